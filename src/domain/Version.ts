@@ -1,0 +1,50 @@
+import * as Schema from "effect/Schema"
+import { PromptId } from "./Prompt.ts"
+import { Timestamp } from "./Timestamp.ts"
+import { Uuid } from "./Uuid.ts"
+
+export const VersionId = Uuid.pipe(Schema.brand("VersionId"))
+export type VersionId = typeof VersionId.Type
+
+const maxVersionNumber = 2147483647
+
+export const VersionNumber = Schema.Int.check(
+  Schema.isBetween({ minimum: 1, maximum: maxVersionNumber })
+).pipe(Schema.brand("VersionNumber"))
+export type VersionNumber = typeof VersionNumber.Type
+
+/** An item of the version list: no content (SPEC.md section 2.5). */
+export const VersionSummary = Schema.Struct({
+  version_number: VersionNumber,
+  change_summary: Schema.String,
+  change_source: Schema.String,
+  created_at: Timestamp
+}).annotate({ identifier: "VersionSummary" })
+export type VersionSummary = typeof VersionSummary.Type
+
+/** One version, whole; `parent_version_id` is null for the first (SPEC.md section 2.6). */
+export const Version = Schema.Struct({
+  id: VersionId,
+  prompt_id: PromptId,
+  version_number: VersionNumber,
+  content: Schema.String,
+  change_summary: Schema.String,
+  change_source: Schema.String,
+  parent_version_id: Schema.NullOr(VersionId),
+  metadata: Schema.Record(Schema.String, Schema.Json),
+  created_at: Timestamp
+}).annotate({ identifier: "Version" })
+export type Version = typeof Version.Type
+
+/** No such prompt, no such version of it, or one that the caller's tier does not show (SPEC.md section 4.5). */
+export const VersionNotFound = { _tag: "VersionNotFound" } as const
+export type VersionNotFound = typeof VersionNotFound
+
+const numberPattern = /^[1-9][0-9]{0,9}$/
+
+/** Reads a version number as written in a path: digits only, 1 to 2147483647, else `undefined`. */
+export const parseVersionNumber = (text: string): VersionNumber | undefined => {
+  if (!numberPattern.test(text)) return undefined
+  const number = Number(text)
+  return number <= maxVersionNumber ? (number as VersionNumber) : undefined
+}
