@@ -1,0 +1,95 @@
+import * as Context from "effect/Context"
+import * as HttpApi from "effect/http-api/HttpApi"
+import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
+import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
+import * as HttpApiMiddleware from "effect/http-api/HttpApiMiddleware"
+import * as HttpApiSecurity from "effect/http-api/HttpApiSecurity"
+import * as Schema from "effect/Schema"
+import * as SchemaTransformation from "effect/SchemaTransformation"
+import type { AdmittedCaller } from "../../application/Admission.ts"
+import { countRule, PageMeta, parseCount } from "../../domain/Page.ts"
+import { FolderId, Prompt, PromptSummary, PromptType, ResolvedPrompt } from "../../domain/Prompt.ts"
+import { parseUuid } from "../../domain/Uuid.ts"
+import { Version, VersionSummary } from "../../domain/Version.ts"
+
+const single = <A extends Schema.Top>(resource: A) => Schema.Struct({ data: resource })
+const page = <A extends Schema.Top>(item: A) => Schema.Struct({ data: Schema.Array(item), meta: PageMeta })
+
+/** A query parameter as it is written: at most once. */
+const Parameter = Schema.String.annotate({ message: "must be given at most once" })
+
+const Count = Parameter.check(
+  Schema.makeFilter((text: string) => (parseCount(text) === undefined ? countRule : undefined))
+).pipe(
+  Schema.decodeTo(
+    Schema.Int,
+    SchemaTransformation.transform({
+      decode: (text: string) => Number(text),
+      encode: (count: number) => String(count)
+    })
+  )
+)
+
+const FolderFilter = Parameter.check(
+  Schema.makeFilter((text: string) => (parseUuid(text) === undefined ? "must be a UUID" : undefined))
+).pipe(Schema.decodeTo(FolderId, SchemaTransformation.toLowerCase() as never))
+
+const TypeFilter = Parameter.check(
+  Schema.makeFilter((text: string) =>
+    Schema.is(PromptType)(text) ? undefined : `must be one of ${PromptType.literals.join(", ")}`
+  )
+).pipe(Schema.decodeTo(PromptType, SchemaTransformation.passthrough() as never))
+
+const paging = {
+  page: Schema.optionalKey(Count),
+  per_page: Schema.optionalKey(Count)
+}
+
+/** The caller that admission let in. */
+export class CurrentCaller extends Context.Service<CurrentCaller, AdmittedCaller>()(
+  "prompt-retrieval/CurrentCaller"
+) {}
+
+/** Admits the caller of every endpoint before anything of the request is decoded (DESIGN.md section 4). */
+export class Authorization extends HttpApiMiddleware.Service<Authorization, { provides: CurrentCaller }>()(
+  "prompt-retrieval/Authorization",
+  { security: { bearer: HttpApiSecurity.bearer } }
+) {}
+
+/** Answers a query that breaks its parameters' rules. */
+export class QueryRules extends HttpApiMiddleware.Service<QueryRules>()("prompt-retrieval/QueryRules") {}
+
+const prompt = { id: Schema.String }
+
+export const Endpoints = HttpApiGroup.make("prompts")
+  .add(
+    HttpApiEndpoint.get("list", "/prompts", {
+      query: {
+        ...paging,
+        folder_id: Schema.optionalKey(FolderFilter),
+        tag: Schema.optionalKey(Parameter),
+        type: Schema.optionalKey(TypeFilter)
+      },
+      success: page(PromptSummary)
+    }),
+    HttpApiEndpoint.get("get", "/prompts/:id", { params: prompt, success: single(Prompt) }),
+    HttpApiEndpoint.get("getResolved", "/prompts/:id/resolved", {
+      params: prompt,
+      success: single(ResolvedPrompt)
+    }),
+    HttpApiEndpoint.get("listVersions", "/prompts/:id/versions", {
+      params: prompt,
+      query: paging,
+      success: page(VersionSummary)
+    }),
+    HttpApiEndpoint.get("getVersion", "/prompts/:id/versions/:version", {
+      params: { ...prompt, version: Schema.String },
+      success: single(Version)
+    })
+  )
+  .middleware(QueryRules)
+  .middleware(Authorization)
+  .prefix("/api/v1")
+
+/** The contract of SPEC.md section 4, without any handler. */
+export const Api = HttpApi.make("prompt-retrieval").add(Endpoints)

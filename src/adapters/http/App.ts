@@ -1,0 +1,102 @@
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as HttpRouter from "effect/http/HttpRouter"
+import * as HttpServerRequest from "effect/http/HttpServerRequest"
+import * as HttpServerResponse from "effect/http/HttpServerResponse"
+import * as HttpApi from "effect/http-api/HttpApi"
+import { Unavailable } from "../../application/Unavailable.ts"
+import { Api } from "./Api.ts"
+import { cachingHeaders, etagOf, matchesEtag } from "./Caching.ts"
+import { type ApiError, errorResponse, InternalError, MethodNotAllowed, RouteNotFound } from "./Errors.ts"
+import { RequestInfo, requestIdOf } from "./RequestInfo.ts"
+import { systemPaths } from "./System.ts"
+import { type Target, targetReader } from "./Target.ts"
+
+/** The longest that a request may take; past it the answer is 503 (DESIGN.md section 8). */
+const deadline = "5 seconds"
+
+const apiPaths: Array<string> = []
+HttpApi.reflect(Api, {
+  onGroup: () => {},
+  onEndpoint: ({ endpoint }) => {
+    apiPaths.push(endpoint.path)
+  }
+})
+
+/** Reads a raw request target against every route there is. */
+export const readTarget = targetReader([...apiPaths, ...systemPaths])
+
+const fail = (error: ApiError) => Effect.succeed(errorResponse(error))
+
+const internalError = (cause: Cause.Cause<unknown>) =>
+  Effect.andThen(Effect.logError("Request failed", cause), fail(InternalError))
+
+/** Caching headers and the conditional answer for what succeeded (DESIGN.md section 5); errors carry their own. */
+const conditional = (
+  request: HttpServerRequest.HttpServerRequest,
+  response: HttpServerResponse.HttpServerResponse
+): HttpServerResponse.HttpServerResponse => {
+  const { body } = response
+  if (response.status !== 200 || body._tag !== "Uint8Array") return response
+  const etag = etagOf(body.body)
+  const headers = { ...cachingHeaders, etag }
+  const ifNoneMatch = request.headers["if-none-match"]
+  return ifNoneMatch !== undefined && matchesEtag(ifNoneMatch, etag)
+    ? HttpServerResponse.empty({ status: 304, headers })
+    : HttpServerResponse.setHeaders(response, headers)
+}
+
+/** The raw target, before anyone has tidied it; a web-standard Request has no rawer form than its URL. */
+const rawTarget = (request: HttpServerRequest.HttpServerRequest): string => {
+  const { url } = request.source as { readonly url?: string }
+  return url ?? request.url
+}
+
+/**
+ * The whole service as one effect from request to answer, which never fails: route and method, the router with
+ * admission and handlers behind it, deadline, caching, the headers of every answer, the log line.
+ */
+export const makeApp = <E, R>(router: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>) => {
+  const route = (request: HttpServerRequest.HttpServerRequest, target: Target, info: RequestInfo) =>
+    router.pipe(
+      Effect.provideService(HttpServerRequest.HttpServerRequest, request.modify({ url: target.url })),
+      Effect.provideService(RequestInfo, info),
+      Effect.timeoutOrElse({ duration: deadline, orElse: () => fail(Unavailable) }),
+      Effect.catchCause((cause) =>
+        Cause.hasInterruptsOnly(cause) ? Effect.failCause(cause) : internalError(cause)
+      ),
+      Effect.orDie,
+      Effect.map((response) => (target.route.startsWith("/api/") ? conditional(request, response) : response))
+    )
+
+  return Effect.gen(function* () {
+    const request = yield* HttpServerRequest.HttpServerRequest
+    const started = performance.now()
+    const requestId = requestIdOf(request.headers["x-request-id"])
+    const target = readTarget(rawTarget(request))
+    const info: RequestInfo = { caller: undefined }
+    const response = yield* target === undefined
+      ? fail(RouteNotFound)
+      : request.method !== "GET" && request.method !== "HEAD"
+        ? fail(MethodNotAllowed)
+        : route(request, target, info)
+    yield* Effect.logInfo("request", {
+      method: request.method,
+      route: target?.route ?? null,
+      status: response.status,
+      duration_ms: Math.round((performance.now() - started) * 1000) / 1000,
+      request_id: requestId,
+      workspace_id: info.caller?.workspaceId ?? null,
+      key_id: info.caller?.keyId ?? null
+    })
+    return HttpServerResponse.setHeaders(response, {
+      "x-request-id": requestId,
+      "x-content-type-options": "nosniff"
+    })
+  })
+}
+
+/** Path parameters may be as long as the request line: what is too long for an id is not found, like any other. */
+export const routerConfig = {
+  maxParamLength: 16 * 1024
+} satisfies (typeof HttpRouter.RouterConfig)["Service"]

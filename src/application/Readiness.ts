@@ -1,0 +1,9 @@
+import * as Context from "effect/Context"
+import type * as Effect from "effect/Effect"
+import type { Unavailable } from "./Unavailable.ts"
+
+/** Port: whether what the service reads from answers right now. */
+export class Readiness extends Context.Service<
+  Readiness,
+  { readonly check: Effect.Effect<void, Unavailable> }
+>()("prompt-retrieval/Readiness") {}
