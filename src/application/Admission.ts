@@ -14,8 +14,9 @@ import {
 import type { WorkspaceId } from "../domain/Prompt.ts"
 import { type RateLimited, rateLimited } from "../domain/RateWindow.ts"
 import { KeyStore } from "./KeyStore.ts"
+import { Lifecycle } from "./Lifecycle.ts"
 import { RateLimiter } from "./RateLimiter.ts"
-import type { Unavailable } from "./Unavailable.ts"
+import { Unavailable } from "./Unavailable.ts"
 
 /** Whoever reads prompts: the workspace that it reads in, and that workspace's tier. */
 export interface Caller {
@@ -49,15 +50,29 @@ export class Admission extends Context.Service<
       Effect.gen(function* () {
         const keys = yield* KeyStore
         const limiter = yield* RateLimiter
+        const lifecycle = yield* Lifecycle
 
-        /** Strangers and refused tenants never come this far, so they use up nothing. */
+        /**
+         * Per-key first, then process-wide, whose denial gives the key its token back (DESIGN.md section 4.9).
+         * Strangers and refused tenants never come this far, so they use up nothing. While the process is full no
+         * shared counter is asked, and nothing is taken: the answer names the key's limit where this process knows
+         * that it is reached too, and the process's where only other instances could know.
+         */
         const count = Effect.fnUntraced(function* (key: ApiKeyId, now: number) {
-          if (!(yield* limiter.take(key, limits.perKey, now))) {
-            return yield* Effect.fail(rateLimited("key", limits.perKey, now))
+          const { perKey, perProcess } = limits
+          if (limiter.isFull("process", perProcess, now)) {
+            return yield* Effect.fail(
+              limiter.isFull(key, perKey, now)
+                ? rateLimited("key", perKey, now)
+                : rateLimited("process", perProcess, now)
+            )
           }
-          if (!(yield* limiter.take("process", limits.perProcess, now))) {
+          if (!(yield* limiter.take(key, perKey, now))) {
+            return yield* Effect.fail(rateLimited("key", perKey, now))
+          }
+          if (!(yield* limiter.take("process", perProcess, now))) {
             yield* limiter.refund(key, now)
-            return yield* Effect.fail(rateLimited("process", limits.perProcess, now))
+            return yield* Effect.fail(rateLimited("process", perProcess, now))
           }
         })
 
@@ -65,6 +80,7 @@ export class Admission extends Context.Service<
         const admit = Effect.fn("Admission.admit")(function* (authorization: string | undefined) {
           const token = yield* Effect.fromResult(parseAuthorization(authorization))
           const key = yield* Effect.fromResult(parseApiKey(token))
+          if (lifecycle.phase === "starting") return yield* Effect.fail(Unavailable)
           const record = yield* keys.find(hashApiKey(key))
           const workspace = yield* Effect.fromResult(authenticate(record))
           const refusal = gate(workspace)

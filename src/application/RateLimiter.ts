@@ -12,9 +12,17 @@ export type Bucket = ApiKeyId | "process"
 export class RateLimiter extends Context.Service<
   RateLimiter,
   {
+    /**
+     * Whether this process, asking nobody, knows that the bucket has reached `limit` in the minute of `now`. It is
+     * right for "process"; for a key that other instances count too, false may only mean that they know better.
+     */
+    readonly isFull: (bucket: Bucket, limit: number, now: number) => boolean
     /** Counts one request in the minute of `now` and gives true, or gives false and counts nothing at `limit`. */
     readonly take: (bucket: Bucket, limit: number, now: number) => Effect.Effect<boolean>
-    /** Takes back one request that was counted in the minute of `now`. */
+    /**
+     * Takes back one request that was counted in the minute of `now`, if there is one; waits for nobody. Once that
+     * minute is over it changes nothing that is still counted.
+     */
     readonly refund: (bucket: Bucket, now: number) => Effect.Effect<void>
   }
 >()("prompt-retrieval/RateLimiter") {}

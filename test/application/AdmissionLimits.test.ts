@@ -1,0 +1,142 @@
+import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Layer from "effect/Layer"
+import * as Result from "effect/Result"
+import * as Scope from "effect/Scope"
+import * as Memory from "../../src/adapters/memory/Memory.ts"
+import * as InProcess from "../../src/adapters/memory/RateLimiter.ts"
+import * as Shared from "../../src/adapters/redis/RateLimiter.ts"
+import { Admission, type RateLimits } from "../../src/application/Admission.ts"
+import { RateLimiter } from "../../src/application/RateLimiter.ts"
+import { WorkspaceStore } from "../../src/application/WorkspaceStore.ts"
+import { admitted } from "../contracts/RateLimiter.ts"
+import { archive, type Key, key, sample, user, workspace } from "../support/archives.ts"
+import { noRedis, type RedisServer, redisServer } from "../support/redis.ts"
+
+const home = workspace()
+const owner = user()
+
+/** Keys of one workspace, and what their requests are answered with: the scope of a refusal by a limit, or "in". */
+const setUp = Effect.fnUntraced(function* (count: number) {
+  const keys = Array.from({ length: count }, () => key(home.id, owner))
+  const { importArchive } = yield* WorkspaceStore
+  yield* importArchive(
+    archive({ workspace: home, users: [owner], api_keys: keys.map(({ stored }) => stored) })
+  )
+  const { admit } = yield* Admission
+  const ask = (from: Key): Effect.Effect<string> =>
+    Effect.map(Effect.result(admit(`Bearer ${from.plaintext}`)), (result) => {
+      if (Result.isSuccess(result)) return "in"
+      return result.failure._tag === "RateLimited" ? result.failure.scope : result.failure._tag
+    })
+  return { keys, ask }
+})
+
+const layerOf = (limits: RateLimits, limiter: Layer.Layer<RateLimiter>) =>
+  Admission.layer(limits).pipe(Layer.provideMerge(Layer.merge(Memory.layer, Layer.fresh(limiter))))
+
+/** The clock of these tests stands at 0: one minute. */
+const admissionCounts = (name: string, limiter: Layer.Layer<RateLimiter>): void => {
+  describe(`the limits of admission: ${name}`, () => {
+    it.effect("a refusal says which limit, how much it allows and when it resets", () =>
+      Effect.gen(function* () {
+        const { keys, ask } = yield* setUp(1)
+        const { admit } = yield* Admission
+        yield* ask(keys[0]!)
+        assert.deepStrictEqual(yield* Effect.flip(admit(`Bearer ${keys[0]!.plaintext}`)), {
+          _tag: "RateLimited",
+          scope: "key",
+          limit: 1,
+          retry_after: 60
+        })
+      }).pipe(Effect.provide(layerOf({ perKey: 1, perProcess: 9 }, limiter)))
+    )
+
+    it.effect("the key's limit comes first, also while the process is full", () =>
+      Effect.gen(function* () {
+        const { keys, ask } = yield* setUp(2)
+        const [one, other] = [keys[0]!, keys[1]!]
+        assert.deepStrictEqual(yield* Effect.forEach([one, one, one, one, other, other, one, other], ask), [
+          "in",
+          "in",
+          "in",
+          "key",
+          "in",
+          "process",
+          "key",
+          "process"
+        ])
+      }).pipe(Effect.provide(layerOf({ perKey: 3, perProcess: 4 }, limiter)))
+    )
+
+    it.effect("what the process refuses costs a key nothing, however many ask at once", () =>
+      Effect.gen(function* () {
+        const { keys, ask } = yield* setUp(10)
+        const requests = Array.from({ length: 100 }, (_, index) => keys[index % 10]!)
+        const answers = yield* Effect.forEach(requests, ask, { concurrency: "unbounded" })
+        const count = (answer: string) => answers.filter((each) => each === answer).length
+        assert.deepStrictEqual([count("in"), count("process")], [25, 75])
+        const limiter = yield* RateLimiter
+        const left = yield* Effect.forEach(keys, ({ stored }) => admitted(limiter, stored.id, 20, 0, 10))
+        assert.strictEqual(
+          left.reduce((sum, each) => sum + each),
+          100 - 25
+        )
+      }).pipe(Effect.provide(layerOf({ perKey: 10, perProcess: 25 }, limiter)))
+    )
+
+    it.effect("strangers and refused tenants use up nothing", () =>
+      Effect.gen(function* () {
+        const { keys, ask } = yield* setUp(1)
+        const { importArchive } = yield* WorkspaceStore
+        const { admit } = yield* Admission
+        const refused = [sample(), sample({ tier: "free" }), sample({ billing_status: "disputed" })]
+        for (const { archive } of refused) yield* importArchive(archive)
+        const { active: _, second: __, ...bad } = refused[0]!.keys
+        const theirs = [...Object.values(bad), refused[1]!.keys.active, refused[2]!.keys.active]
+        const answers = yield* Effect.forEach([...theirs, key(home.id, owner)], ask)
+        assert.notInclude(answers, "in")
+        assert.notInclude(answers, "process")
+        for (const header of [undefined, "Basic x", "Bearer x"]) yield* Effect.flip(admit(header))
+        assert.deepStrictEqual(yield* Effect.forEach([keys[0]!, keys[0]!], ask), ["in", "process"])
+        const limiter = yield* RateLimiter
+        assert.deepStrictEqual(
+          yield* Effect.forEach(theirs, ({ stored }) => admitted(limiter, stored.id, 1, 0, 1)),
+          theirs.map(() => 1)
+        )
+      }).pipe(Effect.provide(layerOf({ perKey: 10, perProcess: 1 }, limiter)))
+    )
+  })
+}
+
+admissionCounts("memory", InProcess.layer)
+
+describe.skipIf(noRedis !== undefined)(
+  `with Redis${noRedis === undefined ? "" : ` (skipped: ${noRedis})`}`,
+  () => {
+    const scope = Scope.makeUnsafe()
+    let redis: RedisServer
+    beforeAll(async () => {
+      redis = await Effect.runPromise(Scope.provide(redisServer, scope))
+    })
+    afterAll(() => Effect.runPromise(Scope.close(scope, Exit.void)))
+    const shared = Layer.unwrap(Effect.sync(() => Shared.layer({ url: redis.url })))
+
+    admissionCounts("redis", shared)
+
+    it.effect("while the process is full, Redis is not asked", () =>
+      Effect.gen(function* () {
+        const { keys, ask } = yield* setUp(2)
+        yield* redis.ask("CONFIG RESETSTAT")
+        assert.deepStrictEqual(yield* Effect.forEach([keys[0]!, keys[0]!, keys[1]!, keys[1]!], ask), [
+          "in",
+          "process",
+          "process",
+          "process"
+        ])
+        assert.match(yield* redis.ask("INFO commandstats"), /cmdstat_evalsha:calls=1,/)
+      }).pipe(Effect.provide(layerOf({ perKey: 10, perProcess: 1 }, shared)))
+    )
+  }
+)

@@ -1,0 +1,148 @@
+import { type ChildProcess, spawn, spawnSync } from "node:child_process"
+import { once } from "node:events"
+import { mkdtempSync, rmSync } from "node:fs"
+import { type AddressInfo, createServer, connect as dial, type Socket } from "node:net"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+
+/** Why tests against a real Redis are left out here; `undefined` where they run. */
+export const noRedis: string | undefined =
+  spawnSync("redis-server", ["--version"]).status === 0 ? undefined : "no redis-server on PATH"
+if (noRedis !== undefined) console.warn(`Tests against Redis are left out: ${noRedis}`)
+
+/** A `redis-server` of its own, on loopback, that stores nothing on disk and ends with the scope. */
+export interface RedisServer {
+  readonly url: string
+  readonly port: number
+  /** Starts it again, empty, on the same port. */
+  readonly start: Effect.Effect<void>
+  /** Kills it. */
+  readonly stop: Effect.Effect<void>
+  /** Stops it from running, its connections open: it accepts what comes and answers nothing. */
+  readonly freeze: Effect.Effect<void>
+  readonly thaw: Effect.Effect<void>
+  /** What one command answers, through `redis-cli`'s protocol: inline in, RESP out. */
+  readonly ask: (command: string) => Effect.Effect<string>
+}
+
+const freePort = async (): Promise<number> => {
+  const server = createServer().listen(0, "127.0.0.1")
+  await once(server, "listening")
+  const { port } = server.address() as AddressInfo
+  server.close()
+  await once(server, "close")
+  return port
+}
+
+/** Resolves once the server accepts connections; rejects when it ends before. */
+const launch = (port: number, dir: string): Promise<ChildProcess> =>
+  new Promise((resolve, reject) => {
+    const args = [
+      "--bind",
+      "127.0.0.1",
+      "--port",
+      `${port}`,
+      "--dir",
+      dir,
+      "--save",
+      "",
+      "--appendonly",
+      "no"
+    ]
+    const child = spawn("redis-server", args, { stdio: ["ignore", "pipe", "inherit"] })
+    let said = ""
+    child.stdout.setEncoding("utf8").on("data", (text: string) => {
+      said += text
+      if (said.includes("Ready to accept connections")) resolve(child)
+    })
+    child.once("exit", () => reject(new Error(`redis-server ended:\n${said}`)))
+    child.once("error", reject)
+  })
+
+const end = async (child: ChildProcess | undefined): Promise<void> => {
+  if (child === undefined || child.exitCode !== null || child.signalCode !== null) return
+  const ended = once(child, "exit")
+  child.kill("SIGKILL")
+  await ended
+}
+
+/** One command in one connection, ended by QUIT. */
+const ask = async (port: number, command: string): Promise<string> => {
+  const socket = dial(port, "127.0.0.1").setEncoding("utf8")
+  let answer = ""
+  socket.on("data", (text: string) => {
+    answer += text
+  })
+  socket.write(`${command}\r\nQUIT\r\n`)
+  await once(socket, "close")
+  return answer.replace(/\+OK\r\n$/, "").trim()
+}
+
+export const redisServer: Effect.Effect<RedisServer, never, Scope.Scope> = Effect.gen(function* () {
+  const dir = yield* Effect.acquireRelease(
+    Effect.sync(() => mkdtempSync(join(tmpdir(), "redis-"))),
+    (dir) => Effect.sync(() => rmSync(dir, { recursive: true, force: true }))
+  )
+  let child: ChildProcess | undefined
+  yield* Effect.addFinalizer(() => Effect.promise(() => end(child)))
+  // Another process may take a free port before the server does.
+  const port = yield* Effect.tryPromise(async () => {
+    const port = await freePort()
+    child = await launch(port, dir)
+    return port
+  }).pipe(Effect.retry({ times: 4 }), Effect.orDie)
+  const signal = (name: NodeJS.Signals) => Effect.sync(() => void child?.kill(name))
+  return {
+    port,
+    url: `redis://127.0.0.1:${port}`,
+    start: Effect.promise(async () => {
+      child = await launch(port, dir)
+    }),
+    stop: Effect.promise(() => end(child)),
+    freeze: signal("SIGSTOP"),
+    thaw: signal("SIGCONT"),
+    ask: (command) => Effect.promise(() => ask(port, command))
+  }
+})
+
+/** A TCP proxy before a server, whose every answer comes `delay` milliseconds late. */
+export interface SlowProxy {
+  readonly url: string
+  readonly delay: (milliseconds: number) => Effect.Effect<void>
+}
+
+export const slowProxy = (port: number): Effect.Effect<SlowProxy, never, Scope.Scope> =>
+  Effect.gen(function* () {
+    let delay = 0
+    const sockets = new Set<Socket>()
+    const keep = (socket: Socket): Socket => {
+      sockets.add(socket)
+      return socket.on("error", () => socket.destroy()).on("close", () => sockets.delete(socket))
+    }
+    const server = createServer((near) => {
+      const far = keep(dial(port, "127.0.0.1"))
+      keep(near).pipe(far)
+      near.on("close", () => far.destroy())
+      far.on("data", (chunk) => setTimeout(() => near.writable && near.write(chunk), delay))
+      far.on("close", () => near.destroy())
+    })
+    yield* Effect.acquireRelease(
+      Effect.promise(() => once(server.listen(0, "127.0.0.1"), "listening")),
+      () =>
+        Effect.promise(() => {
+          const closed = once(server, "close")
+          server.close()
+          for (const socket of sockets) socket.destroy()
+          return closed
+        })
+    )
+    return {
+      url: `redis://127.0.0.1:${(server.address() as AddressInfo).port}`,
+      delay: (milliseconds) =>
+        Effect.sync(() => {
+          delay = milliseconds
+        })
+    }
+  })
