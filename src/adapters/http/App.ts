@@ -26,6 +26,8 @@ HttpApi.reflect(Api, {
 /** Reads a raw request target against every route there is. */
 export const readTarget = targetReader([...apiPaths, ...systemPaths])
 
+const isApi = (target: Target): boolean => target.route.startsWith("/api/")
+
 const fail = (error: ApiError) => Effect.succeed(errorResponse(error))
 
 const internalError = (cause: Cause.Cause<unknown>) =>
@@ -66,7 +68,7 @@ export const makeApp = <E, R>(router: Effect.Effect<HttpServerResponse.HttpServe
         Cause.hasInterruptsOnly(cause) ? Effect.failCause(cause) : internalError(cause)
       ),
       Effect.orDie,
-      Effect.map((response) => (target.route.startsWith("/api/") ? conditional(request, response) : response))
+      Effect.map((response) => (isApi(target) ? conditional(request, response) : response))
     )
 
   return Effect.gen(function* () {

@@ -10,6 +10,7 @@ import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import type { Admission } from "../../application/Admission.ts"
+import { Lifecycle } from "../../application/Lifecycle.ts"
 import type { Prompts } from "../../application/Prompts.ts"
 import type { Readiness } from "../../application/Readiness.ts"
 import { Api } from "./Api.ts"
@@ -27,7 +28,7 @@ import {
 } from "./Errors.ts"
 import { handlers } from "./Handlers.ts"
 import { requestIdOf } from "./RequestInfo.ts"
-import { Draining, system } from "./System.ts"
+import { system } from "./System.ts"
 
 export interface ServerOptions {
   readonly host: string
@@ -169,9 +170,9 @@ const close = (server: Server): Effect.Effect<void> =>
  */
 export const serve = (
   options: ServerOptions
-): Effect.Effect<AddressInfo, CannotListen, Prompts | Admission | Readiness | Draining | Scope.Scope> =>
+): Effect.Effect<AddressInfo, CannotListen, Prompts | Admission | Readiness | Scope.Scope> =>
   Effect.gen(function* () {
-    const draining = yield* Draining
+    const lifecycle = yield* Lifecycle
     const scope = yield* Effect.scope
     const router = yield* HttpRouter.toHttpEffect(routes).pipe(
       Effect.provideService(HttpRouter.RouterConfig, routerConfig)
@@ -200,7 +201,7 @@ export const serve = (
 
     yield* Effect.acquireRelease(listen(server, options), () =>
       Effect.sync(() => {
-        draining.now = true
+        lifecycle.phase = "draining"
       }).pipe(
         Effect.andThen(Effect.sleep(options.shutdownGrace)),
         Effect.andThen(

@@ -1,0 +1,89 @@
+import { type ChildProcess, spawn } from "node:child_process"
+import { once } from "node:events"
+import { join } from "node:path"
+import { createInterface } from "node:readline"
+
+const main = join(import.meta.dirname, "../../src/main.ts")
+
+/** How long a start may take on a busy machine, the making of an embedded database included, in milliseconds. */
+const startDeadline = 40_000
+
+/** A real process of the service, listening. */
+export interface Service {
+  readonly url: string
+  readonly port: number
+  readonly process: ChildProcess
+  /** Everything written so far, stdout and stderr. */
+  readonly output: () => string
+  /** Ends it as an operator would, and gives its exit code. */
+  readonly stop: () => Promise<number | null>
+}
+
+const collect = (child: ChildProcess) => {
+  let text = ""
+  for (const stream of [child.stdout!, child.stderr!]) stream.on("data", (chunk) => (text += chunk))
+  return () => text
+}
+
+/** The environment of a child process: nothing of the one that runs the tests but where programs are found. */
+const environmentOf = (env: Readonly<Record<string, string>>) => ({
+  PATH: process.env.PATH,
+  HOME: process.env.HOME,
+  ...env
+})
+
+/** Starts `serve` on a free port and waits until it listens; fails with what it said if it ends before. */
+export const startService = async (env: Readonly<Record<string, string>>): Promise<Service> => {
+  const child = spawn(process.execPath, [main, "serve"], {
+    env: environmentOf({ PORT: "0", LOG_FORMAT: "json", ...env }),
+    stdio: ["ignore", "pipe", "pipe"]
+  })
+  const output = collect(child)
+  const exited = once(child, "exit") as Promise<[number | null]>
+  const url = await new Promise<string>((resolve, reject) => {
+    createInterface(child.stderr!).on("line", (line) => {
+      const found = /Listening on (http:\/\/\S+?)"/.exec(line)
+      if (found !== null) resolve(found[1]!)
+    })
+    const fail = (reason: string) => {
+      child.kill("SIGKILL")
+      reject(new Error(`the service ${reason}: ${output()}`))
+    }
+    exited.then(() => fail("ended"))
+    setTimeout(fail, startDeadline, "did not listen in time").unref()
+  })
+  return {
+    url,
+    port: Number(new URL(url).port),
+    process: child,
+    output,
+    stop: async () => {
+      child.kill("SIGTERM")
+      return (await exited)[0]
+    }
+  }
+}
+
+/** What a command printed, and how it ended. */
+export interface Ran {
+  readonly code: number | null
+  readonly stdout: string
+  readonly stderr: string
+}
+
+/** Runs one command of the command line to its end. */
+export const run = async (
+  args: ReadonlyArray<string>,
+  env: Readonly<Record<string, string>>,
+  input = ""
+): Promise<Ran> => {
+  const child = spawn(process.execPath, [main, ...args], { env: environmentOf(env), stdio: "pipe" })
+  let stdout = ""
+  let stderr = ""
+  child.stdout.on("data", (chunk) => (stdout += chunk))
+  child.stderr.on("data", (chunk) => (stderr += chunk))
+  child.stdin.on("error", () => {})
+  child.stdin.end(input)
+  const [code] = (await once(child, "close")) as [number | null]
+  return { code, stdout, stderr }
+}
