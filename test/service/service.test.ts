@@ -1,12 +1,8 @@
-import { mkdtempSync, readFileSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { readFileSync } from "node:fs"
 import { join } from "node:path"
-import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
-import * as Scope from "effect/Scope"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import type { ArchivePrompt } from "../../src/application/Archive.ts"
-import { freshDatabase, noPostgres, urlOf } from "../support/postgres.ts"
+import { embedded, makeResources, postgres } from "../support/database.ts"
 import { run, type Service, startService } from "../support/service.ts"
 
 const archivePath = join(import.meta.dirname, "../../src/adapters/cli/demo.json")
@@ -55,38 +51,13 @@ const resolvedAgent = [
   "Never reveal personal data. If you are not sure, say so instead of guessing."
 ].join("\n\n")
 
-interface Backend {
-  readonly name: string
-  readonly skip: boolean
-  /** The environment that names a fresh, empty database. */
-  readonly acquire: Effect.Effect<Record<string, string>, never, Scope.Scope>
-}
-
-const embedded: Backend = {
-  name: "the embedded database",
-  skip: false,
-  acquire: Effect.map(
-    Effect.acquireRelease(
-      Effect.sync(() => mkdtempSync(join(tmpdir(), "prompts-"))),
-      (directory) => Effect.sync(() => rmSync(directory, { recursive: true }))
-    ),
-    (directory) => ({ DATA_DIR: directory })
-  )
-}
-
-const postgres: Backend = {
-  name: "PostgreSQL",
-  skip: noPostgres !== undefined,
-  acquire: Effect.map(freshDatabase, (name) => ({ DATABASE_URL: urlOf(name) }))
-}
-
-describe.each([embedded, postgres])("the real process on $name", ({ acquire, skip, name }) => {
-  if (skip) {
-    it.skip(`is not run: ${noPostgres}`, () => {})
+describe.each([embedded, postgres])("the real process on $name", ({ acquire, missing, name }) => {
+  if (missing !== undefined) {
+    it.skip(`is not run: ${missing}`, () => {})
     return
   }
 
-  const scope = Effect.runSync(Scope.make())
+  const resources = makeResources()
   let env: Record<string, string>
   let service: Service
   let key: string
@@ -97,7 +68,7 @@ describe.each([embedded, postgres])("the real process on $name", ({ acquire, ski
   }
 
   beforeAll(async () => {
-    env = await Effect.runPromise(Scope.provide(acquire, scope))
+    env = await resources.acquire(acquire)
     service = await startService(env)
     const imported = await run(["import", archivePath, "--json"], env)
     expect({ ...imported, stdout: JSON.parse(imported.stdout) }).toEqual({
@@ -124,7 +95,7 @@ describe.each([embedded, postgres])("the real process on $name", ({ acquire, ski
 
   afterAll(async () => {
     if (service !== undefined) expect(await service.stop()).toBe(0)
-    await Effect.runPromise(Scope.close(scope, Exit.void))
+    await resources.release()
   })
 
   it("lists prompts, newest first, without the archived one", async () => {

@@ -1,7 +1,8 @@
 import { type ChildProcess, spawn } from "node:child_process"
 import { once } from "node:events"
+import { type AddressInfo, createServer } from "node:net"
 import { join } from "node:path"
-import { createInterface } from "node:readline"
+import { setTimeout } from "node:timers/promises"
 
 const main = join(import.meta.dirname, "../../src/main.ts")
 
@@ -32,29 +33,53 @@ const environmentOf = (env: Readonly<Record<string, string>>) => ({
   ...env
 })
 
-/** Starts `serve` on a free port and waits until it listens; fails with what it said if it ends before. */
-export const startService = async (env: Readonly<Record<string, string>>): Promise<Service> => {
+const freePort = async (): Promise<number> => {
+  const server = createServer().listen(0, "127.0.0.1")
+  await once(server, "listening")
+  const { port } = server.address() as AddressInfo
+  server.close()
+  await once(server, "close")
+  return port
+}
+
+const isOk = async (url: string): Promise<boolean> => {
+  try {
+    const response = await fetch(url)
+    await response.arrayBuffer()
+    return response.ok
+  } catch {
+    return false
+  }
+}
+
+/**
+ * Starts `serve` on a free port and waits until it is ready, or until it only listens where its database is meant to be
+ * away; fails with what it said if it ends before.
+ */
+export const startService = async (
+  env: Readonly<Record<string, string>>,
+  until: "/readyz" | "/healthz" = "/readyz"
+): Promise<Service> => {
+  const port = await freePort()
+  const url = `http://127.0.0.1:${port}`
   const child = spawn(process.execPath, [main, "serve"], {
-    env: environmentOf({ PORT: "0", LOG_FORMAT: "json", ...env }),
+    env: environmentOf({ PORT: String(port), LOG_FORMAT: "json", ...env }),
     stdio: ["ignore", "pipe", "pipe"]
   })
   const output = collect(child)
   const exited = once(child, "exit") as Promise<[number | null]>
-  const url = await new Promise<string>((resolve, reject) => {
-    createInterface(child.stderr!).on("line", (line) => {
-      const found = /Listening on (http:\/\/\S+?)"/.exec(line)
-      if (found !== null) resolve(found[1]!)
-    })
-    const fail = (reason: string) => {
+  const deadline = Date.now() + startDeadline
+  while (!(await isOk(url + until))) {
+    if (child.exitCode !== null) throw new Error(`the service ended: ${output()}`)
+    if (Date.now() > deadline) {
       child.kill("SIGKILL")
-      reject(new Error(`the service ${reason}: ${output()}`))
+      throw new Error(`the service did not listen in time: ${output()}`)
     }
-    exited.then(() => fail("ended"))
-    setTimeout(fail, startDeadline, "did not listen in time").unref()
-  })
+    await setTimeout(20)
+  }
   return {
     url,
-    port: Number(new URL(url).port),
+    port,
     process: child,
     output,
     stop: async () => {

@@ -1,0 +1,435 @@
+import { createHash, randomBytes, randomUUID } from "node:crypto"
+import * as Arbitrary from "effect/Arbitrary"
+import * as Schema from "effect/Schema"
+import {
+  type Archive,
+  type ArchiveFolder,
+  type ArchiveFragment,
+  type ArchiveKey,
+  type ArchivePrompt,
+  type ArchiveTag,
+  type ArchiveUser,
+  type ArchiveVersion,
+  archiveFormat
+} from "../../src/application/Archive.ts"
+import type { BillingStatus, Tier } from "../../src/domain/Access.ts"
+import { type ApiKey, type ApiKeyId, type KeyHash, keyPrefix, type UserId } from "../../src/domain/ApiKey.ts"
+import {
+  type FolderId,
+  type PromptId,
+  PromptType,
+  type TagId,
+  type WorkspaceId
+} from "../../src/domain/Prompt.ts"
+import type { Timestamp } from "../../src/domain/Timestamp.ts"
+import type { VersionId, VersionNumber } from "../../src/domain/Version.ts"
+
+export type Folder = typeof ArchiveFolder.Type
+export type Tag = typeof ArchiveTag.Type
+export type Fragment = typeof ArchiveFragment.Type
+export type Version = typeof ArchiveVersion.Type
+export type FragmentUse = ArchivePrompt["fragments"][number]
+
+/** A random id of whatever kind is asked for. */
+export const newId = <Id extends string>(): Id => randomUUID() as string as Id
+
+/** An instant as the archive holds it, from any text that `Date` reads. */
+export const instant = (text: string): Timestamp => new Date(text).toISOString() as Timestamp
+
+export const versionNumber = (number: number): VersionNumber => number as VersionNumber
+
+export const folder = (over: Partial<Folder> = {}): Folder => ({
+  id: newId<FolderId>(),
+  name: "Folder",
+  ...over
+})
+
+export const tag = (name: string, over: Partial<Tag> = {}): Tag => ({
+  id: newId<TagId>(),
+  name,
+  color: "#0a1B2c",
+  ...over
+})
+
+export const fragment = (content: string, over: Partial<Fragment> = {}): Fragment => ({
+  id: newId(),
+  name: "Fragment",
+  content,
+  ...over
+})
+
+export const use = (of: Fragment, position: number, over: Partial<FragmentUse> = {}): FragmentUse => ({
+  id: newId(),
+  fragment_id: of.id,
+  position,
+  variable_overrides: {},
+  ...over
+})
+
+export const version = (number: number, over: Partial<Version> = {}): Version => ({
+  id: newId<VersionId>(),
+  version_number: versionNumber(number),
+  content: `Content of version ${number}`,
+  change_summary: `Change ${number}`,
+  change_source: "manual",
+  parent_version_id: null,
+  metadata: {},
+  created_at: instant("2026-03-01T12:00:00.000Z"),
+  ...over
+})
+
+export const prompt = (over: Partial<ArchivePrompt> = {}): ArchivePrompt => ({
+  id: newId<PromptId>(),
+  title: "Title",
+  description: "Description",
+  current_content: "Content",
+  prompt_type: "system",
+  target_model: "model",
+  intent: "intent",
+  current_version: 1,
+  folder_id: null,
+  is_favorite: false,
+  is_archived: false,
+  sort_order: 0,
+  created_at: instant("2026-01-01T00:00:00.000Z"),
+  updated_at: instant("2026-01-02T00:00:00.000Z"),
+  tags: [],
+  fragments: [],
+  versions: [],
+  ...over
+})
+
+export const user = (over: Partial<ArchiveUser> = {}): ArchiveUser => {
+  const id = over.id ?? newId<UserId>()
+  return { id, email: `user-${id}@example.com`, must_reset_password: false, ...over }
+}
+
+/** A key as an archive holds it, and the plaintext that only its owner has. */
+export interface Key {
+  readonly plaintext: ApiKey
+  readonly stored: ArchiveKey
+}
+
+/** A key of a workspace, or of none, made of fresh random bytes. */
+export const key = (
+  workspace: WorkspaceId | null,
+  owner: ArchiveUser,
+  over: Partial<ArchiveKey> = {}
+): Key => {
+  const hex = randomBytes(32).toString("hex")
+  const plaintext = `${keyPrefix}${hex}` as ApiKey
+  return {
+    plaintext,
+    stored: {
+      id: newId<ApiKeyId>(),
+      workspace_id: workspace,
+      created_by: owner.id,
+      name: "Key",
+      key_hash: createHash("sha256").update(plaintext).digest("hex") as KeyHash,
+      key_start: hex.slice(0, 4),
+      key_end: hex.slice(-4),
+      created_at: instant("2026-01-01T00:00:00.000Z"),
+      revoked_at: null,
+      ...over
+    }
+  }
+}
+
+export const workspace = (over: Partial<Archive["workspace"]> = {}): Archive["workspace"] => ({
+  id: newId<WorkspaceId>(),
+  name: "Workspace",
+  tier: "solo",
+  billing_status: "active",
+  ...over
+})
+
+/** A workspace with nothing in it, unless told otherwise. */
+export const archive = (over: Partial<Archive> = {}): Archive => ({
+  format: archiveFormat,
+  workspace: workspace(),
+  users: [],
+  api_keys: [],
+  folders: [],
+  tags: [],
+  fragments: [],
+  prompts: [],
+  ...over
+})
+
+/** Texts that something on their way to a database and back could spoil. */
+export const awkwardTexts: ReadonlyArray<string> = [
+  "",
+  " leading and trailing ",
+  "\n\r\n\t\u000b\u000c\u0001\u007f\u0085",
+  "$& $1 $` $' $$",
+  "'; drop table prompts; -- \" ` \\ \\n \\u0000 \\\\x",
+  "%s %_ {0} $1 $2 ? :name @name",
+  "{{slot}} {{{x}}} {{ }} }}{{",
+  '{"json": [null, "\\u0000"]}',
+  "äöü ß é e\u0301 İ ı ſ Σς",
+  "日本語 العربية עברית ไทย",
+  "😀👩‍👩‍👧‍👦 \u{10ffff} \ufffd \ufeff \u200b \u2028 \u2029",
+  "null",
+  "\\N",
+  "__proto__"
+]
+
+/**
+ * A workspace with something of everything: prompts of every type, some favourites, some archived, in folders and
+ * out of them, with none, one and several tags; versions in a chain; fragments bound, unbound and used twice; and
+ * keys in every state. Its ids are fresh; its times and texts are always the same.
+ */
+export const sample = (
+  over: { readonly tier?: Tier; readonly billing_status?: BillingStatus } = {}
+): { readonly archive: Archive; readonly keys: Record<SampleKey, Key> } => {
+  const home = workspace({ name: "Sample", ...over })
+  const ada = user()
+  const ben = user({ must_reset_password: true })
+  const revoked_at = instant("2026-02-01T00:00:00.000Z")
+  const keys: Record<SampleKey, Key> = {
+    active: key(home.id, ada, { name: "Production" }),
+    second: key(home.id, ada, { name: "Staging" }),
+    revoked: key(home.id, ada, { revoked_at }),
+    ownerMustReset: key(home.id, ben),
+    revokedOwnerMustReset: key(home.id, ben, { revoked_at }),
+    legacy: key(null, ada),
+    legacyRevoked: key(null, ada, { revoked_at }),
+    legacyOwnerMustReset: key(null, ben)
+  }
+  const support = folder({ name: "Support" })
+  const empty = folder({ name: "Empty" })
+  const production = tag("production", { color: "#ff0000" })
+  const draft = tag("Draft", { color: "#00FF00" })
+  const german = tag("größe", { color: "#0000ff" })
+  const tone = fragment("Answer in a {{tone}} tone, in {{ language }}.", { name: "Tone" })
+  const limits = fragment("Use at most {{words}} words. {{unbound}}", { name: "Limits" })
+  const first = version(1, { created_at: instant("2026-01-01T00:00:00.000Z") })
+  const secondVersion = version(2, {
+    parent_version_id: first.id,
+    change_source: "ai-improve",
+    metadata: { applied_suggestions: 3, nested: { list: [1, "two", null, true] } },
+    created_at: instant("2026-01-02T00:00:00.000Z")
+  })
+  const third = version(3, {
+    parent_version_id: secondVersion.id,
+    created_at: instant("2026-01-03T00:00:00.000Z")
+  })
+  const greeting = prompt({
+    title: "Greeting",
+    description: "Greets a customer",
+    current_content: "Greet {{customer}}.",
+    current_version: 3,
+    folder_id: support.id,
+    is_favorite: true,
+    sort_order: -1,
+    updated_at: instant("2026-01-09T00:00:00.001Z"),
+    tags: [production.id, german.id, draft.id],
+    fragments: [
+      use(limits, 2, { variable_overrides: { words: 120, unbound: null } }),
+      use(tone, 1, { variable_overrides: { tone: "friendly", language: "{{tone}}" } }),
+      use(tone, 2, { variable_overrides: { tone: true, language: "Deutsch" } })
+    ],
+    versions: [first, third, secondVersion]
+  })
+  const ofEveryType = PromptType.literals.map((prompt_type, index) =>
+    prompt({
+      title: `A ${prompt_type} prompt`,
+      prompt_type,
+      sort_order: index,
+      folder_id: index % 2 === 0 ? support.id : null,
+      tags: index % 3 === 0 ? [production.id] : [],
+      updated_at: instant(`2026-01-0${1 + Math.floor(index / 2)}T00:00:00.000Z`),
+      versions: [version(1)]
+    })
+  )
+  const retired = prompt({
+    title: "Retired",
+    is_archived: true,
+    folder_id: support.id,
+    tags: [production.id],
+    updated_at: instant("2026-01-10T00:00:00.000Z"),
+    versions: [version(1)]
+  })
+  return {
+    keys,
+    archive: archive({
+      workspace: home,
+      users: [ada, ben],
+      api_keys: Object.values(keys).map(({ stored }) => stored),
+      folders: [support, empty],
+      tags: [production, draft, german],
+      fragments: [tone, limits],
+      prompts: [greeting, ...ofEveryType, retired]
+    })
+  }
+}
+
+export type SampleKey =
+  | "active"
+  | "second"
+  | "revoked"
+  | "ownerMustReset"
+  | "revokedOwnerMustReset"
+  | "legacy"
+  | "legacyRevoked"
+  | "legacyOwnerMustReset"
+
+// ---- generated archives
+
+/** What PostgreSQL and UTF-8 can hold of any text. */
+export const storable = (text: string): string => text.replaceAll("\0", "\u2400").toWellFormed()
+
+/** Text that an archive may hold, from the plain to the awkward. */
+export const texts: Arbitrary.Arbitrary<string> = Arbitrary.map(
+  Arbitrary.all([Arbitrary.schema(Schema.Natural), Arbitrary.schema(Schema.String)]),
+  ([pick, text]) => (pick % 3 === 0 ? awkwardTexts[pick % awkwardTexts.length]! : storable(text))
+)
+
+/**
+ * No backslash: once JSON.parse has met one in a name, V8 reads other escapes in names as a backslash, so that the
+ * test itself could not tell what it wrote (nodejs/node#63785).
+ */
+const storableName = (name: string): string => storable(name).replaceAll("\\", "/")
+
+const storableJson = (value: Schema.Json): Schema.Json => {
+  if (typeof value === "string") return storable(value)
+  if (typeof value === "number") return value + 0
+  if (typeof value !== "object" || value === null) return value
+  if (Array.isArray(value)) return value.map(storableJson)
+  return Object.fromEntries(
+    Object.entries(value).map(([name, member]) => [storableName(name), storableJson(member)])
+  )
+}
+
+/** A free-form map, as `metadata` and `variable_overrides` are. */
+export const freeForm: Arbitrary.Arbitrary<Record<string, Schema.Json>> = Arbitrary.map(
+  Arbitrary.schema(Schema.Record(Schema.String, Schema.Json)),
+  (map) => storableJson(map) as Record<string, Schema.Json>
+)
+
+/** Few, so that ties are common; the first and the last are the ends of what can be written. */
+const instants: ReadonlyArray<Timestamp> = [
+  "0001-01-01T00:00:00.000Z",
+  "1969-12-31T23:59:59.999Z",
+  "2026-02-28T23:59:59.999Z",
+  "2026-03-01T00:00:00.000Z",
+  "2026-03-01T00:00:00.001Z",
+  "9999-12-31T23:59:59.999Z"
+].map((text) => text as Timestamp)
+
+const tagNames: ReadonlyArray<string> = [
+  "production",
+  "Production",
+  "prod",
+  "production ",
+  "ä",
+  "a\u0308",
+  "😀",
+  "\ufffd",
+  "%",
+  "'",
+  "\\",
+  "x".repeat(256)
+]
+
+const Natural = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 1_000_000 }))
+const Int32 = Schema.Int.check(Schema.isBetween({ minimum: -2147483648, maximum: 2147483647 }))
+
+const generatedVersion = Arbitrary.all({
+  gap: Arbitrary.schema(Natural),
+  parent: Arbitrary.schema(Natural),
+  created: Arbitrary.schema(Natural),
+  content: texts,
+  change_summary: texts,
+  change_source: texts,
+  metadata: freeForm
+})
+
+const generatedUse = Arbitrary.all({
+  fragment: Arbitrary.schema(Natural),
+  position: Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum: -2, maximum: 2 }))),
+  variable_overrides: freeForm
+})
+
+const generatedPrompt = Arbitrary.all({
+  title: texts,
+  description: texts,
+  current_content: texts,
+  target_model: texts,
+  intent: texts,
+  prompt_type: Arbitrary.schema(PromptType),
+  current_version: Arbitrary.schema(Natural),
+  sort_order: Arbitrary.schema(Int32),
+  folder: Arbitrary.schema(Natural),
+  is_favorite: Arbitrary.schema(Schema.Boolean),
+  archived: Arbitrary.schema(Natural),
+  created: Arbitrary.schema(Natural),
+  updated: Arbitrary.schema(Natural),
+  tags: Arbitrary.array(Arbitrary.schema(Natural), { maxLength: 4 }),
+  fragments: Arbitrary.array(generatedUse, { maxLength: 4 }),
+  versions: Arbitrary.array(generatedVersion, { maxLength: 4 })
+})
+
+const pick = <A>(from: ReadonlyArray<A>, index: number): A => from[index % from.length]!
+
+const distinct = <A>(items: ReadonlyArray<A>): ReadonlyArray<A> => [...new Set(items)]
+
+/**
+ * Archives of every shape that `parseArchive` accepts: equal times, equal folder names, awkward texts, archived
+ * prompts, versions with gaps in their numbers. The ids are fresh each time, while shrinking too, so that no
+ * archive meets what an earlier one left in a shared database.
+ */
+export const archives: Arbitrary.Arbitrary<Archive> = Arbitrary.map(
+  Arbitrary.all({
+    folders: Arbitrary.array(texts, { maxLength: 3 }),
+    tags: Arbitrary.array(Arbitrary.schema(Natural), { maxLength: 5 }),
+    fragments: Arbitrary.array(texts, { maxLength: 3 }),
+    prompts: Arbitrary.array(generatedPrompt, { maxLength: 8 })
+  }),
+  (plan): Archive => {
+    const folders = plan.folders.map((name) =>
+      folder({ name: `Folder ${name}`.slice(0, 200).toWellFormed() })
+    )
+    const tags = distinct(plan.tags.map((index) => pick(tagNames, index))).map((name) => tag(name))
+    const fragments = plan.fragments.map((content) => fragment(content))
+
+    const versionsOf = (planned: (typeof plan.prompts)[number]["versions"]): ReadonlyArray<Version> => {
+      const made: Array<Version> = []
+      let number = 0
+      for (const { gap, parent, created, ...texts } of planned) {
+        number += 1 + (gap % 3)
+        made.push({
+          ...texts,
+          id: newId(),
+          version_number: versionNumber(number),
+          parent_version_id: [...made.map(({ id }) => id), null][parent % (made.length + 1)]!,
+          created_at: pick(instants, created)
+        })
+      }
+      return made
+    }
+
+    const prompts = plan.prompts.map((planned): ArchivePrompt => {
+      const { folder, archived, created, updated, ...fields } = planned
+      return {
+        ...fields,
+        id: newId(),
+        folder_id: pick([null, ...folders.map(({ id }) => id)], folder),
+        is_archived: archived % 4 === 3,
+        created_at: pick(instants, created),
+        updated_at: pick(instants, updated),
+        tags: tags.length === 0 ? [] : distinct(planned.tags.map((index) => pick(tags, index).id)),
+        fragments:
+          fragments.length === 0
+            ? []
+            : planned.fragments.map(({ fragment, ...rest }) => ({
+                ...rest,
+                id: newId(),
+                fragment_id: pick(fragments, fragment).id
+              })),
+        versions: versionsOf(planned.versions)
+      }
+    })
+    return archive({ folders, tags, fragments, prompts })
+  }
+)
