@@ -5,7 +5,7 @@ import * as SchemaTransformation from "effect/SchemaTransformation"
 import { BillingStatus, Tier } from "../domain/Access.ts"
 import { ApiKeyId, KeyHash, UserId } from "../domain/ApiKey.ts"
 import { FolderId, Prompt, PromptId, Tag, TagId, WorkspaceId } from "../domain/Prompt.ts"
-import { Timestamp, timestampOf } from "../domain/Timestamp.ts"
+import { isWithinTimestamps, Timestamp, timestampOf } from "../domain/Timestamp.ts"
 import { Uuid } from "../domain/Uuid.ts"
 import { VersionId, VersionNumber } from "../domain/Version.ts"
 
@@ -25,6 +25,7 @@ const faultOfText = (text: string): string | undefined => {
 
 const faultOfJson = (value: unknown, depth = 0): string | undefined => {
   if (typeof value === "string") return faultOfText(value)
+  if (typeof value === "number" && !Number.isFinite(value)) return "must hold numbers that JSON can write"
   if (typeof value !== "object" || value === null) return undefined
   if (depth === maxDepth) return `must nest at most ${maxDepth} levels deep`
   for (const [key, member] of Object.entries(value)) {
@@ -63,7 +64,9 @@ const millisOf = (text: string): number => {
 /** Any ISO 8601 instant with its offset, held as UTC with milliseconds; finer digits are cut. */
 const Time = Schema.String.check(
   Schema.makeFilter((text: string) =>
-    Number.isNaN(millisOf(text)) ? "must be an ISO 8601 time with an offset" : undefined
+    isWithinTimestamps(millisOf(text))
+      ? undefined
+      : "must be an ISO 8601 time with an offset, in the years 0001 to 9999"
   )
 ).pipe(
   Schema.decodeTo(

@@ -9,10 +9,14 @@ export interface Page {
 
 /** What a list answers beside its items; `total` does not depend on the page (SPEC.md section 2.1). */
 export const PageMeta = Schema.Struct({
-  page: Schema.Int.check(Schema.isGreaterThanOrEqualTo(1)),
-  per_page: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 100 })),
-  total: Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
-}).annotate({ identifier: "PageMeta" })
+  page: Schema.Int.check(Schema.isGreaterThanOrEqualTo(1)).annotate({ description: "Counted from 1." }),
+  per_page: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 100 })).annotate({
+    description: "The most items that a page holds."
+  }),
+  total: Schema.Int.check(Schema.isGreaterThanOrEqualTo(0)).annotate({
+    description: "How many items there are on all pages."
+  })
+}).annotate({ identifier: "PageMeta", description: "Which page this is, and of how much." })
 export type PageMeta = typeof PageMeta.Type
 
 /** The items of one page, and how many there are on all pages. */

@@ -30,11 +30,14 @@ export interface ResolvedTooLarge {
 }
 export const ResolvedTooLarge = (id: PromptId): ResolvedTooLarge => ({ _tag: "ResolvedTooLarge", id })
 
-/** A slot, `{{name}}`: 1 to 256 UTF-16 code units other than braces. Bounded, so that it matches in linear time. */
+/**
+ * A slot, `{{name}}`: 1 to 256 UTF-16 code units other than braces, not all blank. Bounded, so that it matches in
+ * linear time.
+ */
 const slot = /\{\{([^{}]{1,256})\}\}/g
 
 const binding = (overrides: object, name: string): string | undefined => {
-  if (!Object.hasOwn(overrides, name)) return undefined
+  if (name === "" || !Object.hasOwn(overrides, name)) return undefined
   const value: unknown = overrides[name as keyof typeof overrides]
   switch (typeof value) {
     case "string":

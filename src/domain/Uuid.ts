@@ -1,11 +1,12 @@
 import * as Schema from "effect/Schema"
 
 const pattern = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
+const jsonSchema = { format: "uuid", pattern: pattern.source }
 
 /** A UUID in its one form here: 8-4-4-4-12 hexadecimal digits, lower case. */
-export const Uuid = Schema.String.check(Schema.isPattern(pattern, { message: "must be a UUID" })).annotate({
-  format: "uuid"
-})
+export const Uuid = Schema.String.check(
+  Schema.isPattern(pattern, { message: "must be a UUID", toJsonSchema: () => jsonSchema })
+)
 
 /**
  * Reads a UUID that somebody typed: any case in, lower case out; braces, missing dashes and the like

@@ -3,23 +3,30 @@ import { PromptId } from "./Prompt.ts"
 import { Timestamp } from "./Timestamp.ts"
 import { Uuid } from "./Uuid.ts"
 
-export const VersionId = Uuid.pipe(Schema.brand("VersionId"))
+export const VersionId = Uuid.pipe(Schema.brand("VersionId")).annotate({ description: "The version's id." })
 export type VersionId = typeof VersionId.Type
 
-const maxVersionNumber = 2147483647
+/** PostgreSQL counts versions in an integer. */
+export const maxVersionNumber = 2147483647
 
-export const VersionNumber = Schema.Int.check(
-  Schema.isBetween({ minimum: 1, maximum: maxVersionNumber })
-).pipe(Schema.brand("VersionNumber"))
+const ChangeSummary = Schema.String.annotate({ description: "What changed, in words." })
+const ChangeSource = Schema.String.annotate({
+  description: "What made the change.",
+  examples: ["manual", "ai-improve"]
+})
+
+export const VersionNumber = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: maxVersionNumber }))
+  .pipe(Schema.brand("VersionNumber"))
+  .annotate({ description: "Counts the versions of a prompt." })
 export type VersionNumber = typeof VersionNumber.Type
 
 /** An item of the version list: no content (SPEC.md section 2.5). */
 export const VersionSummary = Schema.Struct({
   version_number: VersionNumber,
-  change_summary: Schema.String,
-  change_source: Schema.String,
+  change_summary: ChangeSummary,
+  change_source: ChangeSource,
   created_at: Timestamp
-}).annotate({ identifier: "VersionSummary" })
+}).annotate({ identifier: "VersionSummary", description: "An item of the version list: no content." })
 export type VersionSummary = typeof VersionSummary.Type
 
 /** One version, whole; `parent_version_id` is null for the first (SPEC.md section 2.6). */
@@ -27,13 +34,15 @@ export const Version = Schema.Struct({
   id: VersionId,
   prompt_id: PromptId,
   version_number: VersionNumber,
-  content: Schema.String,
-  change_summary: Schema.String,
-  change_source: Schema.String,
-  parent_version_id: Schema.NullOr(VersionId),
-  metadata: Schema.Record(Schema.String, Schema.Json),
+  content: Schema.String.annotate({ description: "The prompt as it was in this version." }),
+  change_summary: ChangeSummary,
+  change_source: ChangeSource,
+  parent_version_id: Schema.NullOr(VersionId).annotate({
+    description: "The version before; null for the first."
+  }),
+  metadata: Schema.Record(Schema.String, Schema.Json).annotate({ description: "Free-form." }),
   created_at: Timestamp
-}).annotate({ identifier: "Version" })
+}).annotate({ identifier: "Version", description: "One version of a prompt, whole." })
 export type Version = typeof Version.Type
 
 /** No such prompt, no such version of it, or one that the caller's tier does not show (SPEC.md section 4.5). */

@@ -29,9 +29,11 @@ const parseAnswers = (bytes: Buffer, bodiless: (index: number) => boolean): Arra
       return [line.slice(0, colon).toLowerCase(), line.slice(colon + 1).trim()] as const
     })
     const length = Number(headers.find(([name]) => name === "content-length")?.[1] ?? 0)
-    const size = status === 304 || status < 200 || bodiless(answers.length) ? 0 : length
+    // A head that can't be parsed has no method either: its refusal has a body, whatever was meant.
+    const faulty = status === 400 || status === 431
+    const size = status === 304 || status < 200 || (bodiless(answers.length) && !faulty) ? 0 : length
     const body = bytes.subarray(end + 4, end + 4 + size)
-    if (body.length < size) throw new Error("a torn body")
+    if (body.length < size && !(bodiless(answers.length) && body.length === 0)) throw new Error("a torn body")
     answers.push({ status, headers, body: body.toString("utf8") })
     at = end + 4 + size
   }

@@ -1,0 +1,44 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Memory from "../../../src/adapters/memory/Memory.ts"
+import { State } from "../../../src/adapters/memory/State.ts"
+import { KeyStore } from "../../../src/application/KeyStore.ts"
+import { WorkspaceStore } from "../../../src/application/WorkspaceStore.ts"
+import * as KeyStoreContract from "../../contracts/KeyStore.ts"
+import * as PromptRepoContract from "../../contracts/PromptRepo.ts"
+import * as WorkspaceStoreContract from "../../contracts/WorkspaceStore.ts"
+import { archive, sample } from "../../support/archives.ts"
+
+PromptRepoContract.contract("memory", Memory.layer)
+KeyStoreContract.contract("memory", Memory.layer)
+WorkspaceStoreContract.contract("memory", Memory.layer)
+
+describe("memory", () => {
+  it.effect("counts a workspace once, however often it is imported, and starts empty", () =>
+    Effect.gen(function* () {
+      const { count, importArchive } = yield* WorkspaceStore
+      const made = archive()
+      assert.strictEqual(yield* count, 0)
+      yield* importArchive(made)
+      yield* importArchive(made)
+      assert.strictEqual(yield* count, 1)
+      yield* importArchive(archive())
+      assert.strictEqual(yield* count, 2)
+    }).pipe(Effect.provide(Memory.layer))
+  )
+
+  it.effect("holds the time at which a key was last used", () =>
+    Effect.gen(function* () {
+      const { archive, keys } = sample()
+      const { importArchive } = yield* WorkspaceStore
+      const { markUsed } = yield* KeyStore
+      const { lastUsed } = yield* State
+      yield* importArchive(archive)
+      assert.strictEqual(lastUsed.get(keys.active.stored.id), undefined)
+      markUsed(keys.active.stored.id, 1_767_225_600_000)
+      markUsed(keys.active.stored.id, 1_767_225_660_001)
+      assert.strictEqual(lastUsed.get(keys.active.stored.id), 1_767_225_660_001)
+      assert.strictEqual(lastUsed.get(keys.second.stored.id), undefined)
+    }).pipe(Effect.provide(Memory.layer))
+  )
+})

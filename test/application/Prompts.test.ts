@@ -1,0 +1,241 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Schema from "effect/Schema"
+import * as TestClock from "effect/testing/TestClock"
+import * as Memory from "../../src/adapters/memory/Memory.ts"
+import type { Archive } from "../../src/application/Archive.ts"
+import { PromptRepo } from "../../src/application/PromptRepo.ts"
+import { Prompts } from "../../src/application/Prompts.ts"
+import { WorkspaceStore } from "../../src/application/WorkspaceStore.ts"
+import { PromptNotFound } from "../../src/domain/Prompt.ts"
+import { maxResolvedBytes, ResolvedTooLarge } from "../../src/domain/Resolution.ts"
+import { timestampOf } from "../../src/domain/Timestamp.ts"
+import { VersionNotFound } from "../../src/domain/Version.ts"
+import { archive, fragment, newId, prompt, sample, use, version } from "../support/archives.ts"
+import { listOf, promptOf, versionSummaryOf, versionsOf } from "../support/model.ts"
+
+/** The names of the methods of the repository that were called, in order. */
+class Calls extends Context.Service<Calls, Array<PropertyKey>>()("test/Calls") {
+  static readonly layer = Layer.sync(Calls, () => [])
+}
+
+/** The prompts of the store, each call noted. */
+const noted = Layer.effect(
+  PromptRepo,
+  Effect.gen(function* () {
+    const calls = yield* Calls
+    return new Proxy(yield* PromptRepo, {
+      get:
+        (repo, name) =>
+        (...args: Array<unknown>) => {
+          calls.push(name)
+          return Reflect.apply(Reflect.get(repo, name), repo, args)
+        }
+    })
+  })
+)
+
+const layer = Prompts.layer.pipe(
+  Layer.provide(noted),
+  Layer.provideMerge(Layer.mergeAll(Memory.layer, Calls.layer))
+)
+
+const load = (archive: Archive) => Effect.flatMap(WorkspaceStore, (store) => store.importArchive(archive))
+
+const callerOf = ({ workspace }: Archive, tier: string = workspace.tier) => ({
+  workspaceId: workspace.id,
+  tier
+})
+
+const everything = { page: 1, per_page: 100 }
+
+describe("Prompts", () => {
+  it.effect("reads the caller's workspace", () =>
+    Effect.gen(function* () {
+      const prompts = yield* Prompts
+      const { archive: own } = sample()
+      yield* load(own)
+      const caller = callerOf(own)
+      const filter = { tag: "production", type: "system" as const }
+      const whole = listOf(own, filter)
+      assert.deepStrictEqual(yield* prompts.list(caller, filter, { page: 2, per_page: 1 }), {
+        items: whole.slice(1, 2),
+        total: whole.length
+      })
+      const greeting = own.prompts[0]!
+      assert.deepStrictEqual(yield* prompts.get(caller, greeting.id), promptOf(own, greeting))
+      const versions = versionsOf(greeting)
+      assert.deepStrictEqual(yield* prompts.listVersions(caller, greeting.id, { page: 1, per_page: 2 }), {
+        items: versions.slice(0, 2).map(versionSummaryOf),
+        total: 3
+      })
+      assert.deepStrictEqual(yield* prompts.getVersion(caller, greeting.id, "2"), versions[1]!)
+      assert.deepStrictEqual(yield* prompts.getVersion(caller, greeting.id.toUpperCase(), "3"), versions[0]!)
+    }).pipe(Effect.provide(layer))
+  )
+
+  it.effect("resolves the prompt with its fragments", () =>
+    Effect.gen(function* () {
+      const prompts = yield* Prompts
+      const { archive: own } = sample()
+      yield* load(own)
+      const greeting = own.prompts[0]!
+      const [limits, , german] = greeting.fragments
+      const lines = {
+        [limits!.id]: "Use at most 120 words. {{unbound}}",
+        [german!.id]: "Answer in a true tone, in Deutsch."
+      }
+      assert.deepStrictEqual(yield* prompts.getResolved(callerOf(own), greeting.id.toUpperCase()), {
+        id: greeting.id,
+        title: "Greeting",
+        prompt_type: "system",
+        target_model: "model",
+        resolved_content: [
+          "Greet {{customer}}.",
+          "Answer in a friendly tone, in {{tone}}.",
+          ...Object.keys(lines)
+            .sort()
+            .map((id) => lines[id])
+        ].join("\n\n"),
+        fragment_count: 3
+      })
+    }).pipe(Effect.provide(layer))
+  )
+
+  it.effect("refuses to build more than the bound", () =>
+    Effect.gen(function* () {
+      const prompts = yield* Prompts
+      const half = fragment("x".repeat(maxResolvedBytes / 2))
+      const [fits, over] = [
+        prompt({ current_content: "", fragments: [use(half, 1)] }),
+        prompt({ current_content: "", fragments: [use(half, 1), use(half, 2)] })
+      ]
+      const own = archive({ fragments: [half], prompts: [fits, over] })
+      yield* load(own)
+      assert.strictEqual((yield* prompts.getResolved(callerOf(own), fits.id)).fragment_count, 1)
+      assert.deepStrictEqual(
+        yield* Effect.flip(prompts.getResolved(callerOf(own), over.id)),
+        ResolvedTooLarge(over.id)
+      )
+    }).pipe(Effect.provide(layer))
+  )
+
+  it.effect("answers for another workspace's prompt as for one that is not there", () =>
+    Effect.gen(function* () {
+      const prompts = yield* Prompts
+      const [own, other] = [sample().archive, sample().archive]
+      yield* load(own)
+      yield* load(other)
+      const caller = callerOf(own)
+      for (const id of [other.prompts[0]!.id, newId()]) {
+        assert.deepStrictEqual(yield* Effect.flip(prompts.get(caller, id)), PromptNotFound)
+        assert.deepStrictEqual(yield* Effect.flip(prompts.getResolved(caller, id)), PromptNotFound)
+        assert.deepStrictEqual(
+          yield* Effect.flip(prompts.listVersions(caller, id, everything)),
+          PromptNotFound
+        )
+        assert.deepStrictEqual(yield* Effect.flip(prompts.getVersion(caller, id, "1")), VersionNotFound)
+      }
+    }).pipe(Effect.provide(layer))
+  )
+
+  const malformed = [
+    "",
+    "1",
+    "not-a-uuid",
+    "00000000000000000000000000000000",
+    "{00000000-0000-0000-0000-000000000000}",
+    "00000000-0000-0000-0000-00000000000g",
+    "00000000-0000-0000-0000-000000000000\n",
+    "00000000-0000-0000-0000-000000000000\0",
+    "' or 1=1 --"
+  ]
+
+  it.effect.prop(
+    "never looks a malformed id up",
+    { id: Schema.Union([Schema.Literals(malformed), Schema.String]) },
+    Effect.fnUntraced(function* ({ id }) {
+      const caller = callerOf(archive())
+      const [prompts, calls] = [yield* Prompts, yield* Calls]
+      assert.deepStrictEqual(yield* Effect.flip(prompts.get(caller, id)), PromptNotFound)
+      assert.deepStrictEqual(yield* Effect.flip(prompts.getResolved(caller, id)), PromptNotFound)
+      assert.deepStrictEqual(yield* Effect.flip(prompts.listVersions(caller, id, everything)), PromptNotFound)
+      assert.deepStrictEqual(yield* Effect.flip(prompts.getVersion(caller, id, "1")), VersionNotFound)
+      assert.deepStrictEqual(calls, [])
+    }, Effect.provide(layer))
+  )
+
+  it.effect("never looks a malformed version number up, and a well-formed one once", () =>
+    Effect.gen(function* () {
+      const [prompts, calls] = [yield* Prompts, yield* Calls]
+      const own = archive({ prompts: [prompt({ versions: [version(1)] })] })
+      yield* load(own)
+      const id = own.prompts[0]!.id
+      for (const number of [
+        "",
+        "0",
+        "01",
+        "-1",
+        "+1",
+        "1.0",
+        "1e0",
+        " 1",
+        "1 ",
+        "１",
+        "2147483648",
+        "latest"
+      ]) {
+        assert.deepStrictEqual(
+          yield* Effect.flip(prompts.getVersion(callerOf(own), id, number)),
+          VersionNotFound,
+          number
+        )
+      }
+      assert.deepStrictEqual(calls, [])
+      yield* prompts.getVersion(callerOf(own), id, "1")
+      yield* Effect.flip(prompts.getVersion(callerOf(own), id, "2147483647"))
+      assert.deepStrictEqual(calls, ["getVersion", "getVersion"])
+    }).pipe(Effect.provide(layer))
+  )
+
+  it.effect(
+    "shows whoever is Free the last seven days, to the millisecond, and the rest after an upgrade",
+    () =>
+      Effect.gen(function* () {
+        const prompts = yield* Prompts
+        const now = Date.UTC(2026, 5, 15, 12)
+        const sevenDays = 7 * 24 * 60 * 60 * 1000
+        const made = [now - sevenDays - 1, now - sevenDays, now - sevenDays + 1, now]
+        const one = prompt({
+          versions: made.map((millis, index) => version(index + 1, { created_at: timestampOf(millis) }))
+        })
+        const own = archive({ prompts: [one] })
+        yield* load(own)
+
+        const numbersFor = Effect.fnUntraced(function* (tier: string) {
+          const caller = callerOf(own, tier)
+          const { items, total } = yield* prompts.listVersions(caller, one.id, everything)
+          const numbers = items.map(({ version_number }) => Number(version_number))
+          assert.strictEqual(total, numbers.length)
+          for (const { version_number } of one.versions) {
+            const read = yield* Effect.result(prompts.getVersion(caller, one.id, String(version_number)))
+            assert.strictEqual(read._tag === "Success", numbers.includes(version_number))
+            if (read._tag === "Failure") assert.deepStrictEqual(read.failure, VersionNotFound)
+          }
+          return numbers
+        })
+
+        yield* TestClock.setTime(now)
+        assert.deepStrictEqual(yield* numbersFor("free"), [4, 3, 2])
+        yield* TestClock.adjust("1 millis")
+        assert.deepStrictEqual(yield* numbersFor("free"), [4, 3])
+        assert.deepStrictEqual(yield* numbersFor("unheard-of"), [4, 3])
+        yield* TestClock.adjust("7 days")
+        assert.deepStrictEqual(yield* numbersFor("free"), [])
+        assert.deepStrictEqual(yield* numbersFor("solo"), [4, 3, 2, 1])
+        assert.deepStrictEqual(yield* numbersFor("team"), [4, 3, 2, 1])
+      }).pipe(Effect.provide(layer))
+  )
+})

@@ -1,0 +1,603 @@
+import { assert, layer as suite } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import type * as Layer from "effect/Layer"
+import type { Archive, ArchivePrompt } from "../../src/application/Archive.ts"
+import { KeyStore } from "../../src/application/KeyStore.ts"
+import { PromptRepo } from "../../src/application/PromptRepo.ts"
+import { type NewKey, WorkspaceNotFound, WorkspaceStore } from "../../src/application/WorkspaceStore.ts"
+import { InvalidKey, type UserId } from "../../src/domain/ApiKey.ts"
+import { PromptNotFound, type WorkspaceId } from "../../src/domain/Prompt.ts"
+import {
+  archive,
+  archives,
+  folder,
+  fragment,
+  instant,
+  type Key,
+  key,
+  newId,
+  prompt,
+  sample,
+  tag,
+  use,
+  user,
+  version,
+  workspace
+} from "../support/archives.ts"
+import { listOf, promptOf, sourceOf, versionSummaryOf, versionsOf } from "../support/model.ts"
+
+const everything = { page: 1, per_page: 100 }
+
+const load = (archive: Archive) =>
+  Effect.flatMap(WorkspaceStore, (workspaces) => workspaces.importArchive(archive))
+
+const find = ({ stored }: Key) => Effect.flatMap(KeyStore, (keys) => keys.find(stored.key_hash))
+
+const newKey = ({ stored }: Key): NewKey => {
+  const { workspace_id: _, created_by: __, revoked_at: ___, ...rest } = stored
+  return rest
+}
+
+const addKey = (workspace: WorkspaceId, email: string, newUserId: UserId, made: Key) =>
+  Effect.flatMap(WorkspaceStore, (workspaces) =>
+    workspaces.addKey(workspace, { email, newUserId }, newKey(made))
+  )
+
+/** The paths at which an import is refused, in the order of their text. */
+const refusedAt = (archive: Archive) =>
+  Effect.map(Effect.flip(load(archive)), (refusal) =>
+    refusal._tag === "BadArchive" ? refusal.faults.map(({ path }) => path).sort() : refusal
+  )
+
+/** Says that a workspace reads exactly as an archive has it. */
+const assertReadsLike = Effect.fnUntraced(function* (archive: Archive) {
+  const repo = yield* PromptRepo
+  const id = archive.workspace.id
+  const whole = listOf(archive, {})
+  assert.deepStrictEqual(yield* repo.list(id, {}, everything), { items: whole, total: whole.length })
+  for (const { name: tag } of archive.tags) {
+    assert.deepStrictEqual((yield* repo.list(id, { tag }, everything)).items, listOf(archive, { tag }))
+  }
+  for (const { id: folder_id } of archive.folders) {
+    assert.deepStrictEqual(
+      (yield* repo.list(id, { folder_id }, everything)).items,
+      listOf(archive, { folder_id })
+    )
+  }
+  for (const prompt of archive.prompts) {
+    assert.deepStrictEqual(yield* repo.get(id, prompt.id), promptOf(archive, prompt))
+    assert.deepStrictEqual(yield* repo.getSource(id, prompt.id), sourceOf(archive, prompt))
+    const versions = versionsOf(prompt)
+    assert.deepStrictEqual(yield* repo.listVersions(id, prompt.id, undefined, everything), {
+      items: versions.map(versionSummaryOf),
+      total: versions.length
+    })
+    for (const version of versions) {
+      assert.deepStrictEqual(
+        yield* repo.getVersion(id, prompt.id, version.version_number, undefined),
+        version
+      )
+    }
+  }
+})
+
+/** Something of each kind whose id an archive holds, so that every id can be another's. */
+const oneOfEach = () => {
+  const [drawer, label, snippet] = [folder(), tag("label"), fragment("Snippet")]
+  const one = prompt({
+    folder_id: drawer.id,
+    tags: [label.id],
+    fragments: [use(snippet, 1)],
+    versions: [version(1)]
+  })
+  return archive({ folders: [drawer], tags: [label], fragments: [snippet], prompts: [one] })
+}
+
+/** What every adapter of `WorkspaceStore` must do. */
+export const contract = <E>(
+  name: string,
+  layer: Layer.Layer<PromptRepo | KeyStore | WorkspaceStore, E>
+): void =>
+  suite(layer, { excludeTestServices: true, timeout: "60 seconds" })(`WorkspaceStore: ${name}`, (it) => {
+    it.effect("counts every workspace that there is", () =>
+      Effect.gen(function* () {
+        const { count } = yield* WorkspaceStore
+        const before = yield* count
+        yield* load(archive())
+        yield* load(archive())
+        // At least, as others may be using the same database.
+        assert.isAtLeast(yield* count, before + 2)
+      })
+    )
+
+    it.effect.prop(
+      "makes any workspace out of any other, and changes nothing the second time",
+      { from: archives, to: archives },
+      Effect.fnUntraced(function* ({ from, to }) {
+        const target: Archive = { ...to, workspace: { ...to.workspace, id: from.workspace.id } }
+        yield* load(from)
+        yield* assertReadsLike(from)
+        yield* load(target)
+        yield* assertReadsLike(target)
+        yield* load(target)
+        yield* assertReadsLike(target)
+        const repo = yield* PromptRepo
+        for (const { id } of from.prompts) {
+          if (target.prompts.some((prompt) => prompt.id === id)) continue
+          assert.deepStrictEqual(yield* Effect.flip(repo.get(from.workspace.id, id)), PromptNotFound)
+        }
+        yield* load(from)
+        yield* assertReadsLike(from)
+      }),
+      { arbitrary: { runs: 15, maxShrinks: 50 } }
+    )
+
+    it.effect("reads the same after the same import once, twice and twice at a time", () =>
+      Effect.gen(function* () {
+        const { archive, keys } = sample()
+        const records = Effect.forEach(Object.values(keys), find)
+        yield* load(archive)
+        yield* assertReadsLike(archive)
+        const before = yield* records
+        yield* load(archive)
+        yield* Effect.all([load(archive), load(archive)], { concurrency: 2 })
+        yield* assertReadsLike(archive)
+        assert.deepStrictEqual(yield* records, before)
+      })
+    )
+
+    it.effect("takes two first imports of one workspace at a time", () =>
+      Effect.gen(function* () {
+        const { archive, keys } = sample()
+        yield* Effect.all([load(archive), load(archive)], { concurrency: 2 })
+        yield* assertReadsLike(archive)
+        assert.strictEqual((yield* find(keys.active)).id, keys.active.stored.id)
+      })
+    )
+
+    it.effect("replaces what stays, and lets go what the archive lacks", () =>
+      Effect.gen(function* () {
+        const before = sample().archive
+        const [kept, ...gone] = before.prompts as readonly [ArchivePrompt, ...Array<ArchivePrompt>]
+        const changed: ArchivePrompt = {
+          ...kept,
+          title: "Changed",
+          description: "Changed",
+          current_content: "Changed",
+          prompt_type: "few-shot",
+          target_model: "changed",
+          intent: "changed",
+          current_version: 9,
+          folder_id: null,
+          is_favorite: !kept.is_favorite,
+          sort_order: 7,
+          created_at: instant("2025-01-01T00:00:00.000Z"),
+          updated_at: instant("2025-01-02T00:00:00.000Z"),
+          tags: kept.tags.slice(1),
+          fragments: kept.fragments.slice(1).map((use) => ({
+            ...use,
+            position: 10 - use.position,
+            variable_overrides: { changed: true }
+          })),
+          versions: kept.versions
+            .filter(({ version_number }) => version_number !== 3)
+            .map((version) => ({
+              ...version,
+              content: "Changed",
+              change_summary: "Changed",
+              change_source: "changed",
+              metadata: { changed: true },
+              created_at: instant("2025-01-02T00:00:00.000Z")
+            }))
+        }
+        const after: Archive = {
+          ...before,
+          folders: before.folders.slice(1),
+          tags: before.tags.map((tag) => ({ ...tag, name: `${tag.name}!`, color: "#abcdef" })),
+          fragments: before.fragments.map((fragment) => ({ ...fragment, content: `${fragment.content}!` })),
+          prompts: [changed, prompt({ title: "New" })]
+        }
+        yield* load(before)
+        yield* load(after)
+        yield* assertReadsLike(after)
+        const repo = yield* PromptRepo
+        for (const { id } of gone) {
+          assert.deepStrictEqual(yield* Effect.flip(repo.get(before.workspace.id, id)), PromptNotFound)
+        }
+        for (const { name: tag } of before.tags) {
+          assert.strictEqual((yield* repo.list(before.workspace.id, { tag }, everything)).total, 0)
+        }
+      })
+    )
+
+    it.effect("lets names, numbers and rows change hands within a workspace", () =>
+      Effect.gen(function* () {
+        const [a, b] = [tag("a"), tag("b")]
+        const snippet = fragment("{{x}}")
+        const [one, two] = [version(1), version(2)]
+        const [left, right] = [use(snippet, 1), use(snippet, 2)]
+        const first = prompt({ tags: [a.id], fragments: [left, right], versions: [one, two] })
+        const second = prompt({ tags: [b.id] })
+        const before = archive({ tags: [a, b], fragments: [snippet], prompts: [first, second] })
+        const swapped = [
+          { ...one, version_number: two.version_number, parent_version_id: two.id },
+          { ...two, version_number: one.version_number }
+        ]
+        const after: Archive = {
+          ...before,
+          tags: [
+            { ...a, name: "b" },
+            { ...b, name: "a" }
+          ],
+          prompts: [
+            { ...first, fragments: [right], versions: [] },
+            { ...second, fragments: [{ ...left, position: 3 }], versions: swapped }
+          ]
+        }
+        yield* load(before)
+        yield* load(after)
+        yield* assertReadsLike(after)
+        yield* load(before)
+        yield* assertReadsLike(before)
+      })
+    )
+
+    it.effect("empties a workspace whose archive is empty", () =>
+      Effect.gen(function* () {
+        const before = sample().archive
+        const after = archive({ workspace: before.workspace })
+        yield* load(before)
+        yield* load(after)
+        yield* assertReadsLike(after)
+      })
+    )
+
+    it.effect("leaves other workspaces as they are", () =>
+      Effect.gen(function* () {
+        const [own, other] = [sample(), sample()]
+        yield* load(other.archive)
+        yield* load(own.archive)
+        yield* load(archive({ workspace: own.archive.workspace }))
+        yield* assertReadsLike(other.archive)
+        assert.deepStrictEqual(yield* find(other.keys.active), {
+          id: other.keys.active.stored.id,
+          revoked: false,
+          owner_must_reset: false,
+          workspace: {
+            id: other.archive.workspace.id,
+            tier: other.archive.workspace.tier,
+            billing_status: other.archive.workspace.billing_status
+          }
+        })
+      })
+    )
+
+    it.effect("keeps the tier and billing of a workspace that is there", () =>
+      Effect.gen(function* () {
+        const [home, owner] = [workspace({ tier: "free", billing_status: "disputed" }), user()]
+        const own = key(home.id, owner)
+        const before = archive({ workspace: home, users: [owner], api_keys: [own.stored] })
+        yield* load(before)
+        yield* load({
+          ...before,
+          workspace: { ...home, name: "Renamed", tier: "team", billing_status: "active" }
+        })
+        assert.deepStrictEqual((yield* find(own)).workspace, {
+          id: home.id,
+          tier: "free",
+          billing_status: "disputed"
+        })
+      })
+    )
+
+    it.effect("never takes a forced reset back, in whatever workspace the user comes again", () =>
+      Effect.gen(function* () {
+        const [home, owner] = [workspace(), user()]
+        const own = key(home.id, owner)
+        const free = archive({ workspace: home, users: [owner], api_keys: [own.stored] })
+        const forced = { ...owner, must_reset_password: true }
+        const mustReset = Effect.map(find(own), ({ owner_must_reset }) => owner_must_reset)
+        yield* load(free)
+        assert.isFalse(yield* mustReset)
+        yield* load(archive({ users: [forced] }))
+        assert.isTrue(yield* mustReset)
+        yield* load(free)
+        yield* load(archive({ users: [owner] }))
+        assert.isTrue(yield* mustReset)
+      })
+    )
+
+    it.effect("never takes a revocation back", () =>
+      Effect.gen(function* () {
+        const [home, owner] = [workspace(), user()]
+        const own = key(home.id, owner)
+        const active = archive({ workspace: home, users: [owner], api_keys: [own.stored] })
+        const revoked_at = instant("2026-03-01T00:00:00.000Z")
+        yield* load(active)
+        yield* load({ ...active, api_keys: [{ ...own.stored, revoked_at }] })
+        yield* load(active)
+        assert.isTrue((yield* find(own)).revoked)
+      })
+    )
+
+    it.effect("keeps users and keys that an archive lacks", () =>
+      Effect.gen(function* () {
+        const { archive: before, keys } = sample()
+        const records = Effect.forEach(Object.values(keys), find)
+        yield* load(before)
+        const known = yield* records
+        yield* load(archive({ workspace: before.workspace }))
+        assert.deepStrictEqual(yield* records, known)
+      })
+    )
+
+    it.effect("adds keys and users to a workspace that is there", () =>
+      Effect.gen(function* () {
+        const before = sample().archive
+        const owner = user({ must_reset_password: true })
+        const own = key(before.workspace.id, owner)
+        yield* load(before)
+        yield* load({ ...before, users: [owner], api_keys: [own.stored] })
+        assert.deepStrictEqual(yield* find(own), {
+          id: own.stored.id,
+          revoked: false,
+          owner_must_reset: true,
+          workspace: {
+            id: before.workspace.id,
+            tier: before.workspace.tier,
+            billing_status: before.workspace.billing_status
+          }
+        })
+      })
+    )
+
+    it.effect("keeps the hash, the owner and the workspace of a key that is there", () =>
+      Effect.gen(function* () {
+        const home = workspace()
+        const [owner, other] = [user({ must_reset_password: true }), user()]
+        const revoked_at = instant("2026-03-01T00:00:00.000Z")
+        const [held, legacy, revoked] = [
+          key(home.id, owner),
+          key(null, other),
+          key(home.id, other, { revoked_at })
+        ]
+        const before = archive({
+          workspace: home,
+          users: [owner, other],
+          api_keys: [held.stored, legacy.stored, revoked.stored]
+        })
+        yield* load(before)
+        const records = Effect.forEach([held, legacy, revoked], find)
+        const known = yield* records
+        const rehashed = key(home.id, other)
+        yield* load({
+          ...before,
+          api_keys: [
+            { ...held.stored, created_by: other.id, name: "Renamed" },
+            { ...legacy.stored, workspace_id: home.id },
+            { ...revoked.stored, key_hash: rehashed.stored.key_hash }
+          ]
+        })
+        assert.deepStrictEqual(yield* records, known)
+        assert.deepStrictEqual(yield* Effect.flip(find(rehashed)), InvalidKey)
+      })
+    )
+
+    it.effect("takes a user again whose email is written in another case", () =>
+      Effect.gen(function* () {
+        const owner = user()
+        const home = workspace()
+        const own = key(home.id, owner)
+        yield* load(archive({ users: [owner] }))
+        yield* load(
+          archive({
+            workspace: home,
+            users: [{ ...owner, email: owner.email.toUpperCase() }],
+            api_keys: [own.stored]
+          })
+        )
+        assert.strictEqual((yield* find(own)).id, own.stored.id)
+      })
+    )
+
+    it.effect("refuses users whose id or email is another user's", () =>
+      Effect.gen(function* () {
+        const [ada, ben, eve] = [user(), user(), user()]
+        yield* load(archive({ users: [ada, ben] }))
+        const attempt = (...users: Archive["users"]) => refusedAt(archive({ users }))
+        assert.deepStrictEqual(yield* attempt(eve, { ...ada, email: user().email }), ["users[1].id"])
+        assert.deepStrictEqual(yield* attempt(eve, { ...user(), email: ada.email }), ["users[1].email"])
+        assert.deepStrictEqual(yield* attempt({ ...user(), email: ada.email.toUpperCase() }), [
+          "users[0].email"
+        ])
+        assert.deepStrictEqual(yield* attempt({ ...ada, email: ben.email }, { ...ben, email: ada.email }), [
+          "users[0].email",
+          "users[0].id",
+          "users[1].email",
+          "users[1].id"
+        ])
+      })
+    )
+
+    it.effect("refuses keys whose hash is another key's, and keys of another workspace", () =>
+      Effect.gen(function* () {
+        const { archive: other, keys } = sample()
+        yield* load(other)
+        const [home, owner] = [workspace(), user()]
+        const attempt = (...api_keys: Archive["api_keys"]) =>
+          refusedAt(archive({ workspace: home, users: [owner], api_keys }))
+        const fresh = key(home.id, owner).stored
+        for (const { stored } of [keys.active, keys.revoked, keys.legacy]) {
+          assert.deepStrictEqual(
+            yield* attempt(fresh, { ...key(home.id, owner).stored, key_hash: stored.key_hash }),
+            ["api_keys[1].key_hash"]
+          )
+        }
+        assert.deepStrictEqual(yield* attempt({ ...fresh, id: keys.active.stored.id }), ["api_keys[0].id"])
+        assert.deepStrictEqual(
+          yield* Effect.flip(find({ plaintext: keys.active.plaintext, stored: fresh })),
+          InvalidKey
+        )
+      })
+    )
+
+    it.effect("refuses ids that are another workspace's, each with its path", () =>
+      Effect.gen(function* () {
+        const other = oneOfEach()
+        yield* load(other)
+        const own = oneOfEach()
+        const [drawer, label, snippet, one] = [
+          other.folders[0]!,
+          other.tags[0]!,
+          other.fragments[0]!,
+          other.prompts[0]!
+        ]
+        const mine = own.prompts[0]!
+        const attempts: ReadonlyArray<readonly [Partial<Archive>, Array<string>]> = [
+          [{ folders: [...own.folders, { ...drawer, name: "Taken" }] }, ["folders[1].id"]],
+          [{ tags: [...own.tags, { ...label, name: "taken" }] }, ["tags[1].id"]],
+          [{ fragments: [...own.fragments, { ...snippet, name: "Taken" }] }, ["fragments[1].id"]],
+          [{ prompts: [mine, prompt({ id: one.id })] }, ["prompts[1].id"]],
+          [
+            {
+              prompts: [
+                prompt(),
+                {
+                  ...mine,
+                  fragments: [...mine.fragments, use(own.fragments[0]!, 1, { id: one.fragments[0]!.id })]
+                }
+              ]
+            },
+            ["prompts[1].fragments[1].id"]
+          ],
+          [
+            { prompts: [{ ...mine, versions: [version(7), version(8, { id: one.versions[0]!.id })] }] },
+            ["prompts[0].versions[1].id"]
+          ],
+          [
+            { ...other, workspace: own.workspace },
+            [
+              "folders[0].id",
+              "fragments[0].id",
+              "prompts[0].fragments[0].id",
+              "prompts[0].id",
+              "prompts[0].versions[0].id",
+              "tags[0].id"
+            ]
+          ]
+        ]
+        for (const [over, paths] of attempts) {
+          assert.deepStrictEqual(yield* refusedAt({ ...own, ...over }), paths)
+        }
+        yield* assertReadsLike(other)
+        yield* assertReadsLike(archive({ workspace: own.workspace }))
+      })
+    )
+
+    it.effect("changes nothing where it refuses", () =>
+      Effect.gen(function* () {
+        const taken = oneOfEach()
+        yield* load(taken)
+        const { archive: before, keys } = sample()
+        yield* load(before)
+        const records = Effect.forEach(Object.values(keys), find)
+        const known = yield* records
+        const stranger = user()
+        const added = key(before.workspace.id, stranger)
+        const refused: Archive = {
+          ...before,
+          users: [...before.users.map((user) => ({ ...user, must_reset_password: true })), stranger],
+          api_keys: [
+            ...before.api_keys.map((key) => ({ ...key, revoked_at: instant("2026-03-01T00:00:00.000Z") })),
+            added.stored
+          ],
+          folders: [],
+          tags: [],
+          fragments: [],
+          prompts: [prompt(), prompt({ id: taken.prompts[0]!.id })]
+        }
+        assert.deepStrictEqual(yield* refusedAt(refused), ["prompts[1].id"])
+        yield* assertReadsLike(before)
+        yield* assertReadsLike(taken)
+        assert.deepStrictEqual(yield* records, known)
+        assert.deepStrictEqual(yield* Effect.flip(find(added)), InvalidKey)
+        yield* load(archive({ users: [{ ...stranger, id: newId<UserId>() }] }))
+
+        const home = workspace()
+        assert.deepStrictEqual(yield* refusedAt({ ...refused, workspace: home, users: [], api_keys: [] }), [
+          "prompts[1].id"
+        ])
+        const owner = user()
+        assert.deepStrictEqual(
+          yield* Effect.flip(addKey(home.id, owner.email, owner.id, key(home.id, owner))),
+          WorkspaceNotFound
+        )
+      })
+    )
+
+    it.effect("adds a key for a user that it knows by email, in any case", () =>
+      Effect.gen(function* () {
+        const home = workspace({ tier: "free" })
+        const owner = user({ must_reset_password: true })
+        yield* load(archive({ workspace: home, users: [owner] }))
+        const made = key(home.id, owner)
+        yield* addKey(home.id, owner.email.toUpperCase(), newId(), made)
+        assert.deepStrictEqual(yield* find(made), {
+          id: made.stored.id,
+          revoked: false,
+          owner_must_reset: true,
+          workspace: { id: home.id, tier: "free", billing_status: "active" }
+        })
+      })
+    )
+
+    it.effect("adds a user for an email that it does not know, once", () =>
+      Effect.gen(function* () {
+        const home = workspace()
+        yield* load(archive({ workspace: home }))
+        const owner = user()
+        const [first, second] = [key(home.id, owner), key(home.id, owner)]
+        yield* addKey(home.id, owner.email, owner.id, first)
+        yield* addKey(home.id, owner.email.toUpperCase(), newId(), second)
+        const records = Effect.forEach([first, second], find)
+        const expected = (owner_must_reset: boolean) =>
+          [first, second].map(({ stored }) => ({
+            id: stored.id,
+            revoked: false,
+            owner_must_reset,
+            workspace: { id: home.id, tier: home.tier, billing_status: home.billing_status }
+          }))
+        assert.deepStrictEqual(yield* records, expected(false))
+        yield* load(archive({ users: [{ ...owner, must_reset_password: true }] }))
+        assert.deepStrictEqual(yield* records, expected(true))
+      })
+    )
+
+    it.effect("adds nothing, not even the user, where there is no such workspace", () =>
+      Effect.gen(function* () {
+        const owner = user()
+        const nowhere = newId<WorkspaceId>()
+        const made = key(nowhere, owner)
+        assert.deepStrictEqual(
+          yield* Effect.flip(addKey(nowhere, owner.email, owner.id, made)),
+          WorkspaceNotFound
+        )
+        assert.deepStrictEqual(yield* Effect.flip(find(made)), InvalidKey)
+        yield* load(archive({ users: [{ ...owner, id: newId<UserId>() }] }))
+      })
+    )
+
+    it.effect("adds nothing, not even the user, where the key is there already", () =>
+      Effect.gen(function* () {
+        const { archive: own, keys } = sample()
+        yield* load(own)
+        const known = yield* find(keys.active)
+        const owner = user()
+        const attempt = yield* Effect.exit(addKey(own.workspace.id, owner.email, owner.id, keys.active))
+        assert.isTrue(Exit.hasDies(attempt))
+        assert.deepStrictEqual(yield* find(keys.active), known)
+        yield* load(archive({ users: [{ ...owner, id: newId<UserId>() }] }))
+      })
+    )
+  })

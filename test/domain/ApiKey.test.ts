@@ -1,0 +1,188 @@
+import { createHash } from "node:crypto"
+import { assert, describe, it } from "@effect/vitest"
+import * as Arbitrary from "effect/Arbitrary"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import {
+  authenticate,
+  hashApiKey,
+  InvalidKey,
+  InvalidKeyFormat,
+  KeyRevoked,
+  keyEnds,
+  keySummary,
+  MalformedAuthorization,
+  makeApiKey,
+  NoOrganization,
+  OwnerMustReset,
+  parseApiKey,
+  parseAuthorization
+} from "../../src/domain/ApiKey.ts"
+import { newId } from "../support/archives.ts"
+
+const Byte = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 255 }))
+const bytes = Arbitrary.map(
+  Arbitrary.array(Arbitrary.schema(Byte), { minLength: 32, maxLength: 32 }),
+  (values) => Uint8Array.from(values)
+)
+const key = Arbitrary.map(bytes, makeApiKey)
+
+describe("a key", () => {
+  it.prop("is the prefix and its bytes in hexadecimal", { bytes }, ({ bytes }) => {
+    const hex = Array.from(bytes, (byte) => (byte < 16 ? "0" : "") + byte.toString(16)).join("")
+    assert.strictEqual(makeApiKey(bytes), `key_live_${hex}`)
+    assert.match(makeApiKey(bytes), /^key_live_[0-9a-f]{64}$/)
+  })
+
+  it("is made of 32 bytes and no other number", () => {
+    for (const length of [0, 1, 31, 33, 64]) {
+      assert.throws(() => makeApiKey(new Uint8Array(length)), RangeError)
+    }
+  })
+
+  it.prop("is stored as the SHA-256 of its whole text", { key }, ({ key }) => {
+    assert.strictEqual(hashApiKey(key), createHash("sha256").update(key, "utf8").digest("hex"))
+  })
+
+  it.prop("shows its first and its last four digits", { bytes }, ({ bytes }) => {
+    const hex = Buffer.from(bytes).toString("hex")
+    const ends = keyEnds(makeApiKey(bytes))
+    assert.deepStrictEqual(ends, { key_start: hex.slice(0, 4), key_end: hex.slice(60) })
+    assert.strictEqual(keySummary(ends), `key_live_${hex.slice(0, 4)}...${hex.slice(60)}`)
+  })
+})
+
+describe("parseApiKey", () => {
+  it.prop("takes every key", { key }, ({ key }) => {
+    assert.deepStrictEqual(parseApiKey(key), Result.succeed(key))
+  })
+
+  it.prop(
+    "takes one wrong character after the prefix for a key that cannot exist",
+    {
+      key,
+      at: Schema.Int.check(Schema.isBetween({ minimum: 9, maximum: 72 })),
+      wrong: Schema.Literals([..."ABCDEFgz-_ .\n\0", "", "00", "é", "０"])
+    },
+    ({ key, at, wrong }) => {
+      const token = key.slice(0, at) + wrong + key.slice(at + 1)
+      assert.deepStrictEqual(parseApiKey(token), Result.fail(InvalidKey))
+    }
+  )
+
+  it.prop(
+    "finds the format wrong without the prefix, whatever follows",
+    { token: Schema.String },
+    ({ token }) => {
+      if (token.startsWith("key_live_")) return
+      assert.deepStrictEqual(parseApiKey(token), Result.fail(InvalidKeyFormat))
+    }
+  )
+
+  it.prop("finds the format wrong in any other case or place of the prefix", { key }, ({ key }) => {
+    const rest = key.slice(9)
+    for (const token of [
+      rest,
+      `KEY_LIVE_${rest}`,
+      `Key_live_${rest}`,
+      `key_test_${rest}`,
+      `key_live${rest}`,
+      ` ${key}`,
+      `x${key}`,
+      "key_live",
+      ""
+    ]) {
+      assert.deepStrictEqual(parseApiKey(token), Result.fail(InvalidKeyFormat), token)
+    }
+    for (const token of [
+      "key_live_",
+      `${key}\n`,
+      `${key} `,
+      key.slice(0, -1),
+      `${key}0`,
+      `key_live_${key}`
+    ]) {
+      assert.deepStrictEqual(parseApiKey(token), Result.fail(InvalidKey), token)
+    }
+  })
+})
+
+const visible = Array.from({ length: 94 }, (_, index) => String.fromCharCode(33 + index)).filter(
+  (char) => char !== ","
+)
+const token = Arbitrary.map(
+  Arbitrary.array(Arbitrary.schema(Schema.Literals(visible)), { minLength: 1, maxLength: 100 }),
+  (chars) => chars.join("")
+)
+const scheme = Arbitrary.map(
+  Arbitrary.array(Arbitrary.schema(Schema.Boolean), { minLength: 6, maxLength: 6 }),
+  (upper) => [..."bearer"].map((char, index) => (upper[index] === true ? char.toUpperCase() : char)).join("")
+)
+
+describe("parseAuthorization", () => {
+  it.prop(
+    "takes the scheme in any case, one or more spaces, and one token",
+    { scheme, token, spaces: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 5 })) },
+    ({ scheme, token, spaces }) => {
+      assert.deepStrictEqual(parseAuthorization(scheme + " ".repeat(spaces) + token), Result.succeed(token))
+    }
+  )
+
+  it.prop(
+    "refuses what is not one token of visible ASCII",
+    {
+      token,
+      wrong: Schema.Literals([",", " ", "\t", "\n", "\r", "\0", "\u007f", "\u0080", "é", "\u00a0", "😀"]),
+      at: Schema.Natural
+    },
+    ({ token, wrong, at }) => {
+      const split = (at % token.length) + 1
+      const header = `Bearer ${token.slice(0, split)}${wrong}${token.slice(split)}`
+      assert.deepStrictEqual(parseAuthorization(header), Result.fail(MalformedAuthorization))
+    }
+  )
+
+  it.each([
+    undefined,
+    "",
+    " ",
+    "Bearer",
+    "Bearer ",
+    "Bearer  ",
+    "Bearerx",
+    "Bearer\tx",
+    "Bearer \tx",
+    " Bearer x",
+    "\nBearer x",
+    "Basic x",
+    "Bearers x",
+    "XBearer x",
+    "bea\u0280er x",
+    "x",
+    "Bearer x, Bearer y",
+    "Bearer x,",
+    "Bearer x y",
+    "Bearer x\n"
+  ])("refuses %j", (header) => {
+    assert.deepStrictEqual(parseAuthorization(header), Result.fail(MalformedAuthorization))
+  })
+})
+
+describe("authenticate", () => {
+  it.prop(
+    "refuses a revoked key first, then a forced reset, then the want of a workspace",
+    { revoked: Schema.Boolean, owner_must_reset: Schema.Boolean, assigned: Schema.Boolean },
+    ({ revoked, owner_must_reset, assigned }) => {
+      const workspace = { id: newId<never>(), tier: "solo", billing_status: "active" as const }
+      const expected = [
+        ...(revoked ? [KeyRevoked] : []),
+        ...(owner_must_reset ? [OwnerMustReset] : []),
+        ...(assigned ? [] : [NoOrganization])
+      ]
+      assert.deepStrictEqual(
+        authenticate({ id: newId(), revoked, owner_must_reset, workspace: assigned ? workspace : null }),
+        expected.length > 0 ? Result.fail(expected[0]!) : Result.succeed(workspace)
+      )
+    }
+  )
+})

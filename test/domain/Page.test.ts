@@ -1,0 +1,176 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Arbitrary from "effect/Arbitrary"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import {
+  countRule,
+  InvalidParameter,
+  makePage,
+  offset,
+  PageMeta,
+  pageMeta,
+  parseCount,
+  reaches
+} from "../../src/domain/Page.ts"
+
+const Count = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }))
+const PerPage = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 100 }))
+const Total = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 500 }))
+
+/** Digits, and all that number parsers are known to let through. */
+const numeric = Arbitrary.map(
+  Arbitrary.array(
+    Arbitrary.schema(Schema.Literals([..."0123456789", "e", ".", "+", "-", " ", "\n", "_", "x", "１", "٣"])),
+    { maxLength: 18 }
+  ),
+  (chars) => chars.join("")
+)
+
+describe("parseCount", () => {
+  it.prop("reads every whole number from 1 to 2^53-1", { count: Count }, ({ count }) => {
+    assert.strictEqual(parseCount(String(count)), count)
+  })
+
+  it.prop(
+    "reads nothing that isn't written just so",
+    { text: numeric },
+    ({ text }) => {
+      const isWhole = text !== "" && [...text].every((char) => "0123456789".includes(char))
+      const value = isWhole ? BigInt(text) : 0n
+      const isCount = String(value) === text && value >= 1n && value <= 2n ** 53n - 1n
+      assert.strictEqual(parseCount(text), isCount ? Number(value) : undefined)
+    },
+    { arbitrary: { runs: 2000 } }
+  )
+
+  it("reads its bounds, and nothing beyond or beside them", () => {
+    assert.strictEqual(parseCount("1"), 1)
+    assert.strictEqual(parseCount("9007199254740991"), 9007199254740991)
+    for (const text of [
+      ...["9007199254740992", "9007199254740993", "9999999999999999", "10000000000000000", "1".repeat(400)],
+      ...[
+        "",
+        "0",
+        "00",
+        "01",
+        "001",
+        "1.0",
+        "1.",
+        ".1",
+        "1e2",
+        "1E2",
+        "+1",
+        "-1",
+        "-0",
+        "0x1",
+        "0b1",
+        "1n",
+        "1_0"
+      ],
+      ...[
+        " 1",
+        "1 ",
+        "1\n",
+        "\n1",
+        "1\0",
+        "1\r",
+        "\ufeff1",
+        "１",
+        "１２",
+        "٣",
+        "①",
+        "1,0",
+        "Infinity",
+        "NaN",
+        "null"
+      ]
+    ]) {
+      assert.strictEqual(parseCount(text), undefined, JSON.stringify(text))
+    }
+  })
+})
+
+describe("makePage", () => {
+  it("is page 1 of 20 where nothing is asked for", () => {
+    assert.deepStrictEqual(makePage({}), Result.succeed({ page: 1, per_page: 20 }))
+    assert.deepStrictEqual(
+      makePage({ page: undefined, per_page: undefined }),
+      Result.succeed({ page: 1, per_page: 20 })
+    )
+  })
+
+  it.prop("takes any page, and at most 100 a page", { page: Count, per_page: Count }, (asked) => {
+    const { page, per_page } = asked
+    assert.deepStrictEqual(makePage(asked), Result.succeed({ page, per_page: Math.min(per_page, 100) }))
+    assert.deepStrictEqual(makePage({ page }), Result.succeed({ page, per_page: 20 }))
+  })
+
+  it.prop("takes every size from 1 to 100 as it is", { per_page: PerPage }, ({ per_page }) => {
+    assert.deepStrictEqual(makePage({ per_page }), Result.succeed({ page: 1, per_page }))
+  })
+
+  it.prop("fails for all but whole numbers from 1 to 2^53-1", { number: Schema.Number }, ({ number }) => {
+    const isCount = Number.isInteger(number) && number >= 1 && number <= 2 ** 53 - 1
+    const failure = (name: string) => Result.fail(InvalidParameter(`${name} ${countRule}`))
+    if (isCount) return
+    assert.deepStrictEqual(makePage({ page: number }), failure("page"))
+    assert.deepStrictEqual(makePage({ per_page: number }), failure("per_page"))
+    assert.deepStrictEqual(makePage({ page: number, per_page: number }), failure("page"))
+  })
+
+  it.each([0, -1, 1.5, 2 ** 53, Number.NaN, Number.POSITIVE_INFINITY])("fails for %d", (number) => {
+    assert.deepStrictEqual(makePage({ page: number }), Result.fail(InvalidParameter(`page ${countRule}`)))
+    assert.deepStrictEqual(
+      makePage({ per_page: number }),
+      Result.fail(InvalidParameter(`per_page ${countRule}`))
+    )
+  })
+})
+
+describe("offset", () => {
+  it.prop(
+    "makes slices that partition any list",
+    { total: Total, per_page: PerPage },
+    ({ total, per_page }) => {
+      const all = Array.from({ length: total }, (_, index) => index)
+      const pages = Array.from({ length: Math.ceil(total / per_page) }, (_, index) => index + 1)
+      const slices = pages.map((page) => {
+        const start = offset({ page, per_page })
+        return all.slice(start, start + per_page)
+      })
+      assert.deepStrictEqual(slices.flat(), all)
+      assert.isTrue(slices.every(({ length }) => length > 0))
+      assert.isAtLeast(offset({ page: pages.length + 1, per_page }), total)
+    }
+  )
+})
+
+describe("reaches", () => {
+  it.prop(
+    "is true of any page that starts before the 2^31st item",
+    { page: Count, per_page: PerPage },
+    (page) => {
+      const exact = BigInt(page.page - 1) * BigInt(page.per_page)
+      assert.strictEqual(reaches(page), exact < 2n ** 31n)
+    }
+  )
+
+  it("is exact at its edge", () => {
+    assert.isTrue(reaches({ page: 2147483648, per_page: 1 }))
+    assert.isFalse(reaches({ page: 2147483649, per_page: 1 }))
+    assert.isTrue(reaches({ page: 21474837, per_page: 100 }))
+    assert.isFalse(reaches({ page: 21474838, per_page: 100 }))
+    assert.isFalse(reaches({ page: Number.MAX_SAFE_INTEGER, per_page: 100 }))
+  })
+})
+
+describe("pageMeta", () => {
+  it.prop(
+    "says the page and the total, and is what the schema takes",
+    { page: Count, per_page: PerPage, total: Total },
+    (meta) => {
+      const { total, ...page } = meta
+      assert.deepStrictEqual(Schema.decodeUnknownSync(PageMeta)(pageMeta(page, total)), meta)
+    }
+  )
+})

@@ -1,0 +1,52 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Schema from "effect/Schema"
+import { rateLimited, secondsLeft, windowOf } from "../../src/domain/RateWindow.ts"
+
+const Now = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: Date.UTC(9999, 0) }))
+
+describe("a window", () => {
+  it.prop("is the clock minute that holds the instant", { now: Now }, ({ now }) => {
+    const start = windowOf(now) * 60_000
+    assert.isTrue(Number.isInteger(windowOf(now)) && start <= now && now < start + 60_000)
+    assert.strictEqual(windowOf(start), windowOf(now))
+    assert.strictEqual(windowOf(start + 59_999), windowOf(now))
+    assert.strictEqual(windowOf(start + 60_000), windowOf(now) + 1)
+    assert.strictEqual(windowOf(start - 1), windowOf(now) - 1)
+  })
+
+  it.prop("is over after secondsLeft, 1 to 60, and not a whole second sooner", { now: Now }, ({ now }) => {
+    const left = secondsLeft(now)
+    assert.isTrue(Number.isInteger(left) && left >= 1 && left <= 60)
+    assert.strictEqual(windowOf(now + left * 1000), windowOf(now) + 1)
+    assert.strictEqual(windowOf(now + (left - 1) * 1000), windowOf(now))
+  })
+
+  it.each([
+    [0, 60],
+    [1, 60],
+    [999, 60],
+    [1000, 59],
+    [58_999, 2],
+    [59_000, 1],
+    [59_999, 1],
+    [60_000, 60]
+  ])("has at %d ms %d s left", (now, left) => {
+    assert.strictEqual(secondsLeft(now), left)
+    assert.strictEqual(secondsLeft(Date.UTC(2026, 0) + now), left)
+  })
+})
+
+describe("rateLimited", () => {
+  it.prop(
+    "says which limit it was and when to come again",
+    { scope: Schema.Literals(["key", "process"]), limit: Schema.Natural, now: Now },
+    ({ scope, limit, now }) => {
+      assert.deepStrictEqual(rateLimited(scope, limit, now), {
+        _tag: "RateLimited",
+        scope,
+        limit,
+        retry_after: secondsLeft(now)
+      })
+    }
+  )
+})

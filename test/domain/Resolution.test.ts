@@ -1,0 +1,288 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Arbitrary from "effect/Arbitrary"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import {
+  type FragmentUse,
+  maxResolvedBytes,
+  type ResolutionSource,
+  ResolvedTooLarge,
+  resolve
+} from "../../src/domain/Resolution.ts"
+import { newId } from "../support/archives.ts"
+
+const source = (current_content: string, fragments: ReadonlyArray<FragmentUse>): ResolutionSource => ({
+  id: newId(),
+  title: "Title",
+  prompt_type: "template",
+  target_model: "model",
+  current_content,
+  fragments
+})
+
+const contentOf = (current_content: string, fragments: ReadonlyArray<FragmentUse>): string =>
+  Result.getOrThrow(resolve(source(current_content, fragments))).resolved_content
+
+/** What one fragment adds, two newlines aside. */
+const filled = (content: string, variable_overrides: unknown): string =>
+  contentOf("", [{ content, variable_overrides }]).slice(2)
+
+// ---- a model: reads character by character, with no regular expression and no bound on time
+
+const isSlotName = (name: string): boolean =>
+  name.length <= 256 && !name.includes("{") && !name.includes("}") && name.trim() !== ""
+
+const boundText = (overrides: unknown, name: string): string | undefined => {
+  if (typeof overrides !== "object" || overrides === null || Array.isArray(overrides)) return undefined
+  const value = new Map<string, unknown>(Object.entries(overrides)).get(name)
+  return ["string", "number", "boolean"].includes(typeof value) ? `${value}` : undefined
+}
+
+const modelFilled = (content: string, overrides: unknown): string => {
+  let out = ""
+  let at = 0
+  while (at < content.length) {
+    const close = content.startsWith("{{", at) ? content.indexOf("}}", at + 2) : -1
+    const name = content.slice(at + 2, close)
+    const value = close !== -1 && isSlotName(name) ? boundText(overrides, name.trim()) : undefined
+    out += value ?? content.charAt(at)
+    at = value === undefined ? at + 1 : close + 2
+  }
+  return out
+}
+
+// ---- generated prompts: text full of slots, near-slots and what substitution could trip over
+
+const names = ["a", "b", "tone", "__proto__", "constructor", "toString", "", "ä", "$&", "a b"]
+
+const pieces = [
+  ...names.flatMap((name) => [`{{${name}}}`, `{{ ${name}\t}}`, name]),
+  ...[
+    "{{",
+    "}}",
+    "{",
+    "}",
+    " ",
+    "\n",
+    "{{{a}}}",
+    "{{a}",
+    "{a}}",
+    "{{a{b}}",
+    "{{ }}",
+    "$1",
+    "\\",
+    "😀",
+    "\u00a0"
+  ],
+  `{{${"x".repeat(256)}}}`,
+  `{{${"x".repeat(257)}}}`
+]
+
+const text = Arbitrary.map(
+  Arbitrary.array(Arbitrary.schema(Schema.Literals(pieces)), { maxLength: 12 }),
+  (parts) => parts.join("")
+)
+
+const value = Arbitrary.map(
+  Arbitrary.all([Arbitrary.schema(Schema.Natural), text, Arbitrary.schema(Schema.Json)]),
+  ([kind, text, json]) => (kind % 2 === 0 ? text : json)
+)
+
+const overrides = Arbitrary.map(
+  Arbitrary.array(Arbitrary.all([Arbitrary.schema(Schema.Literals([...names, "x".repeat(256)])), value]), {
+    maxLength: 6
+  }),
+  (entries): object => Object.fromEntries(entries)
+)
+
+const fragment = Arbitrary.all({ content: text, variable_overrides: overrides })
+const fragments = Arbitrary.array(fragment, { maxLength: 5 })
+
+describe("resolve", () => {
+  it.prop(
+    "appends two newlines and the filled content of every fragment, and counts them",
+    { content: text, fragments },
+    ({ content, fragments }) => {
+      const from = source(content, fragments)
+      assert.deepStrictEqual(
+        resolve(from),
+        Result.succeed({
+          id: from.id,
+          title: "Title",
+          prompt_type: "template" as const,
+          target_model: "model",
+          resolved_content: [
+            content,
+            ...fragments.map(({ content, variable_overrides }) => modelFilled(content, variable_overrides))
+          ].join("\n\n"),
+          fragment_count: fragments.length
+        })
+      )
+    },
+    { arbitrary: { runs: 1000 } }
+  )
+
+  it.prop("never touches the prompt's own slots", { content: text, fragments }, ({ content, fragments }) => {
+    assert.isTrue(contentOf(content, fragments).startsWith(content))
+    assert.strictEqual(contentOf(content, []), content)
+  })
+
+  it.prop("fills each fragment as if it were the only one", { fragments }, ({ fragments }) => {
+    const alone = fragments.map(({ content, variable_overrides }) => filled(content, variable_overrides))
+    assert.strictEqual(contentOf("", fragments), ["", ...alone].join("\n\n"))
+  })
+
+  it.prop("keeps slots without a binding byte for byte", { content: text }, ({ content }) => {
+    for (const none of [{}, { other: "x" }, null, undefined, 7, "a", true, ["a"], [["a", "b"]]]) {
+      assert.strictEqual(filled(content, none), content)
+    }
+  })
+
+  it.prop(
+    "puts a binding in as it is and does not read it again",
+    { bound: text, times: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 20 })) },
+    ({ bound, times }) => {
+      assert.strictEqual(
+        filled("<{{a}}{{ a }}>".repeat(times), { a: bound, b: "WRONG", tone: "WRONG", constructor: "WRONG" }),
+        `<${bound}${bound}>`.repeat(times)
+      )
+    }
+  )
+
+  it.prop(
+    "does not split a slot over what a binding brings in",
+    { name: Schema.Literals(names) },
+    ({ name }) => {
+      assert.strictEqual(
+        filled("{{open}}{{close}}", { open: `{{${name}`, close: "}}", [name]: "WRONG" }),
+        `{{${name}}}`
+      )
+    }
+  )
+
+  it.prop(
+    "writes numbers and booleans as text, and takes null, arrays and objects for no binding",
+    { value: Schema.Json },
+    ({ value }) => {
+      const bound = typeof value === "object" ? "{{a}}" : String(value)
+      assert.strictEqual(filled("{{a}}", { a: value }), bound)
+    }
+  )
+
+  it("reads own properties only", () => {
+    const inherited = ["__proto__", "constructor", "toString", "hasOwnProperty", "valueOf"]
+    const content = inherited.map((name) => `{{${name}}}`).join()
+    assert.strictEqual(filled(content, {}), content)
+    assert.strictEqual(filled(content, Object.create({ constructor: "x", toString: "y" })), content)
+    const own = JSON.parse(`{${inherited.map((name) => `"${name}": "[${name}]"`).join()}}`)
+    assert.strictEqual(filled(content, own), inherited.map((name) => `[${name}]`).join())
+    assert.strictEqual(Object.hasOwn(Object.prototype, "polluted"), false)
+  })
+
+  it("knows a slot by 1 to 256 code units that are not all blank", () => {
+    const name = "n".repeat(256)
+    assert.strictEqual(filled(`{{${name}}}`, { [name]: "x" }), "x")
+    assert.strictEqual(filled(`{{${name}n}}`, { [`${name}n`]: "x" }), `{{${name}n}}`)
+    assert.strictEqual(filled(`{{ ${"n".repeat(254)} }}`, { ["n".repeat(254)]: "x" }), "x")
+    assert.strictEqual(
+      filled(`{{ ${"n".repeat(255)} }}`, { ["n".repeat(255)]: "x" }),
+      `{{ ${"n".repeat(255)} }}`
+    )
+    assert.strictEqual(filled(`{{${"😀".repeat(128)}}}`, { ["😀".repeat(128)]: "x" }), "x")
+    for (const blank of ["", " ", "\n\t", "\u00a0\ufeff\u2003"]) {
+      assert.strictEqual(filled(`{{${blank}}}`, { "": "x", [blank]: "x" }), `{{${blank}}}`)
+    }
+  })
+})
+
+const tooLarge = (content: string, fragments: ReadonlyArray<FragmentUse>): boolean => {
+  const from = source(content, fragments)
+  const result = resolve(from)
+  if (Result.isSuccess(result)) return false
+  assert.deepStrictEqual(result.failure, ResolvedTooLarge(from.id))
+  return true
+}
+
+/** Text of exactly so many bytes, in characters of 1 to 4 bytes. */
+const textOfBytes = (bytes: number, char: string): string => {
+  const size = Buffer.byteLength(char)
+  return char.repeat(Math.floor(bytes / size)) + "x".repeat(bytes % size)
+}
+
+describe("the bound of resolved content", () => {
+  it.each(["x", "é", "€", "😀"])("is exact to the byte in characters like %s", (char) => {
+    const full = textOfBytes(maxResolvedBytes, char)
+    assert.isFalse(tooLarge(full, []))
+    assert.isTrue(tooLarge(`${full}x`, []))
+
+    const rest = textOfBytes(maxResolvedBytes - 2 - 100, char)
+    const use = (content: string, variable_overrides = {}): FragmentUse => ({ content, variable_overrides })
+    assert.isFalse(tooLarge("h".repeat(100), [use(rest)]))
+    assert.isTrue(tooLarge("h".repeat(101), [use(rest)]))
+    assert.isFalse(tooLarge("h".repeat(100), [use("{{a}}", { a: rest })]))
+    assert.isTrue(tooLarge("h".repeat(100), [use("{{a}}!", { a: rest })]))
+    assert.isTrue(tooLarge("h".repeat(100), [use(rest), use("")]))
+  })
+
+  it("is reached by what comes out, not by what goes in", () => {
+    const slots = `{{${"a".repeat(250)}}}`.repeat(40_000)
+    assert.isAbove(slots.length, maxResolvedBytes)
+    assert.isFalse(tooLarge("", [{ content: slots, variable_overrides: { ["a".repeat(250)]: "" } }]))
+    assert.isTrue(tooLarge("", [{ content: slots, variable_overrides: {} }]))
+  })
+
+  it("stops as soon as it is passed", () => {
+    let reads = 0
+    const mebibyte = "x".repeat(1024 * 1024)
+    const variable_overrides = {
+      get a() {
+        reads++
+        return mebibyte
+      }
+    }
+    const untouched: FragmentUse = {
+      get content(): string {
+        throw new Error("read beyond the bound")
+      },
+      variable_overrides: {}
+    }
+    assert.isTrue(tooLarge("", [{ content: "{{a}}".repeat(1_000_000), variable_overrides }, untouched]))
+    assert.isAtMost(reads, 9)
+  })
+})
+
+/** The best of some runs, in milliseconds; gives up once a second has gone by. */
+const bestTime = (run: () => void): number => {
+  const start = performance.now()
+  let best = Number.POSITIVE_INFINITY
+  for (let i = 0; i < 10 && performance.now() - start < 1000; i++) {
+    const before = performance.now()
+    run()
+    best = Math.min(best, performance.now() - before)
+  }
+  return best
+}
+
+describe("hostile content", () => {
+  const hostile: Record<string, (size: number) => string> = {
+    "an open slot of blanks": (size) => `{{${" ".repeat(size)}`,
+    "open braces": (size) => "{".repeat(size),
+    "braces that open and close": (size) => "{{}}".repeat(size / 4),
+    "open slots": (size) => "{{ ".repeat(size / 3),
+    "slots one character short of closing": (size) => `{{${"a".repeat(255)}}`.repeat(size / 258),
+    "slots one character too long": (size) => `{{${" ".repeat(257)}}}`.repeat(size / 261),
+    "closing braces": (size) => `{{${"}".repeat(size)}`,
+    "blank slots": (size) => "{{ }}".repeat(size / 5)
+  }
+
+  // Four times the size takes 4 times the time where it is linear, and 16 times where it is quadratic.
+  it.each(Object.keys(hostile))("takes time in proportion to its length: %s", (kind) => {
+    const timeOf = (size: number) => {
+      const content = hostile[kind]!(size)
+      return bestTime(() => assert.strictEqual(filled(content, { a: "x" }).length, content.length))
+    }
+    timeOf(1000)
+    const [short, long] = [timeOf(50_000), timeOf(200_000)]
+    assert.isBelow(long, 10 * Math.max(short, 1))
+  })
+})

@@ -1,0 +1,57 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Arbitrary from "effect/Arbitrary"
+import * as Schema from "effect/Schema"
+import { parseVersionNumber, VersionNumber } from "../../src/domain/Version.ts"
+
+const numeric = Arbitrary.map(
+  Arbitrary.array(Arbitrary.schema(Schema.Literals([..."0123456789", "e", ".", "+", "-", " ", "１"])), {
+    maxLength: 12
+  }),
+  (chars) => chars.join("")
+)
+
+describe("parseVersionNumber", () => {
+  it.prop("reads every number that a version can have", { number: VersionNumber }, ({ number }) => {
+    assert.strictEqual(parseVersionNumber(String(number)), number)
+  })
+
+  it.prop(
+    "reads nothing that isn't written just so",
+    { text: numeric },
+    ({ text }) => {
+      const isWhole = text !== "" && [...text].every((char) => "0123456789".includes(char))
+      const value = isWhole ? BigInt(text) : 0n
+      const isNumber = String(value) === text && value >= 1n && value < 2n ** 31n
+      assert.strictEqual(parseVersionNumber(text), isNumber ? Number(value) : undefined)
+    },
+    { arbitrary: { runs: 2000 } }
+  )
+
+  it("reads its bounds, and nothing beyond or beside them", () => {
+    assert.strictEqual(parseVersionNumber("1"), 1)
+    assert.strictEqual(parseVersionNumber("2147483647"), 2147483647)
+    for (const text of [
+      ...["2147483648", "4294967297", "9999999999", "10000000000", "18446744073709551617"],
+      ...[
+        "",
+        "0",
+        "01",
+        "1.0",
+        "1e2",
+        "+1",
+        "-1",
+        " 1",
+        "1 ",
+        "1\n",
+        "0x1",
+        "１",
+        "latest",
+        "v1",
+        "1/",
+        "1%00"
+      ]
+    ]) {
+      assert.strictEqual(parseVersionNumber(text), undefined, JSON.stringify(text))
+    }
+  })
+})
