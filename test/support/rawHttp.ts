@@ -34,7 +34,8 @@ const parseAnswers = (bytes: Buffer, bodiless: (index: number) => boolean): Arra
     const size = status === 304 || status < 200 || (bodiless(answers.length) && !faulty) ? 0 : length
     const body = bytes.subarray(end + 4, end + 4 + size)
     if (body.length < size && !(bodiless(answers.length) && body.length === 0)) throw new Error("a torn body")
-    answers.push({ status, headers, body: body.toString("utf8") })
+    // `100 Continue` is no answer yet.
+    if (status >= 200) answers.push({ status, headers, body: body.toString("utf8") })
     at = end + 4 + size
   }
   return answers

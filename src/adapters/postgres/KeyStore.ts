@@ -1,0 +1,54 @@
+import type { PgClient } from "@effect/sql-pg/PgClient"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Schedule from "effect/Schedule"
+import * as Schema from "effect/Schema"
+import { KeyStore } from "../../application/KeyStore.ts"
+import { BillingStatus } from "../../domain/Access.ts"
+import { ApiKeyId, InvalidKey, type KeyHash, type KeyRecord } from "../../domain/ApiKey.ts"
+import { WorkspaceId } from "../../domain/Prompt.ts"
+import { Database, type Statement } from "./Database.ts"
+import { makeUsage } from "./KeyUsage.ts"
+
+/** A key by its hash, with its owner's and its workspace's state, all by index. */
+export const findKey = (hash: KeyHash): Statement => ({
+  text: `select k.id, k.revoked_at is not null as revoked, u.must_reset_password as owner_must_reset,
+      case when w.id is not null
+        then json_build_object('id', w.id, 'tier', w.tier, 'billing_status', w.billing_status)
+      end as workspace
+    from api_keys k join users u on u.id = k.created_by left join workspaces w on w.id = k.workspace_id
+    where k.key_hash = $1`,
+  params: [Buffer.from(hash, "hex")]
+})
+
+const decode: (row: unknown) => KeyRecord = Schema.decodeUnknownSync(
+  Schema.Struct({
+    id: ApiKeyId,
+    revoked: Schema.Boolean,
+    owner_must_reset: Schema.Boolean,
+    workspace: Schema.NullOr(
+      Schema.Struct({ id: WorkspaceId, tier: Schema.String, billing_status: BillingStatus })
+    )
+  })
+)
+
+/** How often what was used is written. */
+const flushInterval = "1 second"
+
+/** The keys in PostgreSQL. What was used is written behind, and once more when the layer closes. */
+export const layer: Layer.Layer<KeyStore, never, Database | PgClient> = Layer.effect(
+  KeyStore,
+  Effect.gen(function* () {
+    const { lookUp } = yield* Database
+    const usage = yield* makeUsage
+    yield* Effect.addFinalizer(() => usage.flush)
+    yield* Effect.forkScoped(Effect.repeat(usage.flush, Schedule.spaced(flushInterval)))
+    return KeyStore.of({
+      find: Effect.fn("KeyStore.find")(function* (hash) {
+        const [row] = yield* lookUp(findKey(hash))
+        return row === undefined ? yield* Effect.fail(InvalidKey) : decode(row)
+      }),
+      markUsed: usage.mark
+    })
+  })
+)

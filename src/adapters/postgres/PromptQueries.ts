@@ -1,0 +1,147 @@
+import type { PromptFilter } from "../../application/PromptRepo.ts"
+import { maxPerPage, offset, type Page, reaches } from "../../domain/Page.ts"
+import type { PromptId, WorkspaceId } from "../../domain/Prompt.ts"
+import { maxSourceBytes } from "../../domain/Resolution.ts"
+import type { Timestamp } from "../../domain/Timestamp.ts"
+import type { VersionNumber } from "../../domain/Version.ts"
+import type { Statement } from "./Database.ts"
+
+/** Builds a statement whose parameters are numbered in the order in which its text asks for them. */
+const statement = (build: (parameter: (value: unknown) => string) => string): Statement => {
+  const params: Array<unknown> = []
+  return { text: build((value) => `$${params.push(value)}`), params }
+}
+
+/**
+ * One page of the rows of `ordered`. PostgreSQL refuses to skip more than any list here could hold. The limit in plain
+ * sight keeps its plan for parameters it does not know yet from expecting a tenth of the list.
+ */
+const pageOf = (ordered: string, page: Page, parameter: (value: unknown) => string): string =>
+  reaches(page)
+    ? `select * from (
+        ${ordered} limit ${parameter(page.per_page)} offset ${parameter(offset(page))}
+      ) page limit ${maxPerPage}`
+    : `${ordered} limit 0`
+
+const summaryColumns = [
+  "id",
+  "title",
+  "description",
+  "prompt_type",
+  "target_model",
+  "intent",
+  "current_version",
+  "created_at",
+  "updated_at"
+]
+  .map((column) => `p.${column}`)
+  .join(", ")
+
+/**
+ * The total and one page. Both come from one index, in its order; only the page's own rows are fetched. A statement
+ * for each combination of filters, so that each finds its index. One row without a prompt when the page is empty.
+ */
+export const listPrompts = (workspace: WorkspaceId, filter: PromptFilter, page: Page): Statement =>
+  statement((parameter) => {
+    const own = parameter(workspace)
+    const conditions: Array<string> = []
+    if (filter.type !== undefined) conditions.push(`and p.prompt_type = ${parameter(filter.type)}`)
+    if (filter.folder_id !== undefined) {
+      const folder = parameter(filter.folder_id)
+      conditions.push(
+        `and p.folder_id = ${folder}`,
+        `and exists (select from folders f where f.id = ${folder} and f.workspace_id = ${own})`
+      )
+    }
+    const listed =
+      filter.tag === undefined
+        ? `select p.id, p.updated_at from prompts p where p.workspace_id = ${own} and not p.is_archived`
+        : `select p.prompt_id as id, p.listed_at as updated_at from prompt_tags p where p.listed_at is not null
+            and p.tag_id = (
+              select t.id from tags t where t.workspace_id = ${own} and t.name = ${parameter(filter.tag)}
+            )`
+    // To count in order too keeps PostgreSQL to the index, where it might prefer to read a table of short prompts whole.
+    const matching = `${listed} ${conditions.join(" ")} order by updated_at desc, id desc`
+    return `select total.count as total, ${summaryColumns}
+      from (select count(*)::int from (${matching} offset 0) matching) total
+      left join (
+        (${pageOf(matching, page, parameter)}) page
+        join prompts p on p.id = page.id and p.workspace_id = ${own}
+      ) on true
+      order by page.updated_at desc, page.id desc`
+  })
+
+/** A prompt with its folder and tags, as far as they are the workspace's own. */
+export const getPrompt = (workspace: WorkspaceId, id: PromptId): Statement => ({
+  text: `select ${summaryColumns}, p.current_content, f.id as folder_id, p.is_favorite, p.is_archived, p.sort_order,
+      coalesce((
+        select json_agg(json_build_object('id', t.id, 'name', t.name, 'color', t.color) order by t.name collate "C")
+        from prompt_tags pt join tags t on t.id = pt.tag_id and t.workspace_id = p.workspace_id
+        where pt.prompt_id = p.id
+      ), '[]') as tags
+    from prompts p left join folders f on f.id = p.folder_id and f.workspace_id = p.workspace_id
+    where p.workspace_id = $1 and p.id = $2`,
+  params: [workspace, id]
+})
+
+/**
+ * A prompt and the contents and overrides of its fragments, each as an array in their order. Where either is larger in
+ * all than `maxSourceBytes`, none of it is sent, and `too_large` says so: the sizes are known without the contents.
+ */
+export const getSource = (workspace: WorkspaceId, id: PromptId): Statement => ({
+  text: `select p.id, p.title, p.prompt_type, p.target_model, p.current_content,
+      source.contents, source.overrides, source.too_large
+    from prompts p cross join lateral (
+      select coalesce(array_agg(content order by position, id) filter (where fits), '{}') as contents,
+        coalesce(json_agg(variable_overrides order by position, id) filter (where fits), '[]') as overrides,
+        coalesce(not bool_and(fits), false) as too_large
+      from (
+        select pf.id, pf.position, pf.variable_overrides, f.content,
+          greatest(
+            sum(octet_length(f.content)) over (), sum(octet_length(pf.variable_overrides::text)) over ()
+          ) <= $3 as fits
+        from prompt_fragments pf join fragments f on f.id = pf.fragment_id and f.workspace_id = p.workspace_id
+        where pf.prompt_id = p.id
+      ) measured
+    ) source
+    where p.workspace_id = $1 and p.id = $2`,
+  params: [workspace, id, maxSourceBytes]
+})
+
+/** The total and one page, as for prompts; no row at all without the prompt. */
+export const listVersions = (
+  workspace: WorkspaceId,
+  id: PromptId,
+  oldest: Timestamp | undefined,
+  page: Page
+): Statement =>
+  statement((parameter) => {
+    const prompt = `p.workspace_id = ${parameter(workspace)} and p.id = ${parameter(id)}`
+    const visible = `prompt_versions v where v.prompt_id = p.id${
+      oldest === undefined ? "" : ` and v.created_at >= ${parameter(oldest)}`
+    }`
+    return `select total.count as total, v.version_number, v.change_summary, v.change_source, v.created_at
+      from prompts p
+      cross join lateral (select count(*)::int from ${visible}) total
+      left join lateral (
+        ${pageOf(`select v.version_number from ${visible} order by v.version_number desc`, page, parameter)}
+      ) page on true
+      left join prompt_versions v on v.prompt_id = p.id and v.version_number = page.version_number
+      where ${prompt}
+      order by page.version_number desc`
+  })
+
+export const getVersion = (
+  workspace: WorkspaceId,
+  id: PromptId,
+  number: VersionNumber,
+  oldest: Timestamp | undefined
+): Statement =>
+  statement(
+    (parameter) => `select v.id, v.prompt_id, v.version_number, v.content, v.change_summary, v.change_source,
+        v.parent_version_id, v.metadata, v.created_at
+      from prompts p join prompt_versions v on v.prompt_id = p.id
+      where p.workspace_id = ${parameter(workspace)} and p.id = ${parameter(id)}
+        and v.version_number = ${parameter(number)}
+        ${oldest === undefined ? "" : `and v.created_at >= ${parameter(oldest)}`}`
+  )

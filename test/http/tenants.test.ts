@@ -1,0 +1,93 @@
+import { afterAll, beforeAll, expect, it } from "vitest"
+import { archive, fragment, key, prompt, tag, use, user, version, workspace } from "../support/archives.ts"
+import { connectTo, embedded, makeResources } from "../support/database.ts"
+import { type Service, startService } from "../support/service.ts"
+
+const connections = 50
+const rounds = 40
+
+/** A workspace in which every text is the canary. */
+const tenantOf = (canary: string) => {
+  const where = workspace({ name: canary })
+  const owner = user()
+  const issued = key(where.id, owner)
+  const label = tag("shared")
+  const part = fragment(`${canary} {{who}}`)
+  return {
+    canary,
+    key: issued.plaintext,
+    archive: archive({
+      workspace: where,
+      users: [owner],
+      api_keys: [issued.stored],
+      tags: [label],
+      fragments: [part],
+      prompts: Array.from({ length: 30 }, () =>
+        prompt({
+          title: canary,
+          description: canary,
+          current_content: canary,
+          tags: [label.id],
+          fragments: [use(part, 0, { variable_overrides: { who: canary } })],
+          versions: [version(1, { content: canary, change_summary: canary })]
+        })
+      )
+    })
+  }
+}
+
+const tenants = [tenantOf("canary-of-the-first"), tenantOf("canary-of-the-second")] as const
+const resources = makeResources()
+let service: Service
+
+beforeAll(async () => {
+  const env = await resources.acquire(embedded.acquire)
+  service = await startService({
+    ...env,
+    RATE_LIMIT_PER_KEY: "1000000",
+    RATE_LIMIT_PER_PROCESS: "1000000",
+    LOG_LEVEL: "Error"
+  })
+  const database = await resources.acquire(connectTo(env))
+  for (const tenant of tenants) await database.importArchive(tenant.archive)
+})
+afterAll(async () => {
+  await service?.stop()
+  await resources.release()
+})
+
+it(`${connections} connections of two tenants never see each other's content`, async () => {
+  const asked = new Map<number, number>()
+  const lane = async (index: number) => {
+    const mine = tenants[index % 2]!
+    const theirs = tenants[(index + 1) % 2]!
+    for (let round = 0; round < rounds; round++) {
+      const own = mine.archive.prompts[(index + round) % 30]!.id
+      const foreign = theirs.archive.prompts[(index + round) % 30]!.id
+      const id = round % 5 === 4 ? foreign : own
+      const path = [
+        "",
+        `/${id}`,
+        `/${id}/resolved`,
+        `/${id}/versions`,
+        `/${id}/versions/1`,
+        "?tag=shared&page=2&per_page=7"
+      ][round % 6]!
+      const response = await fetch(`${service.url}/api/v1/prompts${path}`, {
+        headers: { authorization: `Bearer ${mine.key}` }
+      })
+      const text = await response.text()
+      expect(text).not.toContain(theirs.canary)
+      if (path.includes(foreign)) expect(response.status).toBe(404)
+      else {
+        expect(response.status).toBe(200)
+        if (!path.endsWith("/versions")) expect(JSON.stringify(JSON.parse(text).data)).not.toBe("[]")
+        if (path === "" || path.startsWith("?")) expect(JSON.parse(text).meta.total).toBe(30)
+      }
+      asked.set(response.status, (asked.get(response.status) ?? 0) + 1)
+    }
+  }
+  await Promise.all(Array.from({ length: connections }, (_, index) => lane(index)))
+  expect((asked.get(200) ?? 0) + (asked.get(404) ?? 0)).toBe(connections * rounds)
+  expect(asked.get(404)).toBeGreaterThan(connections)
+})
