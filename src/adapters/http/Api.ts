@@ -45,6 +45,17 @@ const paging = {
   per_page: Schema.optionalKey(Count)
 }
 
+/** The query of any list. */
+export const PageQuery = Schema.Struct(paging)
+
+/** The query of the list of prompts (SPEC.md section 4.1). */
+export const ListQuery = Schema.Struct({
+  ...paging,
+  folder_id: Schema.optionalKey(FolderFilter),
+  tag: Schema.optionalKey(Parameter),
+  type: Schema.optionalKey(TypeFilter)
+})
+
 /** The caller that admission let in. */
 export class CurrentCaller extends Context.Service<CurrentCaller, AdmittedCaller>()(
   "prompt-retrieval/CurrentCaller"
@@ -64,12 +75,7 @@ const prompt = { id: Schema.String }
 export const Endpoints = HttpApiGroup.make("prompts")
   .add(
     HttpApiEndpoint.get("list", "/prompts", {
-      query: {
-        ...paging,
-        folder_id: Schema.optionalKey(FolderFilter),
-        tag: Schema.optionalKey(Parameter),
-        type: Schema.optionalKey(TypeFilter)
-      },
+      query: ListQuery,
       success: page(PromptSummary)
     }),
     HttpApiEndpoint.get("get", "/prompts/:id", { params: prompt, success: single(Prompt) }),
@@ -79,7 +85,7 @@ export const Endpoints = HttpApiGroup.make("prompts")
     }),
     HttpApiEndpoint.get("listVersions", "/prompts/:id/versions", {
       params: prompt,
-      query: paging,
+      query: PageQuery,
       success: page(VersionSummary)
     }),
     HttpApiEndpoint.get("getVersion", "/prompts/:id/versions/:version", {
