@@ -46,6 +46,9 @@ const maxConnections = 10_000
 /** How long requests that are under way may take to finish once no new ones are accepted, in milliseconds. */
 const drainDeadline = 10_000
 
+/** How long a connection that has sent nothing yet may still begin, in milliseconds. Node does not count it as idle. */
+const firstRequestPatience = 500
+
 const headersOf = (error: ApiError, requestId: string, body: string) => ({
   ...errorAnswer(error).headers,
   "content-type": "application/json",
@@ -137,10 +140,13 @@ const listen = (server: Server, options: ServerOptions): Effect.Effect<AddressIn
     })
   })
 
-/** Stops accepting, lets what runs finish, and ends what does not finish in time. */
-const close = (server: Server): Effect.Effect<void> =>
+/** Stops accepting, lets what runs finish, and ends what does not finish in time. `unused` never sent a request. */
+const close = (server: Server, unused: ReadonlySet<Socket>): Effect.Effect<void> =>
   Effect.callback<void>((resume) => {
     server.close(() => resume(Effect.void))
+    setTimeout(() => {
+      for (const socket of unused) socket.destroy()
+    }, firstRequestPatience).unref()
   }).pipe(
     Effect.timeoutOrElse({
       duration: drainDeadline,
@@ -162,13 +168,19 @@ export const serve = (
     const exchanges = new Exchanges()
     let closing = false
 
+    const unused = new Set<Socket>()
     const server = createServer(clientLimits, (request, response) => {
+      unused.delete(request.socket)
       exchanges.begin(request.socket, response)
       if (closing) response.shouldKeepAlive = false
       if (joinDuplicates(request)) handler(request, response)
       else refuse(request, response, BadRequest)
     })
     server.maxConnections = maxConnections
+    server.on("connection", (socket: Socket) => {
+      unused.add(socket)
+      socket.once("close", () => unused.delete(socket))
+    })
     server.on("checkExpectation", (request: IncomingMessage, response: ServerResponse) => {
       exchanges.begin(request.socket, response)
       refuse(request, response, ExpectationFailed)
@@ -190,7 +202,7 @@ export const serve = (
             closing = true
           })
         ),
-        Effect.andThen(close(server))
+        Effect.andThen(close(server, unused))
       )
     )
     return server.address() as AddressInfo
