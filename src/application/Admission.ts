@@ -45,6 +45,11 @@ export class Admission extends Context.Service<
   Admission,
   {
     readonly admit: (authorization: string | undefined) => Effect.Effect<AdmittedCaller, AdmissionRefusal>
+    /**
+     * The last step of `admit` alone, for a request of a caller who was admitted before and of whom nothing has changed
+     * since: counts it at `now` (milliseconds since the epoch) against the limits and marks the key used.
+     */
+    readonly count: (key: ApiKeyId, now: number) => Effect.Effect<void, RateLimited>
   }
 >()("prompt-retrieval/Admission") {
   static readonly layer = (limits: RateLimits): Layer.Layer<Admission, never, KeyStore | RateLimiter> =>
@@ -77,6 +82,7 @@ export class Admission extends Context.Service<
             yield* limiter.refund(key, now)
             return yield* Effect.fail(rateLimited("process", perProcess, now))
           }
+          keys.markUsed(key, now)
         })
 
         /** The order of admission, DESIGN.md section 4.4 to 4.9; it is stated here and nowhere else. */
@@ -90,11 +96,10 @@ export class Admission extends Context.Service<
           if (refusal !== undefined) return yield* Effect.fail(refusal)
           const now = yield* Clock.currentTimeMillis
           yield* count(record.id, now)
-          keys.markUsed(record.id, now)
           return { keyId: record.id, workspaceId: workspace.id, tier: workspace.tier }
         })
 
-        return { admit }
+        return { admit, count }
       })
     )
 }
