@@ -71,7 +71,7 @@ const denials = { key: denialsOf("key"), process: denialsOf("process") }
 export const denied = (bucket: "key" | "process"): void => denials[bucket].updateUnsafe(1, registry)
 
 /** 1 while the shared counter decides, 0 while this process does. */
-export const sharedCounterUp = Metric.gauge("rate_limiter_shared_counter_up", {
+export const sharedCounterUp = Metric.gauge("rate_limiter_shared_up", {
   description: "1 while the shared rate limit counter decides, 0 while this process counts alone"
 })
 

@@ -337,7 +337,7 @@ describe("what operators see", () => {
       'route="/api/v1/prompts/:id"': 2
     })
     expect(seriesOf(text, "postgres_statements_max")).toEqual({ 'pool="read"': 32, 'pool="lookup"': 16 })
-    expect(text).toContain("rate_limiter_shared_counter_up 0\n")
+    expect(text).toContain("rate_limiter_shared_up 0\n")
     for (const name of [
       "process_resident_memory_bytes",
       "process_cpu_seconds_total",
@@ -452,7 +452,7 @@ describe("what operators see", () => {
     ["none", () => ({}), false]
   ])("loads what speaks OTLP with %s: %#", async (_, endpoint, loaded) => {
     const hooks =
-      'import { registerHooks } from "node:module"; registerHooks({ load: (url, context, next) => { if (url.includes("/observability/")) console.error(`loaded ${url}`); return next(url, context) } })'
+      'import { registerHooks } from "node:module"; registerHooks({ load: (url, context, next) => { if (url.includes("/observability/")) console.error("loaded", url); return next(url, context) } })'
     service = await startService({
       ...env,
       ...endpoint(),
