@@ -54,8 +54,34 @@ const migrateOnceThere = Effect.retry(migrate, {
   schedule: Schedule.spaced("500 millis")
 })
 
+/** Measures this process, and serves its metrics where the environment says. */
+const metrics = Effect.fnUntraced(function* ({ host, metricsPort, otlpEndpoint }: Environment) {
+  if (metricsPort === undefined && otlpEndpoint === undefined) return
+  const { measureProcess } = yield* Effect.promise(() => import("./adapters/telemetry/ProcessMetrics.ts"))
+  yield* measureProcess
+  if (metricsPort === undefined) return
+  const { serveMetrics } = yield* Effect.promise(() => import("./adapters/telemetry/MetricsServer.ts"))
+  const { address, port } = yield* orFailure(serveMetrics(host, metricsPort))
+  yield* Effect.logInfo(`Metrics on ${urlOf(address, port)}/metrics`)
+})
+
+/** Sends traces and metrics where the environment says; without that no span is made. */
+const withTelemetry = <A, E, R>(program: Effect.Effect<A, E, R>) =>
+  Effect.flatMap(readEnvironment, ({ otlpEndpoint }) =>
+    otlpEndpoint === undefined
+      ? Effect.provideService(program, References.TracerEnabled, false)
+      : Effect.flatMap(
+          Effect.promise(() => import("./adapters/telemetry/Otlp.ts")),
+          ({ layer }) => Effect.provide(program, layer)
+        )
+  )
+
+const urlOf = (address: string, port: number) =>
+  `http://${address.includes(":") ? `[${address}]` : address}:${port}`
+
 const serve = Effect.gen(function* () {
   const environment = yield* readEnvironment
+  yield* metrics(environment)
   const options = yield* databaseOf(environment, EmbeddedPostgres.open)
   const services = Layer.mergeAll(serviceLayer(environment), administrationLayer).pipe(
     Layer.provideMerge(Layer.merge(databaseLayer(options), Lifecycle.layer))
@@ -63,14 +89,14 @@ const serve = Effect.gen(function* () {
   yield* Effect.gen(function* () {
     const lifecycle = yield* Lifecycle.Lifecycle
     const { address, port } = yield* orFailure(HttpServer.serve(environment))
-    const url = `http://${address.includes(":") ? `[${address}]` : address}:${port}`
+    const url = urlOf(address, port)
     yield* Effect.logInfo(`Listening on ${url}`)
     yield* orFailure(migrateOnceThere)
     lifecycle.phase = "serving"
     if (environment.databaseUrl === undefined) yield* orFailure(offerDemo(url))
     yield* Effect.never
   }).pipe(Effect.provide(services))
-}).pipe(Effect.scoped)
+}).pipe(Effect.scoped, withTelemetry)
 
 const operations: Operations = {
   serve,

@@ -15,6 +15,7 @@ import type { WorkspaceId } from "../domain/Prompt.ts"
 import { type RateLimited, rateLimited } from "../domain/RateWindow.ts"
 import { KeyStore } from "./KeyStore.ts"
 import { Lifecycle } from "./Lifecycle.ts"
+import { denied } from "./Metrics.ts"
 import { RateLimiter } from "./RateLimiter.ts"
 import { Unavailable } from "./Unavailable.ts"
 
@@ -39,6 +40,11 @@ export interface RateLimits {
 
 /** The limits of SPEC.md section 8. */
 export const defaultRateLimits: RateLimits = { perKey: 100, perProcess: 500 }
+
+const deny = (scope: RateLimited["scope"], limit: number, now: number) => {
+  denied(scope)
+  return Effect.fail(rateLimited(scope, limit, now))
+}
 
 /** From an `Authorization` header to a caller, or to the first refusal that applies. */
 export class Admission extends Context.Service<
@@ -69,18 +75,16 @@ export class Admission extends Context.Service<
         const count = Effect.fnUntraced(function* (key: ApiKeyId, now: number) {
           const { perKey, perProcess } = limits
           if (limiter.isFull("process", perProcess, now)) {
-            return yield* Effect.fail(
-              limiter.isFull(key, perKey, now)
-                ? rateLimited("key", perKey, now)
-                : rateLimited("process", perProcess, now)
-            )
+            return yield* limiter.isFull(key, perKey, now)
+              ? deny("key", perKey, now)
+              : deny("process", perProcess, now)
           }
           if (!(yield* limiter.take(key, perKey, now))) {
-            return yield* Effect.fail(rateLimited("key", perKey, now))
+            return yield* deny("key", perKey, now)
           }
           if (!(yield* limiter.take("process", perProcess, now))) {
             yield* limiter.refund(key, now)
-            return yield* Effect.fail(rateLimited("process", perProcess, now))
+            return yield* deny("process", perProcess, now)
           }
           keys.markUsed(key, now)
         })

@@ -17,6 +17,10 @@ export interface Environment {
   readonly host: string
   readonly port: number
   readonly rateLimits: RateLimits
+  /** Where metrics are served; unset: nowhere. */
+  readonly metricsPort: number | undefined
+  /** The base URL of an OpenTelemetry collector; unset: nothing is sent. */
+  readonly otlpEndpoint: string | undefined
   /** Milliseconds. */
   readonly shutdownGrace: number
   readonly logLevel: LogLevel.LogLevel
@@ -25,6 +29,18 @@ export interface Environment {
 
 const hasScheme = (url: Redacted.Redacted, schemes: ReadonlyArray<string>): boolean =>
   URL.canParse(Redacted.value(url)) && schemes.includes(new URL(Redacted.value(url)).protocol)
+
+const hasHttpScheme = (url: string): boolean =>
+  URL.canParse(url) && ["http:", "https:"].includes(new URL(url).protocol)
+
+const port = <D>(name: string, byDefault: D) =>
+  variable(
+    name,
+    Config.Int(name),
+    byDefault,
+    "must be a port, 0 to 65535",
+    (value) => value >= 0 && value <= 65535
+  )
 
 const positive = (name: string, byDefault: number) =>
   variable(name, Config.Int(name), byDefault, "must be an integer of at least 1", (value) => value >= 1)
@@ -65,17 +81,19 @@ export const readEnvironment: Effect.Effect<Environment, CliFailure> = Effect.ge
       (url) => hasScheme(url, ["redis:", "rediss:"])
     ),
     host: yield* string("HOST", "127.0.0.1"),
-    port: yield* variable(
-      "PORT",
-      Config.Int("PORT"),
-      3000,
-      "must be a port, 0 to 65535",
-      (port) => port >= 0 && port <= 65535
-    ),
+    port: yield* port("PORT", 3000),
     rateLimits: {
       perKey: yield* positive("RATE_LIMIT_PER_KEY", defaultRateLimits.perKey),
       perProcess: yield* positive("RATE_LIMIT_PER_PROCESS", defaultRateLimits.perProcess)
     },
+    metricsPort: yield* port("METRICS_PORT", undefined),
+    otlpEndpoint: yield* variable(
+      "OTEL_EXPORTER_OTLP_ENDPOINT",
+      Config.String("OTEL_EXPORTER_OTLP_ENDPOINT"),
+      undefined,
+      "must be a URL like http://collector:4318",
+      hasHttpScheme
+    ),
     shutdownGrace: Duration.toMillis(
       yield* variable(
         "SHUTDOWN_GRACE",

@@ -9,8 +9,10 @@ import { Api } from "./Api.ts"
 import { cachingHeaders, conditional, etagOf } from "./Caching.ts"
 import { type ApiError, errorResponse, InternalError, MethodNotAllowed, RouteNotFound } from "./Errors.ts"
 import { RequestInfo, requestIdOf } from "./RequestInfo.ts"
+import { report } from "./RequestLog.ts"
 import { systemPaths } from "./System.ts"
 import { type Target, targetReader } from "./Target.ts"
+import { inServerSpan } from "./Tracing.ts"
 
 /** The longest that a request may take; past it the answer is 503 (DESIGN.md section 8). */
 const deadline = "5 seconds"
@@ -30,8 +32,11 @@ const isApi = (target: Target): boolean => target.route.startsWith("/api/")
 
 const fail = (error: ApiError) => Effect.succeed(errorResponse(error))
 
-const internalError = (cause: Cause.Cause<unknown>) =>
-  Effect.andThen(Effect.logError("Request failed", cause), fail(InternalError))
+const internalError = (cause: Cause.Cause<unknown>, requestId: string) =>
+  Effect.logError("Request failed", cause).pipe(
+    Effect.annotateLogs({ request_id: requestId }),
+    Effect.andThen(fail(InternalError))
+  )
 
 /** Caching headers and the conditional answer for what succeeded (DESIGN.md section 5); errors carry their own. */
 const cached = (
@@ -50,16 +55,25 @@ const rawTarget = (request: HttpServerRequest.HttpServerRequest): string => {
 
 /**
  * The whole service as one effect from request to answer, which never fails: route and method, the router with
- * admission and handlers behind it, deadline, caching, the headers of every answer, the log line.
+ * admission and handlers behind it, deadline, caching, the headers of every answer, the log line. With `traced` each
+ * request has a span.
  */
-export const makeApp = <E, R>(router: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>) => {
-  const route = (request: HttpServerRequest.HttpServerRequest, target: Target, info: RequestInfo) =>
+export const makeApp = <E, R>(
+  router: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>,
+  traced: boolean
+) => {
+  const route = (
+    request: HttpServerRequest.HttpServerRequest,
+    target: Target,
+    info: RequestInfo,
+    requestId: string
+  ) =>
     router.pipe(
       Effect.provideService(HttpServerRequest.HttpServerRequest, request.modify({ url: target.url })),
       Effect.provideService(RequestInfo, info),
       Effect.timeoutOrElse({ duration: deadline, orElse: () => fail(Unavailable) }),
       Effect.catchCause((cause) =>
-        Cause.hasInterruptsOnly(cause) ? Effect.failCause(cause) : internalError(cause)
+        Cause.hasInterruptsOnly(cause) ? Effect.failCause(cause) : internalError(cause, requestId)
       ),
       Effect.orDie,
       Effect.map((response) => (isApi(target) ? cached(request, response) : response))
@@ -71,19 +85,20 @@ export const makeApp = <E, R>(router: Effect.Effect<HttpServerResponse.HttpServe
     const requestId = requestIdOf(request.headers["x-request-id"])
     const target = readTarget(rawTarget(request))
     const info: RequestInfo = { caller: undefined }
-    const response = yield* target === undefined
-      ? fail(RouteNotFound)
-      : request.method !== "GET" && request.method !== "HEAD"
-        ? fail(MethodNotAllowed)
-        : route(request, target, info)
-    yield* Effect.logInfo("request", {
+    const answer =
+      target === undefined
+        ? fail(RouteNotFound)
+        : request.method !== "GET" && request.method !== "HEAD"
+          ? fail(MethodNotAllowed)
+          : route(request, target, info, requestId)
+    const response = yield* traced ? inServerSpan(request, target?.route, answer) : answer
+    yield* report({
       method: request.method,
-      route: target?.route ?? null,
+      route: target?.route,
       status: response.status,
-      duration_ms: Math.round((performance.now() - started) * 1000) / 1000,
-      request_id: requestId,
-      workspace_id: info.caller?.workspaceId ?? null,
-      key_id: info.caller?.keyId ?? null
+      milliseconds: performance.now() - started,
+      requestId,
+      caller: info.caller
     })
     return HttpServerResponse.setHeaders(response, {
       "x-request-id": requestId,

@@ -1,5 +1,6 @@
 import * as Context from "effect/Context"
 import type { AdmittedCaller } from "../../application/Admission.ts"
+import { keyPrefix } from "../../domain/ApiKey.ts"
 
 /** What becomes known of a request on its way, for its log line. */
 export interface RequestInfo {
@@ -14,6 +15,11 @@ export const RequestInfo = Context.Reference<RequestInfo>("prompt-retrieval/Requ
 /** What a request id looks like. */
 export const acceptable = /^[A-Za-z0-9._-]{1,128}$/
 
-/** The request's id: the caller's own if it is 1 to 128 of `[A-Za-z0-9._-]`, else a new one (DESIGN.md section 5). */
+/**
+ * The request's id: the caller's own if it is 1 to 128 of `[A-Za-z0-9._-]`, else a new one (DESIGN.md section 5). One
+ * that holds a key by mistake is no id: it would be logged.
+ */
 export const requestIdOf = (header: string | undefined): string =>
-  header !== undefined && acceptable.test(header) ? header : crypto.randomUUID()
+  header !== undefined && acceptable.test(header) && !header.includes(keyPrefix)
+    ? header
+    : crypto.randomUUID()

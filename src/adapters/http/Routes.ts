@@ -1,8 +1,10 @@
 import * as Effect from "effect/Effect"
+import * as HttpMiddleware from "effect/http/HttpMiddleware"
 import * as HttpRouter from "effect/http/HttpRouter"
 import * as HttpServer from "effect/http/HttpServer"
 import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
 import * as Layer from "effect/Layer"
+import * as Tracer from "effect/Tracer"
 import { Api } from "./Api.ts"
 import { makeApp, routerConfig } from "./App.ts"
 import { authorization, queryRules } from "./Authorization.ts"
@@ -15,7 +17,11 @@ const routes = Layer.mergeAll(
 ).pipe(Layer.provide(HttpServer.layerServices))
 
 /** The whole service over HTTP, from a request to its answer, for whatever carries requests. */
-export const httpApp = HttpRouter.toHttpEffect(routes).pipe(
-  Effect.provideService(HttpRouter.RouterConfig, routerConfig),
-  Effect.map(makeApp)
-)
+export const httpApp = Effect.gen(function* () {
+  const router = yield* HttpRouter.toHttpEffect(routes)
+  const tracer = yield* Effect.tracer
+  return makeApp(router, tracer !== Tracer.nativeTracer)
+}).pipe(Effect.provideService(HttpRouter.RouterConfig, routerConfig))
+
+/** For whatever carries requests: Effect's own spans of them are left out, as they hold the URL with its query. */
+export const withoutUrlSpans = Effect.provideService(HttpMiddleware.TracerDisabledWhen, () => true)

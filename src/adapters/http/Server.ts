@@ -9,6 +9,7 @@ import type { Admission } from "../../application/Admission.ts"
 import { Lifecycle } from "../../application/Lifecycle.ts"
 import type { Prompts } from "../../application/Prompts.ts"
 import type { Readiness } from "../../application/Readiness.ts"
+import { readTarget } from "./App.ts"
 import {
   type ApiError,
   BadRequest,
@@ -20,7 +21,8 @@ import {
   RouteNotFound
 } from "./Errors.ts"
 import { requestIdOf } from "./RequestInfo.ts"
-import { httpApp } from "./Routes.ts"
+import { report } from "./RequestLog.ts"
+import { httpApp, withoutUrlSpans } from "./Routes.ts"
 
 export interface ServerOptions {
   readonly host: string
@@ -57,31 +59,42 @@ const headersOf = (error: ApiError, requestId: string, body: string) => ({
   "x-content-type-options": "nosniff"
 })
 
+/** How a refusal is reported. It took no time worth telling. */
+interface Refusal {
+  readonly method?: string | undefined
+  readonly target?: string | undefined
+  readonly status: number
+  readonly requestId: string
+}
+
 /** Answers a request that never reaches the application, because its head is faulty, and closes. */
-const refuse = (request: IncomingMessage, response: ServerResponse, error: ApiError): void => {
+const refuse = (request: IncomingMessage, response: ServerResponse, error: ApiError): Refusal => {
   const answer = errorAnswer(error)
   const body = errorBody(answer)
   const requestId = requestIdOf(request.headers["x-request-id"] as string | undefined)
   response.shouldKeepAlive = false
   response.writeHead(answer.status, headersOf(error, requestId, body))
   response.end(request.method === "HEAD" ? undefined : body)
+  return { method: request.method, target: request.url, status: answer.status, requestId }
 }
 
-/** The same where there is no request, only a connection. */
-const refuseConnection = (socket: Duplex, error: ApiError): void => {
+/** The same where there is no request, only a connection; nobody is left to answer where it can't be written to. */
+const refuseConnection = (socket: Duplex, error: ApiError, method?: string): Refusal | undefined => {
   if (!socket.writable) {
     socket.destroy()
-    return
+    return undefined
   }
   const answer = errorAnswer(error)
   const body = errorBody(answer)
+  const requestId = requestIdOf(undefined)
   const headers = {
-    ...headersOf(error, requestIdOf(undefined), body),
+    ...headersOf(error, requestId, body),
     date: new Date().toUTCString(),
     connection: "close"
   }
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
   socket.end(`HTTP/1.1 ${answer.status} ${STATUS_CODES[answer.status]}\r\n${lines.join("")}\r\n${body}`)
+  return { method, status: answer.status, requestId }
 }
 
 const parserErrors: Readonly<Record<string, ApiError>> = {
@@ -164,7 +177,14 @@ export const serve = (
   Effect.gen(function* () {
     const lifecycle = yield* Lifecycle
     const scope = yield* Effect.scope
-    const handler = yield* NodeHttpServer.makeHandler(yield* httpApp, { scope })
+    const handler = yield* withoutUrlSpans(NodeHttpServer.makeHandler(yield* httpApp, { scope }))
+    const run = Effect.runSyncWith(yield* Effect.context<never>())
+    const reportRefusal = (refusal: Refusal | undefined): void => {
+      if (refusal === undefined) return
+      const { method, target, status, requestId } = refusal
+      const route = target === undefined ? undefined : readTarget(target)?.route
+      run(report({ method, route, status, milliseconds: 0, requestId, caller: undefined }))
+    }
     const exchanges = new Exchanges()
     let closing = false
 
@@ -174,7 +194,7 @@ export const serve = (
       exchanges.begin(request.socket, response)
       if (closing) response.shouldKeepAlive = false
       if (joinDuplicates(request)) handler(request, response)
-      else refuse(request, response, BadRequest)
+      else reportRefusal(refuse(request, response, BadRequest))
     })
     server.maxConnections = maxConnections
     server.on("connection", (socket: Socket) => {
@@ -183,13 +203,15 @@ export const serve = (
     })
     server.on("checkExpectation", (request: IncomingMessage, response: ServerResponse) => {
       exchanges.begin(request.socket, response)
-      refuse(request, response, ExpectationFailed)
+      reportRefusal(refuse(request, response, ExpectationFailed))
     })
-    server.on("connect", (_request: IncomingMessage, socket: Duplex) => {
-      exchanges.after(socket, () => refuseConnection(socket, RouteNotFound))
+    server.on("connect", ({ method }: IncomingMessage, socket: Duplex) => {
+      exchanges.after(socket, () => reportRefusal(refuseConnection(socket, RouteNotFound, method)))
     })
     server.on("clientError", (error: NodeJS.ErrnoException, socket: Socket) => {
-      exchanges.after(socket, () => refuseConnection(socket, parserErrors[error.code ?? ""] ?? BadRequest))
+      exchanges.after(socket, () =>
+        reportRefusal(refuseConnection(socket, parserErrors[error.code ?? ""] ?? BadRequest))
+      )
     })
 
     yield* Effect.acquireRelease(listen(server, options), () =>

@@ -8,6 +8,7 @@ import type * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
 import type { SqlClient } from "effect/sql/SqlClient"
 import { ConnectionError, isSqlError, SqlError } from "effect/sql/SqlError"
+import { poolUse } from "../../application/Metrics.ts"
 import { Unavailable } from "../../application/Unavailable.ts"
 import { makeTypes } from "./Timestamps.ts"
 
@@ -26,6 +27,9 @@ export type Row = PgConnection.Row
 const readDeadline = "4 seconds"
 const connectDeadline = "1 second"
 
+/** How many statements share a connection. */
+const multiplexConcurrency = 8
+
 /** The largest row is what a prompt is resolved from: its content, its fragments and their overrides. */
 const maxMessageSize = 128 * 1024 * 1024
 
@@ -43,7 +47,7 @@ const configOf = (options: DatabaseOptions): PgClient.PgPoolConfig => ({
   types: makeTypes(),
   maxConnections: 4,
   multiplex: true,
-  multiplexConcurrency: 8,
+  multiplexConcurrency,
   maxMessageSize
 })
 
@@ -111,10 +115,13 @@ type Read = (statement: Statement) => Effect.Effect<ReadonlyArray<Row>, Unavaila
  */
 const makeRead = (
   config: PgClient.PgPoolConfig,
+  name: string,
   maxConnections: number,
   orUnavailable: OrUnavailable
 ): Effect.Effect<Read, SqlError, Scope.Scope> =>
-  Effect.map(PgPool.make({ ...config, maxConnections }), (pool) => {
+  Effect.gen(function* () {
+    const pool = yield* PgPool.make({ ...config, maxConnections })
+    const { waiting, running } = yield* poolUse(name, maxConnections * multiplexConcurrency)
     const connection = Effect.timeoutOrElse(pool.get, {
       duration: connectDeadline,
       orElse: () => Effect.fail(connectionError("no connection came free in time"))
@@ -123,9 +130,9 @@ const makeRead = (
       Effect.suspend(() => {
         let used: PgConnection.PgConnection | undefined
         const attempt = Effect.scoped(
-          Effect.flatMap(connection, (connection) => {
+          Effect.flatMap(waiting(connection), (connection) => {
             used = connection
-            return connection.query(text, params)
+            return running(connection.query(text, params))
           })
         )
         const abandon = Effect.suspend(() => (used === undefined ? Effect.void : pool.invalidate(used)))
@@ -169,8 +176,8 @@ export class Database extends Context.Service<
         const sql = yield* PgClient.PgClient
         const orUnavailable = makeOrUnavailable()
         return Database.of({
-          read: yield* makeRead(config, 4, orUnavailable),
-          lookUp: yield* makeRead(config, 2, orUnavailable),
+          read: yield* makeRead(config, "read", 4, orUnavailable),
+          lookUp: yield* makeRead(config, "lookup", 2, orUnavailable),
           transact: (work) =>
             orUnavailable(sql.withTransaction(Effect.andThen(sql`set local statement_timeout = 0`, work)))
         })

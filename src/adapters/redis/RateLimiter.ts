@@ -4,6 +4,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Metric from "effect/Metric"
+import { sharedCounterUp } from "../../application/Metrics.ts"
 import { type Bucket, RateLimiter } from "../../application/RateLimiter.ts"
 import { makeWindowCounter } from "../../application/WindowCounter.ts"
 import { windowOf } from "../../domain/RateWindow.ts"
@@ -30,11 +31,6 @@ const withinDeadline = <A, E>(answer: Effect.Effect<A, E>): Effect.Effect<A, E |
 const pause = Duration.seconds(1)
 /** How long the start waits for the first connection, so that a restart hands out no second allowance. */
 const patience = Duration.millis(250)
-
-/** 1 while the shared counter decides, 0 while this process does. */
-export const sharedCounterUp = Metric.gauge("rate_limiter_shared_counter_up", {
-  description: "1 while the shared rate limit counter decides, 0 while this process counts alone"
-})
 
 const nameOf = (bucket: Bucket, now: number): string => `prompt-retrieval:rate:{${bucket}}:${windowOf(now)}`
 

@@ -1,0 +1,523 @@
+import { createHash, randomBytes } from "node:crypto"
+import { mkdtempSync, readFileSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import * as Effect from "effect/Effect"
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
+import * as archives from "../support/archives.ts"
+import { attributesOf, type Collector, collector } from "../support/collector.ts"
+import { connectTo, embedded, makeResources, postgres } from "../support/database.ts"
+import { freePort } from "../support/ports.ts"
+import { freshDatabase, proxyTo, urlOf } from "../support/postgres.ts"
+import { noPromtool, promtool } from "../support/promtool.ts"
+import { exchange, exchangeAll, rawRequest } from "../support/rawHttp.ts"
+import { type Service, startService } from "../support/service.ts"
+
+const root = join(import.meta.dirname, "../..")
+const backend = postgres.missing === undefined ? postgres : embedded
+
+/** Words that nothing else holds: what is found of them has leaked. */
+const marked = (name: string) => `${name}${randomBytes(8).toString("hex")}`
+const promptText = marked("text")
+const secret = marked("secret")
+
+/** A workspace all of whose texts hold `promptText`. */
+const tenant = () => {
+  const { archive, keys } = archives.sample()
+  const id = archive.prompts.find(({ fragments }) => fragments.length > 0)!.id
+  const text = <A extends object>(of: A, ...names: ReadonlyArray<keyof A>): A => ({
+    ...of,
+    ...Object.fromEntries(names.map((name) => [name, `${of[name]} ${promptText}`]))
+  })
+  return {
+    id,
+    keys,
+    archive: {
+      ...archive,
+      folders: archive.folders.map((folder) => text(folder, "name")),
+      fragments: archive.fragments.map((fragment) => text(fragment, "name", "content")),
+      prompts: archive.prompts.map((prompt) => ({
+        ...text(prompt, "title", "description", "current_content", "target_model", "intent"),
+        fragments: prompt.fragments.map((use) => ({ ...use, variable_overrides: { tone: promptText } })),
+        versions: prompt.versions.map((version) => ({
+          ...text(version, "content", "change_summary", "change_source"),
+          metadata: { note: promptText }
+        }))
+      }))
+    }
+  }
+}
+
+interface LogLine {
+  readonly message: unknown
+}
+
+/** The fields of every request's log line. */
+const requestLines = (output: string): ReadonlyArray<Record<string, unknown>> =>
+  output
+    .split("\n")
+    .filter((line) => line.startsWith("{"))
+    .map((line) => (JSON.parse(line) as LogLine).message)
+    .filter((message) => Array.isArray(message) && message[0] === "request")
+    .map((message) => (message as [string, Record<string, unknown>])[1])
+
+const metricsOf = async (port: number): Promise<string> => {
+  const response = await fetch(`http://127.0.0.1:${port}/metrics`)
+  expect(response.headers.get("content-type")).toBe("text/plain; version=0.0.4; charset=utf-8")
+  return response.text()
+}
+
+/** The series of a metric, by what stands in its braces. */
+const seriesOf = (text: string, name: string): Record<string, number> =>
+  Object.fromEntries(
+    text
+      .split("\n")
+      .filter((line) => line.startsWith(`${name}{`))
+      .map((line) => /\{(.*)\} (\S+)$/.exec(line)!)
+      .map(([, labels, value]) => [labels, Number(value)])
+  )
+
+/** The names of the metrics in a Prometheus text; a histogram's counts as its three. */
+const metricNames = (text: string): Set<string> =>
+  new Set(
+    [...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)].flatMap(([, name, type]) =>
+      type === "histogram" ? [`${name}_bucket`, `${name}_sum`, `${name}_count`] : [name!]
+    )
+  )
+
+/** The metrics that a document names in backticks; a histogram by its name alone. */
+const namedIn = (document: string): ReadonlyArray<string> =>
+  [...readFileSync(join(root, document), "utf8").matchAll(/`(\w+)`/g)].flatMap(([, name]) => [
+    name!,
+    `${name}_bucket`,
+    `${name}_sum`,
+    `${name}_count`
+  ])
+
+/** The metrics that an expression of PromQL reads: every name that is no function, keyword, label or text. */
+const namesIn = (expression: string): ReadonlyArray<string> =>
+  expression
+    .replace(/"[^"]*"|\{[^}]*\}|\[[^\]]*\]|\b(?:by|without|on) *\([^)]*\)/g, " ")
+    .match(/\b[a-z][a-z0-9_:]*\b(?! *\()/g)!
+    .filter((word) => !["and", "or", "unless", "bool", "group_left"].includes(word))
+
+const dashboardExpressions = (): ReadonlyArray<string> => {
+  const { panels } = JSON.parse(readFileSync(join(root, "deploy/grafana-dashboard.json"), "utf8"))
+  return panels.flatMap(({ targets = [] }: { targets?: ReadonlyArray<{ expr: string }> }) =>
+    targets.map(({ expr }) => expr.replaceAll("$__rate_interval", "1m").replaceAll("$instance", ".*"))
+  )
+}
+
+const alerts = (): string => readFileSync(join(root, "deploy/prometheus-alerts.yml"), "utf8")
+
+const alertExpressions = (): ReadonlyArray<string> =>
+  [...alerts().matchAll(/^ +expr: (.+)$/gm)].map(([, expression]) => expression!)
+
+describe("what operators see", () => {
+  const resources = makeResources()
+  const { archive, keys, id } = tenant()
+  const otlp = { OTEL_METRIC_EXPORT_INTERVAL: "200", OTEL_BSP_SCHEDULE_DELAY: "200" }
+  let env: Record<string, string>
+  let database: Awaited<ReturnType<typeof connect>>
+  let received: Collector
+  let service: Service | undefined
+
+  const connect = () => resources.acquire(connectTo(env))
+  const start = async (more: Record<string, string>) => {
+    const metricsPort = await freePort()
+    service = await startService({ ...env, METRICS_PORT: String(metricsPort), ...more })
+    return { service, metricsPort }
+  }
+
+  beforeAll(async () => {
+    env = await resources.acquire(backend.acquire)
+    received = await resources.acquire(collector)
+    const first = await startService(env)
+    database = await connect()
+    await database.importArchive(archive)
+    expect(await first.stop()).toBe(0)
+  })
+  afterEach(async () => {
+    await service?.stop()
+    service = undefined
+  })
+  afterAll(() => resources.release())
+
+  it("holds no key, hash, prompt text or query string, whatever is asked, and one log line for each request", async () => {
+    const { service, metricsPort } = await start({
+      ...otlp,
+      OTEL_EXPORTER_OTLP_ENDPOINT: received.url,
+      LOG_LEVEL: "All",
+      RATE_LIMIT_PER_KEY: "100000",
+      RATE_LIMIT_PER_PROCESS: "100000"
+    })
+    const key = keys.active.plaintext
+    const before = requestLines(service.output()).length
+    let sent = 0
+    const send = async (request: string) => {
+      sent++
+      await exchange(service.port, request)
+    }
+    const authorization = (token: string) => `Authorization: Bearer ${token}`
+    const paths = [
+      "/api/v1/prompts",
+      `/api/v1/prompts/${id}`,
+      `/api/v1/prompts/${id}/resolved`,
+      `/api/v1/prompts/${id}/versions`,
+      `/api/v1/prompts/${id}/versions/1`,
+      "/healthz",
+      "/readyz",
+      "/openapi.json"
+    ]
+    for (const path of paths) {
+      const target = `${path}?tag=${secret}&api_key=${key}`
+      for (const { plaintext } of Object.values(keys))
+        await send(rawRequest(target, [authorization(plaintext)]))
+      await send(rawRequest(target))
+      await send(rawRequest(target, [authorization(key)], "HEAD"))
+      await send(rawRequest(target, [authorization(key)], "DELETE"))
+      await send(rawRequest(`http://${secret}.example${target}`, [authorization(key)]))
+    }
+
+    // In places where neither a key nor a secret belongs.
+    const unknown = archives.key(null, archives.user()).plaintext
+    for (const token of [unknown, key.toUpperCase(), `${key}0`, secret]) {
+      await send(rawRequest("/api/v1/prompts", [authorization(token)]))
+      await send(rawRequest(`/api/v1/prompts/${token}`, [authorization(key)]))
+      await send(rawRequest(`/api/v1/prompts/${id}/versions/${token}`, [authorization(key)]))
+      await send(rawRequest(`/${token}`, [authorization(key)]))
+    }
+    await send(rawRequest("/api/v1/prompts", [authorization(key), `X-Request-Id: ${key}`]))
+    await send(
+      rawRequest("/api/v1/prompts", [
+        authorization(key),
+        `Cookie: session=${secret}`,
+        `Referer: http://example.com/?${secret}`,
+        `User-Agent: ${secret}`,
+        `Origin: http://${secret}.example`,
+        `tracestate: a=${secret}`,
+        `baggage: key=${key}`
+      ])
+    )
+
+    // Queries that are refused, and those that nobody can foresee.
+    for (const name of ["page", "per_page", "folder_id", "type"])
+      await send(rawRequest(`/api/v1/prompts?${name}=${secret}`, [authorization(key)]))
+    const pieces = [
+      "%",
+      "%zz",
+      "&",
+      "=",
+      "+",
+      "page",
+      "tag",
+      "type",
+      "#",
+      "?",
+      ";",
+      "[]",
+      "'",
+      '"',
+      "\\",
+      "%00",
+      "%0a",
+      key,
+      secret
+    ]
+    for (let n = 0; n < 100; n++) {
+      const query = Array.from({ length: 8 }, () => pieces[Math.floor(Math.random() * pieces.length)]).join(
+        ""
+      )
+      await send(rawRequest(`/api/v1/prompts?${secret}&${query}`, [authorization(key)]))
+    }
+
+    // Requests that never reach the application.
+    const faulty = [
+      `GET /${secret}?${key} HTTP/1.1\r\n\r\n`,
+      `GET /api/v1/prompts?${key} HTTP/1.1\r\nHost: a\r\nHost: ${secret}\r\n\r\n`,
+      `GET /api/v1/prompts?${key} HTTP/1.1\r\nHost: a\r\nExpect: ${secret}\r\nConnection: close\r\n\r\n`,
+      `CONNECT ${secret}:443 HTTP/1.1\r\nHost: ${secret}\r\n\r\n`,
+      `${secret} / HTTP/1.1\r\n\r\n`,
+      `GET / HTTP/1.1\r\nHost: a\r\nbad ${key}\r\n\r\n`,
+      rawRequest("/api/v1/prompts", [`X-Large: ${secret.repeat(1000)}`]),
+      rawRequest(`/api/v1/prompts?${secret.repeat(1000)}`)
+    ]
+    for (const request of faulty) await send(request)
+    sent += 2
+    expect(
+      await exchangeAll(service.port, `GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n${rawRequest("/nothing")}`)
+    ).toHaveLength(2)
+
+    // Answers of 500: what PostgreSQL says of a table, and a row that is not as it should be.
+    await database.sql("alter table prompts drop constraint prompts_prompt_type_check")
+    await database.sql("update prompts set prompt_type = $1", [promptText])
+    for (const path of paths.slice(0, 3)) await send(rawRequest(path, [authorization(key)]))
+    await database.sql("alter table prompts rename column title to away")
+    for (const path of paths.slice(0, 3)) await send(rawRequest(path, [authorization(key)]))
+    await database.sql("alter table prompts rename column away to title")
+    await database.sql("update prompts set prompt_type = 'system'")
+
+    const metrics = await metricsOf(metricsPort)
+    expect(await service.stop()).toBe(0)
+    const lines = requestLines(service.output()).slice(before)
+    expect(lines).toHaveLength(sent)
+    for (const line of lines)
+      expect(Object.keys(line)).toEqual([
+        "method",
+        "route",
+        "status",
+        "duration_ms",
+        "request_id",
+        "workspace_id",
+        "key_id"
+      ])
+    const statuses = new Set(lines.map(({ status }) => status))
+    expect([...statuses].sort()).toEqual([200, 400, 401, 404, 405, 417, 431, 500])
+
+    const seen = { logs: service.output(), metrics, telemetry: received.received() }
+    expect(seen.telemetry).toContain("Prompts.getResolved")
+    expect(seen.metrics).toContain("/api/v1/prompts/:id/resolved")
+    const forbidden = Object.entries({
+      "prompt text": promptText,
+      "a query": secret,
+      ...Object.fromEntries(
+        [
+          ...Object.entries(keys).map(([name, { plaintext }]) => [name, plaintext] as const),
+          ["unknown", unknown] as const
+        ].flatMap(([name, plaintext]) => [
+          [`the key ${name}`, plaintext.slice("key_live_".length)],
+          [`the hash of ${name}`, createHash("sha256").update(plaintext).digest("hex")]
+        ])
+      )
+    })
+    const leaks = Object.entries(seen).flatMap(([where, text]) =>
+      forbidden
+        .filter(([, word]) => text.toLowerCase().includes(word.toLowerCase()))
+        .map(([what, word]) => {
+          const at = text.toLowerCase().indexOf(word.toLowerCase())
+          return `${what} in ${where}: …${text.slice(Math.max(0, at - 200), at + 100)}…`
+        })
+    )
+    expect(leaks).toEqual([])
+  }, 60_000)
+
+  it("counts requests by route and status, and their durations, in a text that Prometheus accepts", async () => {
+    const { service, metricsPort } = await start({ REDIS_URL: `redis://127.0.0.1:${await freePort()}` })
+    const authorization = { authorization: `Bearer ${keys.active.plaintext}` }
+    const ask = async (path: string, headers: Record<string, string>, method = "GET") => {
+      await (await fetch(service.url + path, { headers, method })).arrayBuffer()
+    }
+    const before = seriesOf(await metricsOf(metricsPort), "http_requests_total")
+    for (const path of ["", `/${id}`, `/${id}`, `/${id}/resolved`])
+      await ask(`/api/v1/prompts${path}`, authorization)
+    await ask("/api/v1/prompts", {})
+    await ask("/api/v1/prompts", authorization, "HEAD")
+    await ask("/api/v1/prompts", authorization, "POST")
+    await ask("/metrics", authorization)
+    await exchange(service.port, "GET /healthz HTTP/1.1\r\n\r\n")
+    await exchange(service.port, "no HTTP\r\n\r\n")
+
+    const text = await metricsOf(metricsPort)
+    const after = seriesOf(text, "http_requests_total")
+    const added = Object.entries(after)
+      .map(([labels, count]) => [labels, count - (before[labels] ?? 0)])
+      .filter(([, count]) => count !== 0)
+    expect(Object.fromEntries(added)).toEqual({
+      'route="/api/v1/prompts",status="200"': 2,
+      'route="/api/v1/prompts",status="401"': 1,
+      'route="/api/v1/prompts",status="405"': 1,
+      'route="/api/v1/prompts/:id",status="200"': 2,
+      'route="/api/v1/prompts/:id/resolved",status="200"': 1,
+      'route="/healthz",status="400"': 1,
+      'route="none",status="404"': 1,
+      'route="none",status="400"': 1
+    })
+    expect(seriesOf(text, "http_request_duration_seconds_count")).toMatchObject({
+      'route="/api/v1/prompts"': 4,
+      'route="/api/v1/prompts/:id"': 2
+    })
+    expect(seriesOf(text, "postgres_statements_max")).toEqual({ 'pool="read"': 32, 'pool="lookup"': 16 })
+    expect(text).toContain("rate_limiter_shared_up 0\n")
+    for (const name of [
+      "process_resident_memory_bytes",
+      "process_cpu_seconds_total",
+      "nodejs_heap_size_used_bytes",
+      "nodejs_eventloop_lag_p99_seconds"
+    ]) {
+      const [, value] = new RegExp(`^${name} (\\S+)$`, "m").exec(text)!
+      expect(Number(value)).toBeGreaterThanOrEqual(name.startsWith("nodejs_eventloop") ? 0 : Number.MIN_VALUE)
+    }
+    expect((await fetch(`http://127.0.0.1:${metricsPort}/`)).status).toBe(404)
+
+    expect([...metricNames(text)].filter((name) => !namedIn("docs/operations.md").includes(name))).toEqual([])
+    for (const expression of [...dashboardExpressions(), ...alertExpressions()])
+      expect([expression, ...namesIn(expression).filter((name) => !metricNames(text).has(name))]).toEqual([
+        expression
+      ])
+    if (noPromtool === undefined) expect(promtool(["check", "metrics"], text)).toEqual({ code: 0, said: "" })
+  })
+
+  it("counts denials by the limit that was reached", async () => {
+    const { service, metricsPort } = await start({ RATE_LIMIT_PER_KEY: "3", RATE_LIMIT_PER_PROCESS: "5" })
+    const denied = { key: 0, process: 0 }
+    /** Asks until the limit of this name refuses; a minute's edge in between only makes it a few more. */
+    const until = async (name: keyof typeof denied, tokens: ReadonlyArray<string>) => {
+      for (let n = 0; n < 20 && denied[name] === 0; n++) {
+        const answer = await fetch(`${service.url}/api/v1/prompts`, {
+          headers: { authorization: `Bearer ${tokens[n % tokens.length]}` }
+        })
+        await answer.arrayBuffer()
+        const limit = answer.headers.get("ratelimit")
+        if (limit !== null) denied[limit.startsWith('"key"') ? "key" : "process"]++
+      }
+    }
+    await until("key", [keys.active.plaintext])
+    await until("process", [keys.active.plaintext, keys.second.plaintext])
+    expect(denied.key).toBeGreaterThan(0)
+    expect(denied.process).toBeGreaterThan(0)
+    expect(seriesOf(await metricsOf(metricsPort), "rate_limit_denials_total")).toEqual({
+      'bucket="key"': denied.key,
+      'bucket="process"': denied.process
+    })
+  })
+
+  it("sends spans in the caller's trace, named after the use cases, and metrics", async () => {
+    const { service } = await start({ ...otlp, OTEL_EXPORTER_OTLP_ENDPOINT: received.url })
+    const [traceId, parent] = [randomBytes(16).toString("hex"), randomBytes(8).toString("hex")]
+    const headers = {
+      authorization: `Bearer ${keys.active.plaintext}`,
+      traceparent: `00-${traceId}-${parent}-01`
+    }
+    const answer = await fetch(`${service.url}/api/v1/prompts/${id}/resolved?a=b`, { headers })
+    expect(answer.status).toBe(200)
+    await service.stop()
+
+    const spans = received.spans().filter((span) => span.traceId === traceId)
+    const named = (name: string) => spans.find((span) => span.name === name)!
+    const server = named("GET /api/v1/prompts/:id/resolved")
+    const child = (name: string, of: string) => ({
+      name,
+      parentSpanId: named(of).spanId,
+      kind: 1,
+      attributes: {},
+      status: { code: 1 }
+    })
+    expect(
+      spans
+        .map((span) => ({
+          name: span.name,
+          parentSpanId: span.parentSpanId,
+          kind: span.kind,
+          attributes: attributesOf(span),
+          status: span.status
+        }))
+        .sort((a, b) => (a.name < b.name ? -1 : 1))
+    ).toEqual([
+      child("Admission.admit", server.name),
+      {
+        name: server.name,
+        parentSpanId: parent,
+        kind: 2,
+        attributes: {
+          "http.request.method": "GET",
+          "http.route": "/api/v1/prompts/:id/resolved",
+          "http.response.status_code": 200
+        },
+        status: { code: 1 }
+      },
+      child("KeyStore.find", "Admission.admit"),
+      child("PromptRepo.getSource", "Prompts.getResolved"),
+      child("Prompts.getResolved", server.name)
+    ])
+    expect(
+      received.sums("http_requests_total").map((sum) => ({ ...attributesOf(sum), count: sum.asDouble }))
+    ).toContainEqual({ route: "/api/v1/prompts/:id/resolved", status: "200", count: 1 })
+  })
+
+  it("serves as ever while the collector is away", async () => {
+    const { service } = await start({
+      ...otlp,
+      OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${await freePort()}`
+    })
+    const answer = await fetch(`${service.url}/api/v1/prompts`, {
+      headers: { authorization: `Bearer ${keys.active.plaintext}` }
+    })
+    expect(answer.status).toBe(200)
+    await answer.arrayBuffer()
+    expect(await service.stop()).toBe(0)
+  })
+
+  it.each([
+    ["an endpoint", () => ({ OTEL_EXPORTER_OTLP_ENDPOINT: received.url }), true],
+    ["none", () => ({}), false]
+  ])("loads what speaks OTLP with %s: %#", async (_, endpoint, loaded) => {
+    const hooks =
+      'import { registerHooks } from "node:module"; registerHooks({ load: (url, context, next) => { if (url.includes("/observability/")) console.error("loaded", url); return next(url, context) } })'
+    service = await startService({
+      ...env,
+      ...endpoint(),
+      NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(hooks)}`
+    })
+    expect(service.output().includes("loaded ")).toBe(loaded)
+  })
+})
+
+describe.skipIf(postgres.missing !== undefined)("while PostgreSQL does not answer", () => {
+  const resources = makeResources()
+  afterAll(() => resources.release())
+
+  it("statements under way are seen, and a request has its line though its client has left", async () => {
+    const database = await resources.acquire(freshDatabase)
+    const proxy = await resources.acquire(proxyTo(database))
+    const { archive, keys } = archives.sample()
+    const metricsPort = await freePort()
+    const service = await startService({ DATABASE_URL: proxy.url, METRICS_PORT: String(metricsPort) })
+    try {
+      const { importArchive } = await resources.acquire(connectTo({ DATABASE_URL: urlOf(database) }))
+      await importArchive(archive)
+      const headers = { authorization: `Bearer ${keys.active.plaintext}` }
+      const ask = (init: RequestInit) => fetch(`${service.url}/api/v1/prompts`, { ...init, headers })
+      expect((await ask({})).status).toBe(200)
+      const statements = async () => seriesOf(await metricsOf(metricsPort), "postgres_statements_running")
+      expect(await statements()).toEqual({ 'pool="read"': 0, 'pool="lookup"': 0 })
+      const lines = requestLines(service.output()).length
+
+      await Effect.runPromise(proxy.freeze)
+      const leaving = new AbortController()
+      const left = expect(ask({ signal: leaving.signal })).rejects.toThrow("aborted")
+      await expect.poll(statements).toEqual({ 'pool="read"': 0, 'pool="lookup"': 1 })
+      leaving.abort()
+      await left
+      await Effect.runPromise(proxy.thaw)
+      await expect.poll(() => requestLines(service.output()).length).toBe(lines + 1)
+      expect(requestLines(service.output()).at(-1)).toMatchObject({
+        method: "GET",
+        route: "/api/v1/prompts",
+        key_id: keys.active.stored.id
+      })
+      expect(await statements()).toEqual({ 'pool="read"': 0, 'pool="lookup"': 0 })
+    } finally {
+      await Effect.runPromise(proxy.thaw)
+      await service.stop()
+    }
+  })
+})
+
+describe("what is drawn and alarmed on", () => {
+  it("has panels, and alarms that the operators' guide explains", () => {
+    expect(dashboardExpressions().length).toBeGreaterThan(5)
+    expect(alertExpressions().length).toBeGreaterThan(3)
+    const guide = readFileSync(join(root, "docs/operations.md"), "utf8")
+    for (const [, alarm] of alerts().matchAll(/alert: (\w+)/g)) expect(guide).toContain(`### ${alarm}`)
+  })
+
+  it.skipIf(noPromtool !== undefined)("is made of expressions that Prometheus accepts", () => {
+    const file = join(mkdtempSync(join(tmpdir(), "dashboard-")), "rules.yml")
+    const rules = dashboardExpressions().map((expr, n) => ({ record: `panel:${n}`, expr }))
+    writeFileSync(file, JSON.stringify({ groups: [{ name: "dashboard", rules }] }))
+    expect(promtool(["check", "rules", file])).toMatchObject({ code: 0 })
+    expect(promtool(["check", "rules", join(root, "deploy/prometheus-alerts.yml")])).toMatchObject({
+      code: 0
+    })
+  })
+})

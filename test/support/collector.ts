@@ -1,0 +1,76 @@
+import { once } from "node:events"
+import { createServer } from "node:http"
+import { type AddressInfo } from "node:net"
+import { text } from "node:stream/consumers"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+
+interface Attribute {
+  readonly key: string
+  readonly value: { readonly [type: string]: string | number | boolean }
+}
+
+/** A span as OTLP writes it, in JSON. */
+export interface ReceivedSpan {
+  readonly traceId: string
+  readonly spanId: string
+  readonly parentSpanId?: string
+  readonly name: string
+  readonly kind: number
+  readonly attributes: ReadonlyArray<Attribute>
+  readonly status: { readonly code: number; readonly message?: string }
+}
+
+/** One series of a counter as OTLP writes it. */
+export interface ReceivedSum {
+  readonly asDouble: number
+  readonly attributes: ReadonlyArray<Attribute>
+}
+
+/** An OpenTelemetry collector's stand-in: it takes OTLP in JSON over HTTP and keeps it. */
+export interface Collector {
+  readonly url: string
+  /** Everything received so far, as it came. */
+  readonly received: () => string
+  readonly spans: () => ReadonlyArray<ReceivedSpan>
+  /** The latest value of each series of a counter. */
+  readonly sums: (name: string) => ReadonlyArray<ReceivedSum>
+}
+
+/** Attributes as a plain object. */
+export const attributesOf = ({ attributes }: { readonly attributes: ReadonlyArray<Attribute> }) =>
+  Object.fromEntries(attributes.map(({ key, value }) => [key, Object.values(value)[0]]))
+
+export const collector: Effect.Effect<Collector, never, Scope.Scope> = Effect.gen(function* () {
+  const bodies: Array<{ readonly path: string | undefined; readonly body: string }> = []
+  const server = createServer(async (request, response) => {
+    bodies.push({ path: request.url, body: await text(request) })
+    response.setHeader("content-type", "application/json").end("{}")
+  })
+  yield* Effect.acquireRelease(
+    Effect.promise(() => once(server.listen(0, "127.0.0.1"), "listening")),
+    () =>
+      Effect.promise(async () => {
+        const closed = once(server, "close")
+        server.close()
+        server.closeAllConnections()
+        await closed
+      })
+  )
+  const at = (path: string) => bodies.filter((sent) => sent.path === path).map(({ body }) => JSON.parse(body))
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    received: () => bodies.map(({ body }) => body).join("\n"),
+    spans: () =>
+      at("/v1/traces").flatMap(({ resourceSpans }) =>
+        resourceSpans.flatMap(({ scopeSpans }: { scopeSpans: ReadonlyArray<{ spans: unknown }> }) =>
+          scopeSpans.flatMap(({ spans }) => spans)
+        )
+      ),
+    sums: (name) =>
+      at("/v1/metrics")
+        .at(-1)
+        ?.resourceMetrics[0].scopeMetrics[0].metrics.find((metric: { name: string }) => metric.name === name)
+        ?.sum.dataPoints ?? []
+  }
+})
