@@ -14,11 +14,13 @@ import { CliFailure } from "./adapters/cli/CliFailure.ts"
 import { type Operations, runCommandLine } from "./adapters/cli/Commands.ts"
 import { offerDemo } from "./adapters/cli/Demo.ts"
 import { type Environment, readEnvironment } from "./adapters/cli/Environment.ts"
+import * as EmbeddedChangeFeed from "./adapters/embedded/ChangeFeed.ts"
 import * as EmbeddedPostgres from "./adapters/embedded/EmbeddedPostgres.ts"
 import * as HttpServer from "./adapters/http/Server.ts"
+import * as changes from "./adapters/postgres/changes.ts"
 import { migrate, requireCurrent } from "./adapters/postgres/Migrations.ts"
 import * as Lifecycle from "./application/Lifecycle.ts"
-import { administrationLayer, type DatabaseOptions, databaseLayer, serviceLayer } from "./index.ts"
+import { administrationLayer, changeFeedLayer, databaseLayer, serviceLayer } from "./index.ts"
 
 enableCompileCache()
 
@@ -31,22 +33,26 @@ const orFailure = <A, E extends { readonly _tag: string; readonly message?: stri
     (error) => new CliFailure({ message: error.message ?? "the database can't be reached" })
   )
 
-type OpenEmbedded = typeof EmbeddedPostgres.connect
-
-/** The database that the environment names; without one, the embedded database is opened as given. */
-const databaseOf = Effect.fnUntraced(function* ({ databaseUrl, dataDir }: Environment, open: OpenEmbedded) {
-  if (databaseUrl !== undefined) return { url: databaseUrl } satisfies DatabaseOptions
-  const { socketPath } = yield* orFailure(open({ dataDir }))
-  return { socketPath } satisfies DatabaseOptions
-})
-
 /** The database for every command but `serve`: an embedded one is shared with whoever serves it. */
 const database = Layer.unwrap(
-  readEnvironment.pipe(
-    Effect.flatMap((environment) => databaseOf(environment, EmbeddedPostgres.connect)),
-    Effect.map(databaseLayer)
-  )
+  Effect.gen(function* () {
+    const { databaseUrl, dataDir } = yield* readEnvironment
+    return databaseLayer(
+      databaseUrl === undefined
+        ? yield* orFailure(EmbeddedPostgres.connect({ dataDir }))
+        : { url: databaseUrl }
+    )
+  })
 )
+
+/** The database for `serve`, which alone serves an embedded one, and the feed of its changes. */
+const servedDatabase = Effect.fnUntraced(function* ({ databaseUrl, dataDir }: Environment) {
+  if (databaseUrl !== undefined) {
+    return Layer.provideMerge(changeFeedLayer, databaseLayer({ url: databaseUrl }))
+  }
+  const embedded = yield* orFailure(EmbeddedPostgres.open({ dataDir }))
+  return Layer.merge(EmbeddedChangeFeed.layer(embedded, changes), databaseLayer(embedded))
+})
 
 /** PostgreSQL may be away at the start: the service listens all the same, and serves once it has migrated. */
 const migrateOnceThere = Effect.retry(migrate, {
@@ -82,9 +88,8 @@ const urlOf = (address: string, port: number) =>
 const serve = Effect.gen(function* () {
   const environment = yield* readEnvironment
   yield* metrics(environment)
-  const options = yield* databaseOf(environment, EmbeddedPostgres.open)
   const services = Layer.mergeAll(serviceLayer(environment), administrationLayer).pipe(
-    Layer.provideMerge(Layer.merge(databaseLayer(options), Lifecycle.layer))
+    Layer.provideMerge(Layer.merge(yield* servedDatabase(environment), Lifecycle.layer))
   )
   yield* Effect.gen(function* () {
     const lifecycle = yield* Lifecycle.Lifecycle

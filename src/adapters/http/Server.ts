@@ -2,14 +2,19 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse, S
 import type { AddressInfo, Socket } from "node:net"
 import type { Duplex } from "node:stream"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
+import * as Cause from "effect/Cause"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import type * as Scope from "effect/Scope"
-import type { Admission } from "../../application/Admission.ts"
+import { Admission } from "../../application/Admission.ts"
+import { ChangeFeed } from "../../application/ChangeFeed.ts"
 import { Lifecycle } from "../../application/Lifecycle.ts"
 import type { Prompts } from "../../application/Prompts.ts"
 import type { Readiness } from "../../application/Readiness.ts"
+import type { RateLimited } from "../../domain/RateWindow.ts"
 import { readTarget } from "./App.ts"
+import { matchesEtag } from "./Caching.ts"
 import {
   type ApiError,
   BadRequest,
@@ -20,9 +25,10 @@ import {
   RequestTimeout,
   RouteNotFound
 } from "./Errors.ts"
+import { type ReadyResponse, ReadyResponses } from "./ReadyResponses.ts"
 import { requestIdOf } from "./RequestInfo.ts"
 import { report } from "./RequestLog.ts"
-import { httpApp, withoutUrlSpans } from "./Routes.ts"
+import { makeHttpApp, withoutUrlSpans } from "./Routes.ts"
 
 export interface ServerOptions {
   readonly host: string
@@ -67,15 +73,47 @@ interface Refusal {
   readonly requestId: string
 }
 
-/** Answers a request that never reaches the application, because its head is faulty, and closes. */
-const refuse = (request: IncomingMessage, response: ServerResponse, error: ApiError): Refusal => {
+const idOf = ({ headers }: IncomingMessage): string =>
+  requestIdOf(headers["x-request-id"] as string | undefined)
+
+/** Answers a request with an error, past the application. Gives the status. */
+const writeError = (
+  request: IncomingMessage,
+  response: ServerResponse,
+  error: ApiError,
+  requestId: string
+): number => {
   const answer = errorAnswer(error)
   const body = errorBody(answer)
-  const requestId = requestIdOf(request.headers["x-request-id"] as string | undefined)
-  response.shouldKeepAlive = false
   response.writeHead(answer.status, headersOf(error, requestId, body))
   response.end(request.method === "HEAD" ? undefined : body)
-  return { method: request.method, target: request.url, status: answer.status, requestId }
+  return answer.status
+}
+
+/** Answers a request that never reaches the application, because its head is faulty, and closes. */
+const refuse = (request: IncomingMessage, response: ServerResponse, error: ApiError): Refusal => {
+  const requestId = idOf(request)
+  response.shouldKeepAlive = false
+  const status = writeError(request, response, error, requestId)
+  return { method: request.method, target: request.url, status, requestId }
+}
+
+/** Sends an answer that was kept ready, or 304 where the request says that it has it already. Gives the status. */
+const writeReady = (
+  request: IncomingMessage,
+  response: ServerResponse,
+  ready: ReadyResponse,
+  requestId: string
+): number => {
+  const ifNoneMatch = request.headers["if-none-match"]
+  if (ifNoneMatch !== undefined && matchesEtag(ifNoneMatch, ready.etag)) {
+    response.writeHead(304, ["x-request-id", requestId, ...ready.headersNotModified])
+    response.end()
+    return 304
+  }
+  response.writeHead(200, ["x-request-id", requestId, ...ready.headers])
+  response.end(request.method === "HEAD" ? undefined : ready.body)
+  return 200
 }
 
 /** The same where there is no request, only a connection; nobody is left to answer where it can't be written to. */
@@ -173,17 +211,42 @@ const close = (server: Server, unused: ReadonlySet<Socket>): Effect.Effect<void>
  */
 export const serve = (
   options: ServerOptions
-): Effect.Effect<AddressInfo, CannotListen, Prompts | Admission | Readiness | Scope.Scope> =>
+): Effect.Effect<AddressInfo, CannotListen, Prompts | Admission | Readiness | ChangeFeed | Scope.Scope> =>
   Effect.gen(function* () {
     const lifecycle = yield* Lifecycle
     const scope = yield* Effect.scope
-    const handler = yield* withoutUrlSpans(NodeHttpServer.makeHandler(yield* httpApp, { scope }))
-    const run = Effect.runSyncWith(yield* Effect.context<never>())
+    const admission = yield* Admission
+    const ready = new ReadyResponses(yield* ChangeFeed)
+    const handler = yield* withoutUrlSpans(NodeHttpServer.makeHandler(yield* makeHttpApp(ready), { scope }))
+    const context = yield* Effect.context<never>()
+    const run = Effect.runSyncWith(context)
+    const fork = Effect.runForkWith(context)
     const reportRefusal = (refusal: Refusal | undefined): void => {
       if (refusal === undefined) return
       const { method, target, status, requestId } = refusal
       const route = target === undefined ? undefined : readTarget(target)?.route
       run(report({ method, route, status, milliseconds: 0, requestId, caller: undefined }))
+    }
+    /** Answers from what is ready: the long way has checked all but the limits before. False when nothing is. */
+    const answerReady = (request: IncomingMessage, response: ServerResponse): boolean => {
+      const found = ready.find(request)
+      if (found === undefined) return false
+      const started = performance.now()
+      const { caller, route } = found
+      const answer = (counted: Exit.Exit<void, RateLimited>): void => {
+        const requestId = idOf(request)
+        const status = Exit.isSuccess(counted)
+          ? writeReady(request, response, found, requestId)
+          : writeError(request, response, Cause.squash(counted.cause) as RateLimited, requestId)
+        const milliseconds = performance.now() - started
+        run(report({ method: request.method, route, status, milliseconds, requestId, caller }))
+      }
+      // With limits that are counted in this process it is done at once.
+      const counting = fork(admission.count(caller.keyId, Date.now()))
+      const counted = counting.pollUnsafe()
+      if (counted === undefined) counting.addObserver(answer)
+      else answer(counted)
+      return true
     }
     const exchanges = new Exchanges()
     let closing = false
@@ -193,7 +256,7 @@ export const serve = (
       unused.delete(request.socket)
       exchanges.begin(request.socket, response)
       if (closing) response.shouldKeepAlive = false
-      if (joinDuplicates(request)) handler(request, response)
+      if (joinDuplicates(request)) answerReady(request, response) || handler(request, response)
       else reportRefusal(refuse(request, response, BadRequest))
     })
     server.maxConnections = maxConnections

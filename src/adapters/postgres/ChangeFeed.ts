@@ -4,7 +4,7 @@ import * as Layer from "effect/Layer"
 import * as Queue from "effect/Queue"
 import * as Schedule from "effect/Schedule"
 import { ChangeFeed, Changes } from "../../application/ChangeFeed.ts"
-import { changesChannel, everything, heartbeat } from "./changes.ts"
+import { channel, everything, heartbeat } from "./changes.ts"
 
 /** How long after a heartbeat was sent its return vouches for the feed, in milliseconds (DESIGN.md section 7). */
 const vouched = 3000
@@ -51,14 +51,14 @@ export const layer: Layer.Layer<ChangeFeed, never, PgClient.PgClient> = Layer.ef
 
     const isUp = () => performance.now() < upUntil
 
-    const sendBeat = Effect.suspend(() => sql.notify(changesChannel, own + performance.now())).pipe(
+    const sendBeat = Effect.suspend(() => sql.notify(channel, own + performance.now())).pipe(
       Effect.timeout(beatDeadline),
       Effect.ignore
     )
 
     /** Ends when the connection does, or when no heartbeat has come back for too long. */
     const listen = Effect.gen(function* () {
-      const notices = yield* sql.listen(changesChannel)
+      const notices = yield* sql.listen(channel)
       // What changed before this connection listened was not heard.
       changes.addAll()
       yield* Effect.forkScoped(Effect.repeat(sendBeat, Schedule.spaced(beat)))

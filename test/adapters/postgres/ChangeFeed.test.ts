@@ -3,7 +3,7 @@ import { assert, describe, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Queue from "effect/Queue"
-import { changesChannel } from "../../../src/adapters/postgres/changes.ts"
+import { channel } from "../../../src/adapters/postgres/changes.ts"
 import * as WorkspaceStore from "../../../src/adapters/postgres/WorkspaceStore.ts"
 import { WorkspaceStore as Store } from "../../../src/application/WorkspaceStore.ts"
 import { newId, sample } from "../../support/archives.ts"
@@ -16,10 +16,10 @@ describe.skipIf(noPostgres !== undefined)("what each write tells", () => {
     /** The workspaces that a write tells of, in the order of their ids. */
     const told = Effect.fnUntraced(function* (write: Effect.Effect<unknown, unknown, PgClient.PgClient>) {
       const sql = yield* PgClient.PgClient
-      const notices = yield* sql.listen(changesChannel)
+      const notices = yield* sql.listen(channel)
       const end = newId()
       yield* Effect.orDie(sql.withTransaction(write))
-      yield* sql.notify(changesChannel, end)
+      yield* sql.notify(channel, end)
       const payloads: Array<string> = []
       while (payloads.at(-1) !== end) payloads.push((yield* Queue.take(notices)).payload)
       return payloads.slice(0, -1).toSorted()

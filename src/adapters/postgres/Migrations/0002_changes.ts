@@ -1,4 +1,4 @@
-import { changesChannel, everything } from "../changes.ts"
+import { channel, everything } from "../changes.ts"
 
 /**
  * Which workspaces the rows of a transition table, `%s`, belong to. What hangs below a prompt belongs to the prompt's
@@ -41,7 +41,7 @@ export const statements: ReadonlyArray<string> = [
       query text;
     begin
       if tg_op = 'TRUNCATE' then
-        perform pg_notify('${changesChannel}', '${everything}');
+        perform pg_notify('${channel}', '${everything}');
         return null;
       end if;
       query := format(tg_argv[0], 'new_rows');
@@ -50,7 +50,7 @@ export const statements: ReadonlyArray<string> = [
       end if;
       for workspace in execute 'select distinct * from (' || query || ') changed' loop
         if workspace is not null then
-          perform pg_notify('${changesChannel}', workspace::text);
+          perform pg_notify('${channel}', workspace::text);
         end if;
       end loop;
       return null;
@@ -60,10 +60,10 @@ export const statements: ReadonlyArray<string> = [
   `create function notify_key() returns trigger language plpgsql set search_path from current as $$
     begin
       if tg_op <> 'INSERT' and old.workspace_id is not null then
-        perform pg_notify('${changesChannel}', old.workspace_id::text);
+        perform pg_notify('${channel}', old.workspace_id::text);
       end if;
       if tg_op <> 'DELETE' and new.workspace_id is not null then
-        perform pg_notify('${changesChannel}', new.workspace_id::text);
+        perform pg_notify('${channel}', new.workspace_id::text);
       end if;
       return null;
     end
