@@ -4,12 +4,15 @@ import * as Layer from "effect/Layer"
 import { LRUCache } from "lru-cache"
 import { ChangeFeed } from "../../application/ChangeFeed.ts"
 import { KeyStore } from "../../application/KeyStore.ts"
+import { cacheLookups } from "../../application/Metrics.ts"
 import type { Unavailable } from "../../application/Unavailable.ts"
 import type { InvalidKey, KeyHash, KeyRecord } from "../../domain/ApiKey.ts"
 
 /** How many keys are remembered, and for how long at most, in milliseconds (DESIGN.md section 7). */
 const maxKeys = 10_000
 const maxAge = 10_000
+
+const lookups = cacheLookups("keys")
 
 type Found = Deferred.Deferred<KeyRecord, InvalidKey | Unavailable>
 
@@ -58,9 +61,16 @@ export const layer: Layer.Layer<KeyStore, never, KeyStore | ChangeFeed> = Layer.
     return KeyStore.of({
       find: (hash) => {
         const entry = remembered.get(hash)
-        return entry !== undefined && feed.lastChange(entry.record.workspace!.id) === entry.lastChange
-          ? Effect.succeed(entry.record)
-          : lookUp(hash)
+        if (entry === undefined) {
+          lookups.miss()
+          return lookUp(hash)
+        }
+        if (feed.lastChange(entry.record.workspace!.id) !== entry.lastChange) {
+          lookups.drop()
+          return lookUp(hash)
+        }
+        lookups.hit()
+        return Effect.succeed(entry.record)
       },
       markUsed: store.markUsed
     })

@@ -1,6 +1,8 @@
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Metric from "effect/Metric"
 import { ChangeFeed, Changes } from "../../application/ChangeFeed.ts"
+import { changeFeedUp } from "../../application/Metrics.ts"
 import type { ServedPostgres } from "./EmbeddedPostgres.ts"
 
 /**
@@ -19,6 +21,7 @@ export const layer = (
         notice: (payload) => (payload === everything ? changes.addAll() : changes.add(payload)),
         gap: () => changes.addAll()
       })
+      yield* Metric.update(changeFeedUp, 1)
       return ChangeFeed.of({ now: () => changes.now(), lastChange: (id) => changes.lastChange(id) })
     })
   )

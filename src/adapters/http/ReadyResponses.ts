@@ -3,6 +3,7 @@ import type { IncomingMessage } from "node:http"
 import { LRUCache } from "lru-cache"
 import type { AdmittedCaller } from "../../application/Admission.ts"
 import type { ChangeFeed } from "../../application/ChangeFeed.ts"
+import { cacheLookups } from "../../application/Metrics.ts"
 import { cachingHeaders } from "./Caching.ts"
 
 /** How much the answers that are kept ready may weigh together, and one alone, in bytes. */
@@ -25,6 +26,8 @@ export interface ReadyResponse {
   readonly headersNotModified: ReadonlyArray<string>
   readonly lastChange: number
 }
+
+const lookups = cacheLookups("responses")
 
 /** Whose answer to what: the exact bytes of both, of which only a hash is kept. */
 const keyOf = (authorization: string, target: string): string =>
@@ -67,12 +70,17 @@ export class ReadyResponses {
     const { authorization } = request.headers
     if (authorization === undefined || (request.method !== "GET" && request.method !== "HEAD"))
       return undefined
-    const ready = this.#responses.get(keyOf(authorization, request.url!))
-    return ready !== undefined &&
-      isPlain(request) &&
-      this.#feed.lastChange(ready.caller.workspaceId) === ready.lastChange
-      ? ready
-      : undefined
+    const ready = isPlain(request) ? this.#responses.get(keyOf(authorization, request.url!)) : undefined
+    if (ready === undefined) {
+      lookups.miss()
+      return undefined
+    }
+    if (this.#feed.lastChange(ready.caller.workspaceId) !== ready.lastChange) {
+      lookups.drop()
+      return undefined
+    }
+    lookups.hit()
+    return ready
   }
 
   /** Keeps an answer of 200 to a request that began at `began`, unless its workspace has changed meanwhile. */

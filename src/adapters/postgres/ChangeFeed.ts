@@ -1,9 +1,11 @@
 import * as PgClient from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Metric from "effect/Metric"
 import * as Queue from "effect/Queue"
 import * as Schedule from "effect/Schedule"
 import { ChangeFeed, Changes } from "../../application/ChangeFeed.ts"
+import { changeFeedUp } from "../../application/Metrics.ts"
 import { channel, everything, heartbeat } from "./changes.ts"
 
 /** How long after a heartbeat was sent its return vouches for the feed, in milliseconds (DESIGN.md section 7). */
@@ -33,8 +35,10 @@ export const layer: Layer.Layer<ChangeFeed, never, PgClient.PgClient> = Layer.ef
         if (reported === up) return Effect.void
         const first = reported === undefined
         reported = up
-        if (up) return first ? Effect.void : Effect.logInfo("Changes are heard of again")
-        return Effect.logWarning("Changes can't be heard of, so nothing is cached")
+        const log = up
+          ? Effect.logInfo("Changes are heard of again")
+          : Effect.logWarning("Changes can't be heard of, so nothing is cached")
+        return Effect.andThen(Metric.update(changeFeedUp, up ? 1 : 0), up && first ? Effect.void : log)
       })
 
     const hear = (payload: string): Effect.Effect<void> => {
