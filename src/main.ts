@@ -1,4 +1,5 @@
 import { enableCompileCache } from "node:module"
+import { constants } from "node:os"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as Cause from "effect/Cause"
@@ -35,7 +36,9 @@ type OpenEmbedded = typeof EmbeddedPostgres.connect
 /** The database that the environment names; without one, the embedded database is opened as given. */
 const databaseOf = Effect.fnUntraced(function* ({ databaseUrl, dataDir }: Environment, open: OpenEmbedded) {
   if (databaseUrl !== undefined) return { url: databaseUrl } satisfies DatabaseOptions
-  const { socketPath } = yield* orFailure(open({ dataDir }))
+  const { socketPath } = yield* orFailure(open({ dataDir })).pipe(
+    Effect.mapError(({ message }) => new CliFailure({ message: `DATA_DIR: ${message}` }))
+  )
   return { socketPath } satisfies DatabaseOptions
 })
 
@@ -53,22 +56,33 @@ const migrateOnceThere = Effect.retry(migrate, {
   schedule: Schedule.spaced("500 millis")
 })
 
+const listen = (environment: Environment) =>
+  Effect.mapError(
+    HttpServer.serve(environment),
+    ({ message }) => new CliFailure({ message: `HOST and PORT can't be listened on: ${message}` })
+  )
+
+/** Who is told to stop and has not ended after this long, in milliseconds, is ended hard. */
+let stopDeadline = 5_000
+
 const serve = Effect.gen(function* () {
   const environment = yield* readEnvironment
+  stopDeadline += environment.shutdownGrace + HttpServer.drainDeadline
   const options = yield* databaseOf(environment, EmbeddedPostgres.open)
   const services = Layer.mergeAll(serviceLayer(environment), administrationLayer).pipe(
     Layer.provideMerge(Layer.merge(databaseLayer(options), Lifecycle.layer))
   )
   yield* Effect.gen(function* () {
     const lifecycle = yield* Lifecycle.Lifecycle
-    const { address, port } = yield* orFailure(HttpServer.serve(environment))
+    const { address, port } = yield* listen(environment)
     const url = `http://${address.includes(":") ? `[${address}]` : address}:${port}`
     yield* Effect.logInfo(`Listening on ${url}`)
     yield* orFailure(migrateOnceThere)
     lifecycle.phase = "serving"
     if (environment.databaseUrl === undefined) yield* orFailure(offerDemo(url))
     yield* Effect.never
-  }).pipe(Effect.provide(services))
+    // The server drains before what it answers from closes.
+  }).pipe(Effect.scoped, Effect.provide(services))
 }).pipe(Effect.scoped)
 
 const operations: Operations = {
@@ -96,6 +110,31 @@ const withLogging = Effect.fnUntraced(function* <A, E, R>(program: Effect.Effect
 })
 
 const args = process.argv.slice(2)
+
+const endHard = (code: number, why: string): void => {
+  console.error(`prompt-retrieval: ${why}`)
+  process.exit(code)
+}
+
+/** Ctrl+C under npm arrives twice at once: from the terminal and from npm. In milliseconds. */
+const sameSignal = 250
+
+/** The first signal stops as it should; a second one, or the deadline, ends the process hard. */
+const endHardWhenToldTwice = (): void => {
+  let first: number | undefined
+  for (const signal of ["SIGINT", "SIGTERM"] as const) {
+    process.on(signal, () => {
+      if (first === undefined) {
+        first = performance.now()
+        setTimeout(() => endHard(1, "did not stop in time"), stopDeadline).unref()
+      } else if (performance.now() - first > sameSignal) {
+        endHard(128 + constants.signals[signal], "told twice to stop")
+      }
+    })
+  }
+}
+
+endHardWhenToldTwice()
 
 NodeRuntime.runMain(
   withLogging(runCommandLine(operations, args, packageJson.version)).pipe(Effect.provide(NodeServices.layer)),
