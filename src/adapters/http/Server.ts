@@ -89,33 +89,32 @@ const parserErrors: Readonly<Record<string, ApiError>> = {
   ERR_HTTP_REQUEST_TIMEOUT: RequestTimeout
 }
 
-/** Counts the answers under way on each connection, for an error must not be written into the middle of one. */
+/** The answers under way on each connection, for an error must not be written into the middle of one. */
 class Exchanges {
-  private readonly underWay = new WeakMap<Duplex, number>()
+  private readonly underWay = new WeakMap<Duplex, Set<ServerResponse>>()
   private readonly afterwards = new WeakMap<Duplex, () => void>()
-  private readonly responses = new Set<ServerResponse>()
   private closing = false
 
   begin(socket: Duplex, response: ServerResponse): void {
-    this.underWay.set(socket, (this.underWay.get(socket) ?? 0) + 1)
-    this.responses.add(response)
+    const responses = this.underWay.get(socket) ?? new Set()
+    this.underWay.set(socket, responses.add(response))
     if (this.closing) response.shouldKeepAlive = false
     response.once("close", () => {
-      this.responses.delete(response)
-      const left = this.underWay.get(socket)! - 1
-      this.underWay.set(socket, left)
-      if (left === 0) this.afterwards.get(socket)?.()
+      responses.delete(response)
+      if (responses.size === 0) this.afterwards.get(socket)?.()
     })
   }
 
   /** From now on each answer whose head is not sent yet is the last of its connection. */
-  close(): void {
+  close(connections: Iterable<Socket>): void {
     this.closing = true
-    for (const response of this.responses) response.shouldKeepAlive = false
+    for (const socket of connections) {
+      for (const response of this.underWay.get(socket) ?? []) response.shouldKeepAlive = false
+    }
   }
 
   isIdle(socket: Duplex): boolean {
-    return (this.underWay.get(socket) ?? 0) === 0
+    return (this.underWay.get(socket)?.size ?? 0) === 0
   }
 
   /** Runs once nothing is under way on the connection. */
@@ -216,7 +215,7 @@ export const serve = (
         lifecycle.phase = "draining"
       }).pipe(
         Effect.andThen(Effect.sleep(options.shutdownGrace)),
-        Effect.andThen(Effect.sync(() => exchanges.close())),
+        Effect.andThen(Effect.sync(() => exchanges.close(connections))),
         Effect.andThen(close(server, connections, exchanges))
       )
     )
