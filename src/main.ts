@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 import { readFileSync } from "node:fs"
 import { enableCompileCache } from "node:module"
+import { constants } from "node:os"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as Cause from "effect/Cause"
@@ -33,13 +34,16 @@ const orFailure = <A, E extends { readonly _tag: string; readonly message?: stri
     (error) => new CliFailure({ message: error.message ?? "the database can't be reached" })
   )
 
+const orDataDirFailure = <A, R>(effect: Effect.Effect<A, { readonly message: string }, R>) =>
+  Effect.mapError(effect, ({ message }) => new CliFailure({ message: `DATA_DIR: ${message}` }))
+
 /** The database for every command but `serve`: an embedded one is shared with whoever serves it. */
 const database = Layer.unwrap(
   Effect.gen(function* () {
     const { databaseUrl, dataDir } = yield* readEnvironment
     return databaseLayer(
       databaseUrl === undefined
-        ? yield* orFailure(EmbeddedPostgres.connect({ dataDir }))
+        ? yield* orDataDirFailure(EmbeddedPostgres.connect({ dataDir }))
         : { url: databaseUrl }
     )
   })
@@ -50,7 +54,7 @@ const servedDatabase = Effect.fnUntraced(function* ({ databaseUrl, dataDir }: En
   if (databaseUrl !== undefined) {
     return Layer.provideMerge(changeFeedLayer, databaseLayer({ url: databaseUrl }))
   }
-  const embedded = yield* orFailure(EmbeddedPostgres.open({ dataDir }))
+  const embedded = yield* orDataDirFailure(EmbeddedPostgres.open({ dataDir }))
   return Layer.merge(EmbeddedChangeFeed.layer(embedded, changes), databaseLayer(embedded))
 })
 
@@ -85,22 +89,33 @@ const withTelemetry = <A, E, R>(program: Effect.Effect<A, E, R>) =>
 const urlOf = (address: string, port: number) =>
   `http://${address.includes(":") ? `[${address}]` : address}:${port}`
 
+const listen = (environment: Environment) =>
+  Effect.mapError(
+    HttpServer.serve(environment),
+    ({ message }) => new CliFailure({ message: `HOST and PORT can't be listened on: ${message}` })
+  )
+
+/** Who is told to stop and has not ended after this long, in milliseconds, is ended hard. */
+let stopDeadline = 5_000
+
 const serve = Effect.gen(function* () {
   const environment = yield* readEnvironment
+  stopDeadline += environment.shutdownGrace + HttpServer.drainDeadline
   yield* metrics(environment)
   const services = Layer.mergeAll(serviceLayer(environment), administrationLayer).pipe(
     Layer.provideMerge(Layer.merge(yield* servedDatabase(environment), Lifecycle.layer))
   )
   yield* Effect.gen(function* () {
     const lifecycle = yield* Lifecycle.Lifecycle
-    const { address, port } = yield* orFailure(HttpServer.serve(environment))
+    const { address, port } = yield* listen(environment)
     const url = urlOf(address, port)
     yield* Effect.logInfo(`Listening on ${url}`)
     yield* orFailure(migrateOnceThere)
     lifecycle.phase = "serving"
     if (environment.databaseUrl === undefined) yield* orFailure(offerDemo(url))
     yield* Effect.never
-  }).pipe(Effect.provide(services))
+    // The server drains before what it answers from closes.
+  }).pipe(Effect.scoped, Effect.provide(services))
 }).pipe(Effect.scoped, withTelemetry)
 
 const operations: Operations = {
@@ -129,6 +144,31 @@ const withLogging = Effect.fnUntraced(function* <A, E, R>(program: Effect.Effect
 
 const { version } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8"))
 const args = process.argv.slice(2)
+
+const endHard = (code: number, why: string): void => {
+  console.error(`prompt-retrieval: ${why}`)
+  process.exit(code)
+}
+
+/** Ctrl+C under npm arrives twice at once: from the terminal and from npm. In milliseconds. */
+const sameSignal = 250
+
+/** The first signal stops as it should; a second one, or the deadline, ends the process hard. */
+const endHardWhenToldTwice = (): void => {
+  let first: number | undefined
+  for (const signal of ["SIGINT", "SIGTERM"] as const) {
+    process.on(signal, () => {
+      if (first === undefined) {
+        first = performance.now()
+        setTimeout(() => endHard(1, "did not stop in time"), stopDeadline).unref()
+      } else if (performance.now() - first > sameSignal) {
+        endHard(128 + constants.signals[signal], "told twice to stop")
+      }
+    })
+  }
+}
+
+endHardWhenToldTwice()
 
 NodeRuntime.runMain(
   withLogging(runCommandLine(operations, args, version)).pipe(Effect.provide(NodeServices.layer)),

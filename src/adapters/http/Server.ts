@@ -1,12 +1,12 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from "node:http"
-import type { AddressInfo, Socket } from "node:net"
+import { type AddressInfo, Server as NetServer, type Socket } from "node:net"
 import type { Duplex } from "node:stream"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import * as Cause from "effect/Cause"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import type * as Scope from "effect/Scope"
+import * as Scope from "effect/Scope"
 import { Admission } from "../../application/Admission.ts"
 import { ChangeFeed } from "../../application/ChangeFeed.ts"
 import { Lifecycle } from "../../application/Lifecycle.ts"
@@ -52,10 +52,10 @@ const clientLimits = {
 const maxConnections = 10_000
 
 /** How long requests that are under way may take to finish once no new ones are accepted, in milliseconds. */
-const drainDeadline = 10_000
+export const drainDeadline = 10_000
 
-/** How long a connection that has sent nothing yet may still begin, in milliseconds. Node does not count it as idle. */
-const firstRequestPatience = 500
+/** How long a connection on which nothing is answered may still send a request while the server closes, in milliseconds. */
+const closingPatience = 500
 
 const headersOf = (error: ApiError, requestId: string, body: string) => ({
   ...errorAnswer(error).headers,
@@ -140,23 +140,37 @@ const parserErrors: Readonly<Record<string, ApiError>> = {
   ERR_HTTP_REQUEST_TIMEOUT: RequestTimeout
 }
 
-/** Counts the answers under way on each connection, for an error must not be written into the middle of one. */
+/** The answers under way on each connection, for an error must not be written into the middle of one. */
 class Exchanges {
-  private readonly underWay = new WeakMap<Duplex, number>()
+  private readonly underWay = new WeakMap<Duplex, Set<ServerResponse>>()
   private readonly afterwards = new WeakMap<Duplex, () => void>()
+  private closing = false
 
   begin(socket: Duplex, response: ServerResponse): void {
-    this.underWay.set(socket, (this.underWay.get(socket) ?? 0) + 1)
+    const responses = this.underWay.get(socket) ?? new Set()
+    this.underWay.set(socket, responses.add(response))
+    if (this.closing) response.shouldKeepAlive = false
     response.once("close", () => {
-      const left = this.underWay.get(socket)! - 1
-      this.underWay.set(socket, left)
-      if (left === 0) this.afterwards.get(socket)?.()
+      responses.delete(response)
+      if (responses.size === 0) this.afterwards.get(socket)?.()
     })
+  }
+
+  /** From now on each answer whose head is not sent yet is the last of its connection. */
+  close(connections: Iterable<Socket>): void {
+    this.closing = true
+    for (const socket of connections) {
+      for (const response of this.underWay.get(socket) ?? []) response.shouldKeepAlive = false
+    }
+  }
+
+  isIdle(socket: Duplex): boolean {
+    return (this.underWay.get(socket)?.size ?? 0) === 0
   }
 
   /** Runs once nothing is under way on the connection. */
   after(socket: Duplex, run: () => void): void {
-    if ((this.underWay.get(socket) ?? 0) === 0) run()
+    if (this.isIdle(socket)) run()
     else this.afterwards.set(socket, run)
   }
 }
@@ -191,17 +205,24 @@ const listen = (server: Server, options: ServerOptions): Effect.Effect<AddressIn
     })
   })
 
-/** Stops accepting, lets what runs finish, and ends what does not finish in time. `unused` never sent a request. */
-const close = (server: Server, unused: ReadonlySet<Socket>): Effect.Effect<void> =>
+/** Stops accepting and lets what runs finish. What does not finish in time is broken off, which is a defect. */
+const close = (server: Server, connections: ReadonlySet<Socket>, exchanges: Exchanges): Effect.Effect<void> =>
   Effect.callback<void>((resume) => {
-    server.close(() => resume(Effect.void))
-    setTimeout(() => {
-      for (const socket of unused) socket.destroy()
-    }, firstRequestPatience).unref()
+    const sweep = setInterval(() => {
+      for (const socket of connections) if (exchanges.isIdle(socket)) socket.destroy()
+    }, closingPatience)
+    // Node's own close of an HTTP server tears up answers that are ended but not sent yet, and leaves half heads.
+    NetServer.prototype.close.call(server, () => {
+      clearInterval(sweep)
+      resume(Effect.void)
+    })
   }).pipe(
     Effect.timeoutOrElse({
       duration: drainDeadline,
-      orElse: () => Effect.sync(() => server.closeAllConnections())
+      orElse: () => {
+        server.closeAllConnections()
+        return Effect.die(new Error(`answers were broken off: not taken within ${drainDeadline / 1000} s`))
+      }
     })
   )
 
@@ -214,7 +235,8 @@ export const serve = (
 ): Effect.Effect<AddressInfo, CannotListen, Prompts | Admission | Readiness | ChangeFeed | Scope.Scope> =>
   Effect.gen(function* () {
     const lifecycle = yield* Lifecycle
-    const scope = yield* Effect.scope
+    // Requests live in a scope of their own, which closes after the server has drained.
+    const scope = yield* Scope.fork(yield* Effect.scope)
     const admission = yield* Admission
     const ready = new ReadyResponses(yield* ChangeFeed)
     const handler = yield* withoutUrlSpans(NodeHttpServer.makeHandler(yield* makeHttpApp(ready), { scope }))
@@ -249,20 +271,16 @@ export const serve = (
       return true
     }
     const exchanges = new Exchanges()
-    let closing = false
-
-    const unused = new Set<Socket>()
+    const connections = new Set<Socket>()
     const server = createServer(clientLimits, (request, response) => {
-      unused.delete(request.socket)
       exchanges.begin(request.socket, response)
-      if (closing) response.shouldKeepAlive = false
       if (joinDuplicates(request)) answerReady(request, response) || handler(request, response)
       else reportRefusal(refuse(request, response, BadRequest))
     })
     server.maxConnections = maxConnections
     server.on("connection", (socket: Socket) => {
-      unused.add(socket)
-      socket.once("close", () => unused.delete(socket))
+      connections.add(socket)
+      socket.once("close", () => connections.delete(socket))
     })
     server.on("checkExpectation", (request: IncomingMessage, response: ServerResponse) => {
       exchanges.begin(request.socket, response)
@@ -282,12 +300,8 @@ export const serve = (
         lifecycle.phase = "draining"
       }).pipe(
         Effect.andThen(Effect.sleep(options.shutdownGrace)),
-        Effect.andThen(
-          Effect.sync(() => {
-            closing = true
-          })
-        ),
-        Effect.andThen(close(server, unused))
+        Effect.andThen(Effect.sync(() => exchanges.close(connections))),
+        Effect.andThen(close(server, connections, exchanges))
       )
     )
     return server.address() as AddressInfo
