@@ -33,7 +33,8 @@ const environmentOf = (env: Readonly<Record<string, string>>) => ({
   ...env
 })
 
-const freePort = async (): Promise<number> => {
+/** A port of loopback that nobody listens on. */
+export const freePort = async (): Promise<number> => {
   const server = createServer().listen(0, "127.0.0.1")
   await once(server, "listening")
   const { port } = server.address() as AddressInfo
