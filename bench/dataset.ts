@@ -46,7 +46,8 @@ const statementsOf = (workspace: Workspace): ReadonlyArray<string> => {
     `(array['system', 'user', 'assistant', 'template', 'few-shot', 'chain-of-thought'])[1 + ${index} % 6]`
   const folder = (index: string) =>
     `case when ${index} % 3 > 0 then ${sqlId("folder", `1 + ${index} % 20`)} end`
-  // A table of a million prompts is there for its list alone.
+  // A workspace of a million prompts is there for its list alone.
+  const repeats = prompts > 100_000 ? 1 : 30
   const withParts = Math.min(prompts, 100_000)
   return [
     `insert into workspaces (id, name, tier) values (${home}, 'Benchmark', 'team')`,
@@ -65,7 +66,7 @@ const statementsOf = (workspace: Workspace): ReadonlyArray<string> => {
     `insert into prompts (id, workspace_id, title, description, current_content, prompt_type, target_model, intent,
         folder_id, is_archived, created_at, updated_at)
       select ${sqlId("prompt", "i")}, ${home}, 'Prompt ' || i, 'What prompt ' || i || ' is for, in a few words',
-        'You are assistant ' || i || ' of {{company}}. ' || repeat('Answer briefly and to the point. ', 30),
+        'You are assistant ' || i || ' of {{company}}. ' || repeat('Answer briefly and to the point. ', ${repeats}),
         ${type("i")}, 'model-large', 'support', ${folder("i")}, i % 50 = 0, timestamptz '2024-01-01Z', ${updated("i")}
       from generate_series(1, ${prompts}) i`,
     // What its trigger would make of each row, which would take most of the time.

@@ -16,12 +16,12 @@ const groups = [...new Set(rows.map(({ group }) => group))]
 const help = `npm run bench -- [options]
   --quick          every row in short rounds, under two minutes
   --only A,B       some groups alone: ${groups.join(", ")}
-  --seconds N      of one round against one server (3; quick 0.4)
+  --seconds N      of one round against one server (3; quick 0.3)
   --rounds N       (5; quick 3)
   --out DIR        where report.json and chart.svg go (bench/results)`
 
 const full: Scale = { seconds: 3, rounds: 5, starts: 7, coldReads: 100_000, mixedRequests: 1_000_000 }
-const quick: Scale = { seconds: 0.4, rounds: 3, starts: 3, coldReads: 10_000, mixedRequests: 20_000 }
+const quick: Scale = { seconds: 0.3, rounds: 3, starts: 3, coldReads: 5_000, mixedRequests: 10_000 }
 
 const wrongUsage = (message: string): never => {
   console.error(`${message}\n${help}`)
