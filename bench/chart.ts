@@ -17,7 +17,7 @@ const unit = 160 // the length of a bar that is just what its row has to reach
 const longest = 3
 const rowHeight = 22
 const top = 58
-const width = left + unit * longest + 190
+const width = left + unit * longest + 290
 
 /** How good a value is: 1 is what the row has to reach, more is better, whichever way the row counts. */
 const scoreOf = ({ at_least, at_most }: Reported, value: number): number =>

@@ -89,7 +89,10 @@ const runStream = (stream: Stream, { port, until }: Run): Promise<StreamResult> 
         const status = text.slice(9, 12)
         statuses[status] = (statuses[status] ?? 0) + 1
         const length = status === "304" ? 0 : Number(lengthPattern.exec(text)?.[1] ?? Number.NaN)
-        if (Number.isNaN(length)) throw new Error(`an answer without a length: ${text}`)
+        if (Number.isNaN(length)) {
+          socket.destroy(new Error("an answer without a length"))
+          return
+        }
         left = length - (bytes.length - end - headEnd.length)
         if (left <= 0) finish()
       }

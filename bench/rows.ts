@@ -199,7 +199,7 @@ const hotOne: Row = {
     return [
       shareOfBare(hotOne.title, atLeast(0.6, 0.75), rounds),
       {
-        title: "Its p99",
+        title: "p99 of the resolved read, hot, one prompt",
         unit: "of bare's p99",
         goal: atMost(2, 1.5),
         samples: ratios(rounds, latency(0.99))
@@ -210,7 +210,7 @@ const hotOne: Row = {
 
 const log: Row = {
   group: "log",
-  title: "The same with request log lines",
+  title: "Resolved read with log lines",
   workspaces: [thousand],
   measure: async (stage) => {
     const server = await stage.start({ ...(await serviceStart(stage, { LOG_LEVEL: "Info" })), silent: true })
