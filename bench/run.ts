@@ -28,8 +28,8 @@ const wrongUsage = (message: string): never => {
   process.exit(2)
 }
 
-const readArguments = () => {
-  const { values } = parseArgs({
+const parse = () =>
+  parseArgs({
     options: {
       quick: { type: "boolean", default: false },
       only: { type: "string", default: groups.join(",") },
@@ -38,7 +38,15 @@ const readArguments = () => {
       out: { type: "string", default: join(import.meta.dirname, "results") },
       help: { type: "boolean", default: false }
     }
-  })
+  }).values
+
+const readArguments = () => {
+  let values: ReturnType<typeof parse>
+  try {
+    values = parse()
+  } catch (error) {
+    return wrongUsage((error as Error).message)
+  }
   if (values.help) {
     console.log(help)
     process.exit(0)
