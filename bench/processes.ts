@@ -3,8 +3,8 @@ import { once } from "node:events"
 import { join } from "node:path"
 import { setTimeout } from "node:timers/promises"
 import { promisify } from "node:util"
+import { freePort } from "../test/support/ports.ts"
 import { exchange, rawRequest } from "../test/support/rawHttp.ts"
-import { freePort } from "../test/support/service.ts"
 
 const root = join(import.meta.dirname, "..")
 const programs = {

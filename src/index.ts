@@ -1,18 +1,39 @@
 import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
+import * as Logger from "effect/Logger"
 import * as Redacted from "effect/Redacted"
+import * as References from "effect/References"
+import * as Schedule from "effect/Schedule"
+import * as Scope from "effect/Scope"
+import { type InProcessPrompts, makeInProcess } from "./adapters/http/InProcess.ts"
+import { makeWebHandler, type WebHandler } from "./adapters/http/WebHandler.ts"
 import * as MemoryRateLimiter from "./adapters/memory/RateLimiter.ts"
 import { Database, type DatabaseOptions } from "./adapters/postgres/Database.ts"
 import * as PostgresKeyStore from "./adapters/postgres/KeyStore.ts"
+import { requireCurrent } from "./adapters/postgres/Migrations.ts"
 import * as PostgresPromptRepo from "./adapters/postgres/PromptRepo.ts"
 import * as PostgresReadiness from "./adapters/postgres/Readiness.ts"
 import * as PostgresWorkspaceStore from "./adapters/postgres/WorkspaceStore.ts"
 import * as RedisRateLimiter from "./adapters/redis/RateLimiter.ts"
 import { Administration } from "./application/Administration.ts"
-import { Admission, type RateLimits } from "./application/Admission.ts"
+import { Admission, defaultRateLimits, type RateLimits } from "./application/Admission.ts"
+import * as Lifecycle from "./application/Lifecycle.ts"
+
 import { Prompts } from "./application/Prompts.ts"
 
-export type { DatabaseOptions, RateLimits }
+export {
+  type HostCaller,
+  type InProcessPrompts,
+  type ListParameters,
+  type Paged,
+  type PageParameters,
+  PromptApiError,
+  type Single
+} from "./adapters/http/InProcess.ts"
+export type { DatabaseOptions, RateLimits, WebHandler }
 
 /** The database alone: connections come up when they are needed, so building it never fails. */
 export const databaseLayer = Database.layer
@@ -35,4 +56,81 @@ export const serviceLayer = (settings: {
   return Layer.mergeAll(Prompts.layer, Admission.layer(rateLimits), PostgresReadiness.layer).pipe(
     Layer.provide([PostgresPromptRepo.layer, PostgresKeyStore.layer, rateLimiter])
   )
+}
+
+/** The API inside another Node service. */
+export interface PromptApi {
+  /** The whole HTTP API for any host of web-standard requests: keys, gates and limits as ever. It never rejects. */
+  readonly handler: WebHandler
+  /** The reads for a caller whom the host has authenticated. */
+  readonly prompts: InProcessPrompts
+  /** Ends it: connections close. */
+  readonly close: () => Promise<void>
+}
+
+/** PostgreSQL may be away: reads answer 503 until it is there, and its schema is checked then. */
+const serveOnceThere = Effect.gen(function* () {
+  const lifecycle = yield* Lifecycle.Lifecycle
+  const ready = Effect.andThen(
+    requireCurrent,
+    Effect.sync(() => {
+      lifecycle.phase = "serving"
+    })
+  )
+  yield* Effect.catchTag(ready, "Unavailable", () =>
+    ready.pipe(
+      Effect.retry({
+        while: (error) => error._tag === "Unavailable",
+        schedule: Schedule.spaced("500 millis")
+      }),
+      Effect.tapError((error) => Effect.logError("message" in error ? error.message : error)),
+      Effect.forkScoped
+    )
+  )
+})
+
+/**
+ * The API inside another Node service (DESIGN.md section 9), on a PostgreSQL server whose schema is up to date:
+ * `prompt-retrieval migrate` brings it there, and a schema that is not rejects. Warnings and errors are logged to
+ * stderr.
+ *
+ * ```ts
+ * const api = await createPromptApi({ databaseUrl: "postgres://user:password@host/database" })
+ * const response = await api.handler(new Request("http://localhost/api/v1/prompts", { headers: { authorization } }))
+ * const { data } = await api.prompts.getResolved({ workspaceId, tier: "team" }, id)
+ * await api.close()
+ * ```
+ */
+export const createPromptApi = async (options: {
+  readonly databaseUrl: string
+  /** Absent: rate limits are counted in this process. */
+  readonly redisUrl?: string | undefined
+}): Promise<PromptApi> => {
+  const { databaseUrl, redisUrl } = options
+  const services = serviceLayer({
+    redisUrl: redisUrl === undefined ? undefined : Redacted.make(redisUrl),
+    rateLimits: defaultRateLimits
+  }).pipe(
+    Layer.provideMerge(Layer.merge(databaseLayer({ url: Redacted.make(databaseUrl) }), Lifecycle.layer)),
+    Layer.provideMerge(
+      Layer.mergeAll(
+        Logger.layer([Logger.withConsoleError(Logger.formatJson)]),
+        Layer.succeed(References.MinimumLogLevel, "Warn")
+      )
+    )
+  )
+  const scope = Scope.makeUnsafe()
+  const close = () => Effect.runPromise(Scope.close(scope, Exit.void))
+  const start = Effect.gen(function* () {
+    const context = yield* Layer.build(services)
+    return yield* Effect.gen(function* () {
+      yield* serveOnceThere
+      return { handler: yield* makeWebHandler, prompts: yield* makeInProcess, close }
+    }).pipe(Effect.provideContext(context))
+  })
+  const started = await Effect.runPromiseExit(Scope.provide(start, scope))
+  if (Exit.isSuccess(started)) return started.value
+  await close()
+  const error = Cause.squash(started.cause)
+  throw error instanceof Error ? error : new Error((error as { readonly message: string }).message)
 }

@@ -1,3 +1,5 @@
+#!/usr/bin/env node
+import { readFileSync } from "node:fs"
 import { enableCompileCache } from "node:module"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"
@@ -8,7 +10,6 @@ import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import * as References from "effect/References"
 import * as Schedule from "effect/Schedule"
-import packageJson from "../package.json" with { type: "json" }
 import { CliFailure } from "./adapters/cli/CliFailure.ts"
 import { type Operations, runCommandLine } from "./adapters/cli/Commands.ts"
 import { offerDemo } from "./adapters/cli/Demo.ts"
@@ -95,10 +96,11 @@ const withLogging = Effect.fnUntraced(function* <A, E, R>(program: Effect.Effect
   )
 })
 
+const { version } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8"))
 const args = process.argv.slice(2)
 
 NodeRuntime.runMain(
-  withLogging(runCommandLine(operations, args, packageJson.version)).pipe(Effect.provide(NodeServices.layer)),
+  withLogging(runCommandLine(operations, args, version)).pipe(Effect.provide(NodeServices.layer)),
   {
     disableErrorReporting: true,
     teardown: (exit, onExit) => {

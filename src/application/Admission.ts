@@ -37,6 +37,9 @@ export interface RateLimits {
   readonly perProcess: number
 }
 
+/** The limits of SPEC.md section 8. */
+export const defaultRateLimits: RateLimits = { perKey: 100, perProcess: 500 }
+
 /** From an `Authorization` header to a caller, or to the first refusal that applies. */
 export class Admission extends Context.Service<
   Admission,

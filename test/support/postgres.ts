@@ -13,7 +13,10 @@ const serverUrl = process.env.TEST_DATABASE_URL
 
 /** Why tests against a real PostgreSQL are left out here; `undefined` where they run. */
 export const noPostgres: string | undefined = serverUrl ? undefined : "TEST_DATABASE_URL is not set"
-if (noPostgres !== undefined) console.warn(`Tests of PostgreSQL are left out: ${noPostgres}`)
+if (noPostgres !== undefined) {
+  if (process.env.CI !== undefined) throw new Error(noPostgres)
+  console.warn(`Tests of PostgreSQL are left out: ${noPostgres}`)
+}
 
 /** The address of a database of the server, in the name of another role if one is given. */
 export const urlOf = (database: string, role?: string): string => {

@@ -1,8 +1,8 @@
 import { type ChildProcess, spawn } from "node:child_process"
 import { once } from "node:events"
-import { type AddressInfo, createServer } from "node:net"
 import { join } from "node:path"
 import { setTimeout } from "node:timers/promises"
+import { freePort } from "./ports.ts"
 
 const main = join(import.meta.dirname, "../../src/main.ts")
 
@@ -32,16 +32,6 @@ const environmentOf = (env: Readonly<Record<string, string>>) => ({
   HOME: process.env.HOME,
   ...env
 })
-
-/** A port of loopback that nobody listens on. */
-export const freePort = async (): Promise<number> => {
-  const server = createServer().listen(0, "127.0.0.1")
-  await once(server, "listening")
-  const { port } = server.address() as AddressInfo
-  server.close()
-  await once(server, "close")
-  return port
-}
 
 const isOk = async (url: string): Promise<boolean> => {
   try {

@@ -4,6 +4,7 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as LogLevel from "effect/LogLevel"
 import * as Redacted from "effect/Redacted"
+import { defaultRateLimits, type RateLimits } from "../../application/Admission.ts"
 import { CliFailure } from "./CliFailure.ts"
 
 /** The environment that operators set (DESIGN.md section 9). */
@@ -15,7 +16,7 @@ export interface Environment {
   readonly redisUrl: Redacted.Redacted | undefined
   readonly host: string
   readonly port: number
-  readonly rateLimits: { readonly perKey: number; readonly perProcess: number }
+  readonly rateLimits: RateLimits
   /** Milliseconds. */
   readonly shutdownGrace: number
   readonly logLevel: LogLevel.LogLevel
@@ -72,8 +73,8 @@ export const readEnvironment: Effect.Effect<Environment, CliFailure> = Effect.ge
       (port) => port >= 0 && port <= 65535
     ),
     rateLimits: {
-      perKey: yield* positive("RATE_LIMIT_PER_KEY", 100),
-      perProcess: yield* positive("RATE_LIMIT_PER_PROCESS", 500)
+      perKey: yield* positive("RATE_LIMIT_PER_KEY", defaultRateLimits.perKey),
+      perProcess: yield* positive("RATE_LIMIT_PER_PROCESS", defaultRateLimits.perProcess)
     },
     shutdownGrace: Duration.toMillis(
       yield* variable(

@@ -10,13 +10,16 @@ export class DataDirectoryBusy extends Data.TaggedError("DataDirectoryBusy")<{ r
   override readonly message = `${this.path} is in use by another process`
 }
 
+/** What PGlite throws need not be an `Error`. */
+const reasonOf = (cause: unknown): string =>
+  typeof cause === "object" && cause !== null && "message" in cause ? String(cause.message) : String(cause)
+
 /** The data directory can't hold a database: not a directory, not writable, or what is in it can't be opened. */
 export class DataDirectoryUnusable extends Data.TaggedError("DataDirectoryUnusable")<{
   readonly path: string
   readonly cause: unknown
 }> {
-  override readonly message =
-    `${this.path} can't be used: ${this.cause instanceof Error ? this.cause.message : String(this.cause)}`
+  override readonly message = `${this.path} can't be used: ${reasonOf(this.cause)}`
 }
 
 /** What an SQLite error says when somebody else has the lock, in the low byte of its code. */

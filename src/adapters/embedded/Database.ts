@@ -38,6 +38,23 @@ const throwWhenEnded = (pglite: PGlite): void => {
 }
 
 /**
+ * Lets go of a PGlite that has ended: of its timers and open files, which would hold its memory. Unlike `close` this
+ * runs none of PostgreSQL's code, which might write what is broken; the log of what was committed is read on opening.
+ */
+const discard = ({ Module: module }: PGlite): void => {
+  for (const stream of module.FS.streams) if (stream !== null) attempt(() => module.FS.close(stream))
+  attempt(() => module._emscripten_force_exit(0))
+}
+
+const attempt = (action: () => void): void => {
+  try {
+    action()
+  } catch {
+    // An exit is always reported as an exception.
+  }
+}
+
+/**
  * Opens the database that lives in a data directory that this process owns, with what was committed before, however
  * the last process ended. A creation that was cut short is begun anew: nothing can have been stored in it.
  */
@@ -56,13 +73,15 @@ export const openDatabase = async (dataDir: string): Promise<Database> => {
   // Only the streaming call leaves the answer unparsed: the others keep every parsed message in memory.
   const execute = async (messages: Uint8Array): Promise<Buffer> => {
     const chunks: Array<Buffer> = []
-    await pglite.runExclusive(() =>
-      pglite.execProtocolRawStream(messages, {
-        onRawData: (bytes) => {
-          chunks.push(Buffer.from(bytes))
-        }
-      })
-    )
+    const onRawData = (bytes: Uint8Array): void => {
+      chunks.push(Buffer.from(bytes))
+    }
+    try {
+      await pglite.runExclusive(() => pglite.execProtocolRawStream(messages, { onRawData }))
+    } catch (cause) {
+      discard(pglite)
+      throw cause
+    }
     return chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)
   }
 

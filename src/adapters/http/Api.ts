@@ -4,6 +4,7 @@ import * as HttpApiEndpoint from "effect/http-api/HttpApiEndpoint"
 import * as HttpApiGroup from "effect/http-api/HttpApiGroup"
 import * as HttpApiMiddleware from "effect/http-api/HttpApiMiddleware"
 import * as HttpApiSecurity from "effect/http-api/HttpApiSecurity"
+import * as OpenApi from "effect/http-api/OpenApi"
 import * as Schema from "effect/Schema"
 import * as SchemaTransformation from "effect/SchemaTransformation"
 import type { AdmittedCaller } from "../../application/Admission.ts"
@@ -11,6 +12,7 @@ import { countRule, PageMeta, parseCount } from "../../domain/Page.ts"
 import { FolderId, Prompt, PromptSummary, PromptType, ResolvedPrompt } from "../../domain/Prompt.ts"
 import { parseUuid } from "../../domain/Uuid.ts"
 import { Version, VersionSummary } from "../../domain/Version.ts"
+import type { ApiError } from "./Errors.ts"
 
 const single = <A extends Schema.Top>(resource: A) => Schema.Struct({ data: resource })
 const page = <A extends Schema.Top>(item: A) => Schema.Struct({ data: Schema.Array(item), meta: PageMeta })
@@ -45,6 +47,17 @@ const paging = {
   per_page: Schema.optionalKey(Count)
 }
 
+/** The query of any list. */
+export const PageQuery = Schema.Struct(paging)
+
+/** The query of the list of prompts (SPEC.md section 4.1). */
+export const ListQuery = Schema.Struct({
+  ...paging,
+  folder_id: Schema.optionalKey(FolderFilter),
+  tag: Schema.optionalKey(Parameter),
+  type: Schema.optionalKey(TypeFilter)
+})
+
 /** The caller that admission let in. */
 export class CurrentCaller extends Context.Service<CurrentCaller, AdmittedCaller>()(
   "prompt-retrieval/CurrentCaller"
@@ -53,39 +66,92 @@ export class CurrentCaller extends Context.Service<CurrentCaller, AdmittedCaller
 /** Admits the caller of every endpoint before anything of the request is decoded (DESIGN.md section 4). */
 export class Authorization extends HttpApiMiddleware.Service<Authorization, { provides: CurrentCaller }>()(
   "prompt-retrieval/Authorization",
-  { security: { bearer: HttpApiSecurity.bearer } }
+  {
+    security: {
+      bearer: HttpApiSecurity.http({ scheme: "bearer" }).pipe(
+        HttpApiSecurity.annotateMerge(
+          OpenApi.annotations({
+            description: "An API key of your workspace: `key_live_` and 64 hexadecimal digits.",
+            format: "key_live_ and 64 hexadecimal digits"
+          })
+        )
+      )
+    }
+  }
 ) {}
 
 /** Answers a query that breaks its parameters' rules. */
 export class QueryRules extends HttpApiMiddleware.Service<QueryRules>()("prompt-retrieval/QueryRules") {}
+
+/** The errors that an endpoint has beside those that any endpoint may answer with. */
+export class OwnErrors extends Context.Service<OwnErrors, ReadonlyArray<ApiError["_tag"]>>()(
+  "prompt-retrieval/OwnErrors"
+) {}
+
+/** What the description of the API says of an endpoint. */
+const described = (words: {
+  readonly summary: string
+  readonly description: string
+  readonly errors: ReadonlyArray<ApiError["_tag"]>
+}) => Context.merge(OpenApi.annotations(words), Context.make(OwnErrors, words.errors))
 
 const prompt = { id: Schema.String }
 
 export const Endpoints = HttpApiGroup.make("prompts")
   .add(
     HttpApiEndpoint.get("list", "/prompts", {
-      query: {
-        ...paging,
-        folder_id: Schema.optionalKey(FolderFilter),
-        tag: Schema.optionalKey(Parameter),
-        type: Schema.optionalKey(TypeFilter)
-      },
+      query: ListQuery,
       success: page(PromptSummary)
-    }),
-    HttpApiEndpoint.get("get", "/prompts/:id", { params: prompt, success: single(Prompt) }),
+    }).annotateMerge(
+      described({
+        summary: "List prompts",
+        description:
+          "The workspace's prompts without their content, the last updated first, archived ones left out. Filters add up; a page beyond the last is empty.",
+        errors: ["InvalidParameter"]
+      })
+    ),
+    HttpApiEndpoint.get("get", "/prompts/:id", { params: prompt, success: single(Prompt) }).annotateMerge(
+      described({
+        summary: "Get a prompt",
+        description: "One prompt with its content and tags. Archived prompts are found too.",
+        errors: ["PromptNotFound", "RouteNotFound"]
+      })
+    ),
     HttpApiEndpoint.get("getResolved", "/prompts/:id/resolved", {
       params: prompt,
       success: single(ResolvedPrompt)
-    }),
+    }).annotateMerge(
+      described({
+        summary: "Get a prompt's resolved content",
+        description:
+          "The prompt's content, then each of its fragments with its slots filled, ready to send to a model. Slots in the prompt's own content stay: they are yours to fill.",
+        errors: ["PromptNotFound", "RouteNotFound", "ResolvedTooLarge"]
+      })
+    ),
     HttpApiEndpoint.get("listVersions", "/prompts/:id/versions", {
       params: prompt,
-      query: paging,
+      query: PageQuery,
       success: page(VersionSummary)
-    }),
+    }).annotateMerge(
+      described({
+        summary: "List a prompt's versions",
+        description: "The prompt's versions without their content, the newest first.",
+        errors: ["InvalidParameter", "PromptNotFound", "RouteNotFound"]
+      })
+    ),
     HttpApiEndpoint.get("getVersion", "/prompts/:id/versions/:version", {
       params: { ...prompt, version: Schema.String },
       success: single(Version)
-    })
+    }).annotateMerge(
+      described({
+        summary: "Get a version of a prompt",
+        description: "One version of a prompt, with its content.",
+        errors: ["VersionNotFound", "RouteNotFound"]
+      })
+    )
+  )
+  .annotateMerge(
+    OpenApi.annotations({ title: "Prompts", description: "Prompts, resolved content and versions." })
   )
   .middleware(QueryRules)
   .middleware(Authorization)

@@ -6,7 +6,7 @@ import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import * as HttpApi from "effect/http-api/HttpApi"
 import { Unavailable } from "../../application/Unavailable.ts"
 import { Api } from "./Api.ts"
-import { cachingHeaders, etagOf, matchesEtag } from "./Caching.ts"
+import { cachingHeaders, conditional, etagOf } from "./Caching.ts"
 import { type ApiError, errorResponse, InternalError, MethodNotAllowed, RouteNotFound } from "./Errors.ts"
 import { RequestInfo, requestIdOf } from "./RequestInfo.ts"
 import { systemPaths } from "./System.ts"
@@ -34,19 +34,13 @@ const internalError = (cause: Cause.Cause<unknown>) =>
   Effect.andThen(Effect.logError("Request failed", cause), fail(InternalError))
 
 /** Caching headers and the conditional answer for what succeeded (DESIGN.md section 5); errors carry their own. */
-const conditional = (
+const cached = (
   request: HttpServerRequest.HttpServerRequest,
   response: HttpServerResponse.HttpServerResponse
-): HttpServerResponse.HttpServerResponse => {
-  const { body } = response
-  if (response.status !== 200 || body._tag !== "Uint8Array") return response
-  const etag = etagOf(body.body)
-  const headers = { ...cachingHeaders, etag }
-  const ifNoneMatch = request.headers["if-none-match"]
-  return ifNoneMatch !== undefined && matchesEtag(ifNoneMatch, etag)
-    ? HttpServerResponse.empty({ status: 304, headers })
-    : HttpServerResponse.setHeaders(response, headers)
-}
+): HttpServerResponse.HttpServerResponse =>
+  response.status === 200 && response.body._tag === "Uint8Array"
+    ? conditional(request, response, { ...cachingHeaders, etag: etagOf(response.body.body) })
+    : response
 
 /** The raw target, before anyone has tidied it; a web-standard Request has no rawer form than its URL. */
 const rawTarget = (request: HttpServerRequest.HttpServerRequest): string => {
@@ -68,7 +62,7 @@ export const makeApp = <E, R>(router: Effect.Effect<HttpServerResponse.HttpServe
         Cause.hasInterruptsOnly(cause) ? Effect.failCause(cause) : internalError(cause)
       ),
       Effect.orDie,
-      Effect.map((response) => (isApi(target) ? conditional(request, response) : response))
+      Effect.map((response) => (isApi(target) ? cached(request, response) : response))
     )
 
   return Effect.gen(function* () {

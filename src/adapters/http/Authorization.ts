@@ -35,7 +35,7 @@ export const authorization = Layer.effect(
 const format = SchemaIssue.makeFormatterStandardSchemaV1()
 
 /** The first query parameter at fault and its rule; the value itself is never told. */
-const invalidParameter = (error: Schema.SchemaError): InvalidParameter => {
+export const invalidParameter = (error: Schema.SchemaError): InvalidParameter => {
   const issue = format(error.issue).issues[0]!
   return InvalidParameter(`${String(issue.path?.[0])} ${issue.message}`)
 }

@@ -6,8 +6,13 @@ import { makePage, type Page, pageMeta, type Slice } from "../../domain/Page.ts"
 import { Api, CurrentCaller } from "./Api.ts"
 import { type ApiError, errorResponse } from "./Errors.ts"
 
-const single = <A>(data: A) => ({ data })
-const list = <A>(page: Page, slice: Slice<A>) => ({ data: slice.items, meta: pageMeta(page, slice.total) })
+/** The envelope of one resource (SPEC.md section 2.1). */
+export const single = <A>(data: A) => ({ data })
+/** The envelope of a page. */
+export const list = <A>(page: Page, slice: Slice<A>) => ({
+  data: slice.items,
+  meta: pageMeta(page, slice.total)
+})
 
 /** Answers an expected error by the one table of errors. */
 const orErrorResponse = <A, E extends ApiError, R>(

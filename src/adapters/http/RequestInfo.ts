@@ -11,7 +11,8 @@ export const RequestInfo = Context.Reference<RequestInfo>("prompt-retrieval/Requ
   defaultValue: () => ({ caller: undefined })
 })
 
-const acceptable = /^[A-Za-z0-9._-]{1,128}$/
+/** What a request id looks like. */
+export const acceptable = /^[A-Za-z0-9._-]{1,128}$/
 
 /** The request's id: the caller's own if it is 1 to 128 of `[A-Za-z0-9._-]`, else a new one (DESIGN.md section 5). */
 export const requestIdOf = (header: string | undefined): string =>

@@ -4,18 +4,11 @@ import type { Duplex } from "node:stream"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
-import * as HttpRouter from "effect/http/HttpRouter"
-import * as HttpServer from "effect/http/HttpServer"
-import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
-import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import type { Admission } from "../../application/Admission.ts"
 import { Lifecycle } from "../../application/Lifecycle.ts"
 import type { Prompts } from "../../application/Prompts.ts"
 import type { Readiness } from "../../application/Readiness.ts"
-import { Api } from "./Api.ts"
-import { makeApp, routerConfig } from "./App.ts"
-import { authorization, queryRules } from "./Authorization.ts"
 import {
   type ApiError,
   BadRequest,
@@ -26,9 +19,8 @@ import {
   RequestTimeout,
   RouteNotFound
 } from "./Errors.ts"
-import { handlers } from "./Handlers.ts"
 import { requestIdOf } from "./RequestInfo.ts"
-import { system } from "./System.ts"
+import { httpApp } from "./Routes.ts"
 
 export interface ServerOptions {
   readonly host: string
@@ -40,14 +32,6 @@ export interface ServerOptions {
 
 /** The address can't be listened on. */
 export class CannotListen extends Data.TaggedError("CannotListen")<{ readonly message: string }> {}
-
-const routes = Layer.mergeAll(
-  HttpApiBuilder.layer(Api).pipe(Layer.provide(handlers), Layer.provide([authorization, queryRules])),
-  system
-).pipe(
-  Layer.provide(HttpServer.layerServices),
-  Layer.provide(Layer.succeed(HttpRouter.RouterConfig, routerConfig))
-)
 
 /** Bounds on what a client may take (DESIGN.md section 8). */
 const clientLimits = {
@@ -61,6 +45,9 @@ const maxConnections = 10_000
 
 /** How long requests that are under way may take to finish once no new ones are accepted, in milliseconds. */
 const drainDeadline = 10_000
+
+/** How long a connection that has sent nothing yet may still begin, in milliseconds. Node does not count it as idle. */
+const firstRequestPatience = 500
 
 const headersOf = (error: ApiError, requestId: string, body: string) => ({
   ...errorAnswer(error).headers,
@@ -153,10 +140,13 @@ const listen = (server: Server, options: ServerOptions): Effect.Effect<AddressIn
     })
   })
 
-/** Stops accepting, lets what runs finish, and ends what does not finish in time. */
-const close = (server: Server): Effect.Effect<void> =>
+/** Stops accepting, lets what runs finish, and ends what does not finish in time. `unused` never sent a request. */
+const close = (server: Server, unused: ReadonlySet<Socket>): Effect.Effect<void> =>
   Effect.callback<void>((resume) => {
     server.close(() => resume(Effect.void))
+    setTimeout(() => {
+      for (const socket of unused) socket.destroy()
+    }, firstRequestPatience).unref()
   }).pipe(
     Effect.timeoutOrElse({
       duration: drainDeadline,
@@ -174,20 +164,23 @@ export const serve = (
   Effect.gen(function* () {
     const lifecycle = yield* Lifecycle
     const scope = yield* Effect.scope
-    const router = yield* HttpRouter.toHttpEffect(routes).pipe(
-      Effect.provideService(HttpRouter.RouterConfig, routerConfig)
-    )
-    const handler = yield* NodeHttpServer.makeHandler(makeApp(router), { scope })
+    const handler = yield* NodeHttpServer.makeHandler(yield* httpApp, { scope })
     const exchanges = new Exchanges()
     let closing = false
 
+    const unused = new Set<Socket>()
     const server = createServer(clientLimits, (request, response) => {
+      unused.delete(request.socket)
       exchanges.begin(request.socket, response)
       if (closing) response.shouldKeepAlive = false
       if (joinDuplicates(request)) handler(request, response)
       else refuse(request, response, BadRequest)
     })
     server.maxConnections = maxConnections
+    server.on("connection", (socket: Socket) => {
+      unused.add(socket)
+      socket.once("close", () => unused.delete(socket))
+    })
     server.on("checkExpectation", (request: IncomingMessage, response: ServerResponse) => {
       exchanges.begin(request.socket, response)
       refuse(request, response, ExpectationFailed)
@@ -209,7 +202,7 @@ export const serve = (
             closing = true
           })
         ),
-        Effect.andThen(close(server))
+        Effect.andThen(close(server, unused))
       )
     )
     return server.address() as AddressInfo

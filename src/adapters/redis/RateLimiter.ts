@@ -11,6 +11,21 @@ import type { SharedCounter } from "./SharedCounter.ts"
 
 /** How long an answer of the shared counter is waited for (DESIGN.md section 5). */
 const deadline = Duration.millis(50)
+/** Lets what has arrived by now be read, and what waits for it run: it came in time, and only this process is late. */
+const catchUp = Effect.callback<void>((resume) => {
+  setImmediate(() => setImmediate(() => resume(Effect.void)))
+})
+
+/** Fails once an answer is late. */
+const withinDeadline = <A, E>(answer: Effect.Effect<A, E>): Effect.Effect<A, E | Cause.TimeoutError> =>
+  Effect.raceFirst(
+    answer,
+    Effect.sleep(deadline).pipe(
+      Effect.andThen(catchUp),
+      Effect.andThen(Effect.fail(new Cause.TimeoutError("no answer in time")))
+    )
+  )
+
 /** How long no request asks a counter that failed; then one connection is tried, which no request waits for. */
 const pause = Duration.seconds(1)
 /** How long the start waits for the first connection, so that a restart hands out no second allowance. */
@@ -63,7 +78,7 @@ export const layer = (options: { readonly url: string }): Layer.Layer<RateLimite
         // The first use of a script loads it; from then on each is one round trip, and their order stands.
         yield* probe
         yield* connection.refund(probeName)
-        yield* Effect.timeout(probe, deadline)
+        yield* withinDeadline(probe)
         yield* Effect.acquireRelease(
           Effect.sync(() => {
             shared = connection
@@ -88,8 +103,7 @@ export const layer = (options: { readonly url: string }): Layer.Layer<RateLimite
       yield* Effect.timeoutOption(Deferred.await(tried), patience)
 
       const takeShared = (connection: SharedCounter, bucket: Bucket, limit: number, now: number) =>
-        connection.take(nameOf(bucket, now), limit).pipe(
-          Effect.timeout(deadline),
+        withinDeadline(connection.take(nameOf(bucket, now), limit)).pipe(
           Effect.match({
             onSuccess: (reply) => {
               counter.raise(bucket, Math.abs(reply), now)

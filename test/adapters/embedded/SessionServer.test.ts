@@ -250,9 +250,24 @@ describe("the session", () => {
     await Promise.all([client.drop(), reader.drop(), late.drop()])
   })
 
+  it("goes to those who wait for it in the order in which they came", async () => {
+    const client = await connect()
+    const others = await Promise.all([0, 1, 2, 3].map(() => connect()))
+    await client.query("create sequence turns minvalue 0")
+    await client.query("begin")
+    const turns: Array<Promise<string | null | undefined>> = []
+    for (const other of others) {
+      turns.push(other.query("select nextval('turns')").then(({ rows }) => rows[0]?.[0]))
+      // The server has read what was sent before when it has answered this.
+      for (let i = 0; i < 3; i++) await client.query("select 1")
+    }
+    await client.query("commit")
+    assert.deepStrictEqual(await Promise.all(turns), ["0", "1", "2", "3"])
+    await Promise.all([client, ...others].map((each) => each.drop()))
+  })
+
   it.each([
     ["in a transaction", [query("begin; insert into idled values (1)")]],
-    ["in a failed transaction", [query("begin; insert into idled values (1)"), query("selekt")]],
     ["in the middle of a batch", [parse("insert into idled values (1)"), bind(), execute(), flush]],
     [
       "after an error in a batch",
@@ -269,6 +284,25 @@ describe("the session", () => {
     assert.isTrue(took >= 1_900 && took < 2_900, `${took} ms`)
     assert.include((await toItsEnd(client)).errors, "25P03")
     await other.drop()
+  })
+
+  it("stays with a connection in a transaction that takes its answer slowly, until it takes no more", async () => {
+    const [client, other] = await Promise.all([connect(), connect()])
+    await client.query("begin")
+    client.socket.pause()
+    client.send(query("select repeat('x', 1000000) from generate_series(1, 60)"))
+    const start = performance.now()
+    let taken = 0
+    while (performance.now() - start < 2_500) {
+      await new Promise((resolve) => setTimeout(resolve, 25))
+      const chunk: Buffer | null = client.socket.read()
+      taken += chunk?.length ?? 0
+    }
+    const waited = performance.now()
+    assert.isTrue(taken > 1_000_000 && taken < 60_000_000, `${taken} bytes`)
+    assert.deepStrictEqual((await other.query("select 'free'")).rows, [["free"]])
+    assert.isTrue(performance.now() - waited > 1_500)
+    await Promise.all([client.drop(), other.drop()])
   })
 
   it("rolls back for a connection that goes away", async () => {

@@ -1,9 +1,11 @@
 import { type ChildProcess, spawn } from "node:child_process"
 import { once } from "node:events"
-import { mkdtempSync, rmSync } from "node:fs"
+import { cpSync, mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import * as Effect from "effect/Effect"
 import { afterAll } from "vitest"
+import * as EmbeddedPostgres from "../../../src/adapters/embedded/EmbeddedPostgres.ts"
 
 const living = new Set<ChildProcess>()
 const directories: Array<string> = []
@@ -16,6 +18,19 @@ afterAll(async () => {
 export const temporaryDirectory = (): string => {
   const directory = mkdtempSync(join(tmpdir(), "embedded-test-"))
   directories.push(directory)
+  return directory
+}
+
+let made: string | undefined
+
+/** A directory with an empty database in it: a copy, as making one takes PGlite seconds. */
+export const databaseDirectory = async (): Promise<string> => {
+  if (made === undefined) {
+    made = temporaryDirectory()
+    await Effect.runPromise(Effect.scoped(EmbeddedPostgres.open({ dataDir: made })))
+  }
+  const directory = temporaryDirectory()
+  cpSync(made, directory, { recursive: true })
   return directory
 }
 

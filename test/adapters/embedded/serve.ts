@@ -1,3 +1,4 @@
+import { once } from "node:events"
 import * as Effect from "effect/Effect"
 import * as EmbeddedPostgres from "../../../src/adapters/embedded/EmbeddedPostgres.ts"
 
@@ -6,11 +7,8 @@ import * as EmbeddedPostgres from "../../../src/adapters/embedded/EmbeddedPostgr
  * have gone.
  */
 const [dataDir = "", how] = process.argv.slice(2)
-const terminated = Effect.callback<void>((resume) => {
-  process.once("SIGTERM", () => {
-    resume(Effect.void)
-  })
-})
+const signal = once(process, "SIGTERM")
+const terminated = Effect.promise(() => signal)
 process.stdin.resume().once("end", () => process.exit(1))
 const say = (said: object) => Effect.sync(() => console.log(JSON.stringify(said)))
 

@@ -1,0 +1,54 @@
+/**
+ * The use cases over a PromptRepo of one's own, here one that holds prompts in memory.
+ *
+ *     node examples/memory-repo.ts
+ */
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import { PromptRepo } from "../src/application/PromptRepo.ts"
+import { Prompts } from "../src/application/Prompts.ts"
+import { type Prompt, type PromptId, PromptNotFound, type WorkspaceId } from "../src/domain/Prompt.ts"
+import type { Timestamp } from "../src/domain/Timestamp.ts"
+import { VersionNotFound } from "../src/domain/Version.ts"
+
+const workspaceId = "0b7a3f6e-5a52-4b0f-9c9e-2a1f4a6f1d11" as WorkspaceId
+const greeting: Prompt = {
+  id: "5b1d8f0c-1f57-4f6e-8f39-0a8f6f0c2b22" as PromptId,
+  title: "Greeting",
+  description: "",
+  current_content: "Greet {{customer}}.",
+  prompt_type: "system",
+  target_model: "gpt-4o",
+  intent: "support",
+  current_version: 1,
+  folder_id: null,
+  is_favorite: false,
+  is_archived: false,
+  sort_order: 0,
+  tags: [],
+  created_at: "2026-01-01T00:00:00.000Z" as Timestamp,
+  updated_at: "2026-01-01T00:00:00.000Z" as Timestamp
+}
+
+const find = (workspace: WorkspaceId, id: PromptId) =>
+  workspace === workspaceId && id === greeting.id ? Effect.succeed(greeting) : Effect.fail(PromptNotFound)
+
+const repo = Layer.succeed(PromptRepo, {
+  list: () => Effect.succeed({ items: [greeting], total: 1 }),
+  get: find,
+  getSource: (workspace, id) =>
+    Effect.map(find(workspace, id), (prompt) => ({
+      ...prompt,
+      fragments: [{ content: "Be {{tone}}.", variable_overrides: { tone: "brief" } }]
+    })),
+  listVersions: (workspace, id) => Effect.as(find(workspace, id), { items: [], total: 0 }),
+  getVersion: () => Effect.fail(VersionNotFound)
+})
+
+const program = Effect.gen(function* () {
+  const prompts = yield* Prompts
+  const { resolved_content } = yield* prompts.getResolved({ workspaceId, tier: "solo" }, greeting.id)
+  return resolved_content
+})
+
+console.log(await Effect.runPromise(program.pipe(Effect.provide(Prompts.layer.pipe(Layer.provide(repo))))))

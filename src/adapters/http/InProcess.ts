@@ -1,0 +1,152 @@
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import type { Caller } from "../../application/Admission.ts"
+import { Prompts } from "../../application/Prompts.ts"
+import { InvalidParameter, makePage, type PageMeta } from "../../domain/Page.ts"
+import type { Prompt, PromptSummary, PromptType, ResolvedPrompt, WorkspaceId } from "../../domain/Prompt.ts"
+import { parseUuid } from "../../domain/Uuid.ts"
+import type { Version, VersionSummary } from "../../domain/Version.ts"
+import { ListQuery, PageQuery } from "./Api.ts"
+import { invalidParameter } from "./Authorization.ts"
+import { type ApiError, errorAnswer, InternalError } from "./Errors.ts"
+import { list, single } from "./Handlers.ts"
+
+/** A read that failed, with the code and the message that HTTP answers with (SPEC.md section 7). */
+export class PromptApiError extends Error {
+  override readonly name = "PromptApiError"
+  readonly code: string
+  constructor(code: string, message: string) {
+    super(message)
+    this.code = code
+  }
+}
+
+/** A caller whom the host has authenticated: the workspace to read in, and its tier: `free`, `solo` or `team`. */
+export interface HostCaller {
+  readonly workspaceId: string
+  readonly tier: string
+}
+
+export interface PageParameters {
+  /** From 1; 1 unless given. */
+  readonly page?: number | undefined
+  /** From 1; 20 unless given, more than 100 is 100. */
+  readonly per_page?: number | undefined
+}
+
+export interface ListParameters extends PageParameters {
+  readonly folder_id?: string | undefined
+  /** A tag's exact name. */
+  readonly tag?: string | undefined
+  readonly type?: PromptType | undefined
+}
+
+export interface Single<A> {
+  readonly data: A
+}
+
+export interface Paged<A> {
+  readonly data: ReadonlyArray<A>
+  readonly meta: PageMeta
+}
+
+/**
+ * The reads of SPEC.md section 4 in process. They resolve to the envelope that HTTP answers with and reject with
+ * `PromptApiError`. No gate and no limit applies, for the host has let the caller in; Free's 7 days do.
+ */
+export interface InProcessPrompts {
+  readonly list: (caller: HostCaller, parameters?: ListParameters) => Promise<Paged<PromptSummary>>
+  readonly get: (caller: HostCaller, id: string) => Promise<Single<Prompt>>
+  readonly getResolved: (caller: HostCaller, id: string) => Promise<Single<ResolvedPrompt>>
+  readonly versions: {
+    readonly list: (caller: HostCaller, id: string, page?: PageParameters) => Promise<Paged<VersionSummary>>
+    readonly get: (caller: HostCaller, id: string, version: number) => Promise<Single<Version>>
+  }
+}
+
+/** Parameters as a query writes them, so that one schema holds for both. */
+const written = (parameters: object): Record<string, string> =>
+  Object.fromEntries(
+    Object.entries(parameters)
+      .filter(([, value]) => value !== undefined)
+      .map(([name, value]) => [name, String(value)])
+  )
+
+const decodeWith = <A>(schema: Schema.Codec<A, unknown>) => {
+  const decode = Schema.decodeUnknownEffect(schema)
+  return (parameters: object): Effect.Effect<A, InvalidParameter> =>
+    Effect.mapError(decode(written(parameters)), invalidParameter)
+}
+const decodeList = decodeWith(ListQuery)
+const decodePage = decodeWith(PageQuery)
+
+const callerOf = ({ workspaceId, tier }: HostCaller): Effect.Effect<Caller, InvalidParameter> => {
+  const id = parseUuid(workspaceId)
+  return id === undefined
+    ? Effect.fail(InvalidParameter("workspaceId must be a UUID"))
+    : Effect.succeed({ workspaceId: id as WorkspaceId, tier })
+}
+
+const thrown = (error: ApiError): PromptApiError => {
+  const { code, message } = errorAnswer(error)
+  return new PromptApiError(code, message)
+}
+
+/** Makes the in-process reads over the use cases. */
+export const makeInProcess: Effect.Effect<InProcessPrompts, never, Prompts> = Effect.gen(function* () {
+  const prompts = yield* Prompts
+  const run = Effect.runPromiseWith(yield* Effect.context<never>())
+
+  const promise = <A, E extends ApiError>(read: Effect.Effect<A, E>): Promise<A> =>
+    run(
+      read.pipe(
+        Effect.mapError(thrown),
+        Effect.catchDefect((defect) =>
+          Effect.andThen(Effect.logError("A read failed", defect), Effect.fail(thrown(InternalError)))
+        )
+      )
+    )
+
+  return {
+    list: (caller, parameters = {}) =>
+      promise(
+        Effect.gen(function* () {
+          const who = yield* callerOf(caller)
+          const query = yield* decodeList(parameters)
+          const page = yield* Effect.fromResult(makePage(query))
+          return list(page, yield* prompts.list(who, query, page))
+        })
+      ),
+    get: (caller, id) =>
+      promise(
+        Effect.map(
+          Effect.flatMap(callerOf(caller), (who) => prompts.get(who, id)),
+          single
+        )
+      ),
+    getResolved: (caller, id) =>
+      promise(
+        Effect.map(
+          Effect.flatMap(callerOf(caller), (who) => prompts.getResolved(who, id)),
+          single
+        )
+      ),
+    versions: {
+      list: (caller, id, parameters = {}) =>
+        promise(
+          Effect.gen(function* () {
+            const who = yield* callerOf(caller)
+            const page = yield* Effect.fromResult(makePage(yield* decodePage(parameters)))
+            return list(page, yield* prompts.listVersions(who, id, page))
+          })
+        ),
+      get: (caller, id, version) =>
+        promise(
+          Effect.map(
+            Effect.flatMap(callerOf(caller), (who) => prompts.getVersion(who, id, String(version))),
+            single
+          )
+        )
+    }
+  }
+})

@@ -1,0 +1,209 @@
+import { spawn } from "node:child_process"
+import { once } from "node:events"
+import { join } from "node:path"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { makeApplication } from "../../examples/hono.ts"
+import * as routeHandler from "../../examples/route-handler.ts"
+import { createPromptApi, type PromptApi, PromptApiError } from "../../src/index.ts"
+import { newId, sample } from "../support/archives.ts"
+import { connectTo, makeResources, postgres } from "../support/database.ts"
+import { freePort } from "../support/ports.ts"
+import { run, startService } from "../support/service.ts"
+
+const tenant = sample()
+const [greeting] = tenant.archive.prompts
+const path = `/api/v1/prompts/${greeting!.id}/resolved`
+const member = { workspaceId: tenant.archive.workspace.id, tier: "solo" }
+/** What a resolved read answers. */
+interface Resolved {
+  readonly data: { readonly resolved_content: string }
+}
+
+const examples = join(import.meta.dirname, "../../examples")
+
+describe.skipIf(postgres.missing !== undefined)("the API inside another service", () => {
+  const resources = makeResources()
+  let env: Record<string, string>
+  let api: PromptApi
+  const request = (target: string, token?: string, method = "GET") =>
+    new Request(`http://host.example${target}`, {
+      method,
+      headers: token === undefined ? {} : { authorization: `Bearer ${token}` }
+    })
+  const key = tenant.keys.active.plaintext
+
+  beforeAll(async () => {
+    env = await resources.acquire(postgres.acquire)
+    expect((await run(["migrate"], env)).code).toBe(0)
+    const database = await resources.acquire(connectTo(env))
+    await database.importArchive(tenant.archive)
+    api = await createPromptApi({ databaseUrl: env.DATABASE_URL! })
+  })
+  afterAll(async () => {
+    await api?.close()
+    await resources.release()
+  })
+
+  /** An answer without what is its own each time. */
+  const whole = async (response: Response) => {
+    const headers = Object.fromEntries(response.headers)
+    for (const own of ["x-request-id", "date", "connection", "keep-alive"]) delete headers[own]
+    return { status: response.status, headers, body: await response.text() }
+  }
+
+  it("answers every request as the server of its own does", async () => {
+    const service = await startService({ ...env, LOG_LEVEL: "Error" })
+    try {
+      for (const [target, token, method] of [
+        ["/api/v1/prompts?per_page=3", key],
+        [path, key],
+        [path, key, "HEAD"],
+        [path],
+        [path, "x"],
+        [path, tenant.keys.revoked.plaintext],
+        [path, key, "DELETE"],
+        ["/api/v1/prompts?page=0", key],
+        ["/api/v1/prompts/", key],
+        [`/api/v1/prompts/${newId()}`, key],
+        ["/healthz"],
+        ["/readyz"]
+      ] as const) {
+        const there = request(target, token, method)
+        const here = await fetch(`${service.url}${target}`, { method: there.method, headers: there.headers })
+        expect(await whole(await api.handler(there))).toEqual(await whole(here))
+      }
+    } finally {
+      await service.stop()
+    }
+  })
+
+  it("reads in process what HTTP answers, for a caller whom the host has let in", async () => {
+    const answer = async (target: string) => (await api.handler(request(target, key))).json()
+    expect(await api.prompts.list(member)).toEqual(await answer("/api/v1/prompts"))
+    const filtered = { page: 1, per_page: 2, tag: "production", type: "system" } as const
+    expect(await api.prompts.list(member, { ...filtered, folder_id: undefined })).toEqual(
+      await answer("/api/v1/prompts?page=1&per_page=2&tag=production&type=system")
+    )
+    expect(await api.prompts.get(member, greeting!.id)).toEqual(
+      await answer(`/api/v1/prompts/${greeting!.id}`)
+    )
+    expect(await api.prompts.getResolved(member, greeting!.id)).toEqual(await answer(path))
+    expect(await api.prompts.versions.list(member, greeting!.id, { per_page: 2 })).toEqual(
+      await answer(`/api/v1/prompts/${greeting!.id}/versions?per_page=2`)
+    )
+    expect(await api.prompts.versions.get(member, greeting!.id, 2)).toEqual(
+      await answer(`/api/v1/prompts/${greeting!.id}/versions/2`)
+    )
+  })
+
+  it("has no gate and no limit in process, but Free sees 7 days only", async () => {
+    const free = { ...member, tier: "free" }
+    expect((await api.prompts.get(free, greeting!.id)).data.id).toBe(greeting!.id)
+    expect(await api.prompts.versions.list(free, greeting!.id)).toEqual({
+      data: [],
+      meta: { page: 1, per_page: 20, total: 0 }
+    })
+    await expect(api.prompts.versions.get(free, greeting!.id, 1)).rejects.toThrow("Version not found")
+    const many = await Promise.all(
+      Array.from({ length: 600 }, () => api.prompts.getResolved(member, greeting!.id))
+    )
+    expect(many.length).toBe(600)
+  })
+
+  it("rejects with a code and a message", async () => {
+    const refusal = (promise: Promise<unknown>) =>
+      promise.then(
+        () => undefined,
+        (error: unknown) =>
+          error instanceof PromptApiError ? { code: error.code, message: error.message } : error
+      )
+    const notFound = { code: "NOT_FOUND", message: "Prompt not found" }
+    expect(await refusal(api.prompts.get(member, "x"))).toEqual(notFound)
+    expect(await refusal(api.prompts.get({ ...member, workspaceId: newId() }, greeting!.id))).toEqual(
+      notFound
+    )
+    expect(await refusal(api.prompts.get({ ...member, workspaceId: "x" }, greeting!.id))).toEqual({
+      code: "BAD_REQUEST",
+      message: "workspaceId must be a UUID"
+    })
+    expect(await refusal(api.prompts.list(member, { page: 1.5 }))).toEqual({
+      code: "BAD_REQUEST",
+      message: "page must be an integer from 1 to 9007199254740991"
+    })
+    expect(await refusal(api.prompts.list(member, { folder_id: "x" }))).toEqual({
+      code: "BAD_REQUEST",
+      message: "folder_id must be a UUID"
+    })
+    expect(await refusal(api.prompts.versions.get(member, greeting!.id, 99))).toEqual({
+      code: "NOT_FOUND",
+      message: "Version not found"
+    })
+  })
+
+  it("refuses a schema that is not there, and says what to do", async () => {
+    const empty = await resources.acquire(postgres.acquire)
+    await expect(createPromptApi({ databaseUrl: empty.DATABASE_URL! })).rejects.toThrow(/run .*migrate/)
+  })
+
+  it("starts without its database and answers 503 until it is there", async () => {
+    const away = await createPromptApi({ databaseUrl: "postgres://postgres@127.0.0.1:9/none" })
+    try {
+      expect((await away.handler(request("/readyz"))).status).toBe(503)
+      expect((await away.handler(request(path, key))).status).toBe(503)
+      expect((await away.handler(request(path))).status).toBe(401)
+    } finally {
+      await away.close()
+    }
+  })
+
+  describe("the examples", () => {
+    const resolved = async () => (await api.prompts.getResolved(member, greeting!.id)).data.resolved_content
+
+    it("a route handler", async () => {
+      process.env.DATABASE_URL = env.DATABASE_URL
+      const response = await routeHandler.GET(request(path, key))
+      expect(((await response.json()) as Resolved).data.resolved_content).toBe(await resolved())
+      expect(await routeHandler.resolvedPrompt(member.workspaceId, greeting!.id)).toBe(await resolved())
+      await routeHandler.close()
+    })
+
+    it("Hono", async () => {
+      const { application, close } = await makeApplication(env.DATABASE_URL!)
+      const response = await application.fetch(request(path, key))
+      expect(((await response.json()) as Resolved).data.resolved_content).toBe(await resolved())
+      expect((await application.fetch(request(path))).status).toBe(401)
+      expect(await (await application.fetch(request("/"))).text()).toBe("an application of its own")
+      await close()
+    })
+
+    it("a bare node:http server", async () => {
+      const port = await freePort()
+      const child = spawn(process.execPath, [join(examples, "node-http.ts")], {
+        env: { ...env, PATH: process.env.PATH, PORT: String(port) },
+        stdio: ["ignore", "pipe", "inherit"]
+      })
+      try {
+        await once(child.stdout, "data")
+        const url = `http://127.0.0.1:${port}${path}`
+        const response = await fetch(url, { headers: { authorization: `Bearer ${key}` } })
+        expect(((await response.json()) as Resolved).data.resolved_content).toBe(await resolved())
+        expect((await fetch(`http://127.0.0.1:${port}/elsewhere`)).status).toBe(404)
+      } finally {
+        child.kill("SIGTERM")
+        expect(await once(child, "exit")).toEqual([0, null])
+      }
+    })
+  })
+})
+
+it("the use cases over a repo of one's own", async () => {
+  const child = spawn(process.execPath, [join(examples, "memory-repo.ts")], {
+    stdio: ["ignore", "pipe", "inherit"]
+  })
+  let output = ""
+  child.stdout.on("data", (chunk) => {
+    output += chunk
+  })
+  expect(await once(child, "close")).toEqual([0, null])
+  expect(output).toBe("Greet {{customer}}.\n\nBe brief.\n")
+})
