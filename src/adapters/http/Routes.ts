@@ -5,6 +5,7 @@ import * as HttpServer from "effect/http/HttpServer"
 import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
 import * as Layer from "effect/Layer"
 import * as Tracer from "effect/Tracer"
+import { Admission } from "../../application/Admission.ts"
 import { Api } from "./Api.ts"
 import { makeApp, routerConfig } from "./App.ts"
 import { authorization, queryRules } from "./Authorization.ts"
@@ -25,7 +26,7 @@ export const makeHttpApp = (ready?: ReadyResponses) =>
   Effect.gen(function* () {
     const router = yield* HttpRouter.toHttpEffect(routes)
     const tracer = yield* Effect.tracer
-    return makeApp(router, tracer !== Tracer.nativeTracer, ready)
+    return makeApp(router, yield* Admission, tracer !== Tracer.nativeTracer, ready)
   }).pipe(Effect.provideService(HttpRouter.RouterConfig, routerConfig))
 
 /** For whatever carries requests: Effect's own spans of them are left out, as they hold the URL with its query. */
