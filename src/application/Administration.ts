@@ -3,12 +3,21 @@ import * as Context from "effect/Context"
 import { SecureRandom } from "effect/crypto/SecureRandom"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import type { BillingStatus, Tier } from "../domain/Access.ts"
 import { type ApiKey, type ApiKeyId, hashApiKey, keyEnds, makeApiKey, type UserId } from "../domain/ApiKey.ts"
 import type { WorkspaceId } from "../domain/Prompt.ts"
 import { timestampOf } from "../domain/Timestamp.ts"
 import { type Archive, BadArchive, parseArchive } from "./Archive.ts"
 import type { Unavailable } from "./Unavailable.ts"
-import { type WorkspaceNotFound, WorkspaceStore } from "./WorkspaceStore.ts"
+import {
+  type KeyInfo,
+  type KeyNotFound,
+  type UserInfo,
+  type UserNotFound,
+  type WorkspaceInfo,
+  type WorkspaceNotFound,
+  WorkspaceStore
+} from "./WorkspaceStore.ts"
 
 /** A key just issued; its plaintext exists here and nowhere else (SPEC.md section 5.4). */
 export interface IssuedKey {
@@ -20,8 +29,30 @@ export interface IssuedKey {
 export class Administration extends Context.Service<
   Administration,
   {
-    /** Whether there is no workspace yet. */
-    readonly isEmpty: Effect.Effect<boolean, Unavailable>
+    /** Every workspace, by id. */
+    readonly workspaces: Effect.Effect<ReadonlyArray<WorkspaceInfo>, Unavailable>
+    /** Makes a workspace without content; its billing is active. */
+    readonly createWorkspace: (name: string, tier: Tier) => Effect.Effect<WorkspaceInfo, Unavailable>
+    /** Changes a workspace's tier and billing, where they are given, and gives the workspace as it is then. */
+    readonly setWorkspace: (
+      workspace: WorkspaceId,
+      changes: { readonly tier?: Tier | undefined; readonly billing_status?: BillingStatus | undefined }
+    ) => Effect.Effect<WorkspaceInfo, WorkspaceNotFound | Unavailable>
+    /** The owners of a workspace's keys, by id. */
+    readonly users: (
+      workspace: WorkspaceId
+    ) => Effect.Effect<ReadonlyArray<UserInfo>, WorkspaceNotFound | Unavailable>
+    /** Forces the user with this email to reset the password, or lifts that: until then no key of the user's works. */
+    readonly setUser: (
+      email: string,
+      must_reset_password: boolean
+    ) => Effect.Effect<UserInfo, UserNotFound | Unavailable>
+    /** A workspace's keys, revoked ones too, by id; ids are in the order of their issue. */
+    readonly keys: (
+      workspace: WorkspaceId
+    ) => Effect.Effect<ReadonlyArray<KeyInfo>, WorkspaceNotFound | Unavailable>
+    /** Revokes a key for good (SPEC.md section 5.5); one revoked before keeps its time. */
+    readonly revokeKey: (id: ApiKeyId) => Effect.Effect<KeyInfo, KeyNotFound | Unavailable>
     /**
      * Imports a workspace archive, given as the bytes of its file: all or nothing, and the same again changes
      * nothing. Gives what was imported.
@@ -42,7 +73,20 @@ export class Administration extends Context.Service<
       const random = yield* SecureRandom
 
       return Administration.of({
-        isEmpty: Effect.map(store.count, (count) => count === 0),
+        workspaces: store.workspaces,
+        createWorkspace: Effect.fn("Administration.createWorkspace")(function* (name: string, tier: Tier) {
+          const id = (yield* random.uuidV7()) as WorkspaceId
+          const workspace = { id, name, tier, billing_status: "active" } as const
+          yield* store.addWorkspace(workspace)
+          return workspace
+        }),
+        setWorkspace: store.setWorkspace,
+        users: store.users,
+        setUser: store.setUser,
+        keys: store.keys,
+        revokeKey: Effect.fn("Administration.revokeKey")(function* (id: ApiKeyId) {
+          return yield* store.revokeKey(id, timestampOf(yield* Clock.currentTimeMillis))
+        }),
         importArchive: Effect.fn("Administration.importArchive")(function* (bytes: Uint8Array) {
           const json = yield* Effect.try({ try: () => parseJson(bytes), catch: notJson })
           const archive = yield* Effect.fromResult(parseArchive(json))

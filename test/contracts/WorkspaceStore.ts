@@ -5,8 +5,14 @@ import type * as Layer from "effect/Layer"
 import type { Archive, ArchivePrompt } from "../../src/application/Archive.ts"
 import { KeyStore } from "../../src/application/KeyStore.ts"
 import { PromptRepo } from "../../src/application/PromptRepo.ts"
-import { type NewKey, WorkspaceNotFound, WorkspaceStore } from "../../src/application/WorkspaceStore.ts"
-import { InvalidKey, type UserId } from "../../src/domain/ApiKey.ts"
+import {
+  KeyNotFound,
+  type NewKey,
+  UserNotFound,
+  WorkspaceNotFound,
+  WorkspaceStore
+} from "../../src/application/WorkspaceStore.ts"
+import { type ApiKeyId, InvalidKey, type UserId } from "../../src/domain/ApiKey.ts"
 import { PromptNotFound, type WorkspaceId } from "../../src/domain/Prompt.ts"
 import {
   archive,
@@ -100,14 +106,131 @@ export const contract = <E>(
   layer: Layer.Layer<PromptRepo | KeyStore | WorkspaceStore, E>
 ): void =>
   suite(layer, { excludeTestServices: true, timeout: "60 seconds" })(`WorkspaceStore: ${name}`, (it) => {
-    it.effect("counts every workspace that there is", () =>
+    it.effect("lists every workspace that there is, by id", () =>
       Effect.gen(function* () {
-        const { count } = yield* WorkspaceStore
-        const before = yield* count
-        yield* load(archive())
-        yield* load(archive())
-        // At least, as others may be using the same database.
-        assert.isAtLeast(yield* count, before + 2)
+        const { workspaces, addWorkspace } = yield* WorkspaceStore
+        const [imported, added] = [archive(), workspace({ name: "Added", tier: "free" })]
+        yield* load(imported)
+        yield* load(imported)
+        yield* addWorkspace(added)
+        const listed = yield* workspaces
+        const ids = listed.map(({ id }) => id)
+        assert.deepStrictEqual(ids, ids.toSorted())
+        // Others may be using the same database.
+        assert.deepStrictEqual(
+          listed.filter(({ id }) => [imported.workspace.id, added.id].includes(id)),
+          [imported.workspace, added].sort((a, b) => (a.id < b.id ? -1 : 1))
+        )
+      })
+    )
+
+    it.effect("adds a workspace without content, once", () =>
+      Effect.gen(function* () {
+        const { addWorkspace } = yield* WorkspaceStore
+        const added = workspace()
+        yield* addWorkspace(added)
+        yield* assertReadsLike(archive({ workspace: added }))
+        assert.isTrue(Exit.hasDies(yield* Effect.exit(addWorkspace(added))))
+      })
+    )
+
+    it.effect("changes of a workspace what is given, and nothing of its content", () =>
+      Effect.gen(function* () {
+        const { setWorkspace } = yield* WorkspaceStore
+        const { archive: own, keys } = sample({ tier: "free" })
+        const home = own.workspace
+        yield* load(own)
+        const set = (changes: Parameters<typeof setWorkspace>[1]) => setWorkspace(home.id, changes)
+        assert.deepStrictEqual(yield* set({}), home)
+        assert.deepStrictEqual(yield* set({ tier: "team" }), { ...home, tier: "team" })
+        const changed = { ...home, tier: "team", billing_status: "disputed" } as const
+        assert.deepStrictEqual(yield* set({ billing_status: "disputed" }), changed)
+        assert.deepStrictEqual((yield* find(keys.active)).workspace, {
+          id: home.id,
+          tier: "team",
+          billing_status: "disputed"
+        })
+        yield* assertReadsLike(own)
+        assert.deepStrictEqual(yield* set({ tier: "free", billing_status: "active" }), home)
+        assert.deepStrictEqual(
+          yield* Effect.flip(setWorkspace(newId<WorkspaceId>(), { tier: "team" })),
+          WorkspaceNotFound
+        )
+      })
+    )
+
+    it.effect("lists the owners of a workspace's keys, each once, and its keys", () =>
+      Effect.gen(function* () {
+        const { users, keys } = yield* WorkspaceStore
+        const { archive: own } = sample()
+        yield* load(own)
+        yield* load(sample().archive)
+        const listed = own.api_keys
+          .filter(({ workspace_id }) => workspace_id !== null)
+          .map(({ workspace_id: _, created_by, key_hash: __, ...info }) => ({
+            ...info,
+            owner: own.users.find(({ id }) => id === created_by)!.email,
+            last_used_at: null
+          }))
+          .sort((a, b) => (a.id < b.id ? -1 : 1))
+        assert.strictEqual(listed.length, 5)
+        assert.deepStrictEqual(yield* keys(own.workspace.id), listed)
+        assert.deepStrictEqual(
+          yield* users(own.workspace.id),
+          own.users.toSorted((a, b) => (a.id < b.id ? -1 : 1))
+        )
+        const empty = workspace()
+        yield* load(archive({ workspace: empty, users: [user()] }))
+        assert.deepStrictEqual(yield* users(empty.id), [])
+        assert.deepStrictEqual(yield* keys(empty.id), [])
+        const nowhere = newId<WorkspaceId>()
+        assert.deepStrictEqual(yield* Effect.flip(users(nowhere)), WorkspaceNotFound)
+        assert.deepStrictEqual(yield* Effect.flip(keys(nowhere)), WorkspaceNotFound)
+      })
+    )
+
+    it.effect("forces a reset on a user by email in any case, and lifts it", () =>
+      Effect.gen(function* () {
+        const { setUser } = yield* WorkspaceStore
+        const [home, owner, other] = [workspace(), user(), user()]
+        const [own, others] = [key(home.id, owner), key(home.id, other)]
+        yield* load(
+          archive({ workspace: home, users: [owner, other], api_keys: [own.stored, others.stored] })
+        )
+        const forced = { ...owner, must_reset_password: true }
+        for (const [on, expected] of [
+          [true, forced],
+          [true, forced],
+          [false, owner]
+        ] as const) {
+          assert.deepStrictEqual(yield* setUser(owner.email.toUpperCase(), on), expected)
+          assert.strictEqual((yield* find(own)).owner_must_reset, on)
+          assert.isFalse((yield* find(others)).owner_must_reset)
+        }
+        assert.deepStrictEqual(yield* Effect.flip(setUser(user().email, true)), UserNotFound)
+      })
+    )
+
+    it.effect("revokes one key, once and for good, of whatever workspace or of none", () =>
+      Effect.gen(function* () {
+        const { revokeKey, keys } = yield* WorkspaceStore
+        const { archive: own, keys: made } = sample()
+        yield* load(own)
+        const [first, later] = [instant("2026-04-01T00:00:00.000Z"), instant("2026-04-02T00:00:00.000Z")]
+        const before = yield* keys(own.workspace.id)
+        const active = before.find(({ id }) => id === made.active.stored.id)!
+        const revoked = { ...active, revoked_at: first }
+        assert.deepStrictEqual(yield* revokeKey(active.id, first), revoked)
+        assert.deepStrictEqual(yield* revokeKey(active.id, later), revoked)
+        assert.deepStrictEqual(
+          yield* keys(own.workspace.id),
+          before.map((info) => (info.id === active.id ? revoked : info))
+        )
+        assert.isTrue((yield* find(made.active)).revoked)
+        assert.isFalse((yield* find(made.second)).revoked)
+        assert.strictEqual((yield* revokeKey(made.legacy.stored.id, later)).revoked_at, later)
+        assert.isTrue((yield* find(made.legacy)).revoked)
+        assert.deepStrictEqual(yield* Effect.flip(revokeKey(newId<ApiKeyId>(), first)), KeyNotFound)
       })
     )
 

@@ -5,48 +5,17 @@ import * as Argument from "effect/cli/Argument"
 import * as CliConfig from "effect/cli/CliConfig"
 import * as CliOutput from "effect/cli/CliOutput"
 import * as Command from "effect/cli/Command"
-import * as Flag from "effect/cli/Flag"
 import * as GlobalFlag from "effect/cli/GlobalFlag"
 import * as Effect from "effect/Effect"
-import type * as Layer from "effect/Layer"
-import * as Option from "effect/Option"
-import * as Schema from "effect/Schema"
 import { Administration } from "../../application/Administration.ts"
 import type { Archive, BadArchive } from "../../application/Archive.ts"
-import { WorkspaceId } from "../../domain/Prompt.ts"
-import { parseUuid } from "../../domain/Uuid.ts"
 import { CliFailure } from "./CliFailure.ts"
-
-/** What the commands act through; whoever starts the command line supplies it. */
-export interface Operations {
-  /** Serves until the process is told to stop. */
-  readonly serve: Effect.Effect<void, CliFailure>
-  /** Brings the database's schema up to date. */
-  readonly migrate: Effect.Effect<void, CliFailure>
-  /** The administration of a database whose schema is up to date; `migrate` brings it there first. */
-  readonly administration: (options: { readonly migrate: boolean }) => Layer.Layer<Administration, CliFailure>
-}
-
-const unavailable = () => new CliFailure({ message: "the database can't be reached" })
-
-const json = Flag.Boolean("json").pipe(
-  Flag.withDefault(false),
-  Flag.withDescription("Print the result as JSON")
-)
-
-const workspace = Flag.String("workspace").pipe(
-  Flag.withDescription("Id of the workspace"),
-  Flag.withSchema(
-    Schema.String.check(
-      Schema.makeFilter((text: string) => (parseUuid(text) === undefined ? "must be a UUID" : undefined))
-    )
-  ),
-  Flag.map((text) => WorkspaceId.make(parseUuid(text)!))
-)
-
-/** The result of a command: a line for people, or the value for scripts. */
-const print = (asJson: boolean, value: unknown, text: string) =>
-  Console.log(asJson ? JSON.stringify(value) : text)
+import { json } from "./Flags.ts"
+import { keyCommands } from "./KeyCommands.ts"
+import type { Operations } from "./Operations.ts"
+import { print, unavailable } from "./Output.ts"
+import { userCommands } from "./UserCommands.ts"
+import { workspaceCommands } from "./WorkspaceCommands.ts"
 
 const maxFaultsShown = 100
 
@@ -123,54 +92,16 @@ const makeCommands = (operations: Operations) => {
     })
   ).pipe(Command.withDescription("Import a workspace archive, all or nothing"))
 
-  const issue = Command.make(
-    "issue",
-    {
-      workspace,
-      user: Flag.String("user").pipe(
-        Flag.withDescription("Email of the key's owner; an unknown one becomes a user"),
-        Flag.withSchema(
-          Schema.String.check(
-            Schema.isPattern(/^[^\s@]+@[^\s@]+$/, { message: "must be an email address" }),
-            Schema.isMaxLength(256)
-          )
-        )
-      ),
-      name: Flag.String("name").pipe(Flag.optional, Flag.withDescription("What the key is for")),
-      json
-    },
-    Effect.fnUntraced(function* ({ workspace, user, name, json }) {
-      const issued = yield* Effect.gen(function* () {
-        const administration = yield* Administration
-        return yield* administration.issueKey(
-          workspace,
-          user,
-          Option.getOrElse(name, () => "")
-        )
-      }).pipe(
-        Effect.catchTags({
-          WorkspaceNotFound: () =>
-            Effect.fail(new CliFailure({ message: `there is no workspace ${workspace}` })),
-          Unavailable: () => Effect.fail(unavailable())
-        }),
-        Effect.provide(operations.administration({ migrate: false }))
-      )
-      yield* print(
-        json,
-        issued,
-        `${issued.key}\n\nThis key is shown only now: put it where your application reads its secrets, such as an environment variable.\nSend it as: Authorization: Bearer <key>`
-      )
-    })
-  ).pipe(Command.withDescription("Issue an API key and print it, this once"))
-
-  const keys = Command.make("keys").pipe(
-    Command.withDescription("Issue API keys"),
-    Command.withSubcommands([issue])
-  )
-
   return Command.make("prompt-retrieval").pipe(
     Command.withDescription("Read-only prompt retrieval over HTTP"),
-    Command.withSubcommands([serve, migrate, importArchive, keys])
+    Command.withSubcommands([
+      serve,
+      migrate,
+      importArchive,
+      workspaceCommands(operations),
+      userCommands(operations),
+      keyCommands(operations)
+    ])
   )
 }
 
@@ -203,6 +134,7 @@ export const runCommandLine = (operations: Operations, args: ReadonlyArray<strin
     Effect.as(0),
     Effect.catchTags({
       ShowHelp: () => Effect.succeed(2),
+      WrongUsage: (wrong) => Effect.as(Console.error(`prompt-retrieval: ${wrong.message}`), 2),
       CliFailure: (failure) => Effect.as(Console.error(`prompt-retrieval: ${failure.message}`), 1)
     }),
     Effect.provideService(CliOutput.Presenter, presenter),

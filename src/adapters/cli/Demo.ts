@@ -8,8 +8,11 @@ import { Administration } from "../../application/Administration.ts"
  */
 export const offerDemo = Effect.fnUntraced(function* (address: string) {
   const administration = yield* Administration
-  if (!(yield* administration.isEmpty)) {
-    return yield* Console.log("To issue a key: npx node src/main.ts keys issue --workspace ID --user EMAIL\n")
+  const [first] = yield* administration.workspaces
+  if (first !== undefined) {
+    return yield* Console.log(
+      `To issue a key: npx node src/main.ts keys issue --workspace ${first.id} --user EMAIL\n`
+    )
   }
   const { default: demo } = yield* Effect.promise(() => import("./demo.json", { with: { type: "json" } }))
   const bytes = new TextEncoder().encode(JSON.stringify(demo))

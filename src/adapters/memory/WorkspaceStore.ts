@@ -1,7 +1,15 @@
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { type Archive, type ArchiveKey, type ArchiveUser, BadArchive } from "../../application/Archive.ts"
-import { WorkspaceNotFound, WorkspaceStore } from "../../application/WorkspaceStore.ts"
+import {
+  type KeyInfo,
+  KeyNotFound,
+  UserNotFound,
+  WorkspaceNotFound,
+  WorkspaceStore
+} from "../../application/WorkspaceStore.ts"
+import type { WorkspaceId } from "../../domain/Prompt.ts"
+import { timestampOf } from "../../domain/Timestamp.ts"
 import { conflicts } from "./conflicts.ts"
 import { State, type Workspace } from "./State.ts"
 
@@ -32,8 +40,81 @@ const importInto = (state: State["Service"], archive: Archive): void => {
   for (const key of api_keys) state.keys.set(key.id, mergeKey(state.keys.get(key.id), key))
 }
 
+const byId = (a: { readonly id: string }, b: { readonly id: string }): number => (a.id < b.id ? -1 : 1)
+
+const find = (state: State["Service"], id: WorkspaceId) =>
+  Effect.suspend(() => {
+    const found = state.workspaces.get(id)
+    return found === undefined ? Effect.fail(WorkspaceNotFound) : Effect.succeed(found)
+  })
+
+const userOf = (state: State["Service"], email: string): ArchiveUser | undefined =>
+  [...state.users.values()].find((user) => user.email.toLowerCase() === email.toLowerCase())
+
+const keysOf = (state: State["Service"], workspace: WorkspaceId): ReadonlyArray<ArchiveKey> =>
+  [...state.keys.values()].filter(({ workspace_id }) => workspace_id === workspace).sort(byId)
+
+const keyInfo = (state: State["Service"], key: ArchiveKey): KeyInfo => {
+  const used = state.lastUsed.get(key.id)
+  return {
+    id: key.id,
+    name: key.name,
+    key_start: key.key_start,
+    key_end: key.key_end,
+    owner: state.users.get(key.created_by)!.email,
+    created_at: key.created_at,
+    last_used_at: used === undefined ? null : timestampOf(used),
+    revoked_at: key.revoked_at
+  }
+}
+
 const workspaceStore = (state: State["Service"]): WorkspaceStore["Service"] => ({
-  count: Effect.sync(() => state.workspaces.size),
+  workspaces: Effect.sync(() => [...state.workspaces.values()].map(({ workspace }) => workspace).sort(byId)),
+  addWorkspace: (workspace) =>
+    Effect.suspend(() => {
+      if (state.workspaces.has(workspace.id)) return Effect.die(new Error("the workspace is there already"))
+      state.workspaces.set(workspace.id, {
+        workspace: workspace as Workspace["workspace"],
+        folders: [],
+        tags: [],
+        fragments: [],
+        prompts: []
+      })
+      return Effect.void
+    }),
+  setWorkspace: (id, { tier, billing_status }) =>
+    Effect.map(find(state, id), (found) => {
+      const { workspace } = found
+      const changed = {
+        ...workspace,
+        tier: tier ?? workspace.tier,
+        billing_status: billing_status ?? workspace.billing_status
+      }
+      state.workspaces.set(id, { ...found, workspace: changed })
+      return changed
+    }),
+  users: (id) =>
+    Effect.map(find(state, id), () => {
+      const owners = new Set(keysOf(state, id).map(({ created_by }) => created_by))
+      return [...owners].map((owner) => state.users.get(owner)!).sort(byId)
+    }),
+  setUser: (email, must_reset_password) =>
+    Effect.suspend(() => {
+      const user = userOf(state, email)
+      if (user === undefined) return Effect.fail(UserNotFound)
+      const changed = { ...user, must_reset_password }
+      state.users.set(user.id, changed)
+      return Effect.succeed(changed)
+    }),
+  keys: (id) => Effect.map(find(state, id), () => keysOf(state, id).map((key) => keyInfo(state, key))),
+  revokeKey: (id, at) =>
+    Effect.suspend(() => {
+      const key = state.keys.get(id)
+      if (key === undefined) return Effect.fail(KeyNotFound)
+      const revoked = { ...key, revoked_at: key.revoked_at ?? at }
+      state.keys.set(id, revoked)
+      return Effect.succeed(keyInfo(state, revoked))
+    }),
   importArchive: (archive) =>
     Effect.suspend(() => {
       const faults = conflicts(state, archive)
@@ -49,7 +130,7 @@ const workspaceStore = (state: State["Service"]): WorkspaceStore["Service"] => (
         [...state.keys.values()].some(({ key_hash }) => key_hash === key.key_hash)
       )
         return Effect.die(new Error("the key is there already"))
-      const owner = [...state.users.values()].find((user) => user.email.toLowerCase() === email.toLowerCase())
+      const owner = userOf(state, email)
       if (owner === undefined)
         state.users.set(newUserId, { id: newUserId, email, must_reset_password: false })
       state.keys.set(key.id, {

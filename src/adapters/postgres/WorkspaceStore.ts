@@ -3,7 +3,16 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import { type Archive, BadArchive, type Fault } from "../../application/Archive.ts"
-import { WorkspaceNotFound, WorkspaceStore } from "../../application/WorkspaceStore.ts"
+import {
+  type KeyInfo,
+  KeyNotFound,
+  type UserInfo,
+  UserNotFound,
+  type WorkspaceInfo,
+  WorkspaceNotFound,
+  WorkspaceStore
+} from "../../application/WorkspaceStore.ts"
+import type { WorkspaceId } from "../../domain/Prompt.ts"
 import {
   type ArchiveRow,
   type Columns,
@@ -213,16 +222,85 @@ const addKey = Effect.fnUntraced(function* (
     from users u where lower(u.email) = lower(${owner.email})`
 })
 
+const workspaceColumns = "id, name, tier, billing_status"
+const userColumns = "id, email, must_reset_password"
+const keyColumns = `k.id, k.name, k.key_start, k.key_end, u.email as owner, k.created_at, k.last_used_at, k.revoked_at`
+
+/** Finds out whether there is a workspace, and no more where there isn't. */
+const existing = Effect.fnUntraced(function* (
+  { read }: Database["Service"],
+  workspace: WorkspaceId,
+  text: string
+) {
+  const found = yield* read({ text: "select from workspaces where id = $1", params: [workspace] })
+  if (found.length === 0) return yield* Effect.fail(WorkspaceNotFound)
+  return yield* read({ text, params: [workspace] })
+})
+
+const workspaces = { text: `select ${workspaceColumns} from workspaces order by id`, params: [] }
+const usersOf = `select ${userColumns} from users u
+  where exists (select from api_keys k where k.created_by = u.id and k.workspace_id = $1) order by id`
+const keysOf = `select ${keyColumns} from api_keys k join users u on u.id = k.created_by
+  where k.workspace_id = $1 order by k.id`
+
+const setWorkspace = `update workspaces
+  set tier = coalesce($2, tier), billing_status = coalesce($3, billing_status)
+  where id = $1 returning ${workspaceColumns}`
+const setUser = `update users set must_reset_password = $2 where lower(email) = lower($1) returning ${userColumns}`
+const revokeKey = `update api_keys k set revoked_at = coalesce(k.revoked_at, $2)
+  from users u where k.id = $1 and u.id = k.created_by returning ${keyColumns}`
+
+/** The row that a change gives, or that there is nothing to change. */
+const changed = <A extends object, E>(
+  sql: PgClient.PgClient,
+  text: string,
+  params: ReadonlyArray<unknown>,
+  notFound: E
+): Effect.Effect<A, E | SqlError> =>
+  Effect.flatMap(sql.unsafe<A>(text, params), ([row]) =>
+    row === undefined ? Effect.fail(notFound) : Effect.succeed(row)
+  )
+
 /** What operators change, in PostgreSQL. */
 export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgClient> = Layer.effect(
   WorkspaceStore,
   Effect.gen(function* () {
-    const { read, transact } = yield* Database
+    const database = yield* Database
+    const { read, transact } = database
     const sql = yield* PgClient.PgClient
     return WorkspaceStore.of({
-      count: Effect.map(
-        read({ text: "select count(*)::int as count from workspaces", params: [] }),
-        ([row]) => row?.count as number
+      workspaces: Effect.map(read(workspaces), (rows) => rows as unknown as ReadonlyArray<WorkspaceInfo>),
+      addWorkspace: Effect.fn("WorkspaceStore.addWorkspace")(({ id, name, tier, billing_status }) =>
+        transact(
+          sql.unsafe(`insert into workspaces (${workspaceColumns}) values ($1, $2, $3, $4)`, [
+            id,
+            name,
+            tier,
+            billing_status
+          ])
+        )
+      ),
+      setWorkspace: Effect.fn("WorkspaceStore.setWorkspace")((id, { tier, billing_status }) =>
+        transact(
+          changed<WorkspaceInfo, WorkspaceNotFound>(
+            sql,
+            setWorkspace,
+            [id, tier ?? null, billing_status ?? null],
+            WorkspaceNotFound
+          )
+        )
+      ),
+      users: Effect.fn("WorkspaceStore.users")((id) =>
+        Effect.map(existing(database, id, usersOf), (rows) => rows as unknown as ReadonlyArray<UserInfo>)
+      ),
+      setUser: Effect.fn("WorkspaceStore.setUser")((email, must_reset_password) =>
+        transact(changed<UserInfo, UserNotFound>(sql, setUser, [email, must_reset_password], UserNotFound))
+      ),
+      keys: Effect.fn("WorkspaceStore.keys")((id) =>
+        Effect.map(existing(database, id, keysOf), (rows) => rows as unknown as ReadonlyArray<KeyInfo>)
+      ),
+      revokeKey: Effect.fn("WorkspaceStore.revokeKey")((id, at) =>
+        transact(changed<KeyInfo, KeyNotFound>(sql, revokeKey, [id, at], KeyNotFound))
       ),
       importArchive: Effect.fn("WorkspaceStore.importArchive")((archive) =>
         transact(
