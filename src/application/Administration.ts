@@ -7,7 +7,7 @@ import type { BillingStatus, Tier } from "../domain/Access.ts"
 import { type ApiKey, type ApiKeyId, hashApiKey, keyEnds, makeApiKey, type UserId } from "../domain/ApiKey.ts"
 import type { WorkspaceId } from "../domain/Prompt.ts"
 import { timestampOf } from "../domain/Timestamp.ts"
-import { type Archive, BadArchive, parseArchive } from "./Archive.ts"
+import { type Archive, archiveWriter, BadArchive, parseArchive } from "./Archive.ts"
 import type { Unavailable } from "./Unavailable.ts"
 import {
   type KeyInfo,
@@ -57,7 +57,18 @@ export class Administration extends Context.Service<
      * Imports a workspace archive, given as the bytes of its file: all or nothing, and the same again changes
      * nothing. Gives what was imported.
      */
-    readonly importArchive: (bytes: Uint8Array) => Effect.Effect<Archive, BadArchive | Unavailable>
+    readonly importArchive: (
+      bytes: Uint8Array,
+      options?: { readonly dryRun: boolean }
+    ) => Effect.Effect<Archive, BadArchive | Unavailable>
+    /**
+     * Writes a workspace as an archive, which imports as the same workspace, text by text: the same workspace is
+     * always the same text.
+     */
+    readonly exportArchive: <E>(
+      workspace: WorkspaceId,
+      write: (text: string) => Effect.Effect<void, E>
+    ) => Effect.Effect<void, E | WorkspaceNotFound | Unavailable>
     /** Issues a key of a workspace to the user with this email, who is added when unknown. */
     readonly issueKey: (
       workspace: WorkspaceId,
@@ -87,12 +98,22 @@ export class Administration extends Context.Service<
         revokeKey: Effect.fn("Administration.revokeKey")(function* (id: ApiKeyId) {
           return yield* store.revokeKey(id, timestampOf(yield* Clock.currentTimeMillis))
         }),
-        importArchive: Effect.fn("Administration.importArchive")(function* (bytes: Uint8Array) {
+        importArchive: Effect.fn("Administration.importArchive")(function* (
+          bytes: Uint8Array,
+          options?: { readonly dryRun: boolean }
+        ) {
           const json = yield* Effect.try({ try: () => parseJson(bytes), catch: notJson })
           const archive = yield* Effect.fromResult(parseArchive(json))
-          yield* store.importArchive(archive)
+          yield* store.importArchive(archive, options)
           return archive
         }),
+        exportArchive: (workspace, write) =>
+          Effect.suspend(() => {
+            const writer = archiveWriter()
+            return store
+              .exportArchive(workspace, (parts) => write(parts.map(writer.write).join("")))
+              .pipe(Effect.andThen(Effect.suspend(() => write(writer.end()))))
+          }).pipe(Effect.withSpan("Administration.exportArchive")),
         issueKey: Effect.fn("Administration.issueKey")(function* (
           workspace: WorkspaceId,
           email: string,

@@ -156,6 +156,50 @@ export const Archive = Schema.Struct({
 })
 export type Archive = typeof Archive.Type
 
+/** An archive's lists, in the order in which they come. */
+export const archiveLists = ["users", "api_keys", "folders", "tags", "fragments", "prompts"] as const
+export type ArchiveList = (typeof archiveLists)[number]
+
+/** One item of an archive; the workspace comes first, then each list in the order of `archiveLists`. */
+export type ArchivePart =
+  | { readonly list: "workspace"; readonly item: Archive["workspace"] }
+  | { [List in ArchiveList]: { readonly list: List; readonly item: Archive[List][number] } }[ArchiveList]
+
+/** An archive as a whole out of its parts. */
+export const archiveOf = (parts: ReadonlyArray<ArchivePart>): Archive => {
+  const items = Map.groupBy(parts, ({ list }) => list)
+  const of = (list: ArchivePart["list"]) => (items.get(list) ?? []).map(({ item }) => item)
+  return {
+    format: archiveFormat,
+    workspace: of("workspace")[0],
+    ...Object.fromEntries(archiveLists.map((list) => [list, of(list)]))
+  } as Archive
+}
+
+/** Writes an archive's parts as its file, an item a line, so that two of them compare well. */
+export const archiveWriter = () => {
+  let at = -1
+  let empty = true
+  const moveTo = (index: number): string => {
+    let text = ""
+    for (; at < index; at++) {
+      text += at === -1 ? "" : empty ? "]" : "\n]"
+      text += at + 1 < archiveLists.length ? `,\n"${archiveLists[at + 1]}":[` : "}\n"
+      empty = true
+    }
+    return text
+  }
+  return {
+    write: ({ list, item }: ArchivePart): string => {
+      if (list === "workspace") return `{"format":"${archiveFormat}",\n"workspace":${JSON.stringify(item)}`
+      const text = `${moveTo(archiveLists.indexOf(list))}${empty ? "" : ","}\n${JSON.stringify(item)}`
+      empty = false
+      return text
+    },
+    end: (): string => moveTo(archiveLists.length)
+  }
+}
+
 /** What is wrong with an archive, and where: `prompts[3].versions[0].created_at`. */
 export interface Fault {
   readonly path: string

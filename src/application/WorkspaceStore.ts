@@ -4,7 +4,7 @@ import type { BillingStatus, Tier } from "../domain/Access.ts"
 import type { ApiKeyId, KeyHash, UserId } from "../domain/ApiKey.ts"
 import type { WorkspaceId } from "../domain/Prompt.ts"
 import type { Timestamp } from "../domain/Timestamp.ts"
-import type { Archive, BadArchive } from "./Archive.ts"
+import type { Archive, ArchivePart, BadArchive } from "./Archive.ts"
 import type { Unavailable } from "./Unavailable.ts"
 
 /** There is no workspace with that id. */
@@ -89,9 +89,21 @@ export class WorkspaceStore extends Context.Service<
      * Nothing of it weakens a state of security (DESIGN.md section 9): an existing workspace keeps tier and billing,
      * users and keys are added or updated and never removed, `must_reset_password` only becomes true, a revoked key
      * stays revoked. Fails, changing nothing, where an id is another workspace's, a user's id or email is another
-     * user's, or a key's hash is another key's. Importing the same archive again changes nothing.
+     * user's, or a key's hash is another key's. Importing the same archive again changes nothing. A dry run
+     * fails where the import would, and changes nothing.
      */
-    readonly importArchive: (archive: Archive) => Effect.Effect<void, BadArchive | Unavailable>
+    readonly importArchive: (
+      archive: Archive,
+      options?: { readonly dryRun: boolean }
+    ) => Effect.Effect<void, BadArchive | Unavailable>
+    /**
+     * Hands a workspace's archive to `sink`, part by part, as it is at one moment: lists by id, versions by number,
+     * fragments of a prompt by position. It has the workspace's keys and their owners.
+     */
+    readonly exportArchive: <E>(
+      workspace: WorkspaceId,
+      sink: (parts: ReadonlyArray<ArchivePart>) => Effect.Effect<void, E>
+    ) => Effect.Effect<void, E | WorkspaceNotFound | Unavailable>
     /** Stores a key of the workspace; `email`, compared without case, is its owner, who is added when unknown under `newUserId`. */
     readonly addKey: (
       workspace: WorkspaceId,

@@ -3,10 +3,12 @@ import { assert, describe, it } from "@effect/vitest"
 import * as SecureRandom from "effect/crypto/SecureRandom"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Result from "effect/Result"
 import * as TestClock from "effect/testing/TestClock"
 import * as Memory from "../../src/adapters/memory/Memory.ts"
 import { State } from "../../src/adapters/memory/State.ts"
 import { Administration } from "../../src/application/Administration.ts"
+import { parseArchive } from "../../src/application/Archive.ts"
 import { KeyStore } from "../../src/application/KeyStore.ts"
 import { WorkspaceNotFound } from "../../src/application/WorkspaceStore.ts"
 import { type KeyHash, keyPrefix } from "../../src/domain/ApiKey.ts"
@@ -115,6 +117,36 @@ describe("a workspace and a key", () => {
       assert.deepStrictEqual(yield* admin.revokeKey(id), revoked)
       assert.deepStrictEqual(yield* admin.keys(made.id), [revoked])
     }).pipe(Effect.provide(layer))
+  )
+})
+
+describe("exportArchive", () => {
+  it.effect.prop(
+    "writes any workspace as a file that imports as the same, and is then the same file",
+    { made: archives },
+    Effect.fnUntraced(function* ({ made }) {
+      const written = Effect.gen(function* () {
+        const { exportArchive } = yield* Administration
+        const texts: Array<string> = []
+        yield* exportArchive(made.workspace.id, (text) => Effect.sync(() => void texts.push(text)))
+        return texts.join("")
+      })
+      const { importArchive } = yield* Administration
+      yield* importArchive(bytesOf(made))
+      const text = yield* written
+      const again = yield* Effect.gen(function* () {
+        const { importArchive } = yield* Administration
+        assert.deepStrictEqual(
+          yield* importArchive(new TextEncoder().encode(text)),
+          Result.getOrThrow(parseArchive(JSON.parse(text)))
+        )
+        return yield* written
+      }).pipe(Effect.provide(Layer.fresh(layer)))
+      assert.strictEqual(again, text)
+      assert.deepStrictEqual(Object.keys(JSON.parse(text)), Object.keys(archive()))
+      assert.isTrue(text.endsWith("}\n"))
+    }, Effect.provide(layer)),
+    { arbitrary: { runs: 25 } }
   )
 })
 

@@ -2,7 +2,13 @@ import { assert, layer as suite } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type * as Layer from "effect/Layer"
-import type { Archive, ArchivePrompt } from "../../src/application/Archive.ts"
+import {
+  type Archive,
+  type ArchivePart,
+  type ArchivePrompt,
+  archiveOf,
+  BadArchive
+} from "../../src/application/Archive.ts"
 import { KeyStore } from "../../src/application/KeyStore.ts"
 import { PromptRepo } from "../../src/application/PromptRepo.ts"
 import {
@@ -86,6 +92,31 @@ const assertReadsLike = Effect.fnUntraced(function* (archive: Archive) {
       )
     }
   }
+})
+
+const byId = (a: { readonly id: string }, b: { readonly id: string }): number => (a.id < b.id ? -1 : 1)
+
+/** An archive as an export has it, but for the users who own no key of it. */
+const inOrder = (archive: Archive): Archive => ({
+  ...archive,
+  users: archive.users.toSorted(byId),
+  api_keys: archive.api_keys.toSorted(byId),
+  folders: archive.folders.toSorted(byId),
+  tags: archive.tags.toSorted(byId),
+  fragments: archive.fragments.toSorted(byId),
+  prompts: archive.prompts.toSorted(byId).map((prompt) => ({
+    ...prompt,
+    tags: prompt.tags.toSorted(),
+    fragments: prompt.fragments.toSorted(byId).sort((a, b) => a.position - b.position),
+    versions: prompt.versions.toSorted((a, b) => a.version_number - b.version_number)
+  }))
+})
+
+const exported = Effect.fnUntraced(function* (workspace: WorkspaceId) {
+  const { exportArchive } = yield* WorkspaceStore
+  const parts: Array<ArchivePart> = []
+  yield* exportArchive(workspace, (some) => Effect.sync(() => void parts.push(...some)))
+  return archiveOf(parts)
 })
 
 /** Something of each kind whose id an archive holds, so that every id can be another's. */
@@ -656,6 +687,59 @@ export const contract = <E>(
           yield* Effect.flip(addKey(home.id, owner.email, owner.id, key(home.id, owner))),
           WorkspaceNotFound
         )
+      })
+    )
+
+    it.effect.prop(
+      "exports any workspace as what it imports, in one order, which imports as the same again",
+      { made: archives },
+      Effect.fnUntraced(function* ({ made }) {
+        yield* load(made)
+        const { users: _, ...content } = inOrder(made)
+        const expected = { ...content, users: [] }
+        assert.deepStrictEqual(yield* exported(made.workspace.id), expected)
+        yield* load(expected)
+        assert.deepStrictEqual(yield* exported(made.workspace.id), expected)
+        yield* assertReadsLike(made)
+      }),
+      { arbitrary: { runs: 15, maxShrinks: 50 } }
+    )
+
+    it.effect("exports a workspace's keys and their owners, and nobody else's", () =>
+      Effect.gen(function* () {
+        const { archive: own } = sample()
+        yield* load(sample().archive)
+        yield* load({ ...own, users: [...own.users, user()] })
+        const api_keys = own.api_keys.filter(({ workspace_id }) => workspace_id !== null)
+        assert.deepStrictEqual(yield* exported(own.workspace.id), inOrder({ ...own, api_keys }))
+      })
+    )
+
+    it.effect("exports nothing of a workspace that is not there", () =>
+      Effect.gen(function* () {
+        assert.deepStrictEqual(yield* Effect.flip(exported(newId<WorkspaceId>())), WorkspaceNotFound)
+      })
+    )
+
+    it.effect("refuses in a dry run what it would refuse, and changes nothing whatever it is", () =>
+      Effect.gen(function* () {
+        const { importArchive, workspaces } = yield* WorkspaceStore
+        const { archive: own, keys } = sample()
+        yield* load(own)
+        const before = yield* exported(own.workspace.id)
+        const emptied = { ...archive({ workspace: own.workspace }), users: [user()] }
+        yield* importArchive(emptied, { dryRun: true })
+        assert.deepStrictEqual(yield* exported(own.workspace.id), before)
+        const taken = archive({ prompts: [prompt({ id: own.prompts[0]!.id })] })
+        for (const dryRun of [true, false]) {
+          assert.deepStrictEqual(
+            yield* Effect.flip(importArchive(taken, { dryRun })),
+            BadArchive([{ path: "prompts[0].id", message: "is another workspace's" }])
+          )
+        }
+        yield* importArchive(archive({ workspace: taken.workspace }), { dryRun: true })
+        assert.isFalse((yield* workspaces).some(({ id }) => id === taken.workspace.id))
+        assert.isFalse((yield* find(keys.active)).revoked)
       })
     )
 

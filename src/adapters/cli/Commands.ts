@@ -5,11 +5,13 @@ import * as Argument from "effect/cli/Argument"
 import * as CliConfig from "effect/cli/CliConfig"
 import * as CliOutput from "effect/cli/CliOutput"
 import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
 import * as GlobalFlag from "effect/cli/GlobalFlag"
 import * as Effect from "effect/Effect"
 import { Administration } from "../../application/Administration.ts"
 import type { Archive, BadArchive } from "../../application/Archive.ts"
 import { CliFailure } from "./CliFailure.ts"
+import { exportCommand } from "./ExportCommand.ts"
 import { json } from "./Flags.ts"
 import { keyCommands } from "./KeyCommands.ts"
 import type { Operations } from "./Operations.ts"
@@ -70,13 +72,17 @@ const makeCommands = (operations: Operations) => {
       file: Argument.String("file").pipe(
         Argument.withDescription("A workspace archive, or - for standard input")
       ),
+      dryRun: Flag.Boolean("dry-run").pipe(
+        Flag.withDefault(false),
+        Flag.withDescription("Check everything, and change nothing")
+      ),
       json
     },
-    Effect.fnUntraced(function* ({ file, json }) {
+    Effect.fnUntraced(function* ({ file, dryRun, json }) {
       const bytes = yield* readArchive(file)
       const result = yield* Effect.gen(function* () {
         const administration = yield* Administration
-        return imported(yield* administration.importArchive(bytes))
+        return imported(yield* administration.importArchive(bytes, { dryRun }))
       }).pipe(
         Effect.catchTags({
           BadArchive: (bad) => Effect.fail(describeFaults(bad)),
@@ -87,7 +93,7 @@ const makeCommands = (operations: Operations) => {
       yield* print(
         json,
         result,
-        `Imported ${result.prompts} prompts, ${result.versions} versions and ${result.fragments} fragments into workspace ${result.workspace_id}`
+        `${dryRun ? "Would import" : "Imported"} ${result.prompts} prompts, ${result.versions} versions and ${result.fragments} fragments into workspace ${result.workspace_id}`
       )
     })
   ).pipe(Command.withDescription("Import a workspace archive, all or nothing"))
@@ -98,6 +104,7 @@ const makeCommands = (operations: Operations) => {
       serve,
       migrate,
       importArchive,
+      exportCommand(operations),
       workspaceCommands(operations),
       userCommands(operations),
       keyCommands(operations)

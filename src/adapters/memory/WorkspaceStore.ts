@@ -1,6 +1,15 @@
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { type Archive, type ArchiveKey, type ArchiveUser, BadArchive } from "../../application/Archive.ts"
+import {
+  type Archive,
+  type ArchiveKey,
+  type ArchivePart,
+  type ArchivePrompt,
+  type ArchiveUser,
+  archiveFormat,
+  archiveLists,
+  BadArchive
+} from "../../application/Archive.ts"
 import {
   type KeyInfo,
   KeyNotFound,
@@ -68,6 +77,26 @@ const keyInfo = (state: State["Service"], key: ArchiveKey): KeyInfo => {
   }
 }
 
+const inOrder = (prompt: ArchivePrompt): ArchivePrompt => ({
+  ...prompt,
+  tags: prompt.tags.toSorted(),
+  fragments: prompt.fragments.toSorted(byId).sort((a, b) => a.position - b.position),
+  versions: prompt.versions.toSorted((a, b) => a.version_number - b.version_number)
+})
+
+const partsOf = (state: State["Service"], content: Workspace): ReadonlyArray<ArchivePart> => {
+  const api_keys = keysOf(state, content.workspace.id)
+  const owners = new Set(api_keys.map(({ created_by }) => created_by))
+  const users = [...owners].map((owner) => state.users.get(owner)!)
+  const archive: Archive = { format: archiveFormat, ...content, users, api_keys }
+  return [
+    { list: "workspace", item: content.workspace },
+    ...archiveLists
+      .flatMap((list) => archive[list].toSorted(byId).map((item) => ({ list, item }) as ArchivePart))
+      .map((part) => (part.list === "prompts" ? { ...part, item: inOrder(part.item) } : part))
+  ]
+}
+
 const workspaceStore = (state: State["Service"]): WorkspaceStore["Service"] => ({
   workspaces: Effect.sync(() => [...state.workspaces.values()].map(({ workspace }) => workspace).sort(byId)),
   addWorkspace: (workspace) =>
@@ -115,13 +144,14 @@ const workspaceStore = (state: State["Service"]): WorkspaceStore["Service"] => (
       state.keys.set(id, revoked)
       return Effect.succeed(keyInfo(state, revoked))
     }),
-  importArchive: (archive) =>
+  importArchive: (archive, options) =>
     Effect.suspend(() => {
       const faults = conflicts(state, archive)
       if (faults.length > 0) return Effect.fail(BadArchive(faults))
-      importInto(state, archive)
+      if (options?.dryRun !== true) importInto(state, archive)
       return Effect.void
     }),
+  exportArchive: (id, sink) => Effect.flatMap(find(state, id), (found) => sink(partsOf(state, found))),
   addKey: (workspaceId, { email, newUserId }, key) =>
     Effect.suspend(() => {
       if (!state.workspaces.has(workspaceId)) return Effect.fail(WorkspaceNotFound)

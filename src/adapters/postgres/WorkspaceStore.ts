@@ -22,6 +22,7 @@ import {
   contentTables
 } from "./archiveRows.ts"
 import { Database, reasonOf, sqlState } from "./Database.ts"
+import { exportArchive } from "./exportArchive.ts"
 
 /** Imports take their turn at this lock, so that what one has checked stays true until it is done. */
 const lock = "select pg_advisory_xact_lock(hashtext('prompt_retrieval_import'))"
@@ -171,6 +172,13 @@ const conflicts = Effect.fnUntraced(function* (sql: PgClient.PgClient, archive: 
   ]
 })
 
+/** What a dry run fails with in the end, so that its transaction is undone. */
+const DryRun = { _tag: "DryRun" } as const
+const isDryRun = (error: unknown): error is typeof DryRun => error === DryRun
+
+/** All the statements of a transaction see the state at the first. */
+const oneState = "set transaction isolation level repeatable read, read only"
+
 /** Classes 22 and 23: a value that PostgreSQL can't hold or that a constraint forbids, which the domain had let pass. */
 const isRefusal = (error: unknown): error is SqlError => isSqlError(error) && /^2[23]/.test(sqlState(error))
 const refusal = (error: SqlError): BadArchive =>
@@ -302,10 +310,16 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
       revokeKey: Effect.fn("WorkspaceStore.revokeKey")((id, at) =>
         transact(changed<KeyInfo, KeyNotFound>(sql, revokeKey, [id, at], KeyNotFound))
       ),
-      importArchive: Effect.fn("WorkspaceStore.importArchive")((archive) =>
+      importArchive: Effect.fn("WorkspaceStore.importArchive")((archive, options) =>
         transact(
-          Effect.catchIf(importArchive(sql, archive), isRefusal, (error) => Effect.fail(refusal(error)))
-        )
+          importArchive(sql, archive).pipe(
+            Effect.catchIf(isRefusal, (error) => Effect.fail(refusal(error))),
+            Effect.andThen(options?.dryRun === true ? Effect.fail(DryRun) : Effect.void)
+          )
+        ).pipe(Effect.catchIf(isDryRun, () => Effect.void))
+      ),
+      exportArchive: Effect.fn("WorkspaceStore.exportArchive")((workspace, sink) =>
+        transact(Effect.andThen(sql.unsafe(oneState), exportArchive(sql, workspace, sink)))
       ),
       addKey: Effect.fn("WorkspaceStore.addKey")((...key) => transact(addKey(sql, ...key)))
     })
