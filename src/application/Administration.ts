@@ -7,7 +7,16 @@ import type { BillingStatus, Tier } from "../domain/Access.ts"
 import { type ApiKey, type ApiKeyId, hashApiKey, keyEnds, makeApiKey, type UserId } from "../domain/ApiKey.ts"
 import type { WorkspaceId } from "../domain/Prompt.ts"
 import { timestampOf } from "../domain/Timestamp.ts"
-import { type Archive, archiveWriter, BadArchive, parseArchive } from "./Archive.ts"
+import {
+  type Archive,
+  type ArchivePart,
+  archiveOf,
+  archiveWriter,
+  BadArchive,
+  type Fault,
+  parseArchive
+} from "./Archive.ts"
+import { BadFiles, type FileChange, faultsOfFiles, mergeFiles, type PromptFiles } from "./PromptFiles.ts"
 import type { Unavailable } from "./Unavailable.ts"
 import {
   type KeyInfo,
@@ -69,6 +78,17 @@ export class Administration extends Context.Service<
       workspace: WorkspaceId,
       write: (text: string) => Effect.Effect<void, E>
     ) => Effect.Effect<void, E | WorkspaceNotFound | Unavailable>
+    /**
+     * Makes a workspace what a directory of prompts says (docs/prompts-as-files.md), all or nothing, and gives what
+     * that changed, or would change in a dry run; the same again changes nothing.
+     */
+    readonly importFiles: (
+      workspace: WorkspaceId,
+      files: PromptFiles,
+      options?: { readonly dryRun: boolean }
+    ) => Effect.Effect<ReadonlyArray<FileChange>, BadFiles | WorkspaceNotFound | Unavailable>
+    /** A whole workspace, its archived prompts too. */
+    readonly readArchive: (workspace: WorkspaceId) => Effect.Effect<Archive, WorkspaceNotFound | Unavailable>
     /** Issues a key of a workspace to the user with this email, who is added when unknown. */
     readonly issueKey: (
       workspace: WorkspaceId,
@@ -114,6 +134,38 @@ export class Administration extends Context.Service<
               .exportArchive(workspace, (parts) => write(parts.map(writer.write).join("")))
               .pipe(Effect.andThen(Effect.suspend(() => write(writer.end()))))
           }).pipe(Effect.withSpan("Administration.exportArchive")),
+        importFiles: Effect.fn("Administration.importFiles")(function* (
+          workspace: WorkspaceId,
+          files: PromptFiles,
+          options?: { readonly dryRun: boolean }
+        ) {
+          const faults = faultsOfFiles(files)
+          if (faults.length > 0) return yield* Effect.fail(BadFiles(faults))
+          const now = timestampOf(yield* Clock.currentTimeMillis)
+          let revised: Archive
+          return yield* store
+            .reviseArchive(
+              workspace,
+              Effect.fnUntraced(function* (archive) {
+                // As many as a merge can need: ids are made by an effect, and the merge is pure.
+                const ids = yield* Effect.replicateEffect(random.uuidV7(), idsNeeded(files))
+                const merged = mergeFiles(archive, files, { now, newId: () => ids.pop()! })
+                revised = merged.archive
+                return [merged.archive, merged.changes] as const
+              }),
+              options
+            )
+            .pipe(
+              Effect.catchTag("BadArchive", ({ faults }) =>
+                Effect.fail(BadFiles(faults.map((fault) => atFile(revised, files, fault))))
+              )
+            )
+        }),
+        readArchive: Effect.fn("Administration.readArchive")(function* (workspace: WorkspaceId) {
+          const parts: Array<ArchivePart> = []
+          yield* store.exportArchive(workspace, (some) => Effect.sync(() => void parts.push(...some)))
+          return archiveOf(parts)
+        }),
         issueKey: Effect.fn("Administration.issueKey")(function* (
           workspace: WorkspaceId,
           email: string,
@@ -133,6 +185,19 @@ export class Administration extends Context.Service<
       })
     })
   )
+}
+
+/** At most a version and a folder a prompt, and its tags and fragments. */
+const idsNeeded = ({ prompts }: PromptFiles): number =>
+  prompts.reduce((sum, { tags, fragments }) => sum + 2 + tags.length + fragments.length, 0)
+
+/** A fault of the archive that files made, at the file that it comes from. */
+const atFile = (archive: Archive, files: PromptFiles, { path, message }: Fault): Fault => {
+  const [, list, index, rest] = /^(prompts|fragments)\[(\d+)\]\.?(.*)$/.exec(path) ?? []
+  if (list !== "prompts" && list !== "fragments") return { path, message }
+  const item: { readonly id: string } | undefined = archive[list][Number(index)]
+  const file = files[list].find(({ id }) => id === item?.id)
+  return file === undefined ? { path, message } : { path: file.path, message: `${rest} ${message}` }
 }
 
 const parseJson = (bytes: Uint8Array): unknown =>

@@ -104,6 +104,15 @@ export class WorkspaceStore extends Context.Service<
       workspace: WorkspaceId,
       sink: (parts: ReadonlyArray<ArchivePart>) => Effect.Effect<void, E>
     ) => Effect.Effect<void, E | WorkspaceNotFound | Unavailable>
+    /**
+     * Makes a workspace what `revise` makes of its archive, as `importArchive` would: nobody else changes its content
+     * between the two. Gives what `revise` gives beside.
+     */
+    readonly reviseArchive: <A, E>(
+      workspace: WorkspaceId,
+      revise: (archive: Archive) => Effect.Effect<readonly [Archive, A], E>,
+      options?: { readonly dryRun: boolean }
+    ) => Effect.Effect<A, E | WorkspaceNotFound | BadArchive | Unavailable>
     /** Stores a key of the workspace; `email`, compared without case, is its owner, who is added when unknown under `newUserId`. */
     readonly addKey: (
       workspace: WorkspaceId,

@@ -9,10 +9,11 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import { Administration } from "../../application/Administration.ts"
 import type { WorkspaceId } from "../../domain/Prompt.ts"
-import { CliFailure } from "./CliFailure.ts"
+import { CliFailure, WrongUsage } from "./CliFailure.ts"
 import { json, workspace } from "./Flags.ts"
 import type { Operations } from "./Operations.ts"
 import { print, unavailable, workspaceNotFound } from "./Output.ts"
+import { layOut, writeDirectory } from "./PromptDirectory.ts"
 
 const attempt = <A>(what: string, run: () => Promise<A>): Effect.Effect<A, CliFailure> =>
   Effect.tryPromise({
@@ -56,21 +57,32 @@ const exportArchive = Effect.fnUntraced(function* (workspace: WorkspaceId, out: 
   )
 }, Effect.scoped)
 
+const exportFiles = Effect.fnUntraced(function* (workspace: WorkspaceId, directory: string) {
+  const { readArchive } = yield* Administration
+  yield* writeDirectory(directory, layOut(yield* readArchive(workspace)))
+})
+
 /** `export`. */
 export const exportCommand = (operations: Operations) =>
   Command.make(
     "export",
     {
       workspace,
+      format: Flag.Literals("format", ["archive", "files"]).pipe(
+        Flag.withDefault("archive" as const),
+        Flag.withDescription("One file with everything, or a directory with a file a prompt")
+      ),
       out: Flag.String("out").pipe(
         Flag.optional,
-        Flag.withDescription("The file to write, instead of standard output")
+        Flag.withDescription("Where to write; an archive goes to standard output unless told otherwise")
       ),
       json
     },
-    Effect.fnUntraced(function* ({ workspace, out, json }) {
+    Effect.fnUntraced(function* ({ workspace, format, out, json }) {
       const target = Option.getOrUndefined(out)
-      yield* exportArchive(workspace, target).pipe(
+      if (format === "files" && target === undefined)
+        return yield* new WrongUsage({ message: "--format files needs a directory: say --out DIR" })
+      yield* (format === "files" ? exportFiles(workspace, target!) : exportArchive(workspace, target)).pipe(
         Effect.catchTags({
           WorkspaceNotFound: () => Effect.fail(workspaceNotFound(workspace)()),
           Unavailable: () => Effect.fail(unavailable())
@@ -82,4 +94,4 @@ export const exportCommand = (operations: Operations) =>
         yield* print(json, result, `Exported workspace ${workspace} to ${target}`)
       }
     })
-  ).pipe(Command.withDescription("Export a workspace, as an archive that import takes"))
+  ).pipe(Command.withDescription("Export a workspace as an archive or as files, which import takes"))

@@ -8,6 +8,7 @@ import {
   type ArchiveUser,
   archiveFormat,
   archiveLists,
+  archiveOf,
   BadArchive
 } from "../../application/Archive.ts"
 import {
@@ -97,6 +98,16 @@ const partsOf = (state: State["Service"], content: Workspace): ReadonlyArray<Arc
   ]
 }
 
+const importArchive =
+  (state: State["Service"]): WorkspaceStore["Service"]["importArchive"] =>
+  (archive, options) =>
+    Effect.suspend(() => {
+      const faults = conflicts(state, archive)
+      if (faults.length > 0) return Effect.fail(BadArchive(faults))
+      if (options?.dryRun !== true) importInto(state, archive)
+      return Effect.void
+    })
+
 const workspaceStore = (state: State["Service"]): WorkspaceStore["Service"] => ({
   workspaces: Effect.sync(() => [...state.workspaces.values()].map(({ workspace }) => workspace).sort(byId)),
   addWorkspace: (workspace) =>
@@ -144,12 +155,12 @@ const workspaceStore = (state: State["Service"]): WorkspaceStore["Service"] => (
       state.keys.set(id, revoked)
       return Effect.succeed(keyInfo(state, revoked))
     }),
-  importArchive: (archive, options) =>
-    Effect.suspend(() => {
-      const faults = conflicts(state, archive)
-      if (faults.length > 0) return Effect.fail(BadArchive(faults))
-      if (options?.dryRun !== true) importInto(state, archive)
-      return Effect.void
+  importArchive: importArchive(state),
+  reviseArchive: (id, revise, options) =>
+    Effect.gen(function* () {
+      const [revised, result] = yield* revise(archiveOf(partsOf(state, yield* find(state, id))))
+      yield* importArchive(state)(revised, options)
+      return result
     }),
   exportArchive: (id, sink) => Effect.flatMap(find(state, id), (found) => sink(partsOf(state, found))),
   addKey: (workspaceId, { email, newUserId }, key) =>

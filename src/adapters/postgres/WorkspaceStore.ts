@@ -2,7 +2,13 @@ import * as PgClient from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
-import { type Archive, BadArchive, type Fault } from "../../application/Archive.ts"
+import {
+  type Archive,
+  type ArchivePart,
+  archiveOf,
+  BadArchive,
+  type Fault
+} from "../../application/Archive.ts"
 import {
   type KeyInfo,
   KeyNotFound,
@@ -176,6 +182,24 @@ const conflicts = Effect.fnUntraced(function* (sql: PgClient.PgClient, archive: 
 const DryRun = { _tag: "DryRun" } as const
 const isDryRun = (error: unknown): error is typeof DryRun => error === DryRun
 
+/** Runs an import in a transaction, which a dry run undoes in the end. */
+const unlessDry = <A, E>(
+  transact: Database["Service"]["transact"],
+  work: Effect.Effect<A, E | SqlError>,
+  options: { readonly dryRun: boolean } | undefined
+) => {
+  let result: A
+  return transact(
+    work.pipe(
+      Effect.catchIf(isRefusal, (error) => Effect.fail(refusal(error as SqlError))),
+      Effect.flatMap((value) => {
+        result = value
+        return options?.dryRun === true ? Effect.fail(DryRun) : Effect.succeed(value)
+      })
+    )
+  ).pipe(Effect.catchIf(isDryRun, () => Effect.succeed(result)))
+}
+
 /** All the statements of a transaction see the state at the first. */
 const oneState = "set transaction isolation level repeatable read, read only"
 
@@ -214,6 +238,23 @@ const importArchive = Effect.fnUntraced(function* (sql: PgClient.PgClient, archi
   }
   yield* sql.unsafe(insertTags, tagRows)
   yield* sql`set constraints all immediate`
+})
+
+/** Others may read, and wait to write. */
+const lockContent = `lock table ${[...contentTables, "prompt_tags"]} in share row exclusive mode`
+
+const reviseArchive = Effect.fnUntraced(function* <A, E>(
+  sql: PgClient.PgClient,
+  workspace: WorkspaceId,
+  revise: (archive: Archive) => Effect.Effect<readonly [Archive, A], E>
+) {
+  yield* sql.unsafe(lock)
+  yield* sql.unsafe(lockContent)
+  const parts: Array<ArchivePart> = []
+  yield* exportArchive(sql, workspace, (some) => Effect.sync(() => void parts.push(...some)))
+  const [revised, result] = yield* revise(archiveOf(parts))
+  yield* importArchive(sql, revised)
+  return result
 })
 
 const addKey = Effect.fnUntraced(function* (
@@ -311,12 +352,10 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
         transact(changed<KeyInfo, KeyNotFound>(sql, revokeKey, [id, at], KeyNotFound))
       ),
       importArchive: Effect.fn("WorkspaceStore.importArchive")((archive, options) =>
-        transact(
-          importArchive(sql, archive).pipe(
-            Effect.catchIf(isRefusal, (error) => Effect.fail(refusal(error))),
-            Effect.andThen(options?.dryRun === true ? Effect.fail(DryRun) : Effect.void)
-          )
-        ).pipe(Effect.catchIf(isDryRun, () => Effect.void))
+        unlessDry(transact, importArchive(sql, archive), options)
+      ),
+      reviseArchive: Effect.fn("WorkspaceStore.reviseArchive")((workspace, revise, options) =>
+        unlessDry(transact, reviseArchive(sql, workspace, revise), options)
       ),
       exportArchive: Effect.fn("WorkspaceStore.exportArchive")((workspace, sink) =>
         transact(Effect.andThen(sql.unsafe(oneState), exportArchive(sql, workspace, sink)))
