@@ -1,5 +1,6 @@
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
+import type * as Stream from "effect/Stream"
 import type { BillingStatus, Tier } from "../domain/Access.ts"
 import type { ApiKeyId, KeyHash, UserId } from "../domain/ApiKey.ts"
 import type { WorkspaceId } from "../domain/Prompt.ts"
@@ -90,12 +91,13 @@ export class WorkspaceStore extends Context.Service<
      * users and keys are added or updated and never removed, `must_reset_password` only becomes true, a revoked key
      * stays revoked. Fails, changing nothing, where an id is another workspace's, a user's id or email is another
      * user's, or a key's hash is another key's. Importing the same archive again changes nothing. A dry run
-     * fails where the import would, and changes nothing.
+     * fails where the import would, and changes nothing. The archive comes whole or as the stream of its parts in
+     * their order; where the stream fails, nothing has changed.
      */
-    readonly importArchive: (
-      archive: Archive,
+    readonly importArchive: <E = never>(
+      archive: Archive | Stream.Stream<ArchivePart, E>,
       options?: { readonly dryRun: boolean }
-    ) => Effect.Effect<void, BadArchive | Unavailable>
+    ) => Effect.Effect<void, E | BadArchive | Unavailable>
     /**
      * Hands a workspace's archive to `sink`, part by part, as it is at one moment: lists by id, versions by number,
      * fragments of a prompt by position. It has the workspace's keys and their owners.

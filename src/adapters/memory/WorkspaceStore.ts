@@ -1,5 +1,6 @@
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Stream from "effect/Stream"
 import {
   type Archive,
   type ArchiveKey,
@@ -85,7 +86,7 @@ const inOrder = (prompt: ArchivePrompt): ArchivePrompt => ({
   versions: prompt.versions.toSorted((a, b) => a.version_number - b.version_number)
 })
 
-const partsOf = (state: State["Service"], content: Workspace): ReadonlyArray<ArchivePart> => {
+const storedParts = (state: State["Service"], content: Workspace): ReadonlyArray<ArchivePart> => {
   const api_keys = keysOf(state, content.workspace.id)
   const owners = new Set(api_keys.map(({ created_by }) => created_by))
   const users = [...owners].map((owner) => state.users.get(owner)!)
@@ -98,10 +99,13 @@ const partsOf = (state: State["Service"], content: Workspace): ReadonlyArray<Arc
   ]
 }
 
+const collect = <E>(parts: Stream.Stream<ArchivePart, E>): Effect.Effect<Archive, E> =>
+  Effect.map(Stream.runCollect(parts), archiveOf)
+
 const importArchive =
   (state: State["Service"]): WorkspaceStore["Service"]["importArchive"] =>
-  (archive, options) =>
-    Effect.suspend(() => {
+  (source, options) =>
+    Effect.flatMap(Stream.isStream(source) ? collect(source) : Effect.succeed(source), (archive) => {
       const faults = conflicts(state, archive)
       if (faults.length > 0) return Effect.fail(BadArchive(faults))
       if (options?.dryRun !== true) importInto(state, archive)
@@ -158,11 +162,11 @@ const workspaceStore = (state: State["Service"]): WorkspaceStore["Service"] => (
   importArchive: importArchive(state),
   reviseArchive: (id, revise, options) =>
     Effect.gen(function* () {
-      const [revised, result] = yield* revise(archiveOf(partsOf(state, yield* find(state, id))))
+      const [revised, result] = yield* revise(archiveOf(storedParts(state, yield* find(state, id))))
       yield* importArchive(state)(revised, options)
       return result
     }),
-  exportArchive: (id, sink) => Effect.flatMap(find(state, id), (found) => sink(partsOf(state, found))),
+  exportArchive: (id, sink) => Effect.flatMap(find(state, id), (found) => sink(storedParts(state, found))),
   addKey: (workspaceId, { email, newUserId }, key) =>
     Effect.suspend(() => {
       if (!state.workspaces.has(workspaceId)) return Effect.fail(WorkspaceNotFound)
