@@ -3,6 +3,7 @@ import * as Context from "effect/Context"
 import { SecureRandom } from "effect/crypto/SecureRandom"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Stream from "effect/Stream"
 import type { BillingStatus, Tier } from "../domain/Access.ts"
 import { type ApiKey, type ApiKeyId, hashApiKey, keyEnds, makeApiKey, type UserId } from "../domain/ApiKey.ts"
 import type { WorkspaceId } from "../domain/Prompt.ts"
@@ -10,11 +11,13 @@ import { timestampOf } from "../domain/Timestamp.ts"
 import {
   type Archive,
   type ArchivePart,
+  ArchiveReader,
   archiveOf,
   archiveWriter,
   BadArchive,
   type Fault,
-  parseArchive
+  type RawPart,
+  rawParts
 } from "./Archive.ts"
 import { BadFiles, type FileChange, faultsOfFiles, mergeFiles, type PromptFiles } from "./PromptFiles.ts"
 import type { Unavailable } from "./Unavailable.ts"
@@ -32,6 +35,25 @@ import {
 export interface IssuedKey {
   readonly id: ApiKeyId
   readonly key: ApiKey
+}
+
+/** How much an import brought. */
+export class Imported {
+  workspace_id = ""
+  prompts = 0
+  versions = 0
+  fragments = 0
+  folders = 0
+  tags = 0
+  users = 0
+  api_keys = 0
+
+  count(part: ArchivePart): ArchivePart {
+    if (part.list === "workspace") this.workspace_id = part.item.id
+    else this[part.list]++
+    if (part.list === "prompts") this.versions += part.item.versions.length
+    return part
+  }
 }
 
 /** What operators do (DESIGN.md section 9). */
@@ -63,13 +85,13 @@ export class Administration extends Context.Service<
     /** Revokes a key for good (SPEC.md section 5.5); one revoked before keeps its time. */
     readonly revokeKey: (id: ApiKeyId) => Effect.Effect<KeyInfo, KeyNotFound | Unavailable>
     /**
-     * Imports a workspace archive, given as the bytes of its file: all or nothing, and the same again changes
-     * nothing. Gives what was imported.
+     * Imports a workspace archive, given as the bytes of its file or as the values out of it as they come: all or
+     * nothing, and the same again changes nothing. Gives how much was imported.
      */
-    readonly importArchive: (
-      bytes: Uint8Array,
+    readonly importArchive: <E = never>(
+      source: Uint8Array | Stream.Stream<RawPart, E>,
       options?: { readonly dryRun: boolean }
-    ) => Effect.Effect<Archive, BadArchive | Unavailable>
+    ) => Effect.Effect<Imported, E | BadArchive | Unavailable>
     /**
      * Writes a workspace as an archive, which imports as the same workspace, text by text: the same workspace is
      * always the same text.
@@ -118,14 +140,22 @@ export class Administration extends Context.Service<
         revokeKey: Effect.fn("Administration.revokeKey")(function* (id: ApiKeyId) {
           return yield* store.revokeKey(id, timestampOf(yield* Clock.currentTimeMillis))
         }),
-        importArchive: Effect.fn("Administration.importArchive")(function* (
-          bytes: Uint8Array,
+        importArchive: Effect.fn("Administration.importArchive")(function* <E = never>(
+          source: Uint8Array | Stream.Stream<RawPart, E>,
           options?: { readonly dryRun: boolean }
         ) {
-          const json = yield* Effect.try({ try: () => parseJson(bytes), catch: notJson })
-          const archive = yield* Effect.fromResult(parseArchive(json))
-          yield* store.importArchive(archive, options)
-          return archive
+          const raw = source instanceof Uint8Array ? yield* rawPartsOf(source) : source
+          const reader = new ArchiveReader()
+          const imported = new Imported()
+          const parts = raw.pipe(
+            Stream.map((value) => reader.read(value)),
+            // After the first fault nothing more is written, as all will be refused.
+            Stream.filter((part) => part !== undefined && !reader.isBad),
+            Stream.map((part) => imported.count(part!)),
+            Stream.concat(Stream.suspend(() => refusalOf(reader)))
+          )
+          yield* store.importArchive(parts, options)
+          return imported
         }),
         exportArchive: (workspace, write) =>
           Effect.suspend(() => {
@@ -200,10 +230,19 @@ const atFile = (archive: Archive, files: PromptFiles, { path, message }: Fault):
   return file === undefined ? { path, message } : { path: file.path, message: `${rest} ${message}` }
 }
 
+const refusalOf = (reader: ArchiveReader): Stream.Stream<never, BadArchive> =>
+  reader.isBad ? Stream.fail(BadArchive(reader.faults())) : Stream.empty
+
+const rawPartsOf = (bytes: Uint8Array): Effect.Effect<Stream.Stream<RawPart>, BadArchive> =>
+  Effect.map(Effect.try({ try: () => parseJson(bytes), catch: notJson }), (json) =>
+    Stream.fromIterable(rawParts(json))
+  )
+
 const parseJson = (bytes: Uint8Array): unknown =>
   JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes))
 
-const notJson = (error: unknown): BadArchive =>
+/** The refusal of a file that is no JSON. */
+export const notJson = (error: unknown): BadArchive =>
   BadArchive([
     {
       path: "",

@@ -3,12 +3,10 @@ import { assert, describe, it } from "@effect/vitest"
 import * as SecureRandom from "effect/crypto/SecureRandom"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as Result from "effect/Result"
 import * as TestClock from "effect/testing/TestClock"
 import * as Memory from "../../src/adapters/memory/Memory.ts"
 import { State } from "../../src/adapters/memory/State.ts"
 import { Administration } from "../../src/application/Administration.ts"
-import { parseArchive } from "../../src/application/Archive.ts"
 import { KeyStore } from "../../src/application/KeyStore.ts"
 import { WorkspaceNotFound } from "../../src/application/WorkspaceStore.ts"
 import { type KeyHash, keyPrefix } from "../../src/domain/ApiKey.ts"
@@ -136,10 +134,7 @@ describe("exportArchive", () => {
       const text = yield* written
       const again = yield* Effect.gen(function* () {
         const { importArchive } = yield* Administration
-        assert.deepStrictEqual(
-          yield* importArchive(new TextEncoder().encode(text)),
-          Result.getOrThrow(parseArchive(JSON.parse(text)))
-        )
+        yield* importArchive(new TextEncoder().encode(text))
         return yield* written
       }).pipe(Effect.provide(Layer.fresh(layer)))
       assert.strictEqual(again, text)
@@ -157,7 +152,20 @@ describe("importArchive", () => {
     Effect.fnUntraced(function* ({ archive }) {
       const { importArchive, workspaces } = yield* Administration
       assert.deepStrictEqual(yield* workspaces, [])
-      assert.deepStrictEqual(yield* importArchive(bytesOf(archive)), archive)
+      const imported = yield* importArchive(bytesOf(archive))
+      assert.deepStrictEqual(
+        { ...imported },
+        {
+          workspace_id: archive.workspace.id,
+          prompts: archive.prompts.length,
+          versions: archive.prompts.flatMap(({ versions }) => versions).length,
+          fragments: archive.fragments.length,
+          folders: archive.folders.length,
+          tags: archive.tags.length,
+          users: 0,
+          api_keys: 0
+        }
+      )
       assert.deepStrictEqual(yield* workspaces, [archive.workspace])
       const { format: _, users: __, api_keys: ___, ...stored } = archive
       assert.deepStrictEqual((yield* State).workspaces, new Map([[archive.workspace.id, stored]]))

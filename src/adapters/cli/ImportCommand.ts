@@ -1,18 +1,19 @@
-import { readFile, stat } from "node:fs/promises"
-import { buffer } from "node:stream/consumers"
+import { stat } from "node:fs/promises"
 import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import { Administration } from "../../application/Administration.ts"
-import type { Archive, Fault } from "../../application/Archive.ts"
+import type { Fault } from "../../application/Archive.ts"
 import type { FileChange } from "../../application/PromptFiles.ts"
 import type { WorkspaceId } from "../../domain/Prompt.ts"
+import { readArchiveFile, sizeOf } from "./ArchiveFile.ts"
 import { CliFailure, WrongUsage } from "./CliFailure.ts"
 import { json, workspace } from "./Flags.ts"
 import type { Operations } from "./Operations.ts"
 import { print, printable, unavailable, workspaceNotFound } from "./Output.ts"
+import { makeProgress } from "./Progress.ts"
 import { readDirectory } from "./PromptDirectory.ts"
 
 const maxFaultsShown = 100
@@ -28,33 +29,17 @@ const describeFaults = (whole: string, faults: ReadonlyArray<Fault>): CliFailure
   })
 }
 
-const readArchive = (file: string): Effect.Effect<Uint8Array, CliFailure> =>
-  Effect.tryPromise({
-    try: () => (file === "-" ? buffer(process.stdin) : readFile(file)),
-    catch: (error) => new CliFailure({ message: `can't read ${file}: ${(error as Error).message}` })
-  })
-
-const imported = (archive: Archive) => ({
-  workspace_id: archive.workspace.id,
-  prompts: archive.prompts.length,
-  versions: archive.prompts.reduce((sum, prompt) => sum + prompt.versions.length, 0),
-  fragments: archive.fragments.length,
-  folders: archive.folders.length,
-  tags: archive.tags.length,
-  users: archive.users.length,
-  api_keys: archive.api_keys.length
-})
-
 interface Options {
   readonly dryRun: boolean
   readonly json: boolean
 }
 
 const importArchive = Effect.fnUntraced(function* (file: string, { dryRun, json }: Options) {
-  const bytes = yield* readArchive(file)
   const { importArchive } = yield* Administration
-  const result = imported(
-    yield* Effect.catchTags(importArchive(bytes, { dryRun }), {
+  const progress = makeProgress(yield* Effect.promise(() => sizeOf(file)))
+  const result = yield* importArchive(readArchiveFile(file, progress.add), { dryRun }).pipe(
+    Effect.ensuring(Effect.sync(progress.end)),
+    Effect.catchTags({
       BadArchive: ({ faults }) => Effect.fail(describeFaults("the archive", faults)),
       Unavailable: () => Effect.fail(unavailable())
     })
