@@ -1,6 +1,10 @@
-import { createReadStream } from "node:fs"
-import { stat } from "node:fs/promises"
+import { createReadStream, createWriteStream } from "node:fs"
+import { mkdtemp, rm, stat } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { pipeline } from "node:stream/promises"
 import JSONParser from "@streamparser/json/jsonparser.js"
+import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { notJson } from "../../application/Administration.ts"
 import { archiveLists, type BadArchive, type RawPart } from "../../application/Archive.ts"
@@ -83,24 +87,44 @@ async function* values(
   })
 }
 
-/** The values of an archive's file, or of standard input's for `-`, as they come; `onBytes` hears how much was read. */
+const cantRead = (file: string, error: unknown) =>
+  new CliFailure({ message: `can't read ${file}: ${(error as Error).message}` })
+
+/** The values of an archive's file, as they come; `onBytes` hears how much was read. */
 export const readArchiveFile = (
   file: string,
   onBytes: (count: number) => void
 ): Stream.Stream<RawPart, BadArchive | CliFailure> =>
   Stream.suspend(() =>
     Stream.fromAsyncIterable(
-      values(file === "-" ? process.stdin : createReadStream(file, { highWaterMark: 256 * 1024 }), onBytes),
-      (error) =>
-        error instanceof NotJson
-          ? notJson(error.cause)
-          : new CliFailure({ message: `can't read ${file}: ${(error as Error).message}` })
+      values(createReadStream(file, { highWaterMark: 256 * 1024 }), onBytes),
+      (error) => (error instanceof NotJson ? notJson(error.cause) : cantRead(file, error))
     )
   ).pipe(Stream.flattenIterable)
 
-/** How long a file is, in bytes, where that can be known. */
-export const sizeOf = async (file: string): Promise<number | undefined> => {
-  if (file === "-") return undefined
-  const info = await stat(file)
-  return info.isFile() ? info.size : undefined
+/** A file and its size in bytes. */
+export interface SizedFile {
+  readonly path: string
+  readonly size: number
 }
+
+/**
+ * A file to import, or all of what comes from a pipe, or from standard input for `-`, in a file that goes with the
+ * scope: no transaction waits for whoever writes it.
+ */
+export const settle = Effect.fnUntraced(function* (file: string) {
+  const attempt = <A>(run: () => Promise<A>) =>
+    Effect.tryPromise({ try: run, catch: (error) => cantRead(file, error) })
+  if (file !== "-") {
+    const info = yield* attempt(() => stat(file))
+    if (info.isFile()) return { path: file, size: info.size } satisfies SizedFile
+  }
+  const directory = yield* Effect.acquireRelease(
+    attempt(() => mkdtemp(join(tmpdir(), "import-"))),
+    (directory) => Effect.promise(() => rm(directory, { recursive: true, force: true }))
+  )
+  const path = join(directory, "archive")
+  const source = file === "-" ? process.stdin : createReadStream(file)
+  yield* attempt(() => pipeline(source, createWriteStream(path, { mode: 0o600 })))
+  return { path, size: (yield* attempt(() => stat(path))).size } satisfies SizedFile
+})

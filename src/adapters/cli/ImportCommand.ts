@@ -8,7 +8,7 @@ import { Administration } from "../../application/Administration.ts"
 import type { Fault } from "../../application/Archive.ts"
 import type { FileChange } from "../../application/PromptFiles.ts"
 import type { WorkspaceId } from "../../domain/Prompt.ts"
-import { readArchiveFile, sizeOf } from "./ArchiveFile.ts"
+import { readArchiveFile, settle } from "./ArchiveFile.ts"
 import { CliFailure, WrongUsage } from "./CliFailure.ts"
 import { json, workspace } from "./Flags.ts"
 import type { Operations } from "./Operations.ts"
@@ -36,8 +36,9 @@ interface Options {
 
 const importArchive = Effect.fnUntraced(function* (file: string, { dryRun, json }: Options) {
   const { importArchive } = yield* Administration
-  const progress = makeProgress(yield* Effect.promise(() => sizeOf(file)))
-  const result = yield* importArchive(readArchiveFile(file, progress.add), { dryRun }).pipe(
+  const { path, size } = yield* settle(file)
+  const progress = makeProgress(size)
+  const result = yield* importArchive(readArchiveFile(path, progress.add), { dryRun }).pipe(
     Effect.ensuring(Effect.sync(progress.end)),
     Effect.catchTags({
       BadArchive: ({ faults }) => Effect.fail(describeFaults("the archive", faults)),
@@ -49,7 +50,7 @@ const importArchive = Effect.fnUntraced(function* (file: string, { dryRun, json 
     result,
     `${dryRun ? "Would import" : "Imported"} ${result.prompts} prompts, ${result.versions} versions and ${result.fragments} fragments into workspace ${result.workspace_id}`
   )
-})
+}, Effect.scoped)
 
 const describeChange = ({ kind, id, path, name, change }: FileChange): string =>
   printable(`${change}: ${kind} ${path ?? id} (${name})`)

@@ -7,14 +7,13 @@ const barLength = 30
 const mebibytes = (bytes: number): string => (bytes / 1024 / 1024).toFixed(1)
 
 /** Tells on stderr how far a long reading is: a bar on a terminal, else a line now and then. */
-export const makeProgress = (total: number | undefined) => {
+export const makeProgress = (total: number) => {
   const bar = process.stderr.isTTY === true
   let bytes = 0
   let drawn = false
   let latest = Date.now()
   const text = (): string => {
-    if (total === undefined || total === 0) return `${mebibytes(bytes)} MiB`
-    const part = Math.min(bytes / total, 1)
+    const part = total === 0 ? 1 : Math.min(bytes / total, 1)
     const done = Math.round(part * barLength)
     const percent = `${Math.floor(part * 100)}%`.padStart(4)
     const drawing = bar ? `[${"#".repeat(done)}${" ".repeat(barLength - done)}] ` : ""
