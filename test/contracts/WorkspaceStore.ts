@@ -2,12 +2,14 @@ import { assert, layer as suite } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type * as Layer from "effect/Layer"
+import * as Stream from "effect/Stream"
 import {
   type Archive,
   type ArchivePart,
   type ArchivePrompt,
   archiveOf,
-  BadArchive
+  BadArchive,
+  partsOf
 } from "../../src/application/Archive.ts"
 import { KeyStore } from "../../src/application/KeyStore.ts"
 import { PromptRepo } from "../../src/application/PromptRepo.ts"
@@ -712,6 +714,75 @@ export const contract = <E>(
         yield* load({ ...own, users: [...own.users, user()] })
         const api_keys = own.api_keys.filter(({ workspace_id }) => workspace_id !== null)
         assert.deepStrictEqual(yield* exported(own.workspace.id), inOrder({ ...own, api_keys }))
+      })
+    )
+
+    it.effect("imports a stream of parts as the whole, and nothing of one that fails", () =>
+      Effect.gen(function* () {
+        const { importArchive } = yield* WorkspaceStore
+        const { archive: before } = sample()
+        const { archive: other } = sample()
+        const after: Archive = { ...other, workspace: before.workspace, users: [], api_keys: [] }
+        yield* importArchive(Stream.fromIterable(partsOf(before)))
+        yield* assertReadsLike(before)
+        const broken = Stream.concat(Stream.fromIterable(partsOf(after)), Stream.fail("broken"))
+        assert.strictEqual(yield* Effect.flip(importArchive(broken)), "broken")
+        yield* assertReadsLike(before)
+        yield* importArchive(Stream.rechunk(Stream.fromIterable(partsOf(after)), 1))
+        yield* assertReadsLike(after)
+      })
+    )
+
+    it.effect("makes a workspace what is made of its archive, or leaves it", () =>
+      Effect.gen(function* () {
+        const { reviseArchive } = yield* WorkspaceStore
+        const { archive: own } = sample()
+        const home = own.workspace.id
+        yield* load(own)
+        const before = yield* exported(home)
+        const shorten = (read: Archive) => ({ ...read, prompts: read.prompts.slice(1) })
+        const revise = (read: Archive) => {
+          assert.deepStrictEqual(read, before)
+          return Effect.succeed([shorten(read), "shortened"] as const)
+        }
+        assert.strictEqual(yield* reviseArchive(home, revise, { dryRun: true }), "shortened")
+        assert.deepStrictEqual(yield* exported(home), before)
+        assert.strictEqual(yield* Effect.flip(reviseArchive(home, () => Effect.fail("no"))), "no")
+        assert.deepStrictEqual(yield* exported(home), before)
+        const taken = sample().archive
+        yield* load(taken)
+        assert.deepStrictEqual(
+          yield* Effect.flip(
+            reviseArchive(home, (read) =>
+              Effect.succeed([{ ...read, folders: [...read.folders, taken.folders[0]!] }, undefined] as const)
+            )
+          ),
+          BadArchive([{ path: "folders[2].id", message: "is another workspace's" }])
+        )
+        assert.strictEqual(yield* reviseArchive(home, revise), "shortened")
+        assert.deepStrictEqual(yield* exported(home), shorten(before))
+        assert.deepStrictEqual(
+          yield* Effect.flip(reviseArchive(newId<WorkspaceId>(), revise)),
+          WorkspaceNotFound
+        )
+      })
+    )
+
+    it.effect("loses none of two revisions at a time", () =>
+      Effect.gen(function* () {
+        const { reviseArchive } = yield* WorkspaceStore
+        const home = workspace()
+        yield* load(archive({ workspace: home }))
+        const add = (name: string) =>
+          reviseArchive(home.id, (read) =>
+            Effect.succeed([{ ...read, folders: [...read.folders, folder({ name })] }, name] as const)
+          )
+        yield* Effect.all([add("a"), add("b"), add("c")], { concurrency: "unbounded" })
+        assert.deepStrictEqual((yield* exported(home.id)).folders.map(({ name }) => name).sort(), [
+          "a",
+          "b",
+          "c"
+        ])
       })
     )
 
