@@ -19,6 +19,7 @@ const time = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 
 describe.each([embedded, postgres])(
   "commands beside a running service on $name",
+  { timeout: 120_000 },
   ({ acquire, missing, name }) => {
     if (missing !== undefined) {
       it.skip(`is not run: ${missing}`, () => {})
@@ -282,6 +283,27 @@ describe.each([embedded, postgres])(
     )
 
     if (name === embedded.name) {
+      it("keeps what was imported, however often and whenever the service is killed", async () => {
+        const kept: Array<string> = []
+        for (let round = 0; round < 3; round++) {
+          const { archive: own } = sample()
+          await importText(own)
+          kept.push(own.workspace.id)
+          const cutShort = run(["import", "-"], env, JSON.stringify(sample().archive))
+          await setTimeout(200 + 400 * round)
+          const exit = once(service.process, "exit")
+          service.process.kill("SIGKILL")
+          await exit
+          await cutShort
+          service = await startService({ ...env, LOG_LEVEL: "All" })
+          const ids = (await json("workspaces", "list")).map(({ id }: { id: string }) => id)
+          expect(ids).toEqual(expect.arrayContaining(kept))
+          const { code, stdout } = await run(["export", "--workspace", kept[0]!], env)
+          expect(code).toBe(0)
+          expect(JSON.parse(stdout).prompts).toHaveLength(own.prompts.length)
+        }
+      })
+
       it("lets no second service have its data, and says so", async () => {
         const second = await run(["serve"], { ...env, PORT: "0" })
         expect(second).toMatchObject({ code: 1, stdout: "" })
