@@ -11,7 +11,7 @@ import { freePort } from "../support/ports.ts"
 import { freshDatabase, proxyTo, urlOf } from "../support/postgres.ts"
 import { noPromtool, promtool } from "../support/promtool.ts"
 import { exchange, exchangeAll, rawRequest } from "../support/rawHttp.ts"
-import { type Service, startService } from "../support/service.ts"
+import { run, type Service, startService } from "../support/service.ts"
 
 const root = join(import.meta.dirname, "../..")
 const backend = postgres.missing === undefined ? postgres : embedded
@@ -50,14 +50,25 @@ const tenant = () => {
 
 interface LogLine {
   readonly message: unknown
+  readonly annotations: Readonly<Record<string, string>>
 }
 
-/** The fields of every request's log line. */
-const requestLines = (output: string): ReadonlyArray<Record<string, unknown>> =>
+const logLines = (output: string): ReadonlyArray<LogLine> =>
   output
     .split("\n")
     .filter((line) => line.startsWith("{"))
-    .map((line) => (JSON.parse(line) as LogLine).message)
+    .map((line) => JSON.parse(line))
+
+/** The ids of the requests whose failure was logged. */
+const failures = (output: string): ReadonlyArray<string | undefined> =>
+  logLines(output)
+    .filter(({ message }) => message === "Request failed")
+    .map(({ annotations }) => annotations.request_id)
+
+/** The fields of every request's log line. */
+const requestLines = (output: string): ReadonlyArray<Record<string, unknown>> =>
+  logLines(output)
+    .map(({ message }) => message)
     .filter((message) => Array.isArray(message) && message[0] === "request")
     .map((message) => (message as [string, Record<string, unknown>])[1])
 
@@ -274,6 +285,11 @@ describe("what operators see", () => {
     const statuses = new Set(lines.map(({ status }) => status))
     expect([...statuses].sort()).toEqual([200, 400, 401, 404, 405, 417, 431, 500])
 
+    // A 500 and its cause are found together.
+    expect(lines.filter(({ status }) => status === 500).map((line) => line.request_id)).toEqual(
+      failures(service.output())
+    )
+
     const seen = { logs: service.output(), metrics, telemetry: received.received() }
     expect(seen.telemetry).toContain("Prompts.getResolved")
     expect(seen.metrics).toContain("/api/v1/prompts/:id/resolved")
@@ -459,6 +475,38 @@ describe("what operators see", () => {
       NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(hooks)}`
     })
     expect(service.output().includes("loaded ")).toBe(loaded)
+  })
+})
+
+describe("a start with a variable that is wrong says which", () => {
+  it.each([
+    ["METRICS_PORT", "65536", "must be a port, 0 to 65535"],
+    ["METRICS_PORT", "no", "must be a port, 0 to 65535"],
+    ["OTEL_EXPORTER_OTLP_ENDPOINT", "collector:4318", "must be a URL like http://collector:4318"]
+  ])("%s=%s", async (name, value, rule) => {
+    expect(await run(["serve"], { [name]: value })).toEqual({
+      code: 1,
+      stdout: "",
+      stderr: `prompt-retrieval: ${name} ${rule}\n`
+    })
+  })
+
+  it("METRICS_PORT that is in use", async () => {
+    const resources = makeResources()
+    try {
+      const { url } = await resources.acquire(collector)
+      const { code, stderr } = await run(["serve"], {
+        ...(await resources.acquire(embedded.acquire)),
+        PORT: "0",
+        METRICS_PORT: new URL(url).port
+      })
+      expect(code).toBe(1)
+      expect(stderr).toContain(
+        `prompt-retrieval: METRICS_PORT: listen EADDRINUSE: address already in use 127.0.0.1:${new URL(url).port}`
+      )
+    } finally {
+      await resources.release()
+    }
   })
 })
 
