@@ -127,6 +127,9 @@ const alertExpressions = (): ReadonlyArray<string> =>
 describe("what operators see", () => {
   const resources = makeResources()
   const { archive, keys, id } = tenant()
+  const free = archives.sample({ tier: "free" })
+  const disputed = archives.sample({ billing_status: "disputed" })
+  const refused = [free.keys.active, disputed.keys.active]
   const otlp = { OTEL_METRIC_EXPORT_INTERVAL: "200", OTEL_BSP_SCHEDULE_DELAY: "200" }
   let env: Record<string, string>
   let database: Awaited<ReturnType<typeof connect>>
@@ -145,7 +148,7 @@ describe("what operators see", () => {
     received = await resources.acquire(collector)
     const first = await startService(env)
     database = await connect()
-    await database.importArchive(archive)
+    for (const each of [archive, free.archive, disputed.archive]) await database.importArchive(each)
     expect(await first.stop()).toBe(0)
   })
   afterEach(async () => {
@@ -189,6 +192,9 @@ describe("what operators see", () => {
       await send(rawRequest(target, [authorization(key)], "DELETE"))
       await send(rawRequest(`http://${secret}.example${target}`, [authorization(key)]))
     }
+
+    for (const { plaintext } of refused)
+      await send(rawRequest(`/api/v1/prompts?${secret}`, [authorization(plaintext)]))
 
     // In places where neither a key nor a secret belongs.
     const unknown = archives.key(null, archives.user()).plaintext
@@ -283,7 +289,7 @@ describe("what operators see", () => {
         "key_id"
       ])
     const statuses = new Set(lines.map(({ status }) => status))
-    expect([...statuses].sort()).toEqual([200, 400, 401, 404, 405, 417, 431, 500])
+    expect([...statuses].sort()).toEqual([200, 400, 401, 402, 403, 404, 405, 417, 431, 500])
 
     // A 500 and its cause are found together.
     expect(lines.filter(({ status }) => status === 500).map((line) => line.request_id)).toEqual(
@@ -299,7 +305,8 @@ describe("what operators see", () => {
       ...Object.fromEntries(
         [
           ...Object.entries(keys).map(([name, { plaintext }]) => [name, plaintext] as const),
-          ["unknown", unknown] as const
+          ["unknown", unknown] as const,
+          ...refused.map(({ plaintext }, n) => [`refused ${n}`, plaintext] as const)
         ].flatMap(([name, plaintext]) => [
           [`the key ${name}`, plaintext.slice("key_live_".length)],
           [`the hash of ${name}`, createHash("sha256").update(plaintext).digest("hex")]
