@@ -8,9 +8,11 @@ import * as Redacted from "effect/Redacted"
 import * as References from "effect/References"
 import * as Schedule from "effect/Schedule"
 import * as Scope from "effect/Scope"
+import * as CachedKeyStore from "./adapters/cache/KeyStore.ts"
 import { type InProcessPrompts, makeInProcess } from "./adapters/http/InProcess.ts"
 import { makeWebHandler, type WebHandler } from "./adapters/http/WebHandler.ts"
 import * as MemoryRateLimiter from "./adapters/memory/RateLimiter.ts"
+import * as PostgresChangeFeed from "./adapters/postgres/ChangeFeed.ts"
 import { Database, type DatabaseOptions } from "./adapters/postgres/Database.ts"
 import * as PostgresKeyStore from "./adapters/postgres/KeyStore.ts"
 import { requireCurrent } from "./adapters/postgres/Migrations.ts"
@@ -38,6 +40,9 @@ export type { DatabaseOptions, RateLimits, WebHandler }
 /** The database alone: connections come up when they are needed, so building it never fails. */
 export const databaseLayer = Database.layer
 
+/** Hears of a PostgreSQL server's changes. */
+export const changeFeedLayer = PostgresChangeFeed.layer
+
 /** What operators do, over a database. */
 export const administrationLayer = Administration.layer.pipe(
   Layer.provide([PostgresWorkspaceStore.layer, NodeCrypto.layerSecureRandom])
@@ -53,8 +58,9 @@ export const serviceLayer = (settings: {
     redisUrl === undefined
       ? MemoryRateLimiter.layer
       : RedisRateLimiter.layer({ url: Redacted.value(redisUrl) })
+  const keyStore = CachedKeyStore.layer.pipe(Layer.provide(PostgresKeyStore.layer))
   return Layer.mergeAll(Prompts.layer, Admission.layer(rateLimits), PostgresReadiness.layer).pipe(
-    Layer.provide([PostgresPromptRepo.layer, PostgresKeyStore.layer, rateLimiter])
+    Layer.provide([PostgresPromptRepo.layer, keyStore, rateLimiter])
   )
 }
 
@@ -111,6 +117,7 @@ export const createPromptApi = async (options: {
     redisUrl: redisUrl === undefined ? undefined : Redacted.make(redisUrl),
     rateLimits: defaultRateLimits
   }).pipe(
+    Layer.provide(changeFeedLayer),
     Layer.provideMerge(Layer.merge(databaseLayer({ url: Redacted.make(databaseUrl) }), Lifecycle.layer)),
     Layer.provideMerge(
       Layer.mergeAll(

@@ -1,4 +1,7 @@
+#!/usr/bin/env node
+import { readFileSync } from "node:fs"
 import { enableCompileCache } from "node:module"
+import { constants } from "node:os"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as Cause from "effect/Cause"
@@ -8,16 +11,17 @@ import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import * as References from "effect/References"
 import * as Schedule from "effect/Schedule"
-import packageJson from "../package.json" with { type: "json" }
 import { CliFailure } from "./adapters/cli/CliFailure.ts"
 import { type Operations, runCommandLine } from "./adapters/cli/Commands.ts"
 import { offerDemo } from "./adapters/cli/Demo.ts"
 import { type Environment, readEnvironment } from "./adapters/cli/Environment.ts"
+import * as EmbeddedChangeFeed from "./adapters/embedded/ChangeFeed.ts"
 import * as EmbeddedPostgres from "./adapters/embedded/EmbeddedPostgres.ts"
 import * as HttpServer from "./adapters/http/Server.ts"
+import * as changes from "./adapters/postgres/changes.ts"
 import { migrate, requireCurrent } from "./adapters/postgres/Migrations.ts"
 import * as Lifecycle from "./application/Lifecycle.ts"
-import { administrationLayer, type DatabaseOptions, databaseLayer, serviceLayer } from "./index.ts"
+import { administrationLayer, changeFeedLayer, databaseLayer, serviceLayer } from "./index.ts"
 
 enableCompileCache()
 
@@ -30,22 +34,29 @@ const orFailure = <A, E extends { readonly _tag: string; readonly message?: stri
     (error) => new CliFailure({ message: error.message ?? "the database can't be reached" })
   )
 
-type OpenEmbedded = typeof EmbeddedPostgres.connect
-
-/** The database that the environment names; without one, the embedded database is opened as given. */
-const databaseOf = Effect.fnUntraced(function* ({ databaseUrl, dataDir }: Environment, open: OpenEmbedded) {
-  if (databaseUrl !== undefined) return { url: databaseUrl } satisfies DatabaseOptions
-  const { socketPath } = yield* orFailure(open({ dataDir }))
-  return { socketPath } satisfies DatabaseOptions
-})
+const orDataDirFailure = <A, R>(effect: Effect.Effect<A, { readonly message: string }, R>) =>
+  Effect.mapError(effect, ({ message }) => new CliFailure({ message: `DATA_DIR: ${message}` }))
 
 /** The database for every command but `serve`: an embedded one is shared with whoever serves it. */
 const database = Layer.unwrap(
-  readEnvironment.pipe(
-    Effect.flatMap((environment) => databaseOf(environment, EmbeddedPostgres.connect)),
-    Effect.map(databaseLayer)
-  )
+  Effect.gen(function* () {
+    const { databaseUrl, dataDir } = yield* readEnvironment
+    return databaseLayer(
+      databaseUrl === undefined
+        ? yield* orDataDirFailure(EmbeddedPostgres.connect({ dataDir }))
+        : { url: databaseUrl }
+    )
+  })
 )
+
+/** The database for `serve`, which alone serves an embedded one, and the feed of its changes. */
+const servedDatabase = Effect.fnUntraced(function* ({ databaseUrl, dataDir }: Environment) {
+  if (databaseUrl !== undefined) {
+    return Layer.provideMerge(changeFeedLayer, databaseLayer({ url: databaseUrl }))
+  }
+  const embedded = yield* orDataDirFailure(EmbeddedPostgres.open({ dataDir }))
+  return Layer.merge(EmbeddedChangeFeed.layer(embedded, changes), databaseLayer(embedded))
+})
 
 /** PostgreSQL may be away at the start: the service listens all the same, and serves once it has migrated. */
 const migrateOnceThere = Effect.retry(migrate, {
@@ -78,23 +89,33 @@ const withTelemetry = <A, E, R>(program: Effect.Effect<A, E, R>) =>
 const urlOf = (address: string, port: number) =>
   `http://${address.includes(":") ? `[${address}]` : address}:${port}`
 
+const listen = (environment: Environment) =>
+  Effect.mapError(
+    HttpServer.serve(environment),
+    ({ message }) => new CliFailure({ message: `HOST and PORT can't be listened on: ${message}` })
+  )
+
+/** Who is told to stop and has not ended after this long, in milliseconds, is ended hard. */
+let stopDeadline = 5_000
+
 const serve = Effect.gen(function* () {
   const environment = yield* readEnvironment
+  stopDeadline += environment.shutdownGrace + HttpServer.drainDeadline
   yield* metrics(environment)
-  const options = yield* databaseOf(environment, EmbeddedPostgres.open)
   const services = Layer.mergeAll(serviceLayer(environment), administrationLayer).pipe(
-    Layer.provideMerge(Layer.merge(databaseLayer(options), Lifecycle.layer))
+    Layer.provideMerge(Layer.merge(yield* servedDatabase(environment), Lifecycle.layer))
   )
   yield* Effect.gen(function* () {
     const lifecycle = yield* Lifecycle.Lifecycle
-    const { address, port } = yield* orFailure(HttpServer.serve(environment))
+    const { address, port } = yield* listen(environment)
     const url = urlOf(address, port)
     yield* Effect.logInfo(`Listening on ${url}`)
     yield* orFailure(migrateOnceThere)
     lifecycle.phase = "serving"
     if (environment.databaseUrl === undefined) yield* orFailure(offerDemo(url))
     yield* Effect.never
-  }).pipe(Effect.provide(services))
+    // The server drains before what it answers from closes.
+  }).pipe(Effect.scoped, Effect.provide(services))
 }).pipe(Effect.scoped, withTelemetry)
 
 const operations: Operations = {
@@ -121,10 +142,36 @@ const withLogging = Effect.fnUntraced(function* <A, E, R>(program: Effect.Effect
   )
 })
 
+const { version } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8"))
 const args = process.argv.slice(2)
 
+const endHard = (code: number, why: string): void => {
+  console.error(`prompt-retrieval: ${why}`)
+  process.exit(code)
+}
+
+/** Ctrl+C under npm arrives twice at once: from the terminal and from npm. In milliseconds. */
+const sameSignal = 250
+
+/** The first signal stops as it should; a second one, or the deadline, ends the process hard. */
+const endHardWhenToldTwice = (): void => {
+  let first: number | undefined
+  for (const signal of ["SIGINT", "SIGTERM"] as const) {
+    process.on(signal, () => {
+      if (first === undefined) {
+        first = performance.now()
+        setTimeout(() => endHard(1, "did not stop in time"), stopDeadline).unref()
+      } else if (performance.now() - first > sameSignal) {
+        endHard(128 + constants.signals[signal], "told twice to stop")
+      }
+    })
+  }
+}
+
+endHardWhenToldTwice()
+
 NodeRuntime.runMain(
-  withLogging(runCommandLine(operations, args, packageJson.version)).pipe(Effect.provide(NodeServices.layer)),
+  withLogging(runCommandLine(operations, args, version)).pipe(Effect.provide(NodeServices.layer)),
   {
     disableErrorReporting: true,
     teardown: (exit, onExit) => {

@@ -51,6 +51,11 @@ export class Admission extends Context.Service<
   Admission,
   {
     readonly admit: (authorization: string | undefined) => Effect.Effect<AdmittedCaller, AdmissionRefusal>
+    /**
+     * The last step of `admit` alone, for a request of a caller who was admitted before and of whom nothing has changed
+     * since: counts it at `now` (milliseconds since the epoch) against the limits and marks the key used.
+     */
+    readonly count: (key: ApiKeyId, now: number) => Effect.Effect<void, RateLimited>
   }
 >()("prompt-retrieval/Admission") {
   static readonly layer = (limits: RateLimits): Layer.Layer<Admission, never, KeyStore | RateLimiter> =>
@@ -81,6 +86,7 @@ export class Admission extends Context.Service<
             yield* limiter.refund(key, now)
             return yield* deny("process", perProcess, now)
           }
+          keys.markUsed(key, now)
         })
 
         /** The order of admission, DESIGN.md section 4.4 to 4.9; it is stated here and nowhere else. */
@@ -94,11 +100,10 @@ export class Admission extends Context.Service<
           if (refusal !== undefined) return yield* Effect.fail(refusal)
           const now = yield* Clock.currentTimeMillis
           yield* count(record.id, now)
-          keys.markUsed(record.id, now)
           return { keyId: record.id, workspaceId: workspace.id, tier: workspace.tier }
         })
 
-        return { admit }
+        return { admit, count }
       })
     )
 }

@@ -70,6 +70,28 @@ const denials = { key: denialsOf("key"), process: denialsOf("process") }
 /** Counts one request that a rate limit refused. */
 export const denied = (bucket: "key" | "process"): void => denials[bucket].updateUnsafe(1, registry)
 
+const lookupsOf = (cache: "keys" | "responses", result: "hit" | "miss" | "drop") => {
+  const lookups = Metric.counter("cache_lookups_total", {
+    description: "Look-ups of a cache: found, not there, or there but of before a change",
+    attributes: { cache, result },
+    incremental: true
+  })
+  lookups.updateUnsafe(0, registry)
+  return () => lookups.updateUnsafe(1, registry)
+}
+
+/** Counts the look-ups of one cache, by what came of them. */
+export const cacheLookups = (cache: "keys" | "responses") => ({
+  hit: lookupsOf(cache, "hit"),
+  miss: lookupsOf(cache, "miss"),
+  drop: lookupsOf(cache, "drop")
+})
+
+/** 1 while changes of the database are heard of, 0 while nothing is cached. */
+export const changeFeedUp = Metric.gauge("change_feed_up", {
+  description: "1 while changes of the database are heard of, 0 while nothing is cached"
+})
+
 /** 1 while the shared counter decides, 0 while this process does. */
 export const sharedCounterUp = Metric.gauge("rate_limiter_shared_up", {
   description: "1 while the shared rate limit counter decides, 0 while this process counts alone"

@@ -44,14 +44,14 @@ const isOk = async (url: string): Promise<boolean> => {
 }
 
 /**
- * Starts `serve` on a free port and waits until it is ready, or until it only listens where its database is meant to be
+ * Starts `serve`, on a free port unless `PORT` is given, and waits until it is ready, or until it only listens where its database is meant to be
  * away; fails with what it said if it ends before.
  */
 export const startService = async (
   env: Readonly<Record<string, string>>,
   until: "/readyz" | "/healthz" = "/readyz"
 ): Promise<Service> => {
-  const port = await freePort()
+  const port = env.PORT === undefined ? await freePort() : Number(env.PORT)
   const url = `http://127.0.0.1:${port}`
   const child = spawn(process.execPath, [main, "serve"], {
     env: environmentOf({ PORT: String(port), LOG_FORMAT: "json", ...env }),

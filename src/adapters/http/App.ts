@@ -4,10 +4,12 @@ import * as HttpRouter from "effect/http/HttpRouter"
 import * as HttpServerRequest from "effect/http/HttpServerRequest"
 import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import * as HttpApi from "effect/http-api/HttpApi"
+import type { AdmittedCaller } from "../../application/Admission.ts"
 import { Unavailable } from "../../application/Unavailable.ts"
 import { Api } from "./Api.ts"
 import { cachingHeaders, conditional, etagOf } from "./Caching.ts"
 import { type ApiError, errorResponse, InternalError, MethodNotAllowed, RouteNotFound } from "./Errors.ts"
+import type { ReadyResponses } from "./ReadyResponses.ts"
 import { RequestInfo, requestIdOf } from "./RequestInfo.ts"
 import { report } from "./RequestLog.ts"
 import { systemPaths } from "./System.ts"
@@ -56,11 +58,12 @@ const rawTarget = (request: HttpServerRequest.HttpServerRequest): string => {
 /**
  * The whole service as one effect from request to answer, which never fails: route and method, the router with
  * admission and handlers behind it, deadline, caching, the headers of every answer, the log line. With `traced` each
- * request has a span.
+ * request has a span. Answers of 200 are kept in `ready`.
  */
 export const makeApp = <E, R>(
   router: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>,
-  traced: boolean
+  traced: boolean,
+  ready: ReadyResponses | undefined
 ) => {
   const route = (
     request: HttpServerRequest.HttpServerRequest,
@@ -79,12 +82,25 @@ export const makeApp = <E, R>(
       Effect.map((response) => (isApi(target) ? cached(request, response) : response))
     )
 
+  const keep = (
+    { headers, source }: HttpServerRequest.HttpServerRequest,
+    { route }: Target,
+    { headers: { etag }, body }: HttpServerResponse.HttpServerResponse,
+    caller: AdmittedCaller,
+    began: number | undefined
+  ): void => {
+    if (body._tag !== "Uint8Array") return
+    const request = { authorization: headers.authorization!, target: (source as { url: string }).url, began }
+    ready?.keep(request, { caller, route, etag: etag!, body: body.body })
+  }
+
   return Effect.gen(function* () {
     const request = yield* HttpServerRequest.HttpServerRequest
     const started = performance.now()
     const requestId = requestIdOf(request.headers["x-request-id"])
     const target = readTarget(rawTarget(request))
     const info: RequestInfo = { caller: undefined }
+    const began = ready?.begin()
     const answer =
       target === undefined
         ? fail(RouteNotFound)
@@ -92,6 +108,9 @@ export const makeApp = <E, R>(
           ? fail(MethodNotAllowed)
           : route(request, target, info, requestId)
     const response = yield* traced ? inServerSpan(request, target?.route, answer) : answer
+    if (response.status === 200 && target !== undefined && info.caller !== undefined) {
+      keep(request, target, response, info.caller, began)
+    }
     yield* report({
       method: request.method,
       route: target?.route,

@@ -9,6 +9,7 @@ import { Api } from "./Api.ts"
 import { makeApp, routerConfig } from "./App.ts"
 import { authorization, queryRules } from "./Authorization.ts"
 import { handlers } from "./Handlers.ts"
+import type { ReadyResponses } from "./ReadyResponses.ts"
 import { system } from "./System.ts"
 
 const routes = Layer.mergeAll(
@@ -16,12 +17,16 @@ const routes = Layer.mergeAll(
   system
 ).pipe(Layer.provide(HttpServer.layerServices))
 
-/** The whole service over HTTP, from a request to its answer, for whatever carries requests. */
-export const httpApp = Effect.gen(function* () {
-  const router = yield* HttpRouter.toHttpEffect(routes)
-  const tracer = yield* Effect.tracer
-  return makeApp(router, tracer !== Tracer.nativeTracer)
-}).pipe(Effect.provideService(HttpRouter.RouterConfig, routerConfig))
+/**
+ * The whole service over HTTP, from a request to its answer, for whatever carries requests. What answers 200 goes to
+ * `ready`, where there is one.
+ */
+export const makeHttpApp = (ready?: ReadyResponses) =>
+  Effect.gen(function* () {
+    const router = yield* HttpRouter.toHttpEffect(routes)
+    const tracer = yield* Effect.tracer
+    return makeApp(router, tracer !== Tracer.nativeTracer, ready)
+  }).pipe(Effect.provideService(HttpRouter.RouterConfig, routerConfig))
 
 /** For whatever carries requests: Effect's own spans of them are left out, as they hold the URL with its query. */
 export const withoutUrlSpans = Effect.provideService(HttpMiddleware.TracerDisabledWhen, () => true)

@@ -1,15 +1,20 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from "node:http"
-import type { AddressInfo, Socket } from "node:net"
+import { type AddressInfo, Server as NetServer, type Socket } from "node:net"
 import type { Duplex } from "node:stream"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
+import * as Cause from "effect/Cause"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
-import type * as Scope from "effect/Scope"
-import type { Admission } from "../../application/Admission.ts"
+import * as Exit from "effect/Exit"
+import * as Scope from "effect/Scope"
+import { Admission } from "../../application/Admission.ts"
+import { ChangeFeed } from "../../application/ChangeFeed.ts"
 import { Lifecycle } from "../../application/Lifecycle.ts"
 import type { Prompts } from "../../application/Prompts.ts"
 import type { Readiness } from "../../application/Readiness.ts"
+import type { RateLimited } from "../../domain/RateWindow.ts"
 import { readTarget } from "./App.ts"
+import { matchesEtag } from "./Caching.ts"
 import {
   type ApiError,
   BadRequest,
@@ -20,9 +25,10 @@ import {
   RequestTimeout,
   RouteNotFound
 } from "./Errors.ts"
+import { type ReadyResponse, ReadyResponses } from "./ReadyResponses.ts"
 import { requestIdOf } from "./RequestInfo.ts"
 import { report } from "./RequestLog.ts"
-import { httpApp, withoutUrlSpans } from "./Routes.ts"
+import { makeHttpApp, withoutUrlSpans } from "./Routes.ts"
 
 export interface ServerOptions {
   readonly host: string
@@ -46,10 +52,10 @@ const clientLimits = {
 const maxConnections = 10_000
 
 /** How long requests that are under way may take to finish once no new ones are accepted, in milliseconds. */
-const drainDeadline = 10_000
+export const drainDeadline = 10_000
 
-/** How long a connection that has sent nothing yet may still begin, in milliseconds. Node does not count it as idle. */
-const firstRequestPatience = 500
+/** How long a connection on which nothing is answered may still send a request while the server closes, in milliseconds. */
+const closingPatience = 500
 
 const headersOf = (error: ApiError, requestId: string, body: string) => ({
   ...errorAnswer(error).headers,
@@ -67,15 +73,47 @@ interface Refusal {
   readonly requestId: string
 }
 
-/** Answers a request that never reaches the application, because its head is faulty, and closes. */
-const refuse = (request: IncomingMessage, response: ServerResponse, error: ApiError): Refusal => {
+const idOf = ({ headers }: IncomingMessage): string =>
+  requestIdOf(headers["x-request-id"] as string | undefined)
+
+/** Answers a request with an error, past the application. Gives the status. */
+const writeError = (
+  request: IncomingMessage,
+  response: ServerResponse,
+  error: ApiError,
+  requestId: string
+): number => {
   const answer = errorAnswer(error)
   const body = errorBody(answer)
-  const requestId = requestIdOf(request.headers["x-request-id"] as string | undefined)
-  response.shouldKeepAlive = false
   response.writeHead(answer.status, headersOf(error, requestId, body))
   response.end(request.method === "HEAD" ? undefined : body)
-  return { method: request.method, target: request.url, status: answer.status, requestId }
+  return answer.status
+}
+
+/** Answers a request that never reaches the application, because its head is faulty, and closes. */
+const refuse = (request: IncomingMessage, response: ServerResponse, error: ApiError): Refusal => {
+  const requestId = idOf(request)
+  response.shouldKeepAlive = false
+  const status = writeError(request, response, error, requestId)
+  return { method: request.method, target: request.url, status, requestId }
+}
+
+/** Sends an answer that was kept ready, or 304 where the request says that it has it already. Gives the status. */
+const writeReady = (
+  request: IncomingMessage,
+  response: ServerResponse,
+  ready: ReadyResponse,
+  requestId: string
+): number => {
+  const ifNoneMatch = request.headers["if-none-match"]
+  if (ifNoneMatch !== undefined && matchesEtag(ifNoneMatch, ready.etag)) {
+    response.writeHead(304, ["x-request-id", requestId, ...ready.headersNotModified])
+    response.end()
+    return 304
+  }
+  response.writeHead(200, ["x-request-id", requestId, ...ready.headers])
+  response.end(request.method === "HEAD" ? undefined : ready.body)
+  return 200
 }
 
 /** The same where there is no request, only a connection; nobody is left to answer where it can't be written to. */
@@ -102,23 +140,37 @@ const parserErrors: Readonly<Record<string, ApiError>> = {
   ERR_HTTP_REQUEST_TIMEOUT: RequestTimeout
 }
 
-/** Counts the answers under way on each connection, for an error must not be written into the middle of one. */
+/** The answers under way on each connection, for an error must not be written into the middle of one. */
 class Exchanges {
-  private readonly underWay = new WeakMap<Duplex, number>()
+  private readonly underWay = new WeakMap<Duplex, Set<ServerResponse>>()
   private readonly afterwards = new WeakMap<Duplex, () => void>()
+  private closing = false
 
   begin(socket: Duplex, response: ServerResponse): void {
-    this.underWay.set(socket, (this.underWay.get(socket) ?? 0) + 1)
+    const responses = this.underWay.get(socket) ?? new Set()
+    this.underWay.set(socket, responses.add(response))
+    if (this.closing) response.shouldKeepAlive = false
     response.once("close", () => {
-      const left = this.underWay.get(socket)! - 1
-      this.underWay.set(socket, left)
-      if (left === 0) this.afterwards.get(socket)?.()
+      responses.delete(response)
+      if (responses.size === 0) this.afterwards.get(socket)?.()
     })
+  }
+
+  /** From now on each answer whose head is not sent yet is the last of its connection. */
+  close(connections: Iterable<Socket>): void {
+    this.closing = true
+    for (const socket of connections) {
+      for (const response of this.underWay.get(socket) ?? []) response.shouldKeepAlive = false
+    }
+  }
+
+  isIdle(socket: Duplex): boolean {
+    return (this.underWay.get(socket)?.size ?? 0) === 0
   }
 
   /** Runs once nothing is under way on the connection. */
   after(socket: Duplex, run: () => void): void {
-    if ((this.underWay.get(socket) ?? 0) === 0) run()
+    if (this.isIdle(socket)) run()
     else this.afterwards.set(socket, run)
   }
 }
@@ -153,17 +205,24 @@ const listen = (server: Server, options: ServerOptions): Effect.Effect<AddressIn
     })
   })
 
-/** Stops accepting, lets what runs finish, and ends what does not finish in time. `unused` never sent a request. */
-const close = (server: Server, unused: ReadonlySet<Socket>): Effect.Effect<void> =>
+/** Stops accepting and lets what runs finish. What does not finish in time is broken off, which is a defect. */
+const close = (server: Server, connections: ReadonlySet<Socket>, exchanges: Exchanges): Effect.Effect<void> =>
   Effect.callback<void>((resume) => {
-    server.close(() => resume(Effect.void))
-    setTimeout(() => {
-      for (const socket of unused) socket.destroy()
-    }, firstRequestPatience).unref()
+    const sweep = setInterval(() => {
+      for (const socket of connections) if (exchanges.isIdle(socket)) socket.destroy()
+    }, closingPatience)
+    // Node's own close of an HTTP server tears up answers that are ended but not sent yet, and leaves half heads.
+    NetServer.prototype.close.call(server, () => {
+      clearInterval(sweep)
+      resume(Effect.void)
+    })
   }).pipe(
     Effect.timeoutOrElse({
       duration: drainDeadline,
-      orElse: () => Effect.sync(() => server.closeAllConnections())
+      orElse: () => {
+        server.closeAllConnections()
+        return Effect.die(new Error(`answers were broken off: not taken within ${drainDeadline / 1000} s`))
+      }
     })
   )
 
@@ -173,33 +232,55 @@ const close = (server: Server, unused: ReadonlySet<Socket>): Effect.Effect<void>
  */
 export const serve = (
   options: ServerOptions
-): Effect.Effect<AddressInfo, CannotListen, Prompts | Admission | Readiness | Scope.Scope> =>
+): Effect.Effect<AddressInfo, CannotListen, Prompts | Admission | Readiness | ChangeFeed | Scope.Scope> =>
   Effect.gen(function* () {
     const lifecycle = yield* Lifecycle
-    const scope = yield* Effect.scope
-    const handler = yield* withoutUrlSpans(NodeHttpServer.makeHandler(yield* httpApp, { scope }))
-    const run = Effect.runSyncWith(yield* Effect.context<never>())
+    // Requests live in a scope of their own, which closes after the server has drained.
+    const scope = yield* Scope.fork(yield* Effect.scope)
+    const admission = yield* Admission
+    const ready = new ReadyResponses(yield* ChangeFeed)
+    const handler = yield* withoutUrlSpans(NodeHttpServer.makeHandler(yield* makeHttpApp(ready), { scope }))
+    const context = yield* Effect.context<never>()
+    const run = Effect.runSyncWith(context)
+    const fork = Effect.runForkWith(context)
     const reportRefusal = (refusal: Refusal | undefined): void => {
       if (refusal === undefined) return
       const { method, target, status, requestId } = refusal
       const route = target === undefined ? undefined : readTarget(target)?.route
       run(report({ method, route, status, milliseconds: 0, requestId, caller: undefined }))
     }
+    /** Answers from what is ready: the long way has checked all but the limits before. False when nothing is. */
+    const answerReady = (request: IncomingMessage, response: ServerResponse): boolean => {
+      const found = ready.find(request)
+      if (found === undefined) return false
+      const started = performance.now()
+      const { caller, route } = found
+      const answer = (counted: Exit.Exit<void, RateLimited>): void => {
+        const requestId = idOf(request)
+        const status = Exit.isSuccess(counted)
+          ? writeReady(request, response, found, requestId)
+          : writeError(request, response, Cause.squash(counted.cause) as RateLimited, requestId)
+        const milliseconds = performance.now() - started
+        run(report({ method: request.method, route, status, milliseconds, requestId, caller }))
+      }
+      // With limits that are counted in this process it is done at once.
+      const counting = fork(admission.count(caller.keyId, Date.now()))
+      const counted = counting.pollUnsafe()
+      if (counted === undefined) counting.addObserver(answer)
+      else answer(counted)
+      return true
+    }
     const exchanges = new Exchanges()
-    let closing = false
-
-    const unused = new Set<Socket>()
+    const connections = new Set<Socket>()
     const server = createServer(clientLimits, (request, response) => {
-      unused.delete(request.socket)
       exchanges.begin(request.socket, response)
-      if (closing) response.shouldKeepAlive = false
-      if (joinDuplicates(request)) handler(request, response)
+      if (joinDuplicates(request)) answerReady(request, response) || handler(request, response)
       else reportRefusal(refuse(request, response, BadRequest))
     })
     server.maxConnections = maxConnections
     server.on("connection", (socket: Socket) => {
-      unused.add(socket)
-      socket.once("close", () => unused.delete(socket))
+      connections.add(socket)
+      socket.once("close", () => connections.delete(socket))
     })
     server.on("checkExpectation", (request: IncomingMessage, response: ServerResponse) => {
       exchanges.begin(request.socket, response)
@@ -219,12 +300,8 @@ export const serve = (
         lifecycle.phase = "draining"
       }).pipe(
         Effect.andThen(Effect.sleep(options.shutdownGrace)),
-        Effect.andThen(
-          Effect.sync(() => {
-            closing = true
-          })
-        ),
-        Effect.andThen(close(server, unused))
+        Effect.andThen(Effect.sync(() => exchanges.close(connections))),
+        Effect.andThen(close(server, connections, exchanges))
       )
     )
     return server.address() as AddressInfo

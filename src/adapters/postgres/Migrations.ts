@@ -4,6 +4,7 @@ import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import type { Unavailable } from "../../application/Unavailable.ts"
 import { Database, reasonOf, sqlState } from "./Database.ts"
 import * as initial from "./Migrations/0001_initial.ts"
+import * as changes from "./Migrations/0002_changes.ts"
 
 interface Migration {
   readonly name: string
@@ -11,7 +12,10 @@ interface Migration {
 }
 
 /** In their order, numbered from 1. Only ever added to: what was released is run somewhere. */
-const migrations: ReadonlyArray<Migration> = [{ name: "initial", statements: initial.statements }]
+const migrations: ReadonlyArray<Migration> = [
+  { name: "initial", statements: initial.statements },
+  { name: "changes", statements: changes.statements }
+]
 
 /** The tables are not as this program needs them; the message says what to do. */
 export interface SchemaMismatch {

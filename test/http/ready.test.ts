@@ -1,0 +1,156 @@
+import { afterAll, beforeAll, expect, it } from "vitest"
+import { newId, sample } from "../support/archives.ts"
+import { connectTo, embedded, makeResources } from "../support/database.ts"
+import { freePort } from "../support/ports.ts"
+import { exchange, headerOf, type RawAnswer, rawRequest } from "../support/rawHttp.ts"
+import { type Service, startService } from "../support/service.ts"
+
+const tenant = sample()
+const workspace = tenant.archive.workspace.id
+const [greeting] = tenant.archive.prompts
+const base = `/api/v1/prompts/${greeting!.id}`
+const resources = makeResources()
+let service: Service
+let metrics: string
+let database: { readonly sql: (text: string) => Promise<unknown> }
+
+beforeAll(async () => {
+  const env = await resources.acquire(embedded.acquire)
+  const port = await freePort()
+  metrics = `http://127.0.0.1:${port}/metrics`
+  service = await startService({
+    ...env,
+    METRICS_PORT: String(port),
+    RATE_LIMIT_PER_KEY: "100000",
+    RATE_LIMIT_PER_PROCESS: "100000",
+    LOG_LEVEL: "Info"
+  })
+  const connected = await resources.acquire(connectTo(env))
+  await connected.importArchive(tenant.archive)
+  database = connected
+})
+afterAll(async () => {
+  await service?.stop()
+  await resources.release()
+})
+
+/** How many requests were answered from what was ready. */
+const hits = async (): Promise<number> => {
+  const text = await (await fetch(metrics)).text()
+  return Number(/^cache_lookups_total\{cache="responses",result="hit"\} (\d+)/m.exec(text)![1])
+}
+
+const send = (target: string, lines: ReadonlyArray<string>, method = "GET") =>
+  exchange(service.port, rawRequest(target, lines, method))
+
+/** A change of the workspace that no answer shows: what is ready is so no longer. */
+const change = () => database.sql(`update folders set name = name || '.' where workspace_id = '${workspace}'`)
+
+const comparable = ({ status, headers, body }: RawAnswer) => ({
+  status,
+  body,
+  headers: headers.filter(([name]) => name !== "x-request-id" && name !== "date").toSorted()
+})
+
+const authorization = `Authorization: Bearer ${tenant.keys.active.plaintext}`
+const targets = [
+  "/api/v1/prompts",
+  "/api/v1/prompts?page=2&per_page=3",
+  "/api/v1/prompts?tag=gr%C3%B6%C3%9Fe",
+  base,
+  base.toUpperCase().replace("/API/V1/PROMPTS", "/api/v1/prompts"),
+  `${base}/resolved`,
+  `${base}/versions`,
+  `${base}/versions/2`,
+  `http://else.where${base}`
+]
+
+it("a ready answer is the long way's, byte for byte: every endpoint, HEAD, conditional requests", async () => {
+  for (const target of targets) {
+    await change()
+    const etag = headerOf(await send(target, [authorization]), "etag")!
+    for (const method of ["GET", "HEAD"])
+      for (const conditions of [
+        [],
+        [`If-None-Match: ${etag}`],
+        [`If-None-Match: W/${etag}, "x"`],
+        ["If-None-Match: *"],
+        ['If-None-Match: "x"']
+      ]) {
+        const lines = [authorization, ...conditions]
+        await change()
+        const before = await hits()
+        const long = await send(target, lines, method)
+        expect(await hits()).toBe(before)
+        // The long way keeps what it answered with 200; to keep it whatever the condition, it is asked plainly.
+        await send(target, [authorization])
+        const ready = await hits()
+        const short = await send(target, lines, method)
+        expect(await hits()).toBe(ready + 1)
+        expect(comparable(short)).toEqual(comparable(long))
+      }
+  }
+}, 60_000)
+
+it("only the same bytes of the same caller are answered from what is ready", async () => {
+  await change()
+  await send(base, [authorization])
+  const before = await hits()
+  const others: ReadonlyArray<readonly [string, ReadonlyArray<string>, string?]> = [
+    [`${base}?`, [authorization]],
+    [base.toUpperCase().replace("/API/V1/PROMPTS", "/api/v1/prompts"), [authorization]],
+    [base, [authorization.replace("Bearer ", "bearer ")]],
+    [base, [authorization.replace("Bearer ", "Bearer  ")]],
+    [base, [`Authorization: Bearer ${tenant.keys.second.plaintext}`]],
+    [base, [authorization, authorization]],
+    [base, []],
+    [base, [authorization, "Content-Length: 0"]],
+    [base, [authorization, "Host: other"]],
+    [base, [authorization], "POST"]
+  ]
+  for (const [target, lines, method] of others) await send(target, lines, method)
+  expect(await hits()).toBe(before)
+  expect((await send(base, [authorization, authorization])).status).toBe(401)
+  expect((await send(base, [authorization, "Host: other"])).status).toBe(400)
+})
+
+it("errors are never ready", async () => {
+  const before = await hits()
+  for (let i = 0; i < 3; i++) {
+    expect((await send(`/api/v1/prompts/${newId()}`, [authorization])).status).toBe(404)
+    expect((await send("/api/v1/prompts?page=0", [authorization])).status).toBe(400)
+    expect((await send(base, [`Authorization: Bearer ${tenant.keys.revoked.plaintext}`])).status).toBe(401)
+  }
+  expect(await hits()).toBe(before)
+})
+
+it("what changes is seen in the next answer, a revocation too", async () => {
+  const key = tenant.keys.second.plaintext
+  const read = () => send(base, [`Authorization: Bearer ${key}`])
+  for (let i = 0; i < 20; i++) {
+    await database.sql(`update prompts set title = 'Title ${i}' where id = '${greeting!.id}'`)
+    await expect.poll(async () => JSON.parse((await read()).body).data.title).toBe(`Title ${i}`)
+    expect((await read()).status).toBe(200)
+  }
+  await database.sql(`update api_keys set revoked_at = now() where id = '${tenant.keys.second.stored.id}'`)
+  await expect.poll(async () => (await read()).status).toBe(401)
+})
+
+it("a ready answer has its own log line and request id", async () => {
+  await send(base, [authorization])
+  const id = "ready-answer-1"
+  expect(headerOf(await send(base, [authorization, `X-Request-Id: ${id}`]), "x-request-id")).toBe(id)
+  const line = service
+    .output()
+    .split("\n")
+    .find((text) => text.includes(id))!
+  expect(JSON.parse(line).message[1]).toEqual({
+    method: "GET",
+    route: "/api/v1/prompts/:id",
+    status: 200,
+    duration_ms: expect.any(Number),
+    request_id: id,
+    workspace_id: workspace,
+    key_id: tenant.keys.active.stored.id
+  })
+})

@@ -1,0 +1,120 @@
+import { type ChildProcess, execFileSync, type SpawnOptions, spawn, spawnSync } from "node:child_process"
+import { once } from "node:events"
+import { chownSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { setTimeout } from "node:timers/promises"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import { freePort } from "./ports.ts"
+import { noPostgres } from "./postgres.ts"
+
+const installed = "/usr/lib/postgresql"
+const versions = existsSync(installed) ? readdirSync(installed).toSorted((a, b) => Number(b) - Number(a)) : []
+const programs = versions
+  .map((version) => join(installed, version, "bin"))
+  .find((bin) => existsSync(join(bin, "initdb")))
+
+/** Why tests with a PostgreSQL server of their own are left out here; `undefined` where they run. */
+export const noCluster: string | undefined =
+  noPostgres ?? (programs === undefined ? `no initdb below ${installed}` : undefined)
+if (noCluster !== undefined && noPostgres === undefined) {
+  if (process.env.CI !== undefined) throw new Error(noCluster)
+  console.warn(`Tests with a PostgreSQL server of their own are left out: ${noCluster}`)
+}
+
+/** PostgreSQL refuses to run as root. */
+const unprivileged = (): SpawnOptions => {
+  if (process.getuid!() !== 0) return {}
+  const id = (flag: string) => Number(execFileSync("id", [flag, "postgres"], { encoding: "utf8" }))
+  return { uid: id("-u"), gid: id("-g") }
+}
+
+/** The processes that a process has started. */
+const childrenOf = (pid: number): ReadonlyArray<number> =>
+  readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number)
+    .filter((child) => {
+      try {
+        // After the command's name, which may hold anything, come the state and the parent.
+        return Number(readFileSync(`/proc/${child}/stat`, "latin1").split(") ").at(-1)!.split(" ")[1]) === pid
+      } catch {
+        return false
+      }
+    })
+
+/** A PostgreSQL server of its own, on loopback, that may be stopped, started and frozen. */
+export interface Cluster {
+  readonly url: string
+  /** Resolves once it answers queries. */
+  readonly start: () => Promise<void>
+  /** Stops it as `pg_ctl stop -m immediate` does: no goodbye, and recovery at the next start. */
+  readonly stop: () => Promise<void>
+  /** All of its processes hold still, their connections open. */
+  readonly freeze: () => void
+  readonly thaw: () => void
+}
+
+/** A new cluster, not started yet; it goes with the scope. */
+export const freshCluster: Effect.Effect<Cluster, never, Scope.Scope> = Effect.gen(function* () {
+  const user = unprivileged()
+  const home = yield* Effect.acquireRelease(
+    Effect.sync(() => {
+      const home = mkdtempSync(join(tmpdir(), "cluster-"))
+      if (user.uid !== undefined) chownSync(home, user.uid, user.gid!)
+      return home
+    }),
+    (home) => Effect.sync(() => rmSync(home, { recursive: true, force: true }))
+  )
+  const data = join(home, "data")
+  const port = yield* Effect.promise(freePort)
+  yield* Effect.sync(() => {
+    const args = ["-D", data, "-U", "postgres", "--auth=trust", "-E", "UTF8", "--locale=C", "--no-sync"]
+    const { status, stderr } = spawnSync(join(programs!, "initdb"), args, { ...user, cwd: home })
+    if (status !== 0) throw new Error(`initdb: ${stderr}`)
+  })
+  let server: ChildProcess | undefined
+  let frozen: ReadonlyArray<number> = []
+
+  const start = async () => {
+    const settings = ["listen_addresses=127.0.0.1", `unix_socket_directories=${home}`, "fsync=off"]
+    const args = ["-D", data, "-p", String(port), ...settings.flatMap((setting) => ["-c", setting])]
+    const child = spawn(join(programs!, "postgres"), args, { ...user, cwd: home, stdio: "ignore" })
+    server = child
+    const isReady = () =>
+      spawnSync(join(programs!, "pg_isready"), ["-q", "-h", "127.0.0.1", "-p", String(port)]).status === 0
+    while (!isReady()) {
+      if (child.exitCode !== null) throw new Error(`postgres ended with ${child.exitCode}`)
+      await setTimeout(10)
+    }
+  }
+
+  const thaw = () => {
+    for (const pid of frozen) process.kill(pid, "SIGCONT")
+    frozen = []
+  }
+
+  const stop = async () => {
+    thaw()
+    if (server === undefined) return
+    const exited = once(server, "exit")
+    server.kill("SIGQUIT")
+    await exited
+    server = undefined
+  }
+
+  yield* Effect.addFinalizer(() => Effect.promise(stop))
+  return {
+    url: `postgres://postgres@127.0.0.1:${port}/postgres`,
+    start,
+    stop,
+    freeze: () => {
+      // The one that starts others first, so that none is missed.
+      process.kill(server!.pid!, "SIGSTOP")
+      frozen = [server!.pid!, ...childrenOf(server!.pid!)]
+      for (const pid of frozen) process.kill(pid, "SIGSTOP")
+    },
+    thaw
+  }
+})
