@@ -457,6 +457,49 @@ describe("what operators see", () => {
     ).toContainEqual({ route: "/api/v1/prompts/:id/resolved", status: "200", count: 1 })
   })
 
+  it("sends a span of an answer that was ready, in the caller's trace", async () => {
+    const { service, metricsPort } = await start({ ...otlp, OTEL_EXPORTER_OTLP_ENDPOINT: received.url })
+    const hits = async () =>
+      seriesOf(await metricsOf(metricsPort), "cache_lookups_total")['cache="responses",result="hit"']
+    const ask = async () => {
+      const [traceId, parent] = [randomBytes(16).toString("hex"), randomBytes(8).toString("hex")]
+      const answer = await fetch(`${service.url}/api/v1/prompts/${id}/versions`, {
+        headers: {
+          authorization: `Bearer ${keys.active.plaintext}`,
+          traceparent: `00-${traceId}-${parent}-01`
+        }
+      })
+      await answer.arrayBuffer()
+      return { traceId, parentSpanId: parent }
+    }
+    let last = await ask()
+    for (let n = 0; n < 100 && (await hits()) === 0; n++) last = await ask()
+    expect(await hits()).toBe(1)
+    await service.stop()
+    expect(
+      received
+        .spans()
+        .filter(({ traceId }) => traceId === last.traceId)
+        .map((span) => ({
+          name: span.name,
+          kind: span.kind,
+          parentSpanId: span.parentSpanId,
+          attributes: attributesOf(span)
+        }))
+    ).toEqual([
+      {
+        name: "GET /api/v1/prompts/:id/versions",
+        kind: 2,
+        parentSpanId: last.parentSpanId,
+        attributes: {
+          "http.request.method": "GET",
+          "http.route": "/api/v1/prompts/:id/versions",
+          "http.response.status_code": 200
+        }
+      }
+    ])
+  })
+
   it("serves as ever while the collector is away", async () => {
     const { service } = await start({
       ...otlp,
@@ -530,16 +573,20 @@ describe.skipIf(postgres.missing !== undefined)("while PostgreSQL does not answe
     try {
       const { importArchive } = await resources.acquire(connectTo({ DATABASE_URL: urlOf(database) }))
       await importArchive(archive)
-      const headers = { authorization: `Bearer ${keys.active.plaintext}` }
-      const ask = (init: RequestInit) => fetch(`${service.url}/api/v1/prompts`, { ...init, headers })
-      expect((await ask({})).status).toBe(200)
+      const ask = (key: archives.Key, init: RequestInit = {}) =>
+        fetch(`${service.url}/api/v1/prompts`, {
+          ...init,
+          headers: { authorization: `Bearer ${key.plaintext}` }
+        })
+      expect((await ask(keys.active)).status).toBe(200)
       const statements = async () => seriesOf(await metricsOf(metricsPort), "postgres_statements_running")
       expect(await statements()).toEqual({ 'pool="read"': 0, 'pool="lookup"': 0 })
       const lines = requestLines(service.output()).length
 
+      // A key that no cache knows.
       await Effect.runPromise(proxy.freeze)
       const leaving = new AbortController()
-      const left = expect(ask({ signal: leaving.signal })).rejects.toThrow("aborted")
+      const left = expect(ask(keys.second, { signal: leaving.signal })).rejects.toThrow("aborted")
       await expect.poll(statements).toEqual({ 'pool="read"': 0, 'pool="lookup"': 1 })
       leaving.abort()
       await left
@@ -548,7 +595,7 @@ describe.skipIf(postgres.missing !== undefined)("while PostgreSQL does not answe
       expect(requestLines(service.output()).at(-1)).toMatchObject({
         method: "GET",
         route: "/api/v1/prompts",
-        key_id: keys.active.stored.id
+        key_id: keys.second.stored.id
       })
       expect(await statements()).toEqual({ 'pool="read"': 0, 'pool="lookup"': 0 })
     } finally {

@@ -4,13 +4,13 @@ import * as HttpRouter from "effect/http/HttpRouter"
 import * as HttpServer from "effect/http/HttpServer"
 import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
 import * as Layer from "effect/Layer"
-import * as Tracer from "effect/Tracer"
 import { Api } from "./Api.ts"
 import { makeApp, routerConfig } from "./App.ts"
 import { authorization, queryRules } from "./Authorization.ts"
 import { handlers } from "./Handlers.ts"
 import type { ReadyResponses } from "./ReadyResponses.ts"
 import { system } from "./System.ts"
+import { isTraced } from "./Tracing.ts"
 
 const routes = Layer.mergeAll(
   HttpApiBuilder.layer(Api).pipe(Layer.provide(handlers), Layer.provide([authorization, queryRules])),
@@ -24,8 +24,7 @@ const routes = Layer.mergeAll(
 export const makeHttpApp = (ready?: ReadyResponses) =>
   Effect.gen(function* () {
     const router = yield* HttpRouter.toHttpEffect(routes)
-    const tracer = yield* Effect.tracer
-    return makeApp(router, tracer !== Tracer.nativeTracer, ready)
+    return makeApp(router, yield* isTraced, ready)
   }).pipe(Effect.provideService(HttpRouter.RouterConfig, routerConfig))
 
 /** For whatever carries requests: Effect's own spans of them are left out, as they hold the URL with its query. */

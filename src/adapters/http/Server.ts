@@ -29,6 +29,7 @@ import { type ReadyResponse, ReadyResponses } from "./ReadyResponses.ts"
 import { requestIdOf } from "./RequestInfo.ts"
 import { report } from "./RequestLog.ts"
 import { makeHttpApp, withoutUrlSpans } from "./Routes.ts"
+import { beginSpan, endSpan, isTraced } from "./Tracing.ts"
 
 export interface ServerOptions {
   readonly host: string
@@ -243,6 +244,7 @@ export const serve = (
     const context = yield* Effect.context<never>()
     const run = Effect.runSyncWith(context)
     const fork = Effect.runForkWith(context)
+    const traced = yield* isTraced
     const reportRefusal = (refusal: Refusal | undefined): void => {
       if (refusal === undefined) return
       const { method, target, status, requestId } = refusal
@@ -255,12 +257,15 @@ export const serve = (
       if (found === undefined) return false
       const started = performance.now()
       const { caller, route } = found
+      const { traceparent } = request.headers as { readonly traceparent?: string }
+      const span = traced ? run(beginSpan(request.method!, route, traceparent)) : undefined
       const answer = (counted: Exit.Exit<void, RateLimited>): void => {
         const requestId = idOf(request)
         const status = Exit.isSuccess(counted)
           ? writeReady(request, response, found, requestId)
           : writeError(request, response, Cause.squash(counted.cause) as RateLimited, requestId)
         const milliseconds = performance.now() - started
+        if (span !== undefined) run(endSpan(span, status))
         run(report({ method: request.method, route, status, milliseconds, requestId, caller }))
       }
       // With limits that are counted in this process it is done at once.
