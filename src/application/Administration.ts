@@ -3,12 +3,33 @@ import * as Context from "effect/Context"
 import { SecureRandom } from "effect/crypto/SecureRandom"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Stream from "effect/Stream"
+import type { BillingStatus, Tier } from "../domain/Access.ts"
 import { type ApiKey, type ApiKeyId, hashApiKey, keyEnds, makeApiKey, type UserId } from "../domain/ApiKey.ts"
 import type { WorkspaceId } from "../domain/Prompt.ts"
 import { timestampOf } from "../domain/Timestamp.ts"
-import { type Archive, BadArchive, parseArchive } from "./Archive.ts"
+import {
+  type Archive,
+  type ArchivePart,
+  ArchiveReader,
+  archiveOf,
+  archiveWriter,
+  BadArchive,
+  type Fault,
+  type RawPart,
+  rawParts
+} from "./Archive.ts"
+import { BadFiles, type FileChange, faultsOfFiles, mergeFiles, type PromptFiles } from "./PromptFiles.ts"
 import type { Unavailable } from "./Unavailable.ts"
-import { type WorkspaceNotFound, WorkspaceStore } from "./WorkspaceStore.ts"
+import {
+  type KeyInfo,
+  type KeyNotFound,
+  type UserInfo,
+  type UserNotFound,
+  type WorkspaceInfo,
+  type WorkspaceNotFound,
+  WorkspaceStore
+} from "./WorkspaceStore.ts"
 
 /** A key just issued; its plaintext exists here and nowhere else (SPEC.md section 5.4). */
 export interface IssuedKey {
@@ -16,17 +37,80 @@ export interface IssuedKey {
   readonly key: ApiKey
 }
 
+/** How much an import brought. */
+export class Imported {
+  workspace_id = ""
+  prompts = 0
+  versions = 0
+  fragments = 0
+  folders = 0
+  tags = 0
+  users = 0
+  api_keys = 0
+
+  count(part: ArchivePart): ArchivePart {
+    if (part.list === "workspace") this.workspace_id = part.item.id
+    else this[part.list]++
+    if (part.list === "prompts") this.versions += part.item.versions.length
+    return part
+  }
+}
+
 /** What operators do (DESIGN.md section 9). */
 export class Administration extends Context.Service<
   Administration,
   {
-    /** Whether there is no workspace yet. */
-    readonly isEmpty: Effect.Effect<boolean, Unavailable>
+    /** Every workspace, by id. */
+    readonly workspaces: Effect.Effect<ReadonlyArray<WorkspaceInfo>, Unavailable>
+    /** Makes a workspace without content; its billing is active. */
+    readonly createWorkspace: (name: string, tier: Tier) => Effect.Effect<WorkspaceInfo, Unavailable>
+    /** Changes a workspace's tier and billing, where they are given, and gives the workspace as it is then. */
+    readonly setWorkspace: (
+      workspace: WorkspaceId,
+      changes: { readonly tier?: Tier | undefined; readonly billing_status?: BillingStatus | undefined }
+    ) => Effect.Effect<WorkspaceInfo, WorkspaceNotFound | Unavailable>
+    /** The owners of a workspace's keys, by id. */
+    readonly users: (
+      workspace: WorkspaceId
+    ) => Effect.Effect<ReadonlyArray<UserInfo>, WorkspaceNotFound | Unavailable>
+    /** Forces the user with this email to reset the password, or lifts that: until then no key of the user's works. */
+    readonly setUser: (
+      email: string,
+      must_reset_password: boolean
+    ) => Effect.Effect<UserInfo, UserNotFound | Unavailable>
+    /** A workspace's keys, revoked ones too, by id; ids are in the order of their issue. */
+    readonly keys: (
+      workspace: WorkspaceId
+    ) => Effect.Effect<ReadonlyArray<KeyInfo>, WorkspaceNotFound | Unavailable>
+    /** Revokes a key for good (SPEC.md section 5.5); one revoked before keeps its time. */
+    readonly revokeKey: (id: ApiKeyId) => Effect.Effect<KeyInfo, KeyNotFound | Unavailable>
     /**
-     * Imports a workspace archive, given as the bytes of its file: all or nothing, and the same again changes
-     * nothing. Gives what was imported.
+     * Imports a workspace archive, given as the bytes of its file or as the values out of it as they come: all or
+     * nothing, and the same again changes nothing. Gives how much was imported.
      */
-    readonly importArchive: (bytes: Uint8Array) => Effect.Effect<Archive, BadArchive | Unavailable>
+    readonly importArchive: <E = never>(
+      source: Uint8Array | Stream.Stream<RawPart, E>,
+      options?: { readonly dryRun: boolean }
+    ) => Effect.Effect<Imported, E | BadArchive | Unavailable>
+    /**
+     * Writes a workspace as an archive, which imports as the same workspace, text by text: the same workspace is
+     * always the same text.
+     */
+    readonly exportArchive: <E>(
+      workspace: WorkspaceId,
+      write: (text: string) => Effect.Effect<void, E>
+    ) => Effect.Effect<void, E | WorkspaceNotFound | Unavailable>
+    /**
+     * Makes a workspace what a directory of prompts says (docs/prompts-as-files.md), all or nothing, and gives what
+     * that changed, or would change in a dry run; the same again changes nothing.
+     */
+    readonly importFiles: (
+      workspace: WorkspaceId,
+      files: PromptFiles,
+      options?: { readonly dryRun: boolean }
+    ) => Effect.Effect<ReadonlyArray<FileChange>, BadFiles | WorkspaceNotFound | Unavailable>
+    /** A whole workspace, its archived prompts too. */
+    readonly readArchive: (workspace: WorkspaceId) => Effect.Effect<Archive, WorkspaceNotFound | Unavailable>
     /** Issues a key of a workspace to the user with this email, who is added when unknown. */
     readonly issueKey: (
       workspace: WorkspaceId,
@@ -42,12 +126,75 @@ export class Administration extends Context.Service<
       const random = yield* SecureRandom
 
       return Administration.of({
-        isEmpty: Effect.map(store.count, (count) => count === 0),
-        importArchive: Effect.fn("Administration.importArchive")(function* (bytes: Uint8Array) {
-          const json = yield* Effect.try({ try: () => parseJson(bytes), catch: notJson })
-          const archive = yield* Effect.fromResult(parseArchive(json))
-          yield* store.importArchive(archive)
-          return archive
+        workspaces: store.workspaces,
+        createWorkspace: Effect.fn("Administration.createWorkspace")(function* (name: string, tier: Tier) {
+          const id = (yield* random.uuidV7()) as WorkspaceId
+          const workspace = { id, name, tier, billing_status: "active" } as const
+          yield* store.addWorkspace(workspace)
+          return workspace
+        }),
+        setWorkspace: store.setWorkspace,
+        users: store.users,
+        setUser: store.setUser,
+        keys: store.keys,
+        revokeKey: Effect.fn("Administration.revokeKey")(function* (id: ApiKeyId) {
+          return yield* store.revokeKey(id, timestampOf(yield* Clock.currentTimeMillis))
+        }),
+        importArchive: Effect.fn("Administration.importArchive")(function* <E = never>(
+          source: Uint8Array | Stream.Stream<RawPart, E>,
+          options?: { readonly dryRun: boolean }
+        ) {
+          const raw = source instanceof Uint8Array ? yield* rawPartsOf(source) : source
+          const reader = new ArchiveReader()
+          const imported = new Imported()
+          const parts = raw.pipe(
+            Stream.map((value) => reader.read(value)),
+            // After the first fault nothing more is written, as all will be refused.
+            Stream.filter((part) => part !== undefined && !reader.isBad),
+            Stream.map((part) => imported.count(part!)),
+            Stream.concat(Stream.suspend(() => refusalOf(reader)))
+          )
+          yield* store.importArchive(parts, options)
+          return imported
+        }),
+        exportArchive: (workspace, write) =>
+          Effect.suspend(() => {
+            const writer = archiveWriter()
+            return store
+              .exportArchive(workspace, (parts) => write(parts.map(writer.write).join("")))
+              .pipe(Effect.andThen(Effect.suspend(() => write(writer.end()))))
+          }).pipe(Effect.withSpan("Administration.exportArchive")),
+        importFiles: Effect.fn("Administration.importFiles")(function* (
+          workspace: WorkspaceId,
+          files: PromptFiles,
+          options?: { readonly dryRun: boolean }
+        ) {
+          const faults = faultsOfFiles(files)
+          if (faults.length > 0) return yield* Effect.fail(BadFiles(faults))
+          const now = timestampOf(yield* Clock.currentTimeMillis)
+          let revised: Archive
+          return yield* store
+            .reviseArchive(
+              workspace,
+              Effect.fnUntraced(function* (archive) {
+                // As many as a merge can need: ids are made by an effect, and the merge is pure.
+                const ids = yield* Effect.replicateEffect(random.uuidV7(), idsNeeded(files))
+                const merged = mergeFiles(archive, files, { now, newId: () => ids.pop()! })
+                revised = merged.archive
+                return [merged.archive, merged.changes] as const
+              }),
+              options
+            )
+            .pipe(
+              Effect.catchTag("BadArchive", ({ faults }) =>
+                Effect.fail(BadFiles(faults.map((fault) => atFile(revised, files, fault))))
+              )
+            )
+        }),
+        readArchive: Effect.fn("Administration.readArchive")(function* (workspace: WorkspaceId) {
+          const parts: Array<ArchivePart> = []
+          yield* store.exportArchive(workspace, (some) => Effect.sync(() => void parts.push(...some)))
+          return archiveOf(parts)
         }),
         issueKey: Effect.fn("Administration.issueKey")(function* (
           workspace: WorkspaceId,
@@ -70,10 +217,32 @@ export class Administration extends Context.Service<
   )
 }
 
+/** At most a version and a folder a prompt, and its tags and fragments. */
+const idsNeeded = ({ prompts }: PromptFiles): number =>
+  prompts.reduce((sum, { tags, fragments }) => sum + 2 + tags.length + fragments.length, 0)
+
+/** A fault of the archive that files made, at the file that it comes from. */
+const atFile = (archive: Archive, files: PromptFiles, { path, message }: Fault): Fault => {
+  const [, list, index, rest] = /^(prompts|fragments)\[(\d+)\]\.?(.*)$/.exec(path) ?? []
+  if (list !== "prompts" && list !== "fragments") return { path, message }
+  const item: { readonly id: string } | undefined = archive[list][Number(index)]
+  const file = files[list].find(({ id }) => id === item?.id)
+  return file === undefined ? { path, message } : { path: file.path, message: `${rest} ${message}` }
+}
+
+const refusalOf = (reader: ArchiveReader): Stream.Stream<never, BadArchive> =>
+  reader.isBad ? Stream.fail(BadArchive(reader.faults())) : Stream.empty
+
+const rawPartsOf = (bytes: Uint8Array): Effect.Effect<Stream.Stream<RawPart>, BadArchive> =>
+  Effect.map(Effect.try({ try: () => parseJson(bytes), catch: notJson }), (json) =>
+    Stream.fromIterable(rawParts(json))
+  )
+
 const parseJson = (bytes: Uint8Array): unknown =>
   JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes))
 
-const notJson = (error: unknown): BadArchive =>
+/** The refusal of a file that is no JSON. */
+export const notJson = (error: unknown): BadArchive =>
   BadArchive([
     {
       path: "",

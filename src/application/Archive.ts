@@ -156,6 +156,56 @@ export const Archive = Schema.Struct({
 })
 export type Archive = typeof Archive.Type
 
+/** An archive's lists, in the order in which they come. */
+export const archiveLists = ["users", "api_keys", "folders", "tags", "fragments", "prompts"] as const
+export type ArchiveList = (typeof archiveLists)[number]
+
+/** One item of an archive; the workspace comes first, then each list in the order of `archiveLists`. */
+export type ArchivePart =
+  | { readonly list: "workspace"; readonly item: Archive["workspace"] }
+  | { [List in ArchiveList]: { readonly list: List; readonly item: Archive[List][number] } }[ArchiveList]
+
+/** An archive as a whole out of its parts. */
+export const archiveOf = (parts: ReadonlyArray<ArchivePart>): Archive => {
+  const items = Map.groupBy(parts, ({ list }) => list)
+  const of = (list: ArchivePart["list"]) => (items.get(list) ?? []).map(({ item }) => item)
+  return {
+    format: archiveFormat,
+    workspace: of("workspace")[0],
+    ...Object.fromEntries(archiveLists.map((list) => [list, of(list)]))
+  } as Archive
+}
+
+/** The parts of an archive. */
+export const partsOf = function* (archive: Archive): Generator<ArchivePart> {
+  yield { list: "workspace", item: archive.workspace }
+  for (const list of archiveLists) for (const item of archive[list]) yield { list, item } as ArchivePart
+}
+
+/** Writes an archive's parts as its file, an item a line, so that two of them compare well. */
+export const archiveWriter = () => {
+  let at = -1
+  let empty = true
+  const moveTo = (index: number): string => {
+    let text = ""
+    for (; at < index; at++) {
+      text += at === -1 ? "" : empty ? "]" : "\n]"
+      text += at + 1 < archiveLists.length ? `,\n"${archiveLists[at + 1]}":[` : "}\n"
+      empty = true
+    }
+    return text
+  }
+  return {
+    write: ({ list, item }: ArchivePart): string => {
+      if (list === "workspace") return `{"format":"${archiveFormat}",\n"workspace":${JSON.stringify(item)}`
+      const text = `${moveTo(archiveLists.indexOf(list))}${empty ? "" : ","}\n${JSON.stringify(item)}`
+      empty = false
+      return text
+    },
+    end: (): string => moveTo(archiveLists.length)
+  }
+}
+
 /** What is wrong with an archive, and where: `prompts[3].versions[0].created_at`. */
 export interface Fault {
   readonly path: string
@@ -169,112 +219,247 @@ export interface BadArchive {
 }
 export const BadArchive = (faults: ReadonlyArray<Fault>): BadArchive => ({ _tag: "BadArchive", faults })
 
-const pathOf = (segments: ReadonlyArray<PropertyKey>): string =>
+const pathOf = (segments: ReadonlyArray<PropertyKey>, within: string): string =>
   segments.reduce<string>(
-    (path, segment) =>
-      typeof segment === "number"
-        ? `${path}[${segment}]`
-        : path === ""
-          ? String(segment)
-          : `${path}.${String(segment)}`,
-    ""
+    (path, segment) => (typeof segment === "number" ? `${path}[${segment}]` : `${path}.${String(segment)}`),
+    within
   )
 
-const decode = Schema.decodeUnknownResult(Archive, { errors: "all", onExcessProperty: "error" })
-const format = SchemaIssue.makeFormatterStandardSchemaV1()
+/**
+ * A value out of an archive's file, and where it is: an item of a list (`["prompts", 3]`), a member of the whole
+ * (`["format"]`), or the whole at its end (`[]`). A list that is a member and the whole itself come without what came
+ * before.
+ */
+export interface RawPart {
+  readonly path: readonly [] | readonly [key: string] | readonly [list: ArchiveList, index: number]
+  readonly value: unknown
+}
 
-/** Collects faults that show only where parts of an archive are held against each other. */
+const isList = (key: string): key is ArchiveList => (archiveLists as ReadonlyArray<string>).includes(key)
+
+/** The parts of an archive that is one JSON value, in their order, whatever the order of its members. */
+export function* rawParts(json: unknown): Generator<RawPart> {
+  if (isObject(json)) {
+    const known: ReadonlyArray<string> = ["format", "workspace", ...archiveLists]
+    const keys = [...known.filter((key) => Object.hasOwn(json, key)), ...Object.keys(json)]
+    for (const key of new Set(keys)) {
+      const value = json[key]
+      if (isList(key) && Array.isArray(value)) {
+        for (const [index, item] of value.entries()) yield { path: [key, index], value: item }
+      }
+      yield { path: [key], value }
+    }
+  }
+  yield { path: [], value: json }
+}
+
+const isObject = (json: unknown): json is Record<string, unknown> =>
+  typeof json === "object" && json !== null && !Array.isArray(json)
+
+const format = SchemaIssue.makeFormatterStandardSchemaV1()
+const decodeOptions = { errors: "all", onExcessProperty: "error" } as const
+const decoder = <A>(schema: Schema.Codec<A, unknown>) => Schema.decodeUnknownResult(schema, decodeOptions)
+const decoders = {
+  format: decoder(Archive.fields.format),
+  workspace: decoder(Archive.fields.workspace),
+  users: decoder(ArchiveUser),
+  api_keys: decoder(ArchiveKey),
+  folders: decoder(ArchiveFolder),
+  tags: decoder(ArchiveTag),
+  fragments: decoder(ArchiveFragment),
+  prompts: decoder(ArchivePrompt as unknown as Schema.Codec<ArchivePrompt>)
+}
+
+/** Ids that have come, of the kinds that may come once. */
+class Seen {
+  readonly #values = new Set<string | number>()
+
+  /** Whether it has not come before. */
+  add(value: string | number): boolean {
+    if (this.#values.has(value)) return false
+    this.#values.add(value)
+    return true
+  }
+  has(value: string): boolean {
+    return this.#values.has(value)
+  }
+}
+
+/** Collects faults that show only where parts of an archive are held against each other; keeps of them the ids. */
 class References {
   readonly faults: Array<Fault> = []
+  readonly #ids = new Map<string, Seen>()
+  #workspace: string | undefined
 
-  report(path: string, message: string): void {
+  #report(path: string, message: string): void {
     this.faults.push({ path, message })
   }
 
-  /** Reports what comes a second time, and gives the set of all. */
-  unique<A>(
-    list: string,
-    items: ReadonlyArray<A>,
-    field: string,
-    value: (item: A) => string | number
-  ): Set<string | number> {
-    const seen = new Set<string | number>()
-    items.forEach((item, index) => {
-      const key = value(item)
-      if (seen.has(key)) this.report(`${list}[${index}]${field}`, "is there already")
-      seen.add(key)
-    })
+  #of(kind: string): Seen {
+    let seen = this.#ids.get(kind)
+    if (seen === undefined) {
+      seen = new Seen()
+      this.#ids.set(kind, seen)
+    }
     return seen
   }
 
-  known(path: string, set: ReadonlySet<string | number>, value: string | null, where: string): void {
-    if (value !== null && !set.has(value)) this.report(path, `is not in ${where}`)
+  #unique(path: string, kind: string, value: string): void {
+    if (!this.#of(kind).add(value)) this.#report(path, "is there already")
   }
-}
 
-const checkReferences = (archive: Archive): ReadonlyArray<Fault> => {
-  const check = new References()
-  const users = check.unique("users", archive.users, ".id", (user) => user.id)
-  check.unique("users", archive.users, ".email", (user) => user.email.toLowerCase())
-  check.unique("api_keys", archive.api_keys, ".id", (key) => key.id)
-  check.unique("api_keys", archive.api_keys, ".key_hash", (key) => key.key_hash)
-  archive.api_keys.forEach((key, index) => {
-    check.known(`api_keys[${index}].created_by`, users, key.created_by, "users")
-    if (key.workspace_id !== null && key.workspace_id !== archive.workspace.id)
-      check.report(`api_keys[${index}].workspace_id`, "is another workspace")
-  })
-  const folders = check.unique("folders", archive.folders, ".id", (folder) => folder.id)
-  const tags = check.unique("tags", archive.tags, ".id", (tag) => tag.id)
-  check.unique("tags", archive.tags, ".name", (tag) => tag.name)
-  const fragments = check.unique("fragments", archive.fragments, ".id", (fragment) => fragment.id)
-  check.unique("prompts", archive.prompts, ".id", (prompt) => prompt.id)
-  const uses = new Set<string>()
-  const versionIds = new Set<string>()
-  archive.prompts.forEach((prompt, index) => {
-    const path = `prompts[${index}]`
-    check.known(`${path}.folder_id`, folders, prompt.folder_id, "folders")
-    check.unique(`${path}.tags`, prompt.tags, "", (tag) => tag)
+  #known(path: string, kind: ArchiveList, value: string | null): void {
+    if (value !== null && !this.#of(kind).has(value)) this.#report(path, `is not in ${kind}`)
+  }
+
+  /** Holds a part against those before it. */
+  check(part: ArchivePart, path: string): void {
+    if (part.list === "workspace") {
+      this.#workspace = part.item.id
+      return
+    }
+    this.#unique(`${path}.id`, part.list, part.item.id)
+    switch (part.list) {
+      case "users":
+        this.#unique(`${path}.email`, "emails", part.item.email.toLowerCase())
+        break
+      case "api_keys":
+        this.#checkKey(part.item, path)
+        break
+      case "tags":
+        this.#unique(`${path}.name`, "tag names", part.item.name)
+        break
+      case "prompts":
+        this.#checkPrompt(part.item, path)
+    }
+  }
+
+  #checkKey(key: ArchiveKey, path: string): void {
+    this.#unique(`${path}.key_hash`, "hashes", key.key_hash)
+    this.#known(`${path}.created_by`, "users", key.created_by)
+    if (key.workspace_id !== null && key.workspace_id !== this.#workspace)
+      this.#report(`${path}.workspace_id`, "is another workspace")
+  }
+
+  #checkPrompt(prompt: ArchivePrompt, path: string): void {
+    this.#known(`${path}.folder_id`, "folders", prompt.folder_id)
+    const tags = new Seen()
     prompt.tags.forEach((tag, i) => {
-      check.known(`${path}.tags[${i}]`, tags, tag, "tags")
+      if (!tags.add(tag)) this.#report(`${path}.tags[${i}]`, "is there already")
+      this.#known(`${path}.tags[${i}]`, "tags", tag)
     })
     prompt.fragments.forEach((use, i) => {
-      if (uses.has(use.id)) check.report(`${path}.fragments[${i}].id`, "is there already")
-      uses.add(use.id)
-      check.known(`${path}.fragments[${i}].fragment_id`, fragments, use.fragment_id, "fragments")
+      this.#unique(`${path}.fragments[${i}].id`, "uses", use.id)
+      this.#known(`${path}.fragments[${i}].fragment_id`, "fragments", use.fragment_id)
     })
-    check.unique(`${path}.versions`, prompt.versions, ".version_number", (version) => version.version_number)
+    const numbers = new Seen()
     const own = new Map(prompt.versions.map((version) => [version.id as string, version.version_number]))
     prompt.versions.forEach((version, i) => {
-      if (versionIds.has(version.id)) check.report(`${path}.versions[${i}].id`, "is there already")
-      versionIds.add(version.id)
+      if (!numbers.add(version.version_number))
+        this.#report(`${path}.versions[${i}].version_number`, "is there already")
+      this.#unique(`${path}.versions[${i}].id`, "versions", version.id)
       if (version.parent_version_id === null) return
       const parent = own.get(version.parent_version_id)
       if (parent === undefined)
-        check.report(`${path}.versions[${i}].parent_version_id`, "is no version of this prompt")
+        this.#report(`${path}.versions[${i}].parent_version_id`, "is no version of this prompt")
       else if (parent >= version.version_number)
-        check.report(`${path}.versions[${i}].parent_version_id`, "is not an earlier version")
+        this.#report(`${path}.versions[${i}].parent_version_id`, "is not an earlier version")
     })
-  })
-  return check.faults
+  }
 }
 
+const memberOrder: ReadonlyArray<string> = ["format", "workspace", ...archiveLists]
+
 /**
- * Reads an archive out of parsed JSON, whole or not at all. Every fault is told: of form first, and only where the
- * form is right, of references between its parts.
+ * Reads an archive part by part, as they come, and keeps of it no more than the ids. Every fault is told at the end: of
+ * form first, and only where the form is right, of references between the parts.
  */
-export const parseArchive = (json: unknown): Result.Result<Archive, BadArchive> => {
-  const decoded = decode(json)
-  if (Result.isFailure(decoded)) {
-    const issues = format(decoded.failure.issue).issues
-    return Result.fail(
-      BadArchive(
-        issues.map((issue) => ({
-          path: pathOf((issue.path ?? []) as ReadonlyArray<PropertyKey>),
-          message: issue.message
-        }))
-      )
-    )
+export class ArchiveReader {
+  readonly #form: Array<Fault> = []
+  readonly #references = new References()
+  readonly #members = new Set<string>()
+  #latest = 0
+
+  /** Whether a fault was found, so that the archive will be refused. */
+  get isBad(): boolean {
+    return this.#form.length > 0 || this.#references.faults.length > 0
   }
-  const faults = checkReferences(decoded.success)
-  return faults.length > 0 ? Result.fail(BadArchive(faults)) : Result.succeed(decoded.success)
+
+  /** Takes the next value; gives the part that it is, unless it is bad or none. */
+  read({ path, value }: RawPart): ArchivePart | undefined {
+    const [key, index] = path
+    if (key === undefined) {
+      this.#readWhole(value)
+      return undefined
+    }
+    if (index === undefined) return this.#readMember(key, value)
+    this.#enter(key)
+    const item = this.#decode<unknown>(decoders[key as ArchiveList], `${key}[${index}]`, value)
+    return item === undefined
+      ? undefined
+      : this.#check({ list: key, item } as ArchivePart, `${key}[${index}]`)
+  }
+
+  /** What is wrong with the archive, once all of it has come. */
+  faults(): ReadonlyArray<Fault> {
+    return this.#form.length > 0 ? this.#form : this.#references.faults
+  }
+
+  #fault(path: string, message: string): void {
+    this.#form.push({ path, message })
+  }
+
+  /** What refers to others comes after them. */
+  #enter(key: string): void {
+    const at = memberOrder.indexOf(key)
+    if (at < this.#latest) this.#fault(key, `must come before ${memberOrder[this.#latest]}`)
+    else this.#latest = at
+  }
+
+  #readMember(key: string, value: unknown): ArchivePart | undefined {
+    if (this.#members.has(key)) this.#fault(key, "is there already")
+    this.#members.add(key)
+    if (!memberOrder.includes(key)) this.#fault(key, "Expected no excess property")
+    else this.#enter(key)
+    if (isList(key) && !Array.isArray(value)) this.#fault(key, "Expected array")
+    if (key === "format") this.#decode(decoders.format, key, value)
+    if (key !== "workspace") return undefined
+    const item = this.#decode(decoders.workspace, key, value)
+    return item === undefined ? undefined : this.#check({ list: "workspace", item }, key)
+  }
+
+  #readWhole(value: unknown): void {
+    if (!isObject(value)) this.#fault("", "Expected object")
+    else for (const key of memberOrder) if (!this.#members.has(key)) this.#fault(key, "Missing key")
+  }
+
+  #decode<A>(
+    decode: (value: unknown) => Result.Result<A, Schema.SchemaError>,
+    path: string,
+    value: unknown
+  ): A | undefined {
+    const decoded = decode(value)
+    if (Result.isSuccess(decoded)) return decoded.success
+    for (const issue of format(decoded.failure.issue).issues) {
+      this.#fault(pathOf((issue.path ?? []) as ReadonlyArray<PropertyKey>, path), issue.message)
+    }
+    return undefined
+  }
+
+  #check(part: ArchivePart, path: string): ArchivePart {
+    this.#references.check(part, path)
+    return part
+  }
+}
+
+/** Reads an archive out of parsed JSON, whole or not at all. */
+export const parseArchive = (json: unknown): Result.Result<Archive, BadArchive> => {
+  const reader = new ArchiveReader()
+  const parts: Array<ArchivePart> = []
+  for (const raw of rawParts(json)) {
+    const part = reader.read(raw)
+    if (part !== undefined) parts.push(part)
+  }
+  const faults = reader.faults()
+  return faults.length > 0 ? Result.fail(BadArchive(faults)) : Result.succeed(archiveOf(parts))
 }

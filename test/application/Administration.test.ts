@@ -97,15 +97,76 @@ describe("issueKey", () => {
   )
 })
 
+describe("a workspace and a key", () => {
+  it.effect("are made new, and change when they are told to, at the time of the clock", () =>
+    Effect.gen(function* () {
+      const admin = yield* Administration
+      yield* TestClock.setTime(Date.UTC(2026, 0, 2, 3, 4, 5, 678))
+      const made = yield* admin.createWorkspace("New", "free")
+      assert.deepStrictEqual(made, { id: made.id, name: "New", tier: "free", billing_status: "active" })
+      assert.deepStrictEqual(yield* admin.workspaces, [made])
+      assert.notStrictEqual((yield* admin.createWorkspace("New", "free")).id, made.id)
+
+      const { id } = yield* admin.issueKey(made.id, "new@example.com", "Key")
+      yield* TestClock.adjust("1 minute")
+      const revoked = yield* admin.revokeKey(id)
+      assert.strictEqual(revoked.revoked_at, "2026-01-02T03:05:05.678Z")
+      yield* TestClock.adjust("1 minute")
+      assert.deepStrictEqual(yield* admin.revokeKey(id), revoked)
+      assert.deepStrictEqual(yield* admin.keys(made.id), [revoked])
+    }).pipe(Effect.provide(layer))
+  )
+})
+
+describe("exportArchive", () => {
+  it.effect.prop(
+    "writes any workspace as a file that imports as the same, and is then the same file",
+    { made: archives },
+    Effect.fnUntraced(function* ({ made }) {
+      const written = Effect.gen(function* () {
+        const { exportArchive } = yield* Administration
+        const texts: Array<string> = []
+        yield* exportArchive(made.workspace.id, (text) => Effect.sync(() => void texts.push(text)))
+        return texts.join("")
+      })
+      const { importArchive } = yield* Administration
+      yield* importArchive(bytesOf(made))
+      const text = yield* written
+      const again = yield* Effect.gen(function* () {
+        const { importArchive } = yield* Administration
+        yield* importArchive(new TextEncoder().encode(text))
+        return yield* written
+      }).pipe(Effect.provide(Layer.fresh(layer)))
+      assert.strictEqual(again, text)
+      assert.deepStrictEqual(Object.keys(JSON.parse(text)), Object.keys(archive()))
+      assert.isTrue(text.endsWith("}\n"))
+    }, Effect.provide(layer)),
+    { arbitrary: { runs: 25 } }
+  )
+})
+
 describe("importArchive", () => {
   it.effect.prop(
     "imports the bytes of any archive's file, and gives what it imported",
     { archive: archives },
     Effect.fnUntraced(function* ({ archive }) {
-      const { importArchive, isEmpty } = yield* Administration
-      assert.isTrue(yield* isEmpty)
-      assert.deepStrictEqual(yield* importArchive(bytesOf(archive)), archive)
-      assert.isFalse(yield* isEmpty)
+      const { importArchive, workspaces } = yield* Administration
+      assert.deepStrictEqual(yield* workspaces, [])
+      const imported = yield* importArchive(bytesOf(archive))
+      assert.deepStrictEqual(
+        { ...imported },
+        {
+          workspace_id: archive.workspace.id,
+          prompts: archive.prompts.length,
+          versions: archive.prompts.flatMap(({ versions }) => versions).length,
+          fragments: archive.fragments.length,
+          folders: archive.folders.length,
+          tags: archive.tags.length,
+          users: 0,
+          api_keys: 0
+        }
+      )
+      assert.deepStrictEqual(yield* workspaces, [archive.workspace])
       const { format: _, users: __, api_keys: ___, ...stored } = archive
       assert.deepStrictEqual((yield* State).workspaces, new Map([[archive.workspace.id, stored]]))
     }, Effect.provide(layer)),
@@ -130,7 +191,7 @@ describe("importArchive", () => {
     ]
   ])("refuses %s, and imports nothing", ([, bytes]) =>
     Effect.gen(function* () {
-      const { importArchive, isEmpty } = yield* Administration
+      const { importArchive, workspaces } = yield* Administration
       const refusal = yield* Effect.flip(importArchive(bytes))
       assert.strictEqual(refusal._tag, "BadArchive")
       if (refusal._tag !== "BadArchive") return
@@ -139,7 +200,7 @@ describe("importArchive", () => {
         [""]
       )
       assert.match(refusal.faults[0]!.message, /^is not a JSON document in UTF-8: ./)
-      assert.isTrue(yield* isEmpty)
+      assert.deepStrictEqual(yield* workspaces, [])
     }).pipe(Effect.provide(layer))
   )
 

@@ -2,11 +2,25 @@ import { assert, layer as suite } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type * as Layer from "effect/Layer"
-import type { Archive, ArchivePrompt } from "../../src/application/Archive.ts"
+import * as Stream from "effect/Stream"
+import {
+  type Archive,
+  type ArchivePart,
+  type ArchivePrompt,
+  archiveOf,
+  BadArchive,
+  partsOf
+} from "../../src/application/Archive.ts"
 import { KeyStore } from "../../src/application/KeyStore.ts"
 import { PromptRepo } from "../../src/application/PromptRepo.ts"
-import { type NewKey, WorkspaceNotFound, WorkspaceStore } from "../../src/application/WorkspaceStore.ts"
-import { InvalidKey, type UserId } from "../../src/domain/ApiKey.ts"
+import {
+  KeyNotFound,
+  type NewKey,
+  UserNotFound,
+  WorkspaceNotFound,
+  WorkspaceStore
+} from "../../src/application/WorkspaceStore.ts"
+import { type ApiKeyId, InvalidKey, type UserId } from "../../src/domain/ApiKey.ts"
 import { PromptNotFound, type WorkspaceId } from "../../src/domain/Prompt.ts"
 import {
   archive,
@@ -82,6 +96,31 @@ const assertReadsLike = Effect.fnUntraced(function* (archive: Archive) {
   }
 })
 
+const byId = (a: { readonly id: string }, b: { readonly id: string }): number => (a.id < b.id ? -1 : 1)
+
+/** An archive as an export has it, but for the users who own no key of it. */
+const inOrder = (archive: Archive): Archive => ({
+  ...archive,
+  users: archive.users.toSorted(byId),
+  api_keys: archive.api_keys.toSorted(byId),
+  folders: archive.folders.toSorted(byId),
+  tags: archive.tags.toSorted(byId),
+  fragments: archive.fragments.toSorted(byId),
+  prompts: archive.prompts.toSorted(byId).map((prompt) => ({
+    ...prompt,
+    tags: prompt.tags.toSorted(),
+    fragments: prompt.fragments.toSorted(byId).sort((a, b) => a.position - b.position),
+    versions: prompt.versions.toSorted((a, b) => a.version_number - b.version_number)
+  }))
+})
+
+const exported = Effect.fnUntraced(function* (workspace: WorkspaceId) {
+  const { exportArchive } = yield* WorkspaceStore
+  const parts: Array<ArchivePart> = []
+  yield* exportArchive(workspace, (some) => Effect.sync(() => void parts.push(...some)))
+  return archiveOf(parts)
+})
+
 /** Something of each kind whose id an archive holds, so that every id can be another's. */
 const oneOfEach = () => {
   const [drawer, label, snippet] = [folder(), tag("label"), fragment("Snippet")]
@@ -100,14 +139,131 @@ export const contract = <E>(
   layer: Layer.Layer<PromptRepo | KeyStore | WorkspaceStore, E>
 ): void =>
   suite(layer, { excludeTestServices: true, timeout: "60 seconds" })(`WorkspaceStore: ${name}`, (it) => {
-    it.effect("counts every workspace that there is", () =>
+    it.effect("lists every workspace that there is, by id", () =>
       Effect.gen(function* () {
-        const { count } = yield* WorkspaceStore
-        const before = yield* count
-        yield* load(archive())
-        yield* load(archive())
-        // At least, as others may be using the same database.
-        assert.isAtLeast(yield* count, before + 2)
+        const { workspaces, addWorkspace } = yield* WorkspaceStore
+        const [imported, added] = [archive(), workspace({ name: "Added", tier: "free" })]
+        yield* load(imported)
+        yield* load(imported)
+        yield* addWorkspace(added)
+        const listed = yield* workspaces
+        const ids = listed.map(({ id }) => id)
+        assert.deepStrictEqual(ids, ids.toSorted())
+        // Others may be using the same database.
+        assert.deepStrictEqual(
+          listed.filter(({ id }) => [imported.workspace.id, added.id].includes(id)),
+          [imported.workspace, added].sort((a, b) => (a.id < b.id ? -1 : 1))
+        )
+      })
+    )
+
+    it.effect("adds a workspace without content, once", () =>
+      Effect.gen(function* () {
+        const { addWorkspace } = yield* WorkspaceStore
+        const added = workspace()
+        yield* addWorkspace(added)
+        yield* assertReadsLike(archive({ workspace: added }))
+        assert.isTrue(Exit.hasDies(yield* Effect.exit(addWorkspace(added))))
+      })
+    )
+
+    it.effect("changes of a workspace what is given, and nothing of its content", () =>
+      Effect.gen(function* () {
+        const { setWorkspace } = yield* WorkspaceStore
+        const { archive: own, keys } = sample({ tier: "free" })
+        const home = own.workspace
+        yield* load(own)
+        const set = (changes: Parameters<typeof setWorkspace>[1]) => setWorkspace(home.id, changes)
+        assert.deepStrictEqual(yield* set({}), home)
+        assert.deepStrictEqual(yield* set({ tier: "team" }), { ...home, tier: "team" })
+        const changed = { ...home, tier: "team", billing_status: "disputed" } as const
+        assert.deepStrictEqual(yield* set({ billing_status: "disputed" }), changed)
+        assert.deepStrictEqual((yield* find(keys.active)).workspace, {
+          id: home.id,
+          tier: "team",
+          billing_status: "disputed"
+        })
+        yield* assertReadsLike(own)
+        assert.deepStrictEqual(yield* set({ tier: "free", billing_status: "active" }), home)
+        assert.deepStrictEqual(
+          yield* Effect.flip(setWorkspace(newId<WorkspaceId>(), { tier: "team" })),
+          WorkspaceNotFound
+        )
+      })
+    )
+
+    it.effect("lists the owners of a workspace's keys, each once, and its keys", () =>
+      Effect.gen(function* () {
+        const { users, keys } = yield* WorkspaceStore
+        const { archive: own } = sample()
+        yield* load(own)
+        yield* load(sample().archive)
+        const listed = own.api_keys
+          .filter(({ workspace_id }) => workspace_id !== null)
+          .map(({ workspace_id: _, created_by, key_hash: __, ...info }) => ({
+            ...info,
+            owner: own.users.find(({ id }) => id === created_by)!.email,
+            last_used_at: null
+          }))
+          .sort((a, b) => (a.id < b.id ? -1 : 1))
+        assert.strictEqual(listed.length, 5)
+        assert.deepStrictEqual(yield* keys(own.workspace.id), listed)
+        assert.deepStrictEqual(
+          yield* users(own.workspace.id),
+          own.users.toSorted((a, b) => (a.id < b.id ? -1 : 1))
+        )
+        const empty = workspace()
+        yield* load(archive({ workspace: empty, users: [user()] }))
+        assert.deepStrictEqual(yield* users(empty.id), [])
+        assert.deepStrictEqual(yield* keys(empty.id), [])
+        const nowhere = newId<WorkspaceId>()
+        assert.deepStrictEqual(yield* Effect.flip(users(nowhere)), WorkspaceNotFound)
+        assert.deepStrictEqual(yield* Effect.flip(keys(nowhere)), WorkspaceNotFound)
+      })
+    )
+
+    it.effect("forces a reset on a user by email in any case, and lifts it", () =>
+      Effect.gen(function* () {
+        const { setUser } = yield* WorkspaceStore
+        const [home, owner, other] = [workspace(), user(), user()]
+        const [own, others] = [key(home.id, owner), key(home.id, other)]
+        yield* load(
+          archive({ workspace: home, users: [owner, other], api_keys: [own.stored, others.stored] })
+        )
+        const forced = { ...owner, must_reset_password: true }
+        for (const [on, expected] of [
+          [true, forced],
+          [true, forced],
+          [false, owner]
+        ] as const) {
+          assert.deepStrictEqual(yield* setUser(owner.email.toUpperCase(), on), expected)
+          assert.strictEqual((yield* find(own)).owner_must_reset, on)
+          assert.isFalse((yield* find(others)).owner_must_reset)
+        }
+        assert.deepStrictEqual(yield* Effect.flip(setUser(user().email, true)), UserNotFound)
+      })
+    )
+
+    it.effect("revokes one key, once and for good, of whatever workspace or of none", () =>
+      Effect.gen(function* () {
+        const { revokeKey, keys } = yield* WorkspaceStore
+        const { archive: own, keys: made } = sample()
+        yield* load(own)
+        const [first, later] = [instant("2026-04-01T00:00:00.000Z"), instant("2026-04-02T00:00:00.000Z")]
+        const before = yield* keys(own.workspace.id)
+        const active = before.find(({ id }) => id === made.active.stored.id)!
+        const revoked = { ...active, revoked_at: first }
+        assert.deepStrictEqual(yield* revokeKey(active.id, first), revoked)
+        assert.deepStrictEqual(yield* revokeKey(active.id, later), revoked)
+        assert.deepStrictEqual(
+          yield* keys(own.workspace.id),
+          before.map((info) => (info.id === active.id ? revoked : info))
+        )
+        assert.isTrue((yield* find(made.active)).revoked)
+        assert.isFalse((yield* find(made.second)).revoked)
+        assert.strictEqual((yield* revokeKey(made.legacy.stored.id, later)).revoked_at, later)
+        assert.isTrue((yield* find(made.legacy)).revoked)
+        assert.deepStrictEqual(yield* Effect.flip(revokeKey(newId<ApiKeyId>(), first)), KeyNotFound)
       })
     )
 
@@ -533,6 +689,128 @@ export const contract = <E>(
           yield* Effect.flip(addKey(home.id, owner.email, owner.id, key(home.id, owner))),
           WorkspaceNotFound
         )
+      })
+    )
+
+    it.effect.prop(
+      "exports any workspace as what it imports, in one order, which imports as the same again",
+      { made: archives },
+      Effect.fnUntraced(function* ({ made }) {
+        yield* load(made)
+        const { users: _, ...content } = inOrder(made)
+        const expected = { ...content, users: [] }
+        assert.deepStrictEqual(yield* exported(made.workspace.id), expected)
+        yield* load(expected)
+        assert.deepStrictEqual(yield* exported(made.workspace.id), expected)
+        yield* assertReadsLike(made)
+      }),
+      { arbitrary: { runs: 15, maxShrinks: 50 } }
+    )
+
+    it.effect("exports a workspace's keys and their owners, and nobody else's", () =>
+      Effect.gen(function* () {
+        const { archive: own } = sample()
+        yield* load(sample().archive)
+        yield* load({ ...own, users: [...own.users, user()] })
+        const api_keys = own.api_keys.filter(({ workspace_id }) => workspace_id !== null)
+        assert.deepStrictEqual(yield* exported(own.workspace.id), inOrder({ ...own, api_keys }))
+      })
+    )
+
+    it.effect("imports a stream of parts as the whole, and nothing of one that fails", () =>
+      Effect.gen(function* () {
+        const { importArchive } = yield* WorkspaceStore
+        const { archive: before } = sample()
+        const { archive: other } = sample()
+        const after: Archive = { ...other, workspace: before.workspace, users: [], api_keys: [] }
+        yield* importArchive(Stream.fromIterable(partsOf(before)))
+        yield* assertReadsLike(before)
+        const broken = Stream.concat(Stream.fromIterable(partsOf(after)), Stream.fail("broken"))
+        assert.strictEqual(yield* Effect.flip(importArchive(broken)), "broken")
+        yield* assertReadsLike(before)
+        yield* importArchive(Stream.rechunk(Stream.fromIterable(partsOf(after)), 1))
+        yield* assertReadsLike(after)
+      })
+    )
+
+    it.effect("makes a workspace what is made of its archive, or leaves it", () =>
+      Effect.gen(function* () {
+        const { reviseArchive } = yield* WorkspaceStore
+        const { archive: own } = sample()
+        const home = own.workspace.id
+        yield* load(own)
+        const before = yield* exported(home)
+        const shorten = (read: Archive) => ({ ...read, prompts: read.prompts.slice(1) })
+        const revise = (read: Archive) => {
+          assert.deepStrictEqual(read, before)
+          return Effect.succeed([shorten(read), "shortened"] as const)
+        }
+        assert.strictEqual(yield* reviseArchive(home, revise, { dryRun: true }), "shortened")
+        assert.deepStrictEqual(yield* exported(home), before)
+        assert.strictEqual(yield* Effect.flip(reviseArchive(home, () => Effect.fail("no"))), "no")
+        assert.deepStrictEqual(yield* exported(home), before)
+        const taken = sample().archive
+        yield* load(taken)
+        assert.deepStrictEqual(
+          yield* Effect.flip(
+            reviseArchive(home, (read) =>
+              Effect.succeed([{ ...read, folders: [...read.folders, taken.folders[0]!] }, undefined] as const)
+            )
+          ),
+          BadArchive([{ path: "folders[2].id", message: "is another workspace's" }])
+        )
+        assert.strictEqual(yield* reviseArchive(home, revise), "shortened")
+        assert.deepStrictEqual(yield* exported(home), shorten(before))
+        assert.deepStrictEqual(
+          yield* Effect.flip(reviseArchive(newId<WorkspaceId>(), revise)),
+          WorkspaceNotFound
+        )
+      })
+    )
+
+    it.effect("loses none of two revisions at a time", () =>
+      Effect.gen(function* () {
+        const { reviseArchive } = yield* WorkspaceStore
+        const home = workspace()
+        yield* load(archive({ workspace: home }))
+        const add = (name: string) =>
+          reviseArchive(home.id, (read) =>
+            Effect.succeed([{ ...read, folders: [...read.folders, folder({ name })] }, name] as const)
+          )
+        yield* Effect.all([add("a"), add("b"), add("c")], { concurrency: "unbounded" })
+        assert.deepStrictEqual((yield* exported(home.id)).folders.map(({ name }) => name).sort(), [
+          "a",
+          "b",
+          "c"
+        ])
+      })
+    )
+
+    it.effect("exports nothing of a workspace that is not there", () =>
+      Effect.gen(function* () {
+        assert.deepStrictEqual(yield* Effect.flip(exported(newId<WorkspaceId>())), WorkspaceNotFound)
+      })
+    )
+
+    it.effect("refuses in a dry run what it would refuse, and changes nothing whatever it is", () =>
+      Effect.gen(function* () {
+        const { importArchive, workspaces } = yield* WorkspaceStore
+        const { archive: own, keys } = sample()
+        yield* load(own)
+        const before = yield* exported(own.workspace.id)
+        const emptied = { ...archive({ workspace: own.workspace }), users: [user()] }
+        yield* importArchive(emptied, { dryRun: true })
+        assert.deepStrictEqual(yield* exported(own.workspace.id), before)
+        const taken = archive({ prompts: [prompt({ id: own.prompts[0]!.id })] })
+        for (const dryRun of [true, false]) {
+          assert.deepStrictEqual(
+            yield* Effect.flip(importArchive(taken, { dryRun })),
+            BadArchive([{ path: "prompts[0].id", message: "is another workspace's" }])
+          )
+        }
+        yield* importArchive(archive({ workspace: taken.workspace }), { dryRun: true })
+        assert.isFalse((yield* workspaces).some(({ id }) => id === taken.workspace.id))
+        assert.isFalse((yield* find(keys.active)).revoked)
       })
     )
 

@@ -1,6 +1,7 @@
 import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
 import { Administration } from "../../application/Administration.ts"
+import { WorkspaceId } from "../../domain/Prompt.ts"
 
 /**
  * Fills an empty database with a workspace to try, and prints a key of it, this once, with a line that uses it. A
@@ -8,13 +9,19 @@ import { Administration } from "../../application/Administration.ts"
  */
 export const offerDemo = Effect.fnUntraced(function* (address: string) {
   const administration = yield* Administration
-  if (!(yield* administration.isEmpty)) {
-    return yield* Console.log("To issue a key: npx node src/main.ts keys issue --workspace ID --user EMAIL\n")
+  const [first] = yield* administration.workspaces
+  if (first !== undefined) {
+    return yield* Console.log(
+      `To issue a key: npx node src/main.ts keys issue --workspace ${first.id} --user EMAIL\n`
+    )
   }
   const { default: demo } = yield* Effect.promise(() => import("./demo.json", { with: { type: "json" } }))
   const bytes = new TextEncoder().encode(JSON.stringify(demo))
-  const { workspace, users, prompts } = yield* Effect.orDie(administration.importArchive(bytes))
-  const { key } = yield* Effect.orDie(administration.issueKey(workspace.id, users[0]!.email, "Demo"))
+  const { workspace, users, prompts } = demo
+  yield* Effect.orDie(administration.importArchive(bytes))
+  const { key } = yield* Effect.orDie(
+    administration.issueKey(WorkspaceId.make(workspace.id), users[0]!.email, "Demo")
+  )
   yield* Console.log(
     `A demo workspace was made, ${workspace.id}, with this key, shown only now:
 

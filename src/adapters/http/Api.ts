@@ -63,7 +63,7 @@ export class CurrentCaller extends Context.Service<CurrentCaller, AdmittedCaller
   "prompt-retrieval/CurrentCaller"
 ) {}
 
-/** Admits the caller of every endpoint before anything of the request is decoded (DESIGN.md section 4). */
+/** Every endpoint wants a key; `App.ts` admits its caller before the request comes this far. */
 export class Authorization extends HttpApiMiddleware.Service<Authorization, { provides: CurrentCaller }>()(
   "prompt-retrieval/Authorization",
   {

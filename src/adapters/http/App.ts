@@ -4,7 +4,7 @@ import * as HttpRouter from "effect/http/HttpRouter"
 import * as HttpServerRequest from "effect/http/HttpServerRequest"
 import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import * as HttpApi from "effect/http-api/HttpApi"
-import type { AdmittedCaller } from "../../application/Admission.ts"
+import type { Admission, AdmittedCaller } from "../../application/Admission.ts"
 import { Unavailable } from "../../application/Unavailable.ts"
 import { Api } from "./Api.ts"
 import { cachingHeaders, conditional, etagOf } from "./Caching.ts"
@@ -56,12 +56,14 @@ const rawTarget = (request: HttpServerRequest.HttpServerRequest): string => {
 }
 
 /**
- * The whole service as one effect from request to answer, which never fails: route and method, the router with
- * admission and handlers behind it, deadline, caching, the headers of every answer, the log line. With `traced` each
- * request has a span. Answers of 200 are kept in `ready`.
+ * The whole service as one effect from request to answer, which never fails: route and method, admission, the router
+ * with the handlers behind it, deadline, caching, the headers of every answer, the log line. Admission comes before the
+ * router, as a stranger's query is not looked at (DESIGN.md section 4), and as refusing must cost little. With `traced`
+ * each request has a span. Answers of 200 are kept in `ready`.
  */
 export const makeApp = <E, R>(
   router: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>,
+  admission: Admission["Service"],
   traced: boolean,
   ready: ReadyResponses | undefined
 ) => {
@@ -70,10 +72,21 @@ export const makeApp = <E, R>(
     target: Target,
     info: RequestInfo,
     requestId: string
-  ) =>
-    router.pipe(
-      Effect.provideService(HttpServerRequest.HttpServerRequest, request.modify({ url: target.url })),
-      Effect.provideService(RequestInfo, info),
+  ) => {
+    const routed = Effect.suspend(() =>
+      router.pipe(
+        Effect.provideService(HttpServerRequest.HttpServerRequest, request.modify({ url: target.url })),
+        Effect.provideService(RequestInfo, info)
+      )
+    )
+    const admitted = Effect.matchEffect(admission.admit(request.headers.authorization), {
+      onFailure: fail,
+      onSuccess: (caller) => {
+        info.caller = caller
+        return routed
+      }
+    })
+    return (isApi(target) ? admitted : routed).pipe(
       Effect.timeoutOrElse({ duration: deadline, orElse: () => fail(Unavailable) }),
       Effect.catchCause((cause) =>
         Cause.hasInterruptsOnly(cause) ? Effect.failCause(cause) : internalError(cause, requestId)
@@ -81,6 +94,7 @@ export const makeApp = <E, R>(
       Effect.orDie,
       Effect.map((response) => (isApi(target) ? cached(request, response) : response))
     )
+  }
 
   const keep = (
     { headers, source }: HttpServerRequest.HttpServerRequest,

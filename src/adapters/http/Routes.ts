@@ -4,6 +4,7 @@ import * as HttpRouter from "effect/http/HttpRouter"
 import * as HttpServer from "effect/http/HttpServer"
 import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
 import * as Layer from "effect/Layer"
+import { Admission } from "../../application/Admission.ts"
 import { Api } from "./Api.ts"
 import { makeApp, routerConfig } from "./App.ts"
 import { authorization, queryRules } from "./Authorization.ts"
@@ -24,7 +25,7 @@ const routes = Layer.mergeAll(
 export const makeHttpApp = (ready?: ReadyResponses) =>
   Effect.gen(function* () {
     const router = yield* HttpRouter.toHttpEffect(routes)
-    return makeApp(router, yield* isTraced, ready)
+    return makeApp(router, yield* Admission, yield* isTraced, ready)
   }).pipe(Effect.provideService(HttpRouter.RouterConfig, routerConfig))
 
 /** For whatever carries requests: Effect's own spans of them are left out, as they hold the URL with its query. */

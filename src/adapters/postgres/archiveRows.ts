@@ -1,4 +1,4 @@
-import type { Archive } from "../../application/Archive.ts"
+import type { ArchivePrompt } from "../../application/Archive.ts"
 
 /** A table's columns in the order of an archive's rows, with their types; the first is the id. */
 export type Columns = Readonly<Record<string, string>>
@@ -54,31 +54,40 @@ export interface ArchiveRow {
   readonly row: { readonly id: string; readonly [column: string]: unknown }
 }
 
-/** The rows of each table of an archive's content, made as they are asked for: an archive may be large. */
-export const contentRows: Record<ContentTable, (archive: Archive) => Iterable<ArchiveRow>> = {
-  folders: (archive) => ownRows("folders", archive),
-  tags: (archive) => ownRows("tags", archive),
-  fragments: (archive) => ownRows("fragments", archive),
-  prompts: (archive) => ownRows("prompts", archive),
-  prompt_fragments: (archive) => rowsOfPrompts("fragments", archive),
-  prompt_versions: (archive) => rowsOfPrompts("versions", archive)
+/** Some items of one list of a workspace's content, the first of which is at `offset`. */
+export interface ContentBatch {
+  readonly workspace: string
+  readonly list: "folders" | "tags" | "fragments" | "prompts"
+  readonly offset: number
+  readonly items: ReadonlyArray<{ readonly id: string }>
 }
 
-function* ownRows(
-  list: "folders" | "tags" | "fragments" | "prompts",
-  archive: Archive
-): Generator<ArchiveRow> {
-  for (const [index, item] of archive[list].entries()) {
+/** The rows that a batch is in each table, the tables in the order of `contentColumns`. */
+export const contentRows = (
+  batch: ContentBatch
+): ReadonlyArray<readonly [ContentTable, ReadonlyArray<ArchiveRow>]> =>
+  batch.list === "prompts"
+    ? [
+        ["prompts", ownRows(batch)],
+        ["prompt_fragments", rowsOfPrompts("fragments", batch)],
+        ["prompt_versions", rowsOfPrompts("versions", batch)]
+      ]
+    : [[batch.list, ownRows(batch)]]
+
+const ownRows = ({ workspace, list, offset, items }: ContentBatch): ReadonlyArray<ArchiveRow> =>
+  items.map((item, index) => {
     // What a prompt has lists of is in tables of its own.
     const lists = { tags: undefined, fragments: undefined, versions: undefined }
-    yield { path: `${list}[${index}]`, row: { ...item, ...lists, workspace_id: archive.workspace.id } }
-  }
-}
+    return { path: `${list}[${offset + index}]`, row: { ...item, ...lists, workspace_id: workspace } }
+  })
 
-function* rowsOfPrompts(list: "fragments" | "versions", archive: Archive): Generator<ArchiveRow> {
-  for (const [index, prompt] of archive.prompts.entries()) {
-    for (const [i, item] of prompt[list].entries()) {
-      yield { path: `prompts[${index}].${list}[${i}]`, row: { ...item, prompt_id: prompt.id } }
-    }
-  }
-}
+const rowsOfPrompts = (
+  list: "fragments" | "versions",
+  { offset, items }: ContentBatch
+): ReadonlyArray<ArchiveRow> =>
+  (items as ReadonlyArray<ArchivePrompt>).flatMap((prompt, index) =>
+    prompt[list].map((item, i) => ({
+      path: `prompts[${offset + index}].${list}[${i}]`,
+      row: { ...item, prompt_id: prompt.id }
+    }))
+  )

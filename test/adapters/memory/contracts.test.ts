@@ -7,23 +7,16 @@ import { WorkspaceStore } from "../../../src/application/WorkspaceStore.ts"
 import * as KeyStoreContract from "../../contracts/KeyStore.ts"
 import * as PromptRepoContract from "../../contracts/PromptRepo.ts"
 import * as WorkspaceStoreContract from "../../contracts/WorkspaceStore.ts"
-import { archive, sample } from "../../support/archives.ts"
+import { sample } from "../../support/archives.ts"
 
 PromptRepoContract.contract("memory", Memory.layer)
 KeyStoreContract.contract("memory", Memory.layer)
 WorkspaceStoreContract.contract("memory", Memory.layer)
 
 describe("memory", () => {
-  it.effect("counts a workspace once, however often it is imported, and starts empty", () =>
+  it.effect("starts without any workspace", () =>
     Effect.gen(function* () {
-      const { count, importArchive } = yield* WorkspaceStore
-      const made = archive()
-      assert.strictEqual(yield* count, 0)
-      yield* importArchive(made)
-      yield* importArchive(made)
-      assert.strictEqual(yield* count, 1)
-      yield* importArchive(archive())
-      assert.strictEqual(yield* count, 2)
+      assert.deepStrictEqual(yield* (yield* WorkspaceStore).workspaces, [])
     }).pipe(Effect.provide(Memory.layer))
   )
 

@@ -1,0 +1,238 @@
+/**
+ * The same API as a good engineer would write it in a day: Fastify and postgres.js, a look-up of the key and one
+ * statement a request, no cache. The same refusals, gates, limits, headers and bytes as the service, for the routes
+ * that are measured.
+ */
+import { hash, randomUUID } from "node:crypto"
+import fastify, { type FastifyRequest } from "fastify"
+import postgres from "postgres"
+
+const sql = postgres(process.env.DATABASE_URL!, { onnotice: () => {} })
+const perKey = Number(process.env.RATE_LIMIT_PER_KEY ?? 100)
+const perProcess = Number(process.env.RATE_LIMIT_PER_PROCESS ?? 500)
+
+class Refusal extends Error {
+  readonly status: number
+  readonly code: string
+  readonly headers: Record<string, string>
+  constructor(status: number, code: string, message: string, headers: Record<string, string> = {}) {
+    super(message)
+    this.status = status
+    this.code = code
+    this.headers = headers
+  }
+}
+
+const badRequest = (message: string) => new Refusal(400, "BAD_REQUEST", message)
+const promptNotFound = () => new Refusal(404, "NOT_FOUND", "Prompt not found")
+const unauthorized = (message: string, error = ', error="invalid_token"') =>
+  new Refusal(401, "UNAUTHORIZED", message, { "www-authenticate": `Bearer realm="api"${error}` })
+
+// ---- admission
+
+const counts = new Map<string, number>()
+let minute = 0
+
+const count = (bucket: string, scope: string, limit: number): void => {
+  const now = Date.now()
+  const current = Math.floor(now / 60_000)
+  if (current !== minute) {
+    minute = current
+    counts.clear()
+  }
+  const seen = counts.get(bucket) ?? 0
+  if (seen >= limit) {
+    const seconds = Math.max(1, Math.ceil(((current + 1) * 60_000 - now) / 1000))
+    throw new Refusal(429, "RATE_LIMITED", "Rate limit exceeded", {
+      "retry-after": String(seconds),
+      "ratelimit-policy": `"${scope}";q=${limit};w=60`,
+      ratelimit: `"${scope}";r=0;t=${seconds}`
+    })
+  }
+  counts.set(bucket, seen + 1)
+}
+
+const admit = async (request: FastifyRequest): Promise<string> => {
+  const token = /^bearer +([\x21-\x2b\x2d-\x7e]+)$/i.exec(request.headers.authorization ?? "")?.[1]
+  if (token === undefined) throw unauthorized("Missing or malformed Authorization header", "")
+  if (!token.startsWith("key_live_")) throw unauthorized("Invalid API key format")
+  if (!/^key_live_[0-9a-f]{64}$/.test(token)) throw unauthorized("Invalid API key")
+  const [key] = await sql`
+    select k.id, k.revoked_at, u.must_reset_password, w.id as workspace_id, w.tier, w.billing_status
+    from api_keys k join users u on u.id = k.created_by left join workspaces w on w.id = k.workspace_id
+    where k.key_hash = ${Buffer.from(hash("sha256", token, "hex"), "hex")}`
+  if (key === undefined) throw unauthorized("Invalid API key")
+  if (key.revoked_at !== null) throw unauthorized("API key has been revoked")
+  if (key.must_reset_password) throw unauthorized("API key owner must reset password")
+  if (key.workspace_id === null) throw unauthorized("API key has no organization assigned")
+  if (key.tier !== "solo" && key.tier !== "team")
+    throw new Refusal(403, "API_NOT_ALLOWED", "API access requires the Solo plan or higher")
+  if (key.billing_status === "disputed")
+    throw new Refusal(402, "DISPUTED", "Workspace has an active payment dispute")
+  if (key.billing_status !== "active")
+    throw new Refusal(402, "PAST_DUE", "Subscription is past due or over its limit")
+  count(key.id, "key", perKey)
+  count("process", "process", perProcess)
+  return key.workspace_id
+}
+
+// ---- reading requests
+
+const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
+const types = ["system", "user", "assistant", "template", "few-shot", "chain-of-thought"]
+
+type Query = Partial<Record<"page" | "per_page" | "folder_id" | "tag" | "type", string>>
+
+const countOf = (query: Query, name: "page" | "per_page", byDefault: number): number => {
+  const text = query[name]
+  if (text === undefined) return byDefault
+  const value = Number(text)
+  if (!/^[1-9][0-9]*$/.test(text) || !Number.isSafeInteger(value))
+    throw badRequest(`${name} must be an integer from 1 to 9007199254740991`)
+  return value
+}
+
+const pageOf = (query: Query) => ({
+  page: countOf(query, "page", 1),
+  per_page: Math.min(countOf(query, "per_page", 20), 100)
+})
+
+/** PostgreSQL takes no larger OFFSET than this. */
+const offsetOf = ({ page, per_page }: ReturnType<typeof pageOf>): number =>
+  Math.min((page - 1) * per_page, 2 ** 31)
+
+const idOf = (request: FastifyRequest): string => {
+  const { id } = request.params as { id: string }
+  if (!uuid.test(id)) throw promptNotFound()
+  return id
+}
+
+// ---- routes
+
+const slot = /\{\{([^{}]{1,256})\}\}/g
+
+const fill = (content: string, overrides: Record<string, unknown>): string =>
+  content.replace(slot, (text, name: string) => {
+    const value = Object.hasOwn(overrides, name.trim()) ? overrides[name.trim()] : undefined
+    return typeof value === "string" || typeof value === "number" || typeof value === "boolean"
+      ? String(value)
+      : text
+  })
+
+const listOf = (
+  rows: ReadonlyArray<Record<string, unknown>>,
+  page: ReturnType<typeof pageOf>,
+  id: string
+) => ({
+  data: rows.filter((row) => row[id] !== null).map(({ total: _, ...item }) => item),
+  meta: { ...page, total: rows[0]!.total }
+})
+
+const app = fastify({ genReqId: () => randomUUID(), requestIdHeader: "x-request-id" })
+
+app.addHook("onRequest", async (request, reply) => {
+  reply.headers({ "x-request-id": request.id, "x-content-type-options": "nosniff" })
+})
+
+app.addHook("onSend", async (request, reply, body) => {
+  reply.header("content-type", "application/json")
+  if (reply.statusCode !== 200) return body
+  const etag = `"${hash("sha256", body as string, "base64url")}"`
+  reply.headers({
+    "cache-control": "public, s-maxage=30, stale-while-revalidate=300",
+    vary: "Authorization",
+    etag
+  })
+  const seen = request.headers["if-none-match"]
+  if (seen === undefined || !(seen === "*" || seen.includes(etag))) return body
+  reply.status(304)
+  reply.removeHeader("content-type")
+  return null
+})
+
+app.setErrorHandler((error, _request, reply) => {
+  const refusal = error instanceof Refusal ? error : new Refusal(500, "INTERNAL_ERROR", "Internal error")
+  if (refusal.status === 500) console.error(error)
+  return reply
+    .status(refusal.status)
+    .headers({ "cache-control": "no-store", vary: "Authorization", ...refusal.headers })
+    .send({ error: { code: refusal.code, message: refusal.message } })
+})
+
+app.get("/api/v1/prompts", async (request) => {
+  const workspace = await admit(request)
+  const query = request.query as Query
+  const page = pageOf(query)
+  if (query.folder_id !== undefined && !uuid.test(query.folder_id))
+    throw badRequest("folder_id must be a UUID")
+  if (query.type !== undefined && !types.includes(query.type))
+    throw badRequest(`type must be one of ${types.join(", ")}`)
+  const matching = sql`
+    p.workspace_id = ${workspace} and not p.is_archived
+    ${query.type === undefined ? sql`` : sql`and p.prompt_type = ${query.type}`}
+    ${query.folder_id === undefined ? sql`` : sql`and p.folder_id = ${query.folder_id}`}
+    ${
+      query.tag === undefined
+        ? sql``
+        : sql`and exists (
+            select from prompt_tags pt join tags t on t.id = pt.tag_id
+            where pt.prompt_id = p.id and t.workspace_id = ${workspace} and t.name = ${query.tag})`
+    }`
+  const rows = await sql`
+    select total.count as total, page.*
+    from (select count(*)::int from prompts p where ${matching}) total
+    left join (
+      select p.id, p.title, p.description, p.prompt_type, p.target_model, p.intent, p.current_version,
+        p.created_at, p.updated_at
+      from prompts p where ${matching}
+      order by p.updated_at desc, p.id desc limit ${page.per_page} offset ${offsetOf(page)}
+    ) page on true
+    order by page.updated_at desc, page.id desc`
+  return listOf(rows, page, "id")
+})
+
+app.get("/api/v1/prompts/:id/resolved", async (request) => {
+  const workspace = await admit(request)
+  const [row] = await sql`
+    select p.id, p.title, p.prompt_type, p.target_model, p.current_content,
+      coalesce(
+        json_agg(json_build_object('content', f.content, 'overrides', pf.variable_overrides)
+          order by pf.position, pf.id) filter (where f.id is not null), '[]') as fragments
+    from prompts p
+    left join prompt_fragments pf on pf.prompt_id = p.id
+    left join fragments f on f.id = pf.fragment_id and f.workspace_id = p.workspace_id
+    where p.id = ${idOf(request)} and p.workspace_id = ${workspace}
+    group by p.id`
+  if (row === undefined) throw promptNotFound()
+  const { current_content, fragments, ...prompt } = row
+  const contents = fragments.map((use: { content: string; overrides: Record<string, unknown> }) =>
+    fill(use.content, use.overrides)
+  )
+  return {
+    data: {
+      ...prompt,
+      resolved_content: [current_content, ...contents].join("\n\n"),
+      fragment_count: fragments.length
+    }
+  }
+})
+
+app.get("/api/v1/prompts/:id/versions", async (request) => {
+  const workspace = await admit(request)
+  const page = pageOf(request.query as Query)
+  const rows = await sql`
+    select total.count as total, page.*
+    from prompts p
+    cross join lateral (select count(*)::int from prompt_versions v where v.prompt_id = p.id) total
+    left join lateral (
+      select v.version_number, v.change_summary, v.change_source, v.created_at
+      from prompt_versions v where v.prompt_id = p.id
+      order by v.version_number desc limit ${page.per_page} offset ${offsetOf(page)}
+    ) page on true
+    where p.id = ${idOf(request)} and p.workspace_id = ${workspace}
+    order by page.version_number desc`
+  if (rows.length === 0) throw promptNotFound()
+  return listOf(rows, page, "version_number")
+})
+
+await app.listen({ host: "127.0.0.1", port: Number(process.env.PORT) })

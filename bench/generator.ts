@@ -1,0 +1,142 @@
+/**
+ * The load generator's thread: keep-alive connections on raw sockets, one request at a time on each. It reads of an
+ * answer what tells where it ends, so that it costs less than the least that a server does.
+ */
+import { connect, type Socket } from "node:net"
+import { performance } from "node:perf_hooks"
+import { parentPort } from "node:worker_threads"
+import type { Load, LoadResult, Stream, StreamResult } from "./load.ts"
+
+const headEnd = Buffer.from("\r\n\r\n")
+const lengthPattern = /\r\ncontent-length: *(\d+)/i
+
+/** Gives the next request of a stream, in bytes that are made beforehand where they can be. */
+const requestsOf = ({ targets, key, etags, order }: Stream): (() => Buffer | string) => {
+  const request = (target: string, key: string, etag: string | undefined) =>
+    `GET ${target} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer ${key}\r\n${
+      etag === undefined ? "" : `If-None-Match: ${etag}\r\n`
+    }\r\n`
+  let next = 0
+  if (key === "unknown") {
+    const start = crypto.randomUUID().replaceAll("-", "").padEnd(48, "0")
+    return () =>
+      request(targets[0]!, `key_live_${start}${(next++).toString(16).padStart(16, "0")}`, undefined)
+  }
+  const ready = targets.map((target, index) => Buffer.from(request(target, key, etags?.[index])))
+  return order === "at random"
+    ? () => ready[Math.floor(Math.random() * ready.length)]!
+    : () => ready[next++ % ready.length]!
+}
+
+interface Run {
+  readonly port: number
+  readonly until: number
+}
+
+/** Runs one stream over its connections until its time or its requests are used up. */
+const runStream = (stream: Stream, { port, until }: Run): Promise<StreamResult> => {
+  const nextRequest = requestsOf(stream)
+  const maxRequests = stream.maxRequests ?? Number.POSITIVE_INFINITY
+  const latencies: Array<number> = []
+  const statuses: Record<string, number> = {}
+  let sent = 0
+  let faults = 0
+  let inTime = 0
+  let last = 0
+
+  const runConnection = (): Promise<void> =>
+    new Promise((resolve) => {
+      let sentAt = 0
+      /** Bytes of the current answer that are still to come; -1 while its head is. */
+      let left = -1
+      let head = Buffer.alloc(0)
+
+      const send = () => {
+        if (performance.now() >= until || sent >= maxRequests) {
+          socket.end()
+          return
+        }
+        sent++
+        sentAt = performance.now()
+        socket.write(nextRequest())
+      }
+
+      const finish = () => {
+        const now = performance.now()
+        left = -1
+        latencies.push(now - sentAt)
+        if (now <= until) {
+          inTime++
+          last = now
+        }
+        send()
+      }
+
+      const read = (chunk: Buffer) => {
+        if (left >= 0) {
+          left -= chunk.length
+          if (left <= 0) finish()
+          return
+        }
+        const bytes = head.length === 0 ? chunk : Buffer.concat([head, chunk])
+        const end = bytes.indexOf(headEnd)
+        if (end < 0) {
+          head = Buffer.from(bytes)
+          return
+        }
+        head = Buffer.alloc(0)
+        const text = bytes.toString("latin1", 0, end)
+        const status = text.slice(9, 12)
+        statuses[status] = (statuses[status] ?? 0) + 1
+        const length = status === "304" ? 0 : Number(lengthPattern.exec(text)?.[1] ?? Number.NaN)
+        if (Number.isNaN(length)) {
+          socket.destroy(new Error("an answer without a length"))
+          return
+        }
+        left = length - (bytes.length - end - headEnd.length)
+        if (left <= 0) finish()
+      }
+
+      const socket: Socket = connect({
+        port,
+        host: "127.0.0.1",
+        noDelay: true,
+        onread: {
+          buffer: Buffer.alloc(64 * 1024),
+          callback: (size, buffer) => {
+            read((buffer as Buffer).subarray(0, size))
+            return true
+          }
+        }
+      })
+      // An answer that never comes must not keep the run from ending.
+      const giveUp = setTimeout(
+        () => socket.destroy(new Error("no answer")),
+        until - performance.now() + 10_000
+      )
+      socket.on("connect", send)
+      socket.on("error", () => faults++)
+      socket.on("close", () => {
+        clearTimeout(giveUp)
+        if (performance.now() < until && sent < maxRequests) faults++
+        resolve()
+      })
+    })
+
+  const started = performance.now()
+  return Promise.all(Array.from({ length: stream.connections }, runConnection)).then(() => ({
+    perSecond: inTime === 0 ? 0 : (inTime * 1000) / (last - started),
+    latencies: Float64Array.from(latencies),
+    statuses,
+    faults
+  }))
+}
+
+const runLoad = async ({ port, seconds, streams }: Load): Promise<LoadResult> => {
+  const before = performance.eventLoopUtilization()
+  const until = performance.now() + seconds * 1000
+  const results = await Promise.all(streams.map((stream) => runStream(stream, { port, until })))
+  return { streams: results, busy: performance.eventLoopUtilization(before).utilization }
+}
+
+parentPort!.on("message", async (load: Load) => parentPort!.postMessage(await runLoad(load)))

@@ -1,0 +1,86 @@
+/**
+ * Imports an archive of 100,000 prompts into a fresh database of a PostgreSQL server through the command line, and
+ * prints how long that took and the most memory that it held, beside the size of the file.
+ *
+ *     TEST_DATABASE_URL=postgres://postgres@127.0.0.1:5432/test node bench/import.ts [prompts]
+ */
+import { spawn } from "node:child_process"
+import { randomUUID } from "node:crypto"
+import { once } from "node:events"
+import { createWriteStream, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { pipeline } from "node:stream/promises"
+import * as Effect from "effect/Effect"
+import { archiveWriter } from "../src/application/Archive.ts"
+import { archive, fragment, prompt, tag, use, version } from "../test/support/archives.ts"
+import { freshDatabase, urlOf } from "../test/support/postgres.ts"
+
+const count = Number(process.argv[2] ?? 100_000)
+const directory = mkdtempSync(join(tmpdir(), "bench-import-"))
+const file = join(directory, "archive.json")
+
+function* text(): Generator<string> {
+  const { workspace } = archive()
+  const tags = Array.from({ length: 20 }, (_, index) => tag(`tag ${index}`))
+  const fragments = Array.from({ length: 100 }, () => fragment(`Write as {{name}} does. ${randomUUID()}`))
+  const writer = archiveWriter()
+  yield writer.write({ list: "workspace", item: workspace })
+  for (const item of tags) yield writer.write({ list: "tags", item })
+  for (const item of fragments) yield writer.write({ list: "fragments", item })
+  for (let index = 0; index < count; index++) {
+    const content = `${randomUUID()} Answer {{question}} in "quotes".\n`.repeat(12)
+    const first = version(1, { content })
+    const item = prompt({
+      title: `Prompt ${index}`,
+      current_content: content,
+      current_version: 2,
+      tags: [tags[index % tags.length]!.id],
+      fragments: [use(fragments[index % fragments.length]!, 1, { variable_overrides: { name: "Ada" } })],
+      versions: [first, version(2, { content, parent_version_id: first.id })]
+    })
+    yield writer.write({ list: "prompts", item })
+  }
+  yield writer.end()
+}
+
+/** The most memory that a process has held, in bytes, as Linux counts it. */
+const peakOf = (pid: number): number => {
+  try {
+    return 1024 * Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1] ?? 0)
+  } catch {
+    return 0
+  }
+}
+
+const mebibytes = (bytes: number): string => `${(bytes / 1024 / 1024).toFixed(0)} MiB`
+
+const run = async (url: string, name: string): Promise<void> => {
+  const started = performance.now()
+  const child = spawn(process.execPath, [join(import.meta.dirname, "../src/main.ts"), "import", file], {
+    env: { ...process.env, DATABASE_URL: url },
+    stdio: "inherit"
+  })
+  let peak = 0
+  const timer = setInterval(() => {
+    peak = Math.max(peak, peakOf(child.pid!))
+  }, 50)
+  const [code] = await once(child, "exit")
+  clearInterval(timer)
+  if (code !== 0) throw new Error(`the import ended with ${code}`)
+  const seconds = (performance.now() - started) / 1000
+  console.log(
+    `${name}: ${seconds.toFixed(1)} s, at most ${mebibytes(peak)} of memory for a file of ${mebibytes(statSync(file).size)}`
+  )
+}
+
+try {
+  await pipeline(text, createWriteStream(file))
+  await Effect.gen(function* () {
+    const url = urlOf(yield* freshDatabase)
+    yield* Effect.promise(() => run(url, `${count} prompts into an empty database`))
+    yield* Effect.promise(() => run(url, "the same again"))
+  }).pipe(Effect.scoped, Effect.runPromise)
+} finally {
+  rmSync(directory, { recursive: true })
+}
