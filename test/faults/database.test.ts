@@ -7,15 +7,12 @@ import {
   ask,
   expectBystandersUnaffected,
   expectInvariant,
+  fresh,
   type Outcome,
   untilAnswered
 } from "../support/outcomes.ts"
 import { freshDatabase, freshName, onServer, urlOf } from "../support/postgres.ts"
 import { type Service, startService } from "../support/service.ts"
-
-let asked = 0
-/** A path that nobody has asked for before: what is kept ready does not answer it. */
-const fresh = (path: string): string => `${path}?asked=${asked++}`
 
 const unlimited = { RATE_LIMIT_PER_KEY: "1000000", RATE_LIMIT_PER_PROCESS: "1000000" }
 

@@ -1,9 +1,11 @@
 import * as PgClient from "@effect/sql-pg/PgClient"
+import * as PgConnection from "@effect/sql-pg/PgConnection"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Metric from "effect/Metric"
 import * as Queue from "effect/Queue"
 import * as Schedule from "effect/Schedule"
+import * as Scope from "effect/Scope"
 import { ChangeFeed, Changes } from "../../application/ChangeFeed.ts"
 import { changeFeedUp } from "../../application/Metrics.ts"
 import { channel, everything, heartbeat } from "./changes.ts"
@@ -60,9 +62,21 @@ export const layer: Layer.Layer<ChangeFeed, never, PgClient.PgClient> = Layer.ef
       Effect.ignore
     )
 
+    /** A connection of no pool, for nobody must wait for the end of one whose server may be frozen. */
+    const connect = Effect.acquireRelease(Scope.make(), (scope, exit) =>
+      Effect.forkDetach(Scope.close(scope, exit))
+    ).pipe(
+      Effect.flatMap((scope) =>
+        PgConnection.make(sql.config).pipe(
+          Effect.flatMap((connection) => connection.listen(channel)),
+          Scope.provide(scope)
+        )
+      )
+    )
+
     /** Ends when the connection does, or when no heartbeat has come back for too long. */
     const listen = Effect.gen(function* () {
-      const notices = yield* sql.listen(channel)
+      const notices = yield* connect
       // What changed before this connection listened was not heard.
       changes.addAll()
       yield* Effect.forkScoped(Effect.repeat(sendBeat, Schedule.spaced(beat)))
