@@ -101,4 +101,4 @@ export const untilAnswered = async (
 let asked = 0
 
 /** A path that nobody has asked for before: what is kept ready does not answer it. */
-export const fresh = (path: string): string => `${path}?asked=${asked++}`
+export const fresh = (path: string): string => `${path}${path.includes("?") ? "&" : "?"}asked=${asked++}`
