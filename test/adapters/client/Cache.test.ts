@@ -283,6 +283,17 @@ describe("a refusal", () => {
     expect(await failure(client.prompts.list())).toMatchObject({ status })
   })
 
+  it.each([401, 403, 404])("of %i counts whatever its body", async (status) => {
+    const page = () => new Response("<html>", { status, headers: { "content-type": "text/html" } })
+    const { read, asked } = cached([current("a"), page, current("b")])
+    await read()
+    await pass(1_000)
+    expect(await read()).toEqual(["a", "stale", 0])
+    await flush()
+    expect(await read()).toEqual(["b", "fresh", 0])
+    expect(asked()).toEqual([undefined, '"a"', undefined])
+  })
+
   it("drops what was read before it and comes in after it, too", async () => {
     let answer: (response: Response) => void = () => {}
     const { read, client } = cached([
@@ -369,6 +380,22 @@ describe("many reads of the same", () => {
     expect((await alone.client.prompts.get("p")).data.title).toBe("c")
   })
 
+  it("never join one that was ended with its last caller", async () => {
+    for (let turns = 0; turns < 20; turns++) {
+      const { client } = cached([silent, current("a")])
+      const controller = new AbortController()
+      const first = client.prompts.get("p", { signal: controller.signal })
+      first.catch(() => {})
+      await flush()
+      controller.abort()
+      for (let turn = 0; turn < turns; turn++) await Promise.resolve()
+      const second = client.prompts.get("p", { timeout: 30_000 })
+      expect(await settle(second).then((ended) => "error" in ended && (ended.error as Error).name)).not.toBe(
+        "AbortError"
+      )
+    }
+  })
+
   it("each have their own time", async () => {
     const { client, requests } = cached([silent, silent, () => found("a")], { timeout: 1_000 })
     const early = client.prompts.get("p").catch((error) => error)
@@ -392,6 +419,21 @@ describe("many reads of the same", () => {
     controller.abort()
     await pass(1_000)
     expect(source).toBe("stale")
+    expect(requests[1]!.signal.aborted).toBe(false)
+  })
+
+  it("in the background outlive a caller who joins them and leaves", async () => {
+    const { client, read, requests } = cached([current("a"), silent])
+    await read()
+    await pass(9_999)
+    expect(await read()).toEqual(["a", "stale", 0])
+    await pass(1)
+    const controller = new AbortController()
+    const joined = client.prompts.get("p", { signal: controller.signal })
+    await flush()
+    controller.abort()
+    expect(await failure(joined)).toBeInstanceOf(AbortError)
+    expect(requests).toHaveLength(2)
     expect(requests[1]!.signal.aborted).toBe(false)
   })
 

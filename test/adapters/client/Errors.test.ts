@@ -102,6 +102,10 @@ describe("an answer that is not the service's", () => {
       answer: () => new Response(null, { status: 304, headers: { "x-request-id": "r" } }),
       message: "The service answered 304 without a content type, which is none of its answers"
     },
+    "an error that is none by its status": {
+      answer: () => text(200, '{"error":{"code":"NOT_FOUND","message":"Prompt not found"}}'),
+      message: "The service answered 200 application/json, which is none of its answers"
+    },
     "an error whose parts are no text": {
       answer: () => text(404, '{"error":{"code":404,"message":["no"]}}'),
       message: "The service answered 404 application/json, which is none of its answers"

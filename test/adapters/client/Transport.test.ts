@@ -442,6 +442,31 @@ describe("a signal", () => {
     expect(vi.getTimerCount()).toBe(0)
   })
 
+  it("has the body of an answer that comes too late cancelled, and is no warning", async () => {
+    let answer: (response: Response) => void = () => {}
+    const { client, log } = scripted([() => new Promise<Response>((resolve) => (answer = resolve)), silent])
+    const controller = new AbortController()
+    const late = client.prompts.get("p", { signal: controller.signal })
+    await flush()
+    controller.abort()
+    expect(await failure(late)).toBeInstanceOf(AbortError)
+    const cancel = vi.fn()
+    answer(new Response(new ReadableStream({ cancel }), { headers: { "content-type": "application/json" } }))
+    await flush()
+    expect(cancel).toHaveBeenCalledTimes(1)
+
+    const silenced = new AbortController()
+    const quiet = client.prompts.get("p", { signal: silenced.signal })
+    await flush()
+    silenced.abort()
+    expect(await failure(quiet)).toBeInstanceOf(AbortError)
+    await flush()
+    expect(log.map(([level, message]) => [level, message])).toEqual([
+      ["debug", "GET /api/v1/prompts/p 200"],
+      ["debug", "GET /api/v1/prompts/p without an answer"]
+    ])
+  })
+
   it("that is aborted already sends nothing", async () => {
     const { client, requests } = scripted([found])
     for (const call of calls) {
