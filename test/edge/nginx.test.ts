@@ -5,7 +5,7 @@ import { exchange, rawRequest } from "../support/rawHttp.ts"
 import type { Service } from "../support/service.ts"
 import { cacheSuite, type Origin, started, traffic } from "./suite.ts"
 
-cacheSuite({ name: "nginx", missing: noNginx, before: nginxBefore, revocationArrives: false })
+cacheSuite({ name: "nginx", missing: noNginx, before: nginxBefore })
 
 describe.skipIf(noNginx !== undefined)("a cache that ignores Vary", () => {
   let resources: ReturnType<typeof makeResources>
