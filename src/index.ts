@@ -124,7 +124,9 @@ export const createPromptApi = async (options: {
     Layer.provideMerge(
       Layer.mergeAll(
         Logger.layer([Logger.withConsoleError(Logger.formatJson)]),
-        Layer.succeed(References.MinimumLogLevel, "Warn")
+        Layer.succeed(References.MinimumLogLevel, "Warn"),
+        // Nobody reads spans here, so none are made.
+        Layer.succeed(References.TracerEnabled, false)
       )
     )
   )

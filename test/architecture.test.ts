@@ -46,7 +46,9 @@ it.each([
   ["src/application/Planted.ts", "node:fs"],
   ["src/adapters/http/Planted.ts", "../postgres/Database.ts"],
   ["src/adapters/http/Planted.ts", "../../index.ts"],
-  ["src/adapters/postgres/Migrations/Planted.ts", "../../http/Api.ts"]
+  ["src/adapters/postgres/Migrations/Planted.ts", "../../http/Api.ts"],
+  ["src/adapters/client/Planted.ts", "../../domain/Page.ts"],
+  ["src/adapters/client/Planted.ts", "effect/Schema"]
 ])("an import that points outwards is a violation: %s imports %s", (file, specifier) => {
   expect(violations(file, specifier)).toBe(1)
 })
@@ -60,6 +62,7 @@ it.each([
   ["src/adapters/http/Planted.ts", "../../application/Prompts.ts"],
   ["src/adapters/http/Planted.ts", "../../domain/Page.ts"],
   ["src/adapters/http/Planted.ts", "./Api.ts"],
+  ["src/adapters/client/Planted.ts", "./Errors.ts"],
   ["src/adapters/postgres/Migrations/Planted.ts", "../Database.ts"],
   ["src/index.ts", "./adapters/http/Api.ts"]
 ])("an import that points inwards is none: %s imports %s", (file, specifier) => {

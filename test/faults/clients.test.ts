@@ -50,9 +50,7 @@ describe.skipIf(postgres.missing !== undefined)("clients that behave badly", () 
     const sockets = Array.from({ length: 2_020 }, (_, index) => {
       const socket = connect(service.port, "127.0.0.1")
       said[index] = ""
-      socket.setEncoding("latin1").on("data", (text) => {
-        said[index] = `${said[index]}${text}`
-      })
+      socket.setEncoding("latin1").on("data", (text) => (said[index] = said[index]! + text))
       socket.on("error", () => {})
       return socket
     })

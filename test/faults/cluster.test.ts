@@ -7,6 +7,7 @@ import {
   ask,
   expectBystandersUnaffected,
   expectInvariant,
+  fresh,
   type Outcome,
   untilAnswered
 } from "../support/outcomes.ts"
@@ -25,7 +26,7 @@ describe.skipIf(noCluster !== undefined)("a PostgreSQL server that goes and come
   let service: Service
 
   const reads = (count: number): Promise<ReadonlyArray<Outcome>> =>
-    Promise.all(Array.from({ length: count }, () => ask(service, path, authorization)))
+    Promise.all(Array.from({ length: count }, () => ask(service, fresh(path), authorization)))
 
   beforeAll(async () => {
     cluster = await resources.acquire(freshCluster)
@@ -82,7 +83,7 @@ describe.skipIf(noCluster !== undefined)("a PostgreSQL server that goes and come
     const other = await startService(env)
     expect((await ask(other, path, authorization)).status).toBe(200)
     cluster.freeze()
-    const underWay = ask(other, path, authorization)
+    const underWay = ask(other, fresh(path), authorization)
     await setTimeout(100)
     const told = performance.now()
     expect(await other.stop()).toBe(0)

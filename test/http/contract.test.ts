@@ -1,3 +1,4 @@
+import { connect as connectSocket } from "node:net"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { archive, fragment, key, newId, prompt, sample, use, user, workspace } from "../support/archives.ts"
 import { connectTo, embedded, makeResources } from "../support/database.ts"
@@ -186,6 +187,38 @@ describe("the request line and the head", () => {
     )
     expect(answers.map(({ status }) => status)).toEqual([200, 400])
     expectError(answers[1]!, badRequest)
+  })
+
+  it.each(["gzip", "xchunked", "gzip, chunked", "identity"])(
+    "a framing that is not chunks: 400 (%s)",
+    async (coding) => {
+      expectError(await send("/api/v1/prompts", [mine, `Transfer-Encoding: ${coding}`]), badRequest)
+    }
+  )
+
+  it("a fault in a body that came with an answered request has no answer of its own", async () => {
+    const head = rawRequest("/healthz", ["Transfer-Encoding: chunked"]).replace("Connection: close\r\n", "")
+    const answers = await exchangeAll(service.port, `${head}not a chunk\r\n`)
+    expect(answers.map(({ status }) => status)).toEqual([200])
+  })
+
+  it("an answer to a wish for another protocol is the connection's last", async () => {
+    const wish = "GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
+    const answers = await exchangeAll(service.port, wish + rawRequest("/healthz"))
+    expect(answers.map((answer) => [answer.status, headerOf(answer, "connection")])).toEqual([[200, "close"]])
+  })
+
+  it("who closes its half after asking is answered", async () => {
+    const answer = await new Promise<string>((resolve, reject) => {
+      let text = ""
+      const socket = connectSocket({ port: service.port, host: "127.0.0.1", allowHalfOpen: true })
+      socket.setEncoding("utf8").on("data", (chunk) => {
+        text += chunk
+      })
+      socket.on("end", () => resolve(text)).on("error", reject)
+      socket.end("GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")
+    })
+    expect(answer).toMatch(/^HTTP\/1\.1 200 OK/)
   })
 
   it("HTTP/1.0 needs no Host", async () => {

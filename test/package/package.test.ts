@@ -1,4 +1,4 @@
-import { execFile } from "node:child_process"
+import { execFile, spawnSync } from "node:child_process"
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -179,6 +179,23 @@ export const wrong = createPromptApi({ database: 1 })
     expect(code).toBe(0)
     expect(stdout).toContain("serve")
   })
+
+  // The machine's own Node, which may be older than the one that runs the tests.
+  const other = spawnSync("/usr/bin/env", ["-i", "sh", "-c", "node --version"], { encoding: "utf8" }).stdout
+  it.skipIf(!(Number.parseInt(other.slice(1), 10) < 24))(
+    "says at the start that an older Node won't do",
+    async () => {
+      const main = join(project, "node_modules/prompt-retrieval/dist/main.js")
+      const { code, stdout, stderr } = await run(project, "/usr/bin/env", [
+        "-i",
+        "sh",
+        "-c",
+        `node ${main} --help`
+      ])
+      expect({ code, stdout }).toEqual({ code: 1, stdout: "" })
+      expect(stderr).toBe(`prompt-retrieval needs Node 24 or later; this is Node ${other.slice(1)}`)
+    }
+  )
 
   it.skipIf(postgres.missing !== undefined)(
     "runs the API in process",

@@ -1,5 +1,7 @@
+import { execFile } from "node:child_process"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
+import { promisify } from "node:util"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import type { ArchivePrompt } from "../../src/application/Archive.ts"
 import { embedded, makeResources, postgres } from "../support/database.ts"
@@ -182,6 +184,19 @@ describe.each([embedded, postgres])("the real process on $name", ({ acquire, mis
     })
     expect(await get("/api/v1/prompts")).toEqual(before)
   })
+
+  it.runIf(name === embedded.name)(
+    "prints a curl line that answers resolved content when pasted",
+    async () => {
+      const [line] = /^ *curl .*$/m.exec(service.output())!
+      const { stdout } = await promisify(execFile)("sh", ["-c", `${line} --silent --show-error`])
+      expect(JSON.parse(stdout).data).toMatchObject({
+        id: agent.id,
+        resolved_content: resolvedAgent,
+        fragment_count: 3
+      })
+    }
+  )
 
   it("never logs a key", () => {
     expect(service.output()).toContain('"route":"/api/v1/prompts/:id/resolved"')

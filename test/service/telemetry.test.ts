@@ -11,7 +11,7 @@ import { freePort } from "../support/ports.ts"
 import { freshDatabase, proxyTo, urlOf } from "../support/postgres.ts"
 import { noPromtool, promtool } from "../support/promtool.ts"
 import { exchange, exchangeAll, rawRequest } from "../support/rawHttp.ts"
-import { type Service, startService } from "../support/service.ts"
+import { run, type Service, startService } from "../support/service.ts"
 
 const root = join(import.meta.dirname, "../..")
 const backend = postgres.missing === undefined ? postgres : embedded
@@ -50,14 +50,25 @@ const tenant = () => {
 
 interface LogLine {
   readonly message: unknown
+  readonly annotations: Readonly<Record<string, string>>
 }
 
-/** The fields of every request's log line. */
-const requestLines = (output: string): ReadonlyArray<Record<string, unknown>> =>
+const logLines = (output: string): ReadonlyArray<LogLine> =>
   output
     .split("\n")
     .filter((line) => line.startsWith("{"))
-    .map((line) => (JSON.parse(line) as LogLine).message)
+    .map((line) => JSON.parse(line))
+
+/** The ids of the requests whose failure was logged. */
+const failures = (output: string): ReadonlyArray<string | undefined> =>
+  logLines(output)
+    .filter(({ message }) => message === "Request failed")
+    .map(({ annotations }) => annotations.request_id)
+
+/** The fields of every request's log line. */
+const requestLines = (output: string): ReadonlyArray<Record<string, unknown>> =>
+  logLines(output)
+    .map(({ message }) => message)
     .filter((message) => Array.isArray(message) && message[0] === "request")
     .map((message) => (message as [string, Record<string, unknown>])[1])
 
@@ -116,6 +127,9 @@ const alertExpressions = (): ReadonlyArray<string> =>
 describe("what operators see", () => {
   const resources = makeResources()
   const { archive, keys, id } = tenant()
+  const free = archives.sample({ tier: "free" })
+  const disputed = archives.sample({ billing_status: "disputed" })
+  const refused = [free.keys.active, disputed.keys.active]
   const otlp = { OTEL_METRIC_EXPORT_INTERVAL: "200", OTEL_BSP_SCHEDULE_DELAY: "200" }
   let env: Record<string, string>
   let database: Awaited<ReturnType<typeof connect>>
@@ -134,7 +148,7 @@ describe("what operators see", () => {
     received = await resources.acquire(collector)
     const first = await startService(env)
     database = await connect()
-    await database.importArchive(archive)
+    for (const each of [archive, free.archive, disputed.archive]) await database.importArchive(each)
     expect(await first.stop()).toBe(0)
   })
   afterEach(async () => {
@@ -178,6 +192,9 @@ describe("what operators see", () => {
       await send(rawRequest(target, [authorization(key)], "DELETE"))
       await send(rawRequest(`http://${secret}.example${target}`, [authorization(key)]))
     }
+
+    for (const { plaintext } of refused)
+      await send(rawRequest(`/api/v1/prompts?${secret}`, [authorization(plaintext)]))
 
     // In places where neither a key nor a secret belongs.
     const unknown = archives.key(null, archives.user()).plaintext
@@ -272,7 +289,12 @@ describe("what operators see", () => {
         "key_id"
       ])
     const statuses = new Set(lines.map(({ status }) => status))
-    expect([...statuses].sort()).toEqual([200, 400, 401, 404, 405, 417, 431, 500])
+    expect([...statuses].sort()).toEqual([200, 400, 401, 402, 403, 404, 405, 417, 431, 500])
+
+    // A 500 and its cause are found together.
+    expect(lines.filter(({ status }) => status === 500).map((line) => line.request_id)).toEqual(
+      failures(service.output())
+    )
 
     const seen = { logs: service.output(), metrics, telemetry: received.received() }
     expect(seen.telemetry).toContain("Prompts.getResolved")
@@ -283,7 +305,8 @@ describe("what operators see", () => {
       ...Object.fromEntries(
         [
           ...Object.entries(keys).map(([name, { plaintext }]) => [name, plaintext] as const),
-          ["unknown", unknown] as const
+          ["unknown", unknown] as const,
+          ...refused.map(({ plaintext }, n) => [`refused ${n}`, plaintext] as const)
         ].flatMap(([name, plaintext]) => [
           [`the key ${name}`, plaintext.slice("key_live_".length)],
           [`the hash of ${name}`, createHash("sha256").update(plaintext).digest("hex")]
@@ -434,6 +457,49 @@ describe("what operators see", () => {
     ).toContainEqual({ route: "/api/v1/prompts/:id/resolved", status: "200", count: 1 })
   })
 
+  it("sends a span of an answer that was ready, in the caller's trace", async () => {
+    const { service, metricsPort } = await start({ ...otlp, OTEL_EXPORTER_OTLP_ENDPOINT: received.url })
+    const hits = async () =>
+      seriesOf(await metricsOf(metricsPort), "cache_lookups_total")['cache="responses",result="hit"']
+    const ask = async () => {
+      const [traceId, parent] = [randomBytes(16).toString("hex"), randomBytes(8).toString("hex")]
+      const answer = await fetch(`${service.url}/api/v1/prompts/${id}/versions`, {
+        headers: {
+          authorization: `Bearer ${keys.active.plaintext}`,
+          traceparent: `00-${traceId}-${parent}-01`
+        }
+      })
+      await answer.arrayBuffer()
+      return { traceId, parentSpanId: parent }
+    }
+    let last = await ask()
+    for (let n = 0; n < 100 && (await hits()) === 0; n++) last = await ask()
+    expect(await hits()).toBe(1)
+    await service.stop()
+    expect(
+      received
+        .spans()
+        .filter(({ traceId }) => traceId === last.traceId)
+        .map((span) => ({
+          name: span.name,
+          kind: span.kind,
+          parentSpanId: span.parentSpanId,
+          attributes: attributesOf(span)
+        }))
+    ).toEqual([
+      {
+        name: "GET /api/v1/prompts/:id/versions",
+        kind: 2,
+        parentSpanId: last.parentSpanId,
+        attributes: {
+          "http.request.method": "GET",
+          "http.route": "/api/v1/prompts/:id/versions",
+          "http.response.status_code": 200
+        }
+      }
+    ])
+  })
+
   it("serves as ever while the collector is away", async () => {
     const { service } = await start({
       ...otlp,
@@ -462,6 +528,38 @@ describe("what operators see", () => {
   })
 })
 
+describe("a start with a variable that is wrong says which", () => {
+  it.each([
+    ["METRICS_PORT", "65536", "must be a port, 0 to 65535"],
+    ["METRICS_PORT", "no", "must be a port, 0 to 65535"],
+    ["OTEL_EXPORTER_OTLP_ENDPOINT", "collector:4318", "must be a URL like http://collector:4318"]
+  ])("%s=%s", async (name, value, rule) => {
+    expect(await run(["serve"], { [name]: value })).toEqual({
+      code: 1,
+      stdout: "",
+      stderr: `prompt-retrieval: ${name} ${rule}\n`
+    })
+  })
+
+  it("METRICS_PORT that is in use", async () => {
+    const resources = makeResources()
+    try {
+      const { url } = await resources.acquire(collector)
+      const { code, stderr } = await run(["serve"], {
+        ...(await resources.acquire(embedded.acquire)),
+        PORT: "0",
+        METRICS_PORT: new URL(url).port
+      })
+      expect(code).toBe(1)
+      expect(stderr).toContain(
+        `prompt-retrieval: METRICS_PORT: listen EADDRINUSE: address already in use 127.0.0.1:${new URL(url).port}`
+      )
+    } finally {
+      await resources.release()
+    }
+  })
+})
+
 describe.skipIf(postgres.missing !== undefined)("while PostgreSQL does not answer", () => {
   const resources = makeResources()
   afterAll(() => resources.release())
@@ -475,16 +573,20 @@ describe.skipIf(postgres.missing !== undefined)("while PostgreSQL does not answe
     try {
       const { importArchive } = await resources.acquire(connectTo({ DATABASE_URL: urlOf(database) }))
       await importArchive(archive)
-      const headers = { authorization: `Bearer ${keys.active.plaintext}` }
-      const ask = (init: RequestInit) => fetch(`${service.url}/api/v1/prompts`, { ...init, headers })
-      expect((await ask({})).status).toBe(200)
+      const ask = (key: archives.Key, init: RequestInit = {}) =>
+        fetch(`${service.url}/api/v1/prompts`, {
+          ...init,
+          headers: { authorization: `Bearer ${key.plaintext}` }
+        })
+      expect((await ask(keys.active)).status).toBe(200)
       const statements = async () => seriesOf(await metricsOf(metricsPort), "postgres_statements_running")
       expect(await statements()).toEqual({ 'pool="read"': 0, 'pool="lookup"': 0 })
       const lines = requestLines(service.output()).length
 
+      // A key that no cache knows.
       await Effect.runPromise(proxy.freeze)
       const leaving = new AbortController()
-      const left = expect(ask({ signal: leaving.signal })).rejects.toThrow("aborted")
+      const left = expect(ask(keys.second, { signal: leaving.signal })).rejects.toThrow("aborted")
       await expect.poll(statements).toEqual({ 'pool="read"': 0, 'pool="lookup"': 1 })
       leaving.abort()
       await left
@@ -493,7 +595,7 @@ describe.skipIf(postgres.missing !== undefined)("while PostgreSQL does not answe
       expect(requestLines(service.output()).at(-1)).toMatchObject({
         method: "GET",
         route: "/api/v1/prompts",
-        key_id: keys.active.stored.id
+        key_id: keys.second.stored.id
       })
       expect(await statements()).toEqual({ 'pool="read"': 0, 'pool="lookup"': 0 })
     } finally {

@@ -97,3 +97,8 @@ export const untilAnswered = async (
     await new Promise((resolve) => setTimeout(resolve, 20))
   }
 }
+
+let asked = 0
+
+/** A path that nobody has asked for before: what is kept ready does not answer it. */
+export const fresh = (path: string): string => `${path}${path.includes("?") ? "&" : "?"}asked=${asked++}`

@@ -27,8 +27,31 @@ export interface Environment {
   readonly logFormat: "pretty" | "json"
 }
 
-const hasScheme = (url: Redacted.Redacted, schemes: ReadonlyArray<string>): boolean =>
-  URL.canParse(Redacted.value(url)) && schemes.includes(new URL(Redacted.value(url)).protocol)
+const isEncoded = (text: string): boolean => {
+  try {
+    decodeURIComponent(text)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** Whether a driver can read a URL: its scheme, a host, its escapes, and what it names on the host. */
+const isServer = (
+  redacted: Redacted.Redacted,
+  schemes: ReadonlyArray<string>,
+  names: (path: string) => boolean
+): boolean => {
+  const text = Redacted.value(redacted)
+  if (!URL.canParse(text)) return false
+  const { protocol, hostname, username, password, pathname } = new URL(text)
+  return (
+    schemes.includes(protocol) &&
+    hostname !== "" &&
+    [username, password, pathname].every(isEncoded) &&
+    names(pathname)
+  )
+}
 
 const hasHttpScheme = (url: string): boolean =>
   URL.canParse(url) && ["http:", "https:"].includes(new URL(url).protocol)
@@ -70,7 +93,7 @@ export const readEnvironment: Effect.Effect<Environment, CliFailure> = Effect.ge
       Config.Redacted("DATABASE_URL"),
       undefined,
       "must be a URL like postgres://user:password@host:5432/database",
-      (url) => hasScheme(url, ["postgres:", "postgresql:"])
+      (url) => isServer(url, ["postgres:", "postgresql:"], () => true)
     ),
     dataDir: yield* string("DATA_DIR", ".data"),
     redisUrl: yield* variable(
@@ -78,7 +101,7 @@ export const readEnvironment: Effect.Effect<Environment, CliFailure> = Effect.ge
       Config.Redacted("REDIS_URL"),
       undefined,
       "must be a URL like redis://host:6379",
-      (url) => hasScheme(url, ["redis:", "rediss:"])
+      (url) => isServer(url, ["redis:", "rediss:"], (path) => /^\/?\d*$/.test(path))
     ),
     host: yield* string("HOST", "127.0.0.1"),
     port: yield* port("PORT", 3000),

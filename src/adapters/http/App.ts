@@ -14,7 +14,7 @@ import { RequestInfo, requestIdOf } from "./RequestInfo.ts"
 import { report } from "./RequestLog.ts"
 import { systemPaths } from "./System.ts"
 import { type Target, targetReader } from "./Target.ts"
-import { inServerSpan } from "./Tracing.ts"
+import { inSpan } from "./Tracing.ts"
 
 /** The longest that a request may take; past it the answer is 503 (DESIGN.md section 8). */
 const deadline = "5 seconds"
@@ -121,7 +121,7 @@ export const makeApp = <E, R>(
         : request.method !== "GET" && request.method !== "HEAD"
           ? fail(MethodNotAllowed)
           : route(request, target, info, requestId)
-    const response = yield* traced ? inServerSpan(request, target?.route, answer) : answer
+    const response = yield* traced ? inSpan(request, target?.route, answer) : answer
     if (response.status === 200 && target !== undefined && info.caller !== undefined) {
       keep(request, target, response, info.caller, began)
     }

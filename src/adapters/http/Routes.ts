@@ -4,7 +4,6 @@ import * as HttpRouter from "effect/http/HttpRouter"
 import * as HttpServer from "effect/http/HttpServer"
 import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
 import * as Layer from "effect/Layer"
-import * as Tracer from "effect/Tracer"
 import { Admission } from "../../application/Admission.ts"
 import { Api } from "./Api.ts"
 import { makeApp, routerConfig } from "./App.ts"
@@ -12,6 +11,7 @@ import { authorization, queryRules } from "./Authorization.ts"
 import { handlers } from "./Handlers.ts"
 import type { ReadyResponses } from "./ReadyResponses.ts"
 import { system } from "./System.ts"
+import { isTraced } from "./Tracing.ts"
 
 const routes = Layer.mergeAll(
   HttpApiBuilder.layer(Api).pipe(Layer.provide(handlers), Layer.provide([authorization, queryRules])),
@@ -25,8 +25,7 @@ const routes = Layer.mergeAll(
 export const makeHttpApp = (ready?: ReadyResponses) =>
   Effect.gen(function* () {
     const router = yield* HttpRouter.toHttpEffect(routes)
-    const tracer = yield* Effect.tracer
-    return makeApp(router, yield* Admission, tracer !== Tracer.nativeTracer, ready)
+    return makeApp(router, yield* Admission, yield* isTraced, ready)
   }).pipe(Effect.provideService(HttpRouter.RouterConfig, routerConfig))
 
 /** For whatever carries requests: Effect's own spans of them are left out, as they hold the URL with its query. */

@@ -29,6 +29,7 @@ import { type ReadyResponse, ReadyResponses } from "./ReadyResponses.ts"
 import { requestIdOf } from "./RequestInfo.ts"
 import { report } from "./RequestLog.ts"
 import { makeHttpApp, withoutUrlSpans } from "./Routes.ts"
+import { beginSpan, endSpan, isTraced } from "./Tracing.ts"
 
 export interface ServerOptions {
   readonly host: string
@@ -144,9 +145,14 @@ const parserErrors: Readonly<Record<string, ApiError>> = {
 class Exchanges {
   private readonly underWay = new WeakMap<Duplex, Set<ServerResponse>>()
   private readonly afterwards = new WeakMap<Duplex, () => void>()
+  private readonly latest = new WeakMap<Duplex, IncomingMessage>()
   private closing = false
 
-  begin(socket: Duplex, response: ServerResponse): void {
+  begin(request: IncomingMessage, response: ServerResponse): void {
+    const { socket } = request
+    this.latest.set(socket, request)
+    // A protocol to change to is not to be had here, and Node stops reading behind the wish.
+    if (request.headers.upgrade !== undefined) response.shouldKeepAlive = false
     const responses = this.underWay.get(socket) ?? new Set()
     this.underWay.set(socket, responses.add(response))
     if (this.closing) response.shouldKeepAlive = false
@@ -168,6 +174,11 @@ class Exchanges {
     return (this.underWay.get(socket)?.size ?? 0) === 0
   }
 
+  /** Whether the connection's latest request has its answer, but not its end: a fault in its body has no answer. */
+  isMidRequest(socket: Duplex): boolean {
+    return this.latest.get(socket)?.complete === false
+  }
+
   /** Runs once nothing is under way on the connection. */
   after(socket: Duplex, run: () => void): void {
     if (this.isIdle(socket)) run()
@@ -177,7 +188,8 @@ class Exchanges {
 
 /**
  * Duplicate headers as RFC 9110 joins them, where Node would keep the first only: two `Authorization` headers are no
- * single `Bearer <key>`. False when the head can't be accepted at all: not exactly one `Host`.
+ * single `Bearer <key>`. False when the head can't be accepted at all: not exactly one `Host`, or a framing other than
+ * length and chunks.
  */
 const joinDuplicates = (request: IncomingMessage): boolean => {
   const { rawHeaders } = request
@@ -192,7 +204,11 @@ const joinDuplicates = (request: IncomingMessage): boolean => {
       request.headers.authorization = authorization
     }
   }
-  return hosts === 1 || (hosts === 0 && request.httpVersion === "1.0")
+  const framing = request.headers["transfer-encoding"]
+  return (
+    (hosts === 1 || (hosts === 0 && request.httpVersion === "1.0")) &&
+    (framing === undefined || framing.toLowerCase() === "chunked")
+  )
 }
 
 const listen = (server: Server, options: ServerOptions): Effect.Effect<AddressInfo, CannotListen> =>
@@ -243,6 +259,7 @@ export const serve = (
     const context = yield* Effect.context<never>()
     const run = Effect.runSyncWith(context)
     const fork = Effect.runForkWith(context)
+    const traced = yield* isTraced
     const reportRefusal = (refusal: Refusal | undefined): void => {
       if (refusal === undefined) return
       const { method, target, status, requestId } = refusal
@@ -255,12 +272,15 @@ export const serve = (
       if (found === undefined) return false
       const started = performance.now()
       const { caller, route } = found
+      const { traceparent } = request.headers as { readonly traceparent?: string }
+      const span = traced ? run(beginSpan(request.method!, route, traceparent)) : undefined
       const answer = (counted: Exit.Exit<void, RateLimited>): void => {
         const requestId = idOf(request)
         const status = Exit.isSuccess(counted)
           ? writeReady(request, response, found, requestId)
           : writeError(request, response, Cause.squash(counted.cause) as RateLimited, requestId)
         const milliseconds = performance.now() - started
+        if (span !== undefined) run(endSpan(span, status))
         run(report({ method: request.method, route, status, milliseconds, requestId, caller }))
       }
       // With limits that are counted in this process it is done at once.
@@ -273,26 +293,29 @@ export const serve = (
     const exchanges = new Exchanges()
     const connections = new Set<Socket>()
     const server = createServer(clientLimits, (request, response) => {
-      exchanges.begin(request.socket, response)
+      exchanges.begin(request, response)
       if (joinDuplicates(request)) answerReady(request, response) || handler(request, response)
       else reportRefusal(refuse(request, response, BadRequest))
     })
     server.maxConnections = maxConnections
+    // Who has sent all it has to say may close its half and still wants the answer.
+    Object.assign(server, { httpAllowHalfOpen: true })
     server.on("connection", (socket: Socket) => {
       connections.add(socket)
       socket.once("close", () => connections.delete(socket))
     })
     server.on("checkExpectation", (request: IncomingMessage, response: ServerResponse) => {
-      exchanges.begin(request.socket, response)
+      exchanges.begin(request, response)
       reportRefusal(refuse(request, response, ExpectationFailed))
     })
     server.on("connect", ({ method }: IncomingMessage, socket: Duplex) => {
       exchanges.after(socket, () => reportRefusal(refuseConnection(socket, RouteNotFound, method)))
     })
     server.on("clientError", (error: NodeJS.ErrnoException, socket: Socket) => {
-      exchanges.after(socket, () =>
-        reportRefusal(refuseConnection(socket, parserErrors[error.code ?? ""] ?? BadRequest))
-      )
+      exchanges.after(socket, () => {
+        if (exchanges.isMidRequest(socket)) socket.destroy()
+        else reportRefusal(refuseConnection(socket, parserErrors[error.code ?? ""] ?? BadRequest))
+      })
     })
 
     yield* Effect.acquireRelease(listen(server, options), () =>

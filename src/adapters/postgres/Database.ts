@@ -7,7 +7,7 @@ import * as Layer from "effect/Layer"
 import type * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
 import type { SqlClient } from "effect/sql/SqlClient"
-import { ConnectionError, isSqlError, SqlError } from "effect/sql/SqlError"
+import { isSqlError, SqlError, StatementTimeoutError } from "effect/sql/SqlError"
 import { poolUse } from "../../application/Metrics.ts"
 import { Unavailable } from "../../application/Unavailable.ts"
 import { makeTypes } from "./Timestamps.ts"
@@ -71,8 +71,9 @@ const isUnavailable = (error: SqlError): boolean =>
   error.reason._tag === "SerializationError" ||
   sqlState(error).startsWith("53")
 
-const connectionError = (message: string): SqlError =>
-  new SqlError({ reason: new ConnectionError({ cause: new Error(message), message }) })
+/** A deadline of this program's own. It is no lost connection, so nothing is tried again. */
+const late = (message: string): SqlError =>
+  new SqlError({ reason: new StatementTimeoutError({ cause: new Error(message), message }) })
 
 /** What PostgreSQL or the system said, apart from the driver's own words: never a value of a row. */
 export const reasonOf = ({ reason }: SqlError): string => {
@@ -124,7 +125,7 @@ const makeRead = (
     const { waiting, running } = yield* poolUse(name, maxConnections * multiplexConcurrency)
     const connection = Effect.timeoutOrElse(pool.get, {
       duration: connectDeadline,
-      orElse: () => Effect.fail(connectionError("no connection came free in time"))
+      orElse: () => Effect.fail(late("every connection of the pool is busy"))
     })
     return ({ text, params }) =>
       Effect.suspend(() => {
@@ -140,7 +141,7 @@ const makeRead = (
           Effect.catchIf(isLost, () => attempt),
           Effect.timeoutOrElse({
             duration: readDeadline,
-            orElse: () => Effect.andThen(abandon, Effect.fail(connectionError("no answer in time")))
+            orElse: () => Effect.andThen(abandon, Effect.fail(late("no answer in time")))
           }),
           Effect.map(({ rows }) => rows),
           orUnavailable

@@ -17,6 +17,9 @@ const migrations: ReadonlyArray<Migration> = [
   { name: "changes", statements: changes.statements }
 ]
 
+/** The version of the schema that this program needs. */
+export const schemaVersion = migrations.length
+
 /** The tables are not as this program needs them; the message says what to do. */
 export interface SchemaMismatch {
   readonly _tag: "SchemaMismatch"

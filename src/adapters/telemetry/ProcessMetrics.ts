@@ -1,6 +1,5 @@
 import { monitorEventLoopDelay } from "node:perf_hooks"
 import * as Effect from "effect/Effect"
-import * as Schedule from "effect/Schedule"
 import { readCounter, readGauge } from "../../application/Metrics.ts"
 
 /** How often the event loop's delay is sampled, in milliseconds; a sample has at least this length. */
@@ -46,10 +45,11 @@ export const measureProcess = Effect.gen(function* () {
       ? { mean: 0, p99: 0, max: 0 }
       : { mean: beyond(delay.mean), p99: beyond(delay.percentile(99)), max: beyond(delay.max) }
   let last: ReturnType<typeof read> | undefined
-  yield* Effect.sync(() => {
+  const next = Effect.sync(() => {
     last = read()
     delay.reset()
-  }).pipe(Effect.schedule(Schedule.spaced(period)), Effect.delay(period), Effect.forkScoped)
+  })
+  yield* Effect.sleep(period).pipe(Effect.andThen(next), Effect.forever, Effect.forkScoped)
 
   const lag = (figure: keyof ReturnType<typeof read>, description: string) =>
     readGauge(

@@ -123,6 +123,23 @@ describe.skipIf(noPostgres !== undefined)("a PostgreSQL that fails", () => {
     })
   )
 
+  it.live("is unavailable after one second where every connection is busy", () =>
+    Effect.gen(function* () {
+      const busy = yield* Effect.forkChild(
+        Effect.all(
+          Array.from({ length: 4 * 32 }, () => Effect.exit(read("select pg_sleep(2)"))),
+          { concurrency: "unbounded" }
+        )
+      )
+      yield* Effect.sleep("200 millis")
+      const { value, millis } = yield* timed(Effect.flip(read("select 1")))
+      assert.deepStrictEqual(value, Unavailable)
+      assert.isAbove(millis, 900)
+      assert.isBelow(millis, 1800)
+      yield* Fiber.interrupt(busy)
+    }).pipe(Effect.provide(emptyDatabase))
+  )
+
   it.live("is unavailable after three seconds of one statement, whatever stands behind a lock", () =>
     Effect.gen(function* () {
       const { read, lookUp, transact } = yield* Database

@@ -1,7 +1,12 @@
 import * as PgClient from "@effect/sql-pg/PgClient"
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import { migrate, migrateTo, requireCurrent } from "../../../src/adapters/postgres/Migrations.ts"
+import {
+  migrate,
+  migrateTo,
+  requireCurrent,
+  schemaVersion
+} from "../../../src/adapters/postgres/Migrations.ts"
 import { connect, emptyDatabase, freshDatabase, noPostgres, onServer } from "../../support/postgres.ts"
 
 const tables = Effect.flatMap(
@@ -51,13 +56,16 @@ describe.skipIf(noPostgres !== undefined)("migrations", () => {
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* Effect.flip(requireCurrent), {
         _tag: "SchemaMismatch",
-        message: "the database's schema is version 0 and this program needs 1: run migrate"
+        message: `the database's schema is version 0 and this program needs ${schemaVersion}: run migrate`
       })
       yield* migrate
       assert.deepStrictEqual(yield* tables, all)
       yield* migrate
       yield* requireCurrent
-      assert.deepStrictEqual(yield* history, [{ id: 1, name: "initial" }])
+      assert.deepStrictEqual(yield* history, [
+        { id: 1, name: "initial" },
+        { id: 2, name: "changes" }
+      ])
     }).pipe(Effect.provide(emptyDatabase))
   )
 
@@ -90,11 +98,10 @@ describe.skipIf(noPostgres !== undefined)("migrations", () => {
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
       yield* migrate
-      yield* sql`insert into prompt_retrieval_migrations (id, name) values (2, 'of the future')`
+      yield* sql`insert into prompt_retrieval_migrations (id, name) values (${schemaVersion + 1}, 'of the future')`
       const newer = {
         _tag: "SchemaMismatch",
-        message:
-          "the database's schema is version 2 and this program knows versions up to 1: upgrade the program"
+        message: `the database's schema is version ${schemaVersion + 1} and this program knows versions up to ${schemaVersion}: upgrade the program`
       } as const
       assert.deepStrictEqual(yield* Effect.flip(migrate), newer)
       assert.deepStrictEqual(yield* Effect.flip(requireCurrent), newer)

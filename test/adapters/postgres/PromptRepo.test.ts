@@ -11,7 +11,18 @@ import * as Keys from "../../../src/application/KeyStore.ts"
 import { type PromptFilter, PromptRepo } from "../../../src/application/PromptRepo.ts"
 import * as Workspaces from "../../../src/application/WorkspaceStore.ts"
 import type { FolderId, PromptId, PromptType } from "../../../src/domain/Prompt.ts"
-import { archive, folder, fragment, key, newId, prompt, tag, use, user } from "../../support/archives.ts"
+import {
+  archive,
+  folder,
+  fragment,
+  key,
+  newId,
+  prompt,
+  tag,
+  use,
+  user,
+  versionNumber
+} from "../../support/archives.ts"
 import { migratedDatabase, noPostgres } from "../../support/postgres.ts"
 
 const ports = Layer.mergeAll(PostgresPromptRepo.layer, KeyStore.layer, WorkspaceStore.layer).pipe(
@@ -70,6 +81,17 @@ describe.skipIf(noPostgres !== undefined)("prompts of rows that were typed by ha
         // Nor does the other workspace see what its folder and tag were put on.
         assert.deepStrictEqual(yield* total({ folder_id: other.drawer.id }, other.id), [1, 1])
         assert.deepStrictEqual(yield* total({ tag: "label" }, other.id), [1, 1])
+      })
+    )
+
+    it.effect("leave out a version's parent that is another prompt's", () =>
+      Effect.gen(function* () {
+        const { own, other, repo, sql } = yield* two
+        yield* sql`insert into prompt_versions (id, prompt_id) values (${newId()}, ${other.prompt.id})`
+        yield* sql`insert into prompt_versions (prompt_id, parent_version_id)
+          select ${own.prompt.id}, id from prompt_versions where prompt_id = ${other.prompt.id}`
+        const version = yield* repo.getVersion(own.id, own.prompt.id, versionNumber(1), undefined)
+        assert.strictEqual(version.parent_version_id, null)
       })
     )
 
