@@ -27,8 +27,11 @@ describe.skipIf(postgres.missing !== undefined)("a database that misbehaves", ()
   let service: Service
   let release = async () => {}
 
+  /** Each of another page, as the same read for many at once runs once. */
   const reads = (of: Service, count: number, path = prompts): Promise<ReadonlyArray<Outcome>> =>
-    Promise.all(Array.from({ length: count }, () => ask(of, fresh(path), authorization)))
+    Promise.all(
+      Array.from({ length: count }, (_, index) => ask(of, `${fresh(path)}&page=${index + 1}`, authorization))
+    )
   const onDatabase = async (text: string) => (await resources.acquire(connectTo(env))).sql(text)
   const lock = async (tables: string) => {
     release = await lockTables(env.DATABASE_URL!, tables)

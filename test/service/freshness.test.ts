@@ -63,9 +63,7 @@ describe.skipIf(postgres.missing !== undefined)("two services of one database", 
 
   it("cache again by themselves once their connections were ended", async () => {
     const { far, near, proxy, tenant } = two
-    const { acquire, release } = makeResources()
-    await acquire(proxy.cut)
-    await release()
+    await resources.acquire(proxy.cut)
     await untilCaching(far)
     for (const service of [near, far]) {
       const before = await service.metric(readyHits)
@@ -76,11 +74,10 @@ describe.skipIf(postgres.missing !== undefined)("two services of one database", 
 
   it("a cut that nothing tells of leaves an answer old for 3 s at most", async () => {
     const { far, proxy, tenant } = two
-    const { acquire, release } = makeResources()
     await setTitle("Old")
     while ((await readPrompt(far, tenant)).title !== "Old") await sleep(5)
     await readPrompt(far, tenant)
-    await acquire(proxy.silence)
+    await resources.acquire(proxy.silence)
     const cut = performance.now()
     await setTitle("New")
     let lastOld = 0
@@ -96,12 +93,10 @@ describe.skipIf(postgres.missing !== undefined)("two services of one database", 
     expect(lastOld).toBeGreaterThan(1_000)
     expect(lastOld).toBeLessThan(bound + slack)
     await untilCaching(far)
-    await release()
   })
 
   it("are never older than that, whatever changes and is cut at any time", async () => {
     const { far, near, proxy, tenant } = two
-    const { acquire, release } = makeResources()
     const until = performance.now() + 12_000
     let failed = false
     const running = () => performance.now() < until && !failed
@@ -148,11 +143,11 @@ describe.skipIf(postgres.missing !== undefined)("two services of one database", 
     const cutter = async () => {
       while (running()) {
         await sleep(500 + 2_500 * Math.random())
-        if (Math.random() < 0.5) await acquire(proxy.cut)
+        if (Math.random() < 0.5) await resources.acquire(proxy.cut)
         else {
-          await acquire(proxy.freeze)
+          await resources.acquire(proxy.freeze)
           await sleep(3_500 * Math.random())
-          await acquire(proxy.thaw)
+          await resources.acquire(proxy.thaw)
         }
       }
     }
@@ -168,20 +163,17 @@ describe.skipIf(postgres.missing !== undefined)("two services of one database", 
     expect(writes.length).toBeGreaterThan(100)
     expect(seen.near).toBeGreaterThan(500)
     expect(seen.data - seen.near).toBeGreaterThan(100)
-    await release()
   })
 
   it("behind a pooler that keeps notices back nothing is cached, and every change is seen by the next answer", async () => {
     const { database, sql, startWatched, tenant } = two
-    const { acquire, release } = makeResources()
-    const pooler = await acquire(proxyTo(database, { pooler: true }))
-    const service = await acquire(startWatched(pooler.url))
+    const pooler = await resources.acquire(proxyTo(database, { pooler: true }))
+    const service = await resources.acquire(startWatched(pooler.url))
     for (let i = 0; i < 20; i++) {
       await sql("update prompts set title = $1 where id = $2", [`Pooled ${i}`, tenant.archive.prompts[0]!.id])
       expect(await readPrompt(service, tenant)).toEqual({ status: 200, title: `Pooled ${i}` })
       expect(await readPrompt(service, tenant)).toEqual({ status: 200, title: `Pooled ${i}` })
     }
     expect(await service.metric(readyHits)).toBe(0)
-    await release()
   })
 })
