@@ -131,6 +131,7 @@ export const listVersions = (
       order by page.version_number desc`
   })
 
+/** A version, whose parent is null where that is no version of the same prompt. */
 export const getVersion = (
   workspace: WorkspaceId,
   id: PromptId,
@@ -139,8 +140,9 @@ export const getVersion = (
 ): Statement =>
   statement(
     (parameter) => `select v.id, v.prompt_id, v.version_number, v.content, v.change_summary, v.change_source,
-        v.parent_version_id, v.metadata, v.created_at
+        parent.id as parent_version_id, v.metadata, v.created_at
       from prompts p join prompt_versions v on v.prompt_id = p.id
+      left join prompt_versions parent on parent.id = v.parent_version_id and parent.prompt_id = p.id
       where p.workspace_id = ${parameter(workspace)} and p.id = ${parameter(id)}
         and v.version_number = ${parameter(number)}
         ${oldest === undefined ? "" : `and v.created_at >= ${parameter(oldest)}`}`

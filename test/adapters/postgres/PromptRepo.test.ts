@@ -11,6 +11,7 @@ import * as Keys from "../../../src/application/KeyStore.ts"
 import { type PromptFilter, PromptRepo } from "../../../src/application/PromptRepo.ts"
 import * as Workspaces from "../../../src/application/WorkspaceStore.ts"
 import type { FolderId, PromptId, PromptType } from "../../../src/domain/Prompt.ts"
+import type { VersionNumber } from "../../../src/domain/Version.ts"
 import { archive, folder, fragment, key, newId, prompt, tag, use, user } from "../../support/archives.ts"
 import { migratedDatabase, noPostgres } from "../../support/postgres.ts"
 
@@ -89,6 +90,25 @@ describe.skipIf(noPostgres !== undefined)("prompts of rows that were typed by ha
         assert.deepStrictEqual(
           fragments.map(({ variable_overrides }) => variable_overrides),
           [{}, ...overrides]
+        )
+      })
+    )
+
+    it.effect("have no parent in another prompt's version", () =>
+      Effect.gen(function* () {
+        const { own, other, repo, sql } = yield* two
+        const [theirs, first, second] = [newId<string>(), newId<string>(), newId<string>()]
+        yield* sql`insert into prompt_versions (id, prompt_id) values (${theirs}, ${other.prompt.id})`
+        yield* sql`insert into prompt_versions (id, prompt_id, version_number, parent_version_id)
+          values (${first}, ${own.prompt.id}, 1001, ${theirs}), (${second}, ${own.prompt.id}, 1002, ${first})`
+        const parentOf = (number: number) =>
+          Effect.map(
+            repo.getVersion(own.id, own.prompt.id, number as VersionNumber, undefined),
+            ({ parent_version_id }) => parent_version_id
+          )
+        assert.deepStrictEqual<ReadonlyArray<string | null>>(
+          [yield* parentOf(1001), yield* parentOf(1002)],
+          [null, first]
         )
       })
     )
