@@ -1,7 +1,7 @@
 import * as PgClient from "@effect/sql-pg/PgClient"
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import { migrate, migrateTo, requireCurrent } from "../../../src/adapters/postgres/Migrations.ts"
+import { migrate, migrateTo, migrations, requireCurrent } from "../../../src/adapters/postgres/Migrations.ts"
 import { connect, emptyDatabase, freshDatabase, noPostgres, onServer } from "../../support/postgres.ts"
 
 const tables = Effect.flatMap(
@@ -51,13 +51,17 @@ describe.skipIf(noPostgres !== undefined)("migrations", () => {
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* Effect.flip(requireCurrent), {
         _tag: "SchemaMismatch",
-        message: "the database's schema is version 0 and this program needs 1: run migrate"
+        message: "the database's schema is version 0 and this program needs 3: run migrate"
       })
       yield* migrate
       assert.deepStrictEqual(yield* tables, all)
       yield* migrate
       yield* requireCurrent
-      assert.deepStrictEqual(yield* history, [{ id: 1, name: "initial" }])
+      assert.deepStrictEqual(yield* history, [
+        { id: 1, name: "initial" },
+        { id: 2, name: "changes" },
+        { id: 3, name: "metadata depth" }
+      ])
     }).pipe(Effect.provide(emptyDatabase))
   )
 
@@ -86,15 +90,29 @@ describe.skipIf(noPostgres !== undefined)("migrations", () => {
     }).pipe(Effect.provide(emptyDatabase))
   )
 
+  it.live("let metadata stay that is deeper than is taken now", () =>
+    Effect.gen(function* () {
+      const sql = yield* PgClient.PgClient
+      yield* migrateTo(migrations.slice(0, 2))
+      const deep = `{"a":${"[".repeat(3000)}${"]".repeat(3000)}}`
+      yield* sql`with home as (insert into workspaces default values returning id),
+        prompt as (insert into prompts (workspace_id) select id from home returning id)
+        insert into prompt_versions (prompt_id, metadata) select id, ${deep}::text::jsonb from prompt`
+      yield* migrate
+      const [left] = yield* sql`select replace(metadata::text, ' ', '') as metadata from prompt_versions`
+      assert.deepStrictEqual(left, { metadata: deep })
+    }).pipe(Effect.provide(emptyDatabase))
+  )
+
   it.live("refuse a database that is newer than the program", () =>
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
       yield* migrate
-      yield* sql`insert into prompt_retrieval_migrations (id, name) values (2, 'of the future')`
+      yield* sql`insert into prompt_retrieval_migrations (id, name) values (4, 'of the future')`
       const newer = {
         _tag: "SchemaMismatch",
         message:
-          "the database's schema is version 2 and this program knows versions up to 1: upgrade the program"
+          "the database's schema is version 4 and this program knows versions up to 3: upgrade the program"
       } as const
       assert.deepStrictEqual(yield* Effect.flip(migrate), newer)
       assert.deepStrictEqual(yield* Effect.flip(requireCurrent), newer)
