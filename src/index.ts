@@ -9,6 +9,7 @@ import * as References from "effect/References"
 import * as Schedule from "effect/Schedule"
 import * as Scope from "effect/Scope"
 import * as CachedKeyStore from "./adapters/cache/KeyStore.ts"
+import * as CachedPromptRepo from "./adapters/cache/PromptRepo.ts"
 import { type InProcessPrompts, makeInProcess } from "./adapters/http/InProcess.ts"
 import { makeWebHandler, type WebHandler } from "./adapters/http/WebHandler.ts"
 import * as MemoryRateLimiter from "./adapters/memory/RateLimiter.ts"
@@ -59,8 +60,9 @@ export const serviceLayer = (settings: {
       ? MemoryRateLimiter.layer
       : RedisRateLimiter.layer({ url: Redacted.value(redisUrl) })
   const keyStore = CachedKeyStore.layer.pipe(Layer.provide(PostgresKeyStore.layer))
+  const promptRepo = CachedPromptRepo.layer.pipe(Layer.provide(PostgresPromptRepo.layer))
   return Layer.mergeAll(Prompts.layer, Admission.layer(rateLimits), PostgresReadiness.layer).pipe(
-    Layer.provide([PostgresPromptRepo.layer, keyStore, rateLimiter])
+    Layer.provide([promptRepo, keyStore, rateLimiter])
   )
 }
 

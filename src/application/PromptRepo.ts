@@ -32,12 +32,13 @@ export class PromptRepo extends Context.Service<
     /**
      * One page of the prompts that are not archived and pass the filter, by `updated_at`, then id, both
      * descending, and how many pass it in all, from one snapshot. Any text is a valid `tag`; a page past the end
-     * is empty.
+     * is empty. A `total` that the caller knows is given back, and nothing is counted.
      */
     readonly list: (
       workspace: WorkspaceId,
       filter: PromptFilter,
-      page: Page
+      page: Page,
+      total?: number
     ) => Effect.Effect<Slice<PromptSummary>, Unavailable>
     /** One prompt, archived or not, its tags by name. */
     readonly get: (

@@ -59,15 +59,36 @@ export interface Proxy {
   readonly url: string
   readonly freeze: Effect.Effect<void>
   readonly thaw: Effect.Effect<void>
+  /** Connections that are open go silent for good, as when a router forgets them; new ones work. */
+  readonly silence: Effect.Effect<void>
   /** Ends every connection that is open. */
   readonly cut: Effect.Effect<void>
 }
 
-/** A proxy before a database of the server. */
-export const proxyTo = (database: string): Effect.Effect<Proxy, never, Scope.Scope> =>
+/** Takes what a server sends apart into messages, and leaves out notices, as a pooler does. */
+const withoutNotices = () => {
+  let rest = Buffer.alloc(0)
+  return (chunk: Buffer): Buffer => {
+    rest = Buffer.concat([rest, chunk])
+    const passed: Array<Buffer> = []
+    while (rest.length >= 5 && rest.length > rest.readInt32BE(1)) {
+      const message = rest.subarray(0, 1 + rest.readInt32BE(1))
+      if (message[0] !== "A".charCodeAt(0)) passed.push(message)
+      rest = rest.subarray(message.length)
+    }
+    return Buffer.concat(passed)
+  }
+}
+
+/** A proxy before a database of the server; a `pooler` keeps notices back. */
+export const proxyTo = (
+  database: string,
+  options: { readonly pooler: boolean } = { pooler: false }
+): Effect.Effect<Proxy, never, Scope.Scope> =>
   Effect.gen(function* () {
     const target = new URL(serverUrl!)
     const sockets = new Set<Socket>()
+    const silenced = new WeakSet<Socket>()
     let frozen = false
     const keep = (socket: Socket): void => {
       sockets.add(socket)
@@ -76,8 +97,9 @@ export const proxyTo = (database: string): Effect.Effect<Proxy, never, Scope.Sco
     }
     const server = createServer((near) => {
       const far = dial(Number(target.port || 5432), target.hostname)
+      const pass = options.pooler ? withoutNotices() : (chunk: Buffer) => chunk
       near.on("data", (chunk) => far.write(chunk)).on("close", () => far.destroy())
-      far.on("data", (chunk) => near.write(chunk)).on("close", () => near.destroy())
+      far.on("data", (chunk) => near.write(pass(chunk))).on("close", () => near.destroy())
       keep(near)
       keep(far)
     })
@@ -105,7 +127,10 @@ export const proxyTo = (database: string): Effect.Effect<Proxy, never, Scope.Sco
       }),
       thaw: Effect.sync(() => {
         frozen = false
-        for (const socket of sockets) socket.resume()
+        for (const socket of sockets) if (!silenced.has(socket)) socket.resume()
+      }),
+      silence: Effect.sync(() => {
+        for (const socket of sockets) silenced.add(socket.pause())
       }),
       cut
     }

@@ -1,4 +1,3 @@
-import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { LRUCache } from "lru-cache"
@@ -7,6 +6,7 @@ import { KeyStore } from "../../application/KeyStore.ts"
 import { cacheLookups } from "../../application/Metrics.ts"
 import type { Unavailable } from "../../application/Unavailable.ts"
 import type { InvalidKey, KeyHash, KeyRecord } from "../../domain/ApiKey.ts"
+import { makeSharedReads } from "./SharedReads.ts"
 
 /** How many keys are remembered, and for how long at most, in milliseconds (DESIGN.md section 7). */
 const maxKeys = 10_000
@@ -14,12 +14,10 @@ const maxAge = 10_000
 
 const lookups = cacheLookups("keys")
 
-type Found = Deferred.Deferred<KeyRecord, InvalidKey | Unavailable>
-
 /**
  * Remembers the keys of another KeyStore while nothing of their workspace changes. Only found keys with a workspace
- * are remembered, so strangers can't push tenants out. Who asks for a key that is being looked up waits for that
- * look-up, which goes on for the others when one of them is interrupted.
+ * are remembered, so strangers can't push tenants out. Look-ups of the same key at the same time are one, unless
+ * anything changed meanwhile: which workspace's key it is, only the look-up tells.
  */
 export const layer: Layer.Layer<KeyStore, never, KeyStore | ChangeFeed> = Layer.effect(
   KeyStore,
@@ -30,7 +28,7 @@ export const layer: Layer.Layer<KeyStore, never, KeyStore | ChangeFeed> = Layer.
       max: maxKeys,
       ttl: maxAge
     })
-    const underWay = new Map<KeyHash, Found>()
+    const share = makeSharedReads<KeyRecord, InvalidKey | Unavailable>()
 
     const remember = (hash: KeyHash, record: KeyRecord, began: number | undefined): void => {
       if (record.workspace === null || began === undefined) return
@@ -40,22 +38,11 @@ export const layer: Layer.Layer<KeyStore, never, KeyStore | ChangeFeed> = Layer.
 
     const lookUp = (hash: KeyHash) =>
       Effect.suspend(() => {
-        const others = underWay.get(hash)
-        if (others !== undefined) return Deferred.await(others)
-        const found: Found = Deferred.makeUnsafe()
-        underWay.set(hash, found)
         const began = feed.now()
-        return store.find(hash).pipe(
-          Effect.tap((record) => Effect.sync(() => remember(hash, record, began))),
-          Effect.onExit((exit) =>
-            Effect.suspend(() => {
-              underWay.delete(hash)
-              return Deferred.done(found, exit)
-            })
-          ),
-          Effect.forkDetach({ startImmediately: true }),
-          Effect.andThen(Deferred.await(found))
+        const found = Effect.tap(store.find(hash), (record) =>
+          Effect.sync(() => remember(hash, record, began))
         )
+        return share(hash, began, found)
       })
 
     return KeyStore.of({

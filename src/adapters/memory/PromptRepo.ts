@@ -103,12 +103,12 @@ const promptRepo = ({ workspaces }: State["Service"]): PromptRepo["Service"] => 
     })
 
   return {
-    list: (workspaceId, filter, page) =>
+    list: (workspaceId, filter, page, total) =>
       Effect.sync(() => {
         const workspace = workspaces.get(workspaceId)
-        if (workspace === undefined) return { items: [], total: 0 }
-        const prompts = workspace.prompts.filter((prompt) => passes(workspace, filter, prompt))
-        return sliceOf(prompts.sort(newestFirst).map(summaryOf), page)
+        const prompts = workspace?.prompts.filter((prompt) => passes(workspace, filter, prompt)) ?? []
+        const slice = sliceOf(prompts.sort(newestFirst).map(summaryOf), page)
+        return { ...slice, total: total ?? slice.total }
       }),
     get: (workspaceId, id) =>
       Effect.map(find(workspaceId, id), ({ workspace, prompt }) => promptOf(workspace, prompt)),

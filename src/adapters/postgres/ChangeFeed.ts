@@ -1,6 +1,7 @@
 import * as PgClient from "@effect/sql-pg/PgClient"
 import * as PgConnection from "@effect/sql-pg/PgConnection"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Metric from "effect/Metric"
 import * as Queue from "effect/Queue"
@@ -13,15 +14,15 @@ import { channel, everything, heartbeat } from "./changes.ts"
 /** How long after a heartbeat was sent its return vouches for the feed, in milliseconds (DESIGN.md section 7). */
 const vouched = 3000
 const beat = "1 second"
-/** How long a heartbeat may take to be sent. */
-const beatDeadline = "1 second"
 /** How long a broken feed rests before it listens anew. */
 const pause = "500 millis"
 
 /**
- * Listens on a connection of its own. Each second it sends itself a heartbeat over another: while none that was sent
- * in the last 3 s has come back, the feed counts as down, so a connection that was cut without a word is found out.
- * Behind a pooler that keeps notices back, or on a server that only reads, it is down for good, and says so once.
+ * Listens on a connection of its own. Each second it sends itself a heartbeat over another of its own: while none that
+ * was sent in the last 3 s has come back, the feed counts as down, and begins anew on new connections, so connections
+ * that were cut without a word are found out, and done with. It has to be another: behind a pooler that keeps notices
+ * back, what a connection sends may come back on it all the same. There, and on a server that only reads, the feed is
+ * down for good, and says so once.
  */
 export const layer: Layer.Layer<ChangeFeed, never, PgClient.PgClient> = Layer.effect(
   ChangeFeed,
@@ -57,45 +58,40 @@ export const layer: Layer.Layer<ChangeFeed, never, PgClient.PgClient> = Layer.ef
 
     const isUp = () => performance.now() < upUntil
 
-    const sendBeat = Effect.suspend(() => sql.notify(channel, own + performance.now())).pipe(
-      Effect.timeout(beatDeadline),
-      Effect.ignore
-    )
-
-    /** A connection of no pool, for nobody must wait for the end of one whose server may be frozen. */
-    const connect = Effect.acquireRelease(Scope.make(), (scope, exit) =>
-      Effect.forkDetach(Scope.close(scope, exit))
-    ).pipe(
-      Effect.flatMap((scope) =>
-        PgConnection.make(sql.config).pipe(
-          Effect.flatMap((connection) => connection.listen(channel)),
-          Scope.provide(scope)
-        )
-      )
-    )
-
-    /** Ends when the connection does, or when no heartbeat has come back for too long. */
-    const listen = Effect.gen(function* () {
-      const notices = yield* connect
-      // What changed before this connection listened was not heard.
-      changes.addAll()
-      yield* Effect.forkScoped(Effect.repeat(sendBeat, Schedule.spaced(beat)))
-      const watch = Effect.gen(function* () {
-        yield* Effect.sleep(vouched)
-        while (isUp()) yield* Effect.sleep("250 millis")
-      })
-      const hearAll = Effect.forever(Effect.flatMap(Queue.take(notices), ({ payload }) => hear(payload)))
-      yield* Effect.raceFirst(hearAll, watch)
+    const goDown = Effect.sync(() => {
+      upUntil = Number.NEGATIVE_INFINITY
     })
 
+    /** Ends when a connection does; both do when no heartbeat has come back for too long. */
+    const listen = Effect.gen(function* () {
+      const connections = yield* Effect.acquireRelease(Scope.make(), (scope, exit) =>
+        Scope.close(scope, exit)
+      )
+      const disconnect = Scope.close(connections, Exit.void)
+      const watch = Effect.gen(function* () {
+        do yield* Effect.sleep("250 millis")
+        while (isUp() || performance.now() < givenUntil)
+        yield* disconnect
+      })
+      const givenUntil = performance.now() + vouched
+      yield* Effect.forkScoped(watch)
+      const connect = Scope.provide(PgConnection.make(sql.config), connections)
+      const [ear, mouth] = yield* Effect.all([connect, connect], { concurrency: 2 })
+      const notices = yield* ear.listen(channel)
+      // Before listening ends, which would wait for an answer that a silent connection never gives.
+      yield* Effect.addFinalizer(() => disconnect)
+      // What changed before this connection listened was not heard.
+      changes.addAll()
+      const beats = Effect.suspend(() =>
+        mouth.query("select pg_notify($1, $2)", [channel, own + performance.now()])
+      ).pipe(Effect.repeat(Schedule.spaced(beat)))
+      const hearAll = Effect.forever(Effect.flatMap(Queue.take(notices), ({ payload }) => hear(payload)))
+      yield* Effect.raceFirst(hearAll, beats)
+    }).pipe(Effect.ensuring(goDown))
+
     yield* Effect.scoped(listen).pipe(
-      Effect.ignore,
-      Effect.andThen(
-        Effect.suspend(() => {
-          upUntil = Number.NEGATIVE_INFINITY
-          return report(false)
-        })
-      ),
+      // A connection that was closed here interrupts who hears on it.
+      Effect.catchCause(() => report(false)),
       Effect.andThen(Effect.sleep(pause)),
       Effect.forever,
       Effect.forkScoped

@@ -37,37 +37,57 @@ const summaryColumns = [
   .map((column) => `p.${column}`)
   .join(", ")
 
+type Parameter = (value: unknown) => string
+
 /**
- * The total and one page. Both come from one index, in its order; only the page's own rows are fetched. A statement
- * for each combination of filters, so that each finds its index. One row without a prompt when the page is empty.
+ * The ids of the prompts that pass a filter, in the list's order. A text for each combination of filters, so that each
+ * finds its index.
+ */
+const matchingPrompts = (own: string, filter: PromptFilter, parameter: Parameter): string => {
+  const conditions: Array<string> = []
+  if (filter.type !== undefined) conditions.push(`and p.prompt_type = ${parameter(filter.type)}`)
+  if (filter.folder_id !== undefined) {
+    const folder = parameter(filter.folder_id)
+    conditions.push(
+      `and p.folder_id = ${folder}`,
+      `and exists (select from folders f where f.id = ${folder} and f.workspace_id = ${own})`
+    )
+  }
+  const listed =
+    filter.tag === undefined
+      ? `select p.id, p.updated_at from prompts p where p.workspace_id = ${own} and not p.is_archived`
+      : `select p.prompt_id as id, p.listed_at as updated_at from prompt_tags p where p.listed_at is not null
+          and p.tag_id = (
+            select t.id from tags t where t.workspace_id = ${own} and t.name = ${parameter(filter.tag)}
+          )`
+  // To count in order too keeps PostgreSQL to the index, where it might prefer to read a table of short prompts whole.
+  return `${listed} ${conditions.join(" ")} order by updated_at desc, id desc`
+}
+
+/**
+ * The total and one page. Both come from one index, in its order; only the page's own rows are fetched. One row without
+ * a prompt when the page is empty.
  */
 export const listPrompts = (workspace: WorkspaceId, filter: PromptFilter, page: Page): Statement =>
   statement((parameter) => {
     const own = parameter(workspace)
-    const conditions: Array<string> = []
-    if (filter.type !== undefined) conditions.push(`and p.prompt_type = ${parameter(filter.type)}`)
-    if (filter.folder_id !== undefined) {
-      const folder = parameter(filter.folder_id)
-      conditions.push(
-        `and p.folder_id = ${folder}`,
-        `and exists (select from folders f where f.id = ${folder} and f.workspace_id = ${own})`
-      )
-    }
-    const listed =
-      filter.tag === undefined
-        ? `select p.id, p.updated_at from prompts p where p.workspace_id = ${own} and not p.is_archived`
-        : `select p.prompt_id as id, p.listed_at as updated_at from prompt_tags p where p.listed_at is not null
-            and p.tag_id = (
-              select t.id from tags t where t.workspace_id = ${own} and t.name = ${parameter(filter.tag)}
-            )`
-    // To count in order too keeps PostgreSQL to the index, where it might prefer to read a table of short prompts whole.
-    const matching = `${listed} ${conditions.join(" ")} order by updated_at desc, id desc`
+    const matching = matchingPrompts(own, filter, parameter)
     return `select total.count as total, ${summaryColumns}
       from (select count(*)::int from (${matching} offset 0) matching) total
       left join (
         (${pageOf(matching, page, parameter)}) page
         join prompts p on p.id = page.id and p.workspace_id = ${own}
       ) on true
+      order by page.updated_at desc, page.id desc`
+  })
+
+/** One page alone. */
+export const pageOfPrompts = (workspace: WorkspaceId, filter: PromptFilter, page: Page): Statement =>
+  statement((parameter) => {
+    const own = parameter(workspace)
+    return `select ${summaryColumns}
+      from (${pageOf(matchingPrompts(own, filter, parameter), page, parameter)}) page
+      join prompts p on p.id = page.id and p.workspace_id = ${own}
       order by page.updated_at desc, page.id desc`
   })
 

@@ -47,9 +47,11 @@ const sourceOf = (row: Row): Effect.Effect<ResolutionSource, ResolvedTooLarge> =
 const cannotBe = (text: string): boolean => text.includes("\0") || !text.isWellFormed()
 
 const promptRepo = ({ read }: Database["Service"]): PromptRepo["Service"] => ({
-  list: Effect.fn("PromptRepo.list")(function* (workspace, filter, page) {
-    if (filter.tag !== undefined && cannotBe(filter.tag)) return { items: [], total: 0 }
-    return prompts(yield* read(queries.listPrompts(workspace, filter, page)))
+  list: Effect.fn("PromptRepo.list")(function* (workspace, filter, page, total) {
+    if (filter.tag !== undefined && cannotBe(filter.tag)) return { items: [], total: total ?? 0 }
+    if (total === undefined) return prompts(yield* read(queries.listPrompts(workspace, filter, page)))
+    const { items } = prompts(yield* read(queries.pageOfPrompts(workspace, filter, page)))
+    return { items, total }
   }),
   get: Effect.fn("PromptRepo.get")(function* (workspace, id) {
     const [row] = yield* read(queries.getPrompt(workspace, id))

@@ -58,6 +58,19 @@ describe.skipIf(noPostgres !== undefined)("what each write tells", () => {
       ],
       ["a folder's name", `update folders set name = 'x' where workspace_id = '${own}'`, [own]],
       ["a tag's name", `update tags set name = name || 'x' where workspace_id = '${own}'`, [own]],
+      [
+        "a tag put on another workspace's prompt instead",
+        `update prompt_tags set prompt_id = (select id from prompts where workspace_id = '${other}' and title = 'Retired')
+          where prompt_id = '${greeting!.id}' and tag_id = '${greeting!.tags[0]}'`,
+        [own, other]
+      ],
+      [
+        "a tag in another's place",
+        `update prompt_tags set tag_id = '${greeting!.tags[0]}' where prompt_id = '${greeting!.id}'
+          and tag_id = '${greeting!.tags[1]}'`,
+        [own]
+      ],
+      ["that listings are renewed", "update prompt_tags set listed_at = null", []],
       ["a tag taken away", `delete from prompt_tags where prompt_id = '${greeting!.id}'`, [own]],
       [
         "a version's text",

@@ -129,8 +129,10 @@ describe.skipIf(noPostgres !== undefined)("plans at a hundred thousand prompts",
         () =>
           Effect.gen(function* () {
             for (const [filter, index] of filters) {
-              for (const page of [1, 50, 2000]) {
-                const plan = yield* explain(queries.listPrompts(home, filter, { page, per_page: 20 }), mode)
+              for (const [query, page] of [queries.listPrompts, queries.pageOfPrompts].flatMap((query) =>
+                [1, 50, 2000].map((page) => [query, page] as const)
+              )) {
+                const plan = yield* explain(query(home, filter, { page, per_page: 20 }), mode)
                 const what = JSON.stringify({ filter, page, plan })
                 assertNoWalk(plan, what)
                 const walked = plan.filter((node) => node["Node Type"] === "Index Only Scan")

@@ -24,7 +24,10 @@ const triggersOf = ([table, workspaces]: readonly [string, string]): ReadonlyArr
       for each statement execute function notify_changes('${workspaces}')`
   return [
     trigger("insert", "referencing new table as new_rows"),
-    trigger("update", "referencing old table as old_rows new table as new_rows"),
+    // Each edit of a prompt renews the listings of its tags, row by row: that the prompt's own row tells.
+    ...(table === "prompt_tags"
+      ? []
+      : [trigger("update", "referencing old table as old_rows new table as new_rows")]),
     trigger("delete", "referencing old table as new_rows"),
     trigger("truncate", "")
   ]
@@ -57,6 +60,16 @@ export const statements: ReadonlyArray<string> = [
     end
   $$`,
   ...Object.entries(workspacesOf).flatMap(triggersOf),
+  `create function notify_tagging() returns trigger language plpgsql set search_path from current as $$
+    begin
+      perform pg_notify('${channel}', p.workspace_id::text)
+      from prompts p where p.id in (old.prompt_id, new.prompt_id);
+      return null;
+    end
+  $$`,
+  `create trigger notify_update after update on prompt_tags for each row
+    when ((old.prompt_id, old.tag_id) is distinct from (new.prompt_id, new.tag_id))
+    execute function notify_tagging()`,
   `create function notify_key() returns trigger language plpgsql set search_path from current as $$
     begin
       if tg_op <> 'INSERT' and old.workspace_id is not null then
