@@ -97,19 +97,12 @@ export const sharedCounterUp = Metric.gauge("rate_limiter_shared_up", {
   description: "1 while the shared rate limit counter decides, 0 while this process counts alone"
 })
 
-const during = (gauge: Metric.Gauge<number>) => {
-  const enter = Effect.sync(() => gauge.modifyUnsafe(1, registry))
-  const leave = () => Effect.sync(() => gauge.modifyUnsafe(-1, registry))
-  return <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-    Effect.acquireUseRelease(enter, () => effect, leave)
-}
-
-/** The use of one pool of database connections. */
+/** The use of one pool of database connections: each counts by one up or down. */
 export interface PoolUse {
-  /** Counts an effect as a statement that waits for its connection, for as long as it runs. */
-  readonly waiting: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
-  /** Counts an effect as a statement under way, for as long as it runs. */
-  readonly running: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
+  /** The statements that wait for their connection. */
+  readonly waiting: (change: 1 | -1) => void
+  /** The statements under way. */
+  readonly running: (change: 1 | -1) => void
 }
 
 /** Begins to measure a pool that runs at most `limit` statements at once, until the scope closes. */
@@ -121,11 +114,10 @@ export const poolUse = Effect.fnUntraced(function* (pool: string, limit: number)
     Effect.sync(() => max.modifyUnsafe(limit, registry)),
     () => Effect.sync(() => max.modifyUnsafe(-limit, registry))
   )
+  const count = (metric: Metric.Gauge<number>) => (change: 1 | -1) => metric.modifyUnsafe(change, registry)
   const use: PoolUse = {
-    waiting: during(
-      gauge("postgres_statements_waiting", "Statements that wait for a connection of the pool")
-    ),
-    running: during(gauge("postgres_statements_running", "Statements under way on the pool's connections"))
+    waiting: count(gauge("postgres_statements_waiting", "Statements that wait for a connection of the pool")),
+    running: count(gauge("postgres_statements_running", "Statements under way on the pool's connections"))
   }
   return use
 })

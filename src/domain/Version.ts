@@ -29,6 +29,14 @@ export const VersionSummary = Schema.Struct({
 }).annotate({ identifier: "VersionSummary", description: "An item of the version list: no content." })
 export type VersionSummary = typeof VersionSummary.Type
 
+/**
+ * Any map: what is in it is not looked at, as a row may hold what JSON's numbers cannot (1e400, which becomes null
+ * when it is written).
+ */
+const Metadata = Schema.Record(Schema.String, Schema.Any as Schema.Codec<Schema.Json>).annotate({
+  description: "Free-form."
+})
+
 /** One version, whole; `parent_version_id` is null for the first (SPEC.md section 2.6). */
 export const Version = Schema.Struct({
   id: VersionId,
@@ -40,7 +48,7 @@ export const Version = Schema.Struct({
   parent_version_id: Schema.NullOr(VersionId).annotate({
     description: "The version before; null for the first."
   }),
-  metadata: Schema.Record(Schema.String, Schema.Json).annotate({ description: "Free-form." }),
+  metadata: Metadata,
   created_at: Timestamp
 }).annotate({ identifier: "Version", description: "One version of a prompt, whole." })
 export type Version = typeof Version.Type

@@ -687,6 +687,69 @@ describe("beside the API", () => {
   })
 })
 
+// ---- every endpoint and status; 402 and 403 stand with the gates, 429 and 503 below
+
+/** Each endpoint, where it answers, and where what it asks for is not there. */
+const item = `/api/v1/prompts/${greeting!.id}`
+const nobody = `/api/v1/prompts/${newId()}`
+const endpoints = [
+  ["list", "/api/v1/prompts", undefined],
+  ["get", item, [nobody, promptNotFound]],
+  ["getResolved", `${item}/resolved`, [`${nobody}/resolved`, promptNotFound]],
+  ["listVersions", `${item}/versions`, [`${nobody}/versions`, promptNotFound]],
+  ["getVersion", `${item}/versions/1`, [`${item}/versions/99`, versionNotFound]]
+] as const
+
+describe.each(endpoints)("%s", (name, target, missing) => {
+  it("200, and 304 to who has it", async () => {
+    const answer = await send(target)
+    expectSuccess(answer)
+    const again = await send(target, [mine, `If-None-Match: ${headerOf(answer, "etag")}`])
+    expect({ status: again.status, body: again.body }).toEqual({ status: 304, body: "" })
+    expect(names(again)).toEqual(sorted(ofEveryAnswer, ["cache-control", "etag", "vary"]))
+  })
+
+  if (name === "list" || name === "listVersions")
+    it("400", async () => {
+      expectError(await send(`${target}?page=0`), countRule("page"))
+    })
+
+  it("401, 405 and 431", async () => {
+    expectError(await send(target, []), malformed, challenge)
+    expectError(
+      await send(target, [bearer(home.keys.revoked.plaintext)]),
+      [401, "UNAUTHORIZED", "API key has been revoked"],
+      invalidToken
+    )
+    expectError(await send(target, [mine], "POST"), notAllowed, { allow: "GET, HEAD" })
+    expectError(await send(target, [mine, `X: ${"a".repeat(17_000)}`]), [
+      431,
+      "HEADERS_TOO_LARGE",
+      "Request headers are too large"
+    ])
+  })
+
+  if (missing !== undefined)
+    it("404", async () => {
+      const [path, expected] = missing
+      expectError(await send(path), expected)
+    })
+
+  it("500, without a word of what is wrong", async () => {
+    // Not of what is kept ready: nobody has asked for this before.
+    const unasked = `${target}?${newId()}`
+    await database.sql("alter table prompts rename column title to gone")
+    await database.sql("alter table prompt_versions rename column change_summary to gone")
+    try {
+      expectError(await send(unasked), [500, "INTERNAL_ERROR", "Internal error"])
+    } finally {
+      await database.sql("alter table prompts rename column gone to title")
+      await database.sql("alter table prompt_versions rename column gone to change_summary")
+    }
+    expectSuccess(await send(unasked))
+  })
+})
+
 // ---- limits and outages, each with a service of its own
 
 describe("rate limits", () => {
@@ -728,6 +791,7 @@ describe("rate limits", () => {
       expect((await ask(second)).status).toBe(200)
       expect((await ask(second)).status).toBe(200)
       const full = await ask(second)
+      for (const [, target] of endpoints) expect((await ask(second, target)).status).toBe(429)
       const rest = headerOf(full, "retry-after")!
       expectError(full, [429, "RATE_LIMITED", "Rate limit exceeded"], {
         "retry-after": rest,
@@ -754,7 +818,7 @@ describe("without its database", () => {
       const ask = (target: string, lines: ReadonlyArray<string> = [mine], method = "GET") =>
         exchange(cut.port, rawRequest(target, lines, method))
       const unavailable = [503, "SERVICE_UNAVAILABLE", "Service unavailable"] as const
-      expectError(await ask("/api/v1/prompts"), unavailable, { "retry-after": "1" })
+      for (const [, target] of endpoints) expectError(await ask(target), unavailable, { "retry-after": "1" })
       expectError(await ask("/readyz", []), unavailable, { "retry-after": "1" })
       expect((await ask("/healthz", [])).status).toBe(200)
       expectError(await ask("/nowhere"), routeNotFound)

@@ -7,8 +7,8 @@ import * as Layer from "effect/Layer"
 import type * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
 import type { SqlClient } from "effect/sql/SqlClient"
-import { isSqlError, SqlError, StatementTimeoutError } from "effect/sql/SqlError"
-import { poolUse } from "../../application/Metrics.ts"
+import { ConnectionError, isSqlError, SqlError } from "effect/sql/SqlError"
+import { type PoolUse, poolUse } from "../../application/Metrics.ts"
 import { Unavailable } from "../../application/Unavailable.ts"
 import { makeTypes } from "./Timestamps.ts"
 
@@ -23,9 +23,9 @@ export interface Statement {
 
 export type Row = PgConnection.Row
 
-/** How long a read may take in all, and how long it may wait for a connection (DESIGN.md section 8). */
-const readDeadline = "4 seconds"
+/** How long a read may wait for a connection, and how much longer it may take in all (DESIGN.md section 8). */
 const connectDeadline = "1 second"
+const answerDeadline = "3 seconds"
 
 /** How many statements share a connection. */
 const multiplexConcurrency = 8
@@ -71,9 +71,8 @@ const isUnavailable = (error: SqlError): boolean =>
   error.reason._tag === "SerializationError" ||
   sqlState(error).startsWith("53")
 
-/** A deadline of this program's own. It is no lost connection, so nothing is tried again. */
-const late = (message: string): SqlError =>
-  new SqlError({ reason: new StatementTimeoutError({ cause: new Error(message), message }) })
+const connectionError = (message: string): SqlError =>
+  new SqlError({ reason: new ConnectionError({ cause: new Error(message), message }) })
 
 /** What PostgreSQL or the system said, apart from the driver's own words: never a value of a row. */
 export const reasonOf = ({ reason }: SqlError): string => {
@@ -85,23 +84,33 @@ type OrUnavailable = <A, E, R>(
   effect: Effect.Effect<A, E, R>
 ) => Effect.Effect<A, Exclude<E, SqlError> | Unavailable, R>
 
+/** No outage: so many statements are under way that none can be added. */
+const allBusy = connectionError("the pool's connections are all busy")
+const noConnection = connectionError("no connection was made in time")
+const noAnswer = connectionError("no answer in time")
+
 /**
- * The one place that decides which errors are the port's `Unavailable`; any other is a defect. The first of an outage
- * is logged.
+ * The one place that decides which errors are the port's `Unavailable`; any other is a defect. Until something works
+ * again, one line is logged where PostgreSQL is away and one where only no connection came free.
  */
 const makeOrUnavailable = (): OrUnavailable => {
-  let available = true
+  const said = { away: false, busy: false }
   const unavailable = (error: SqlError) =>
     Effect.suspend(() => {
-      const log = available ? Effect.logWarning(`PostgreSQL is unavailable: ${reasonOf(error)}`) : Effect.void
-      available = false
-      return Effect.andThen(log, Effect.fail(Unavailable))
+      const what = error === allBusy ? "busy" : "away"
+      const known = said[what]
+      said[what] = true
+      const message = reasonOf(error)
+      const log = Effect.logWarning(
+        what === "busy" ? `A read was given up: ${message}` : `PostgreSQL is unavailable: ${message}`
+      )
+      return Effect.andThen(known ? Effect.void : log, Effect.fail(Unavailable))
     })
   return <A, E, R>(effect: Effect.Effect<A, E | SqlError, R>) =>
     effect.pipe(
-      Effect.tap(() => {
-        available = true
-        return Effect.void
+      Effect.map((value) => {
+        said.away = said.busy = false
+        return value
       }),
       Effect.catchIf(isSqlError, (error) => (isUnavailable(error) ? unavailable(error) : Effect.die(error)))
     ) as Effect.Effect<A, Exclude<E, SqlError> | Unavailable, R>
@@ -109,10 +118,37 @@ const makeOrUnavailable = (): OrUnavailable => {
 
 type Read = (statement: Statement) => Effect.Effect<ReadonlyArray<Row>, Unavailable>
 
+/** What a statement does: it waits for its connection, then it runs. */
+type Phase = "waiting" | "running"
+
+/** How many statements of a pool are in each phase. */
+const makePhases = (use: PoolUse) => {
+  const counts = { waiting: 0, running: 0 }
+  const count = (phase: Phase, change: 1 | -1): void => {
+    counts[phase] += change
+    use[phase](change)
+  }
+  return {
+    counts,
+    /** Takes one statement from phase to phase, `undefined` when it is done. */
+    start: () => {
+      let phase: Phase | undefined
+      return (next: Phase | undefined): void => {
+        if (phase !== undefined) count(phase, -1)
+        if (next !== undefined) count(next, 1)
+        phase = next
+      }
+    }
+  }
+}
+
 /**
  * Reads over connections of its own. A connection on which a read met its deadline is not used again: its other end
  * may be gone without a word. That the connections are shared makes the deadline hold: only there does the driver
  * not wait for PostgreSQL when it is interrupted.
+ *
+ * A lost connection rarely goes alone, and others may not know yet that they are lost: a read is repeated on one that
+ * was made after the loss. Connections are therefore counted by generation, and every loss of the newest begins another.
  */
 const makeRead = (
   config: PgClient.PgPoolConfig,
@@ -122,27 +158,61 @@ const makeRead = (
 ): Effect.Effect<Read, SqlError, Scope.Scope> =>
   Effect.gen(function* () {
     const pool = yield* PgPool.make({ ...config, maxConnections })
-    const { waiting, running } = yield* poolUse(name, maxConnections * multiplexConcurrency)
-    const connection = Effect.timeoutOrElse(pool.get, {
-      duration: connectDeadline,
-      orElse: () => Effect.fail(late("every connection of the pool is busy"))
-    })
+    const limit = maxConnections * multiplexConcurrency
+    const statements = makePhases(yield* poolUse(name, limit))
+    const notToBeHad = Effect.suspend(() =>
+      Effect.fail(statements.counts.running < limit ? noConnection : allBusy)
+    )
+
+    let newest = 0
+    const generations = new WeakMap<PgConnection.PgConnection, number>()
+    const generationOf = (connection: PgConnection.PgConnection): number => {
+      const known = generations.get(connection)
+      if (known === undefined) generations.set(connection, newest)
+      return known ?? newest
+    }
+    const lose = (connection: PgConnection.PgConnection): Effect.Effect<void> => {
+      if (generationOf(connection) === newest) newest++
+      return pool.invalidate(connection)
+    }
+    const latest: typeof pool.get = Effect.flatMap(pool.get, (connection) =>
+      generationOf(connection) === newest
+        ? Effect.succeed(connection)
+        : Effect.andThen(pool.invalidate(connection), latest)
+    )
+    const latestInTime = Effect.timeoutOrElse(latest, { duration: connectDeadline, orElse: () => notToBeHad })
+
     return ({ text, params }) =>
       Effect.suspend(() => {
+        const enter = statements.start()
         let used: PgConnection.PgConnection | undefined
-        const attempt = Effect.scoped(
-          Effect.flatMap(waiting(connection), (connection) => {
-            used = connection
-            return running(connection.query(text, params))
-          })
+        const query = (connection: PgConnection.PgConnection) => {
+          generationOf(connection)
+          used = connection
+          enter("running")
+          return connection.query(text, params)
+        }
+        const again = Effect.suspend(() => {
+          enter("waiting")
+          const loss = used === undefined ? Effect.void : lose(used)
+          return Effect.andThen(loss, Effect.scoped(Effect.flatMap(latestInTime, query)))
+        })
+        const deadlines = Effect.andThen(
+          Effect.sleep(connectDeadline),
+          Effect.suspend(() =>
+            used === undefined
+              ? notToBeHad
+              : Effect.sleep(answerDeadline).pipe(
+                  Effect.andThen(Effect.suspend(() => pool.invalidate(used!))),
+                  Effect.andThen(Effect.fail(noAnswer))
+                )
+          )
         )
-        const abandon = Effect.suspend(() => (used === undefined ? Effect.void : pool.invalidate(used)))
-        return attempt.pipe(
-          Effect.catchIf(isLost, () => attempt),
-          Effect.timeoutOrElse({
-            duration: readDeadline,
-            orElse: () => Effect.andThen(abandon, Effect.fail(late("no answer in time")))
-          }),
+        enter("waiting")
+        return pool.use(query).pipe(
+          Effect.catchIf(isLost, () => again),
+          Effect.raceFirst(deadlines),
+          Effect.onExit(() => Effect.sync(() => enter(undefined))),
           Effect.map(({ rows }) => rows),
           orUnavailable
         )

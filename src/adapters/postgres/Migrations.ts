@@ -5,6 +5,7 @@ import type { Unavailable } from "../../application/Unavailable.ts"
 import { Database, reasonOf, sqlState } from "./Database.ts"
 import * as initial from "./Migrations/0001_initial.ts"
 import * as changes from "./Migrations/0002_changes.ts"
+import * as metadataDepth from "./Migrations/0003_metadata_depth.ts"
 
 interface Migration {
   readonly name: string
@@ -12,9 +13,10 @@ interface Migration {
 }
 
 /** In their order, numbered from 1. Only ever added to: what was released is run somewhere. */
-const migrations: ReadonlyArray<Migration> = [
+export const migrations: ReadonlyArray<Migration> = [
   { name: "initial", statements: initial.statements },
-  { name: "changes", statements: changes.statements }
+  { name: "changes", statements: changes.statements },
+  { name: "metadata depth", statements: metadataDepth.statements }
 ]
 
 /** The version of the schema that this program needs. */

@@ -4,6 +4,7 @@ import * as Effect from "effect/Effect"
 import {
   migrate,
   migrateTo,
+  migrations,
   requireCurrent,
   schemaVersion
 } from "../../../src/adapters/postgres/Migrations.ts"
@@ -64,7 +65,8 @@ describe.skipIf(noPostgres !== undefined)("migrations", () => {
       yield* requireCurrent
       assert.deepStrictEqual(yield* history, [
         { id: 1, name: "initial" },
-        { id: 2, name: "changes" }
+        { id: 2, name: "changes" },
+        { id: 3, name: "metadata depth" }
       ])
     }).pipe(Effect.provide(emptyDatabase))
   )
@@ -91,6 +93,20 @@ describe.skipIf(noPostgres !== undefined)("migrations", () => {
       assert.deepStrictEqual(yield* tables, [])
       yield* migrateTo(traced(2))
       assert.deepStrictEqual(yield* trace, [1, 2])
+    }).pipe(Effect.provide(emptyDatabase))
+  )
+
+  it.live("let metadata stay that is deeper than is taken now", () =>
+    Effect.gen(function* () {
+      const sql = yield* PgClient.PgClient
+      yield* migrateTo(migrations.slice(0, 2))
+      const deep = `{"a":${"[".repeat(3000)}${"]".repeat(3000)}}`
+      yield* sql`with home as (insert into workspaces default values returning id),
+        prompt as (insert into prompts (workspace_id) select id from home returning id)
+        insert into prompt_versions (prompt_id, metadata) select id, ${deep}::text::jsonb from prompt`
+      yield* migrate
+      const [left] = yield* sql`select replace(metadata::text, ' ', '') as metadata from prompt_versions`
+      assert.deepStrictEqual(left, { metadata: deep })
     }).pipe(Effect.provide(emptyDatabase))
   )
 

@@ -4,6 +4,7 @@ import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
+import * as Schema from "effect/Schema"
 import * as KeyStore from "../../../src/adapters/postgres/KeyStore.ts"
 import * as PostgresPromptRepo from "../../../src/adapters/postgres/PromptRepo.ts"
 import * as WorkspaceStore from "../../../src/adapters/postgres/WorkspaceStore.ts"
@@ -11,23 +12,16 @@ import * as Keys from "../../../src/application/KeyStore.ts"
 import { type PromptFilter, PromptRepo } from "../../../src/application/PromptRepo.ts"
 import * as Workspaces from "../../../src/application/WorkspaceStore.ts"
 import type { FolderId, PromptId, PromptType } from "../../../src/domain/Prompt.ts"
-import {
-  archive,
-  folder,
-  fragment,
-  key,
-  newId,
-  prompt,
-  tag,
-  use,
-  user,
-  versionNumber
-} from "../../support/archives.ts"
+import { Version, type VersionNumber } from "../../../src/domain/Version.ts"
+import { archive, folder, fragment, key, newId, prompt, tag, use, user } from "../../support/archives.ts"
 import { migratedDatabase, noPostgres } from "../../support/postgres.ts"
 
 const ports = Layer.mergeAll(PostgresPromptRepo.layer, KeyStore.layer, WorkspaceStore.layer).pipe(
   Layer.provideMerge(migratedDatabase)
 )
+
+/** The metadata as HTTP answers with it. */
+const answerOf = Schema.encodeSync(Schema.toCodecJson(Schema.Struct({ metadata: Version.fields.metadata })))
 
 const everything = { page: 1, per_page: 100 }
 
@@ -84,17 +78,6 @@ describe.skipIf(noPostgres !== undefined)("prompts of rows that were typed by ha
       })
     )
 
-    it.effect("leave out a version's parent that is another prompt's", () =>
-      Effect.gen(function* () {
-        const { own, other, repo, sql } = yield* two
-        yield* sql`insert into prompt_versions (id, prompt_id) values (${newId()}, ${other.prompt.id})`
-        yield* sql`insert into prompt_versions (prompt_id, parent_version_id)
-          select ${own.prompt.id}, id from prompt_versions where prompt_id = ${other.prompt.id}`
-        const version = yield* repo.getVersion(own.id, own.prompt.id, versionNumber(1), undefined)
-        assert.strictEqual(version.parent_version_id, null)
-      })
-    )
-
     it.effect("give overrides as they are, whatever JSON that is, in the order of position, then id", () =>
       Effect.gen(function* () {
         const { own, repo, sql } = yield* two
@@ -112,6 +95,43 @@ describe.skipIf(noPostgres !== undefined)("prompts of rows that were typed by ha
           fragments.map(({ variable_overrides }) => variable_overrides),
           [{}, ...overrides]
         )
+      })
+    )
+
+    it.effect("have no parent in another prompt's version", () =>
+      Effect.gen(function* () {
+        const { own, other, repo, sql } = yield* two
+        const [theirs, first, second] = [newId<string>(), newId<string>(), newId<string>()]
+        yield* sql`insert into prompt_versions (id, prompt_id) values (${theirs}, ${other.prompt.id})`
+        yield* sql`insert into prompt_versions (id, prompt_id, version_number, parent_version_id)
+          values (${first}, ${own.prompt.id}, 1001, ${theirs}), (${second}, ${own.prompt.id}, 1002, ${first})`
+        const parentOf = (number: number) =>
+          Effect.map(
+            repo.getVersion(own.id, own.prompt.id, number as VersionNumber, undefined),
+            ({ parent_version_id }) => parent_version_id
+          )
+        assert.deepStrictEqual<ReadonlyArray<string | null>>(
+          [yield* parentOf(1001), yield* parentOf(1002)],
+          [null, first]
+        )
+      })
+    )
+
+    it.effect("have whatever metadata a table takes, and an answer with it", () =>
+      Effect.gen(function* () {
+        const { own, repo, sql } = yield* two
+        const deep = `{"a":${"[".repeat(99)}0${"]".repeat(99)}}`
+        const texts = ['{"a":1e400,"b":[-1e400,{"__proto__":{"c":1}}]}', deep, "{}"]
+        const answers = ['{"a":null,"b":[null,{"__proto__":{"c":1}}]}', deep, "{}"]
+        for (const [index, text] of texts.entries()) {
+          const number = 2001 + index
+          yield* sql.unsafe(
+            "insert into prompt_versions (prompt_id, version_number, metadata) values ($1, $2, $3::text::jsonb)",
+            [own.prompt.id, number, text]
+          )
+          const version = yield* repo.getVersion(own.id, own.prompt.id, number as VersionNumber, undefined)
+          assert.strictEqual(JSON.stringify(answerOf(version)), `{"metadata":${answers[index]}}`)
+        }
       })
     )
 

@@ -13,6 +13,10 @@ const hash = `decode('${"ab".repeat(32)}', 'hex')`
 const own = `workspace_id) values ('${home}'`
 const tooLong = "repeat('x', 16 * 1024 * 1024 + 1)"
 
+/** A map, and in it as many levels of arrays as make `depth` in all, with a scalar at the bottom. */
+const nested = (depth: number) =>
+  `('{"a":' || repeat('[', ${depth} - 1) || '0' || repeat(']', ${depth} - 1) || '}')::jsonb`
+
 /** What a person types by hand, in this order, and the SQLSTATE that answers; `00000` where it is stored. */
 const statements: ReadonlyArray<readonly [text: string, state: string]> = [
   // As few columns as can be.
@@ -30,7 +34,15 @@ const statements: ReadonlyArray<readonly [text: string, state: string]> = [
   ["insert into workspaces (tier) values ('enterprise'), ('')", "00000"],
   ["update prompt_fragments set variable_overrides = '[1]'", "00000"],
   ["update prompt_fragments set variable_overrides = 'null'", "00000"],
+  ["update prompt_versions set metadata = '{\"a\": 1e400}'", "00000"],
+  [`update prompt_versions set metadata = ${nested(100)}`, "00000"],
   // What it assumes not to be.
+  [`update prompt_versions set metadata = ${nested(101)}`, "23514"],
+  [`update prompt_versions set metadata = ${nested(5000)}`, "23514"],
+  [
+    `update prompt_versions set metadata = jsonb_build_object('a', jsonb_build_array(), 'b', ${nested(100)})`,
+    "23514"
+  ],
   ["update workspaces set billing_status = 'free'", "23514"],
   ["insert into users (email) values ('ada@EXAMPLE.org')", "23505"],
   ["insert into users (email) values ('')", "23514"],

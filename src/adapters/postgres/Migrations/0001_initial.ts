@@ -1,6 +1,6 @@
 const maxBytes = 16 * 1024 * 1024
 
-/** Names are as long as an archive allows, texts as large. */
+/** A name is at most 256 code points, and may be empty; a text is as large as an archive allows. */
 const name = `name text not null default '' check (char_length(name) <= 256)`
 const text = (column: string) =>
   `${column} text not null default '' check (octet_length(${column}) <= ${maxBytes})`
