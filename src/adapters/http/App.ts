@@ -97,15 +97,15 @@ export const makeApp = <E, R>(
   }
 
   const keep = (
-    { headers, source }: HttpServerRequest.HttpServerRequest,
+    request: HttpServerRequest.HttpServerRequest,
     { route }: Target,
     { headers: { etag }, body }: HttpServerResponse.HttpServerResponse,
     caller: AdmittedCaller,
     began: number | undefined
   ): void => {
     if (body._tag !== "Uint8Array") return
-    const request = { authorization: headers.authorization!, target: (source as { url: string }).url, began }
-    ready?.keep(request, { caller, route, etag: etag!, body: body.body })
+    const asked = { authorization: request.headers.authorization!, target: rawTarget(request), began }
+    ready?.keep(asked, { caller, route, etag: etag!, body: body.body })
   }
 
   return Effect.gen(function* () {

@@ -19,9 +19,6 @@ export const migrations: ReadonlyArray<Migration> = [
   { name: "metadata depth", statements: metadataDepth.statements }
 ]
 
-/** The version of the schema that this program needs. */
-export const schemaVersion = migrations.length
-
 /** The tables are not as this program needs them; the message says what to do. */
 export interface SchemaMismatch {
   readonly _tag: "SchemaMismatch"
