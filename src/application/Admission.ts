@@ -17,6 +17,7 @@ import { KeyStore } from "./KeyStore.ts"
 import { Lifecycle } from "./Lifecycle.ts"
 import { denied } from "./Metrics.ts"
 import { RateLimiter } from "./RateLimiter.ts"
+import { spanned } from "./Spans.ts"
 import { Unavailable } from "./Unavailable.ts"
 
 /** Whoever reads prompts: the workspace that it reads in, and that workspace's tier. */
@@ -90,18 +91,20 @@ export class Admission extends Context.Service<
         })
 
         /** The order of admission, DESIGN.md section 4.4 to 4.9; it is stated here and nowhere else. */
-        const admit = Effect.fn("Admission.admit")(function* (authorization: string | undefined) {
-          const token = yield* Effect.fromResult(parseAuthorization(authorization))
-          const key = yield* Effect.fromResult(parseApiKey(token))
-          if (lifecycle.phase === "starting") return yield* Effect.fail(Unavailable)
-          const record = yield* keys.find(hashApiKey(key))
-          const workspace = yield* Effect.fromResult(authenticate(record))
-          const refusal = gate(workspace)
-          if (refusal !== undefined) return yield* Effect.fail(refusal)
-          const now = yield* Clock.currentTimeMillis
-          yield* count(record.id, now)
-          return { keyId: record.id, workspaceId: workspace.id, tier: workspace.tier }
-        })
+        const admit = spanned("Admission.admit")(
+          Effect.fnUntraced(function* (authorization: string | undefined) {
+            const token = yield* Effect.fromResult(parseAuthorization(authorization))
+            const key = yield* Effect.fromResult(parseApiKey(token))
+            if (lifecycle.phase === "starting") return yield* Effect.fail(Unavailable)
+            const record = yield* keys.find(hashApiKey(key))
+            const workspace = yield* Effect.fromResult(authenticate(record))
+            const refusal = gate(workspace)
+            if (refusal !== undefined) return yield* Effect.fail(refusal)
+            const now = yield* Clock.currentTimeMillis
+            yield* count(record.id, now)
+            return { keyId: record.id, workspaceId: workspace.id, tier: workspace.tier }
+          })
+        )
 
         return { admit, count }
       })

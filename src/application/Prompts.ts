@@ -16,6 +16,7 @@ import { type ResolvedTooLarge, resolve } from "../domain/Resolution.ts"
 import { parseVersionNumber, type Version, VersionNotFound, type VersionSummary } from "../domain/Version.ts"
 import type { Caller } from "./Admission.ts"
 import { type PromptFilter, PromptRepo } from "./PromptRepo.ts"
+import { spanned } from "./Spans.ts"
 import type { Unavailable } from "./Unavailable.ts"
 
 /**
@@ -58,28 +59,33 @@ export class Prompts extends Context.Service<
       }
 
       return Prompts.of({
-        list: Effect.fn("Prompts.list")((caller: Caller, filter: PromptFilter, page: Page) =>
-          repo.list(caller.workspaceId, filter, page)
+        list: spanned("Prompts.list")((caller, filter, page) => repo.list(caller.workspaceId, filter, page)),
+        get: spanned("Prompts.get")((caller, id) =>
+          Effect.flatMap(promptId(id), (prompt) => repo.get(caller.workspaceId, prompt))
         ),
-        get: Effect.fn("Prompts.get")(function* (caller: Caller, id: string) {
-          return yield* repo.get(caller.workspaceId, yield* promptId(id))
-        }),
-        getResolved: Effect.fn("Prompts.getResolved")(function* (caller: Caller, id: string) {
-          const source = yield* repo.getSource(caller.workspaceId, yield* promptId(id))
-          return yield* Effect.fromResult(resolve(source))
-        }),
-        listVersions: Effect.fn("Prompts.listVersions")(function* (caller: Caller, id: string, page: Page) {
-          const prompt = yield* promptId(id)
-          const now = yield* Clock.currentTimeMillis
-          return yield* repo.listVersions(caller.workspaceId, prompt, oldestVisible(caller.tier, now), page)
-        }),
-        getVersion: Effect.fn("Prompts.getVersion")(function* (caller: Caller, id: string, number: string) {
-          const prompt = parsePromptId(id)
-          const version = parseVersionNumber(number)
-          if (prompt === undefined || version === undefined) return yield* Effect.fail(VersionNotFound)
-          const now = yield* Clock.currentTimeMillis
-          return yield* repo.getVersion(caller.workspaceId, prompt, version, oldestVisible(caller.tier, now))
-        })
+        getResolved: spanned("Prompts.getResolved")((caller, id) =>
+          promptId(id).pipe(
+            Effect.flatMap((prompt) => repo.getSource(caller.workspaceId, prompt)),
+            Effect.flatMap((source) => Effect.fromResult(resolve(source)))
+          )
+        ),
+        listVersions: spanned("Prompts.listVersions")(
+          Effect.fnUntraced(function* (caller, id, page) {
+            const prompt = yield* promptId(id)
+            const now = yield* Clock.currentTimeMillis
+            return yield* repo.listVersions(caller.workspaceId, prompt, oldestVisible(caller.tier, now), page)
+          })
+        ),
+        getVersion: spanned("Prompts.getVersion")(
+          Effect.fnUntraced(function* (caller, id, number) {
+            const prompt = parsePromptId(id)
+            const version = parseVersionNumber(number)
+            if (prompt === undefined || version === undefined) return yield* Effect.fail(VersionNotFound)
+            const now = yield* Clock.currentTimeMillis
+            const oldest = oldestVisible(caller.tier, now)
+            return yield* repo.getVersion(caller.workspaceId, prompt, version, oldest)
+          })
+        )
       })
     })
   )

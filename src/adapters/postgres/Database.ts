@@ -116,7 +116,7 @@ const makeOrUnavailable = (): OrUnavailable => {
     ) as Effect.Effect<A, Exclude<E, SqlError> | Unavailable, R>
 }
 
-type Read = (statement: Statement) => Effect.Effect<ReadonlyArray<Row>, Unavailable>
+export type Read = (statement: Statement) => Effect.Effect<ReadonlyArray<Row>, Unavailable>
 
 /** What a statement does: it waits for its connection, then it runs. */
 type Phase = "waiting" | "running"

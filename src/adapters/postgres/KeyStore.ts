@@ -4,21 +4,24 @@ import * as Layer from "effect/Layer"
 import * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
 import { KeyStore } from "../../application/KeyStore.ts"
+import { spanned } from "../../application/Spans.ts"
 import { BillingStatus } from "../../domain/Access.ts"
 import { ApiKeyId, InvalidKey, type KeyHash, type KeyRecord } from "../../domain/ApiKey.ts"
 import { WorkspaceId } from "../../domain/Prompt.ts"
+import { readEach } from "./Batch.ts"
 import { Database, type Statement } from "./Database.ts"
 import { makeUsage } from "./KeyUsage.ts"
 
-/** A key by its hash, with its owner's and its workspace's state, all by index. */
-export const findKey = (hash: KeyHash): Statement => ({
-  text: `select k.id, k.revoked_at is not null as revoked, u.must_reset_password as owner_must_reset,
+/** Keys by their hashes, with their owners' and workspaces' states, all by index; `n` is the hash's place. */
+export const findKeys = (hashes: ReadonlyArray<KeyHash>): Statement => ({
+  text: `select asked.n::int, k.id, k.revoked_at is not null as revoked, u.must_reset_password as owner_must_reset,
       case when w.id is not null
         then json_build_object('id', w.id, 'tier', w.tier, 'billing_status', w.billing_status)
       end as workspace
-    from api_keys k join users u on u.id = k.created_by left join workspaces w on w.id = k.workspace_id
-    where k.key_hash = $1`,
-  params: [Buffer.from(hash, "hex")]
+    from unnest($1::bytea[]) with ordinality asked (key_hash, n)
+    join api_keys k on k.key_hash = asked.key_hash
+    join users u on u.id = k.created_by left join workspaces w on w.id = k.workspace_id`,
+  params: [hashes.map((hash) => Buffer.from(hash, "hex"))]
 })
 
 const decode: (row: unknown) => KeyRecord = Schema.decodeUnknownSync(
@@ -40,14 +43,16 @@ export const layer: Layer.Layer<KeyStore, never, Database | PgClient> = Layer.ef
   KeyStore,
   Effect.gen(function* () {
     const { lookUp } = yield* Database
+    const find = readEach(lookUp, findKeys)
     const usage = yield* makeUsage
     yield* Effect.addFinalizer(() => usage.flush)
     yield* Effect.forkScoped(Effect.repeat(usage.flush, Schedule.spaced(flushInterval)))
     return KeyStore.of({
-      find: Effect.fn("KeyStore.find")(function* (hash) {
-        const [row] = yield* lookUp(findKey(hash))
-        return row === undefined ? yield* Effect.fail(InvalidKey) : decode(row)
-      }),
+      find: spanned("KeyStore.find")((hash: KeyHash) =>
+        Effect.flatMap(find(hash), (row) =>
+          row === undefined ? Effect.fail(InvalidKey) : Effect.succeed(decode(row))
+        )
+      ),
       markUsed: usage.mark
     })
   })

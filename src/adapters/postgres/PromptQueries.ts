@@ -91,27 +91,46 @@ export const pageOfPrompts = (workspace: WorkspaceId, filter: PromptFilter, page
       order by page.updated_at desc, page.id desc`
   })
 
-/** A prompt with its folder and tags, as far as they are the workspace's own. */
-export const getPrompt = (workspace: WorkspaceId, id: PromptId): Statement => ({
-  text: `select ${summaryColumns}, p.current_content, f.id as folder_id, p.is_favorite, p.is_archived, p.sort_order,
+/** A prompt of a workspace. */
+export interface OwnPrompt {
+  readonly workspace: WorkspaceId
+  readonly id: PromptId
+}
+
+/** What is asked for, numbered from 1, as `asked (workspace_id, id, n)` of `$1` and `$2`. */
+const asked = "unnest($1::uuid[], $2::uuid[]) with ordinality asked (workspace_id, id, n)"
+
+const idsOf = (prompts: ReadonlyArray<OwnPrompt>): ReadonlyArray<string> => [
+  `{${prompts.map(({ workspace }) => workspace).join()}}`,
+  `{${prompts.map(({ id }) => id).join()}}`
+]
+
+/** Prompts with their folders and tags, as far as they are the workspaces' own; `n` is a prompt's place in `prompts`. */
+export const getPrompts = (prompts: ReadonlyArray<OwnPrompt>): Statement => ({
+  text: `select asked.n::int, ${summaryColumns}, p.current_content, f.id as folder_id, p.is_favorite, p.is_archived,
+      p.sort_order,
       coalesce((
         select json_agg(json_build_object('id', t.id, 'name', t.name, 'color', t.color) order by t.name collate "C")
         from prompt_tags pt join tags t on t.id = pt.tag_id and t.workspace_id = p.workspace_id
         where pt.prompt_id = p.id
       ), '[]') as tags
-    from prompts p left join folders f on f.id = p.folder_id and f.workspace_id = p.workspace_id
-    where p.workspace_id = $1 and p.id = $2`,
-  params: [workspace, id]
+    from ${asked}
+    join prompts p on p.workspace_id = asked.workspace_id and p.id = asked.id
+    left join folders f on f.id = p.folder_id and f.workspace_id = p.workspace_id`,
+  params: idsOf(prompts)
 })
 
 /**
- * A prompt and the contents and overrides of its fragments, each as an array in their order. Where either is larger in
- * all than `maxSourceBytes`, none of it is sent, and `too_large` says so: the sizes are known without the contents.
+ * Prompts and the contents and overrides of their fragments, each as an array in their order; `n` is a prompt's place
+ * in `prompts`. Where either is larger in all than `maxSourceBytes`, none of it is sent, and `too_large` says
+ * so: the sizes are known without the contents.
  */
-export const getSource = (workspace: WorkspaceId, id: PromptId): Statement => ({
-  text: `select p.id, p.title, p.prompt_type, p.target_model, p.current_content,
+export const getSources = (prompts: ReadonlyArray<OwnPrompt>): Statement => ({
+  text: `select asked.n::int, p.id, p.title, p.prompt_type, p.target_model, p.current_content,
       source.contents, source.overrides, source.too_large
-    from prompts p cross join lateral (
+    from ${asked}
+    join prompts p on p.workspace_id = asked.workspace_id and p.id = asked.id
+    cross join lateral (
       select coalesce(array_agg(content order by position, id) filter (where fits), '{}') as contents,
         coalesce(json_agg(variable_overrides order by position, id) filter (where fits), '[]') as overrides,
         coalesce(not bool_and(fits), false) as too_large
@@ -123,9 +142,8 @@ export const getSource = (workspace: WorkspaceId, id: PromptId): Statement => ({
         from prompt_fragments pf join fragments f on f.id = pf.fragment_id and f.workspace_id = p.workspace_id
         where pf.prompt_id = p.id
       ) measured
-    ) source
-    where p.workspace_id = $1 and p.id = $2`,
-  params: [workspace, id, maxSourceBytes]
+    ) source`,
+  params: [...idsOf(prompts), maxSourceBytes]
 })
 
 /** The total and one page, as for prompts; no row at all without the prompt. */

@@ -5,10 +5,12 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import { PromptRepo } from "../../application/PromptRepo.ts"
+import { spanned } from "../../application/Spans.ts"
 import type { Slice } from "../../domain/Page.ts"
 import { Prompt, PromptNotFound, PromptSummary } from "../../domain/Prompt.ts"
 import { type ResolutionSource, ResolvedTooLarge } from "../../domain/Resolution.ts"
 import { Version, VersionNotFound, VersionSummary } from "../../domain/Version.ts"
+import { readEach } from "./Batch.ts"
 import { Database, type Row } from "./Database.ts"
 import * as queries from "./PromptQueries.ts"
 
@@ -37,7 +39,10 @@ const Source = Schema.Struct({
 })
 const decodeSource = Schema.decodeUnknownSync(Source)
 
-const sourceOf = (row: Row): Effect.Effect<ResolutionSource, ResolvedTooLarge> => {
+const sourceOf = (
+  row: Row | undefined
+): Effect.Effect<ResolutionSource, PromptNotFound | ResolvedTooLarge> => {
+  if (row === undefined) return Effect.fail(PromptNotFound)
   const { contents, overrides, too_large, ...source } = decodeSource(row)
   if (too_large) return Effect.fail(ResolvedTooLarge(source.id))
   return Effect.succeed({
@@ -49,32 +54,42 @@ const sourceOf = (row: Row): Effect.Effect<ResolutionSource, ResolvedTooLarge> =
 /** A text that PostgreSQL can't hold, so that no tag has it as its name. */
 const cannotBe = (text: string): boolean => text.includes("\0") || !text.isWellFormed()
 
-const promptRepo = ({ read }: Database["Service"]): PromptRepo["Service"] => ({
-  list: Effect.fn("PromptRepo.list")(function* (workspace, filter, page, total) {
-    if (filter.tag !== undefined && cannotBe(filter.tag)) return { items: [], total: total ?? 0 }
-    if (total === undefined) return prompts(yield* read(queries.listPrompts(workspace, filter, page)))
-    const { items } = prompts(yield* read(queries.pageOfPrompts(workspace, filter, page)))
-    return { items, total }
-  }),
-  get: Effect.fn("PromptRepo.get")(function* (workspace, id) {
-    const [row] = yield* read(queries.getPrompt(workspace, id))
-    return row === undefined ? yield* Effect.fail(PromptNotFound) : prompt(row)
-  }),
-  getSource: Effect.fn("PromptRepo.getSource")(function* (workspace, id) {
-    const [row] = yield* read(queries.getSource(workspace, id))
-    return yield* row === undefined ? Effect.fail(PromptNotFound) : sourceOf(row)
-  }),
-  listVersions: Effect.fn("PromptRepo.listVersions")(function* (workspace, id, oldest, page) {
-    const rows = yield* read(queries.listVersions(workspace, id, oldest, page))
-    return rows.length === 0 ? yield* Effect.fail(PromptNotFound) : versions(rows)
-  }),
-  getVersion: Effect.fn("PromptRepo.getVersion")(function* (workspace, id, number, oldest) {
-    const [row] = yield* read(queries.getVersion(workspace, id, number, oldest))
-    return row === undefined ? yield* Effect.fail(VersionNotFound) : version(row)
-  })
-})
+const promptRepo = ({ read }: Database["Service"]): PromptRepo["Service"] => {
+  const getPrompt = readEach(read, queries.getPrompts)
+  const getSource = readEach(read, queries.getSources)
+  return {
+    list: spanned("PromptRepo.list")((workspace, filter, page, total) => {
+      if (filter.tag !== undefined && cannotBe(filter.tag))
+        return Effect.succeed({ items: [], total: total ?? 0 })
+      return total === undefined
+        ? Effect.map(read(queries.listPrompts(workspace, filter, page)), prompts)
+        : Effect.map(read(queries.pageOfPrompts(workspace, filter, page)), (rows) => ({
+            items: prompts(rows).items,
+            total
+          }))
+    }),
+    get: spanned("PromptRepo.get")((workspace, id) =>
+      Effect.flatMap(getPrompt({ workspace, id }), (row) =>
+        row === undefined ? Effect.fail(PromptNotFound) : Effect.succeed(prompt(row))
+      )
+    ),
+    getSource: spanned("PromptRepo.getSource")((workspace, id) =>
+      Effect.flatMap(getSource({ workspace, id }), sourceOf)
+    ),
+    listVersions: spanned("PromptRepo.listVersions")((workspace, id, oldest, page) =>
+      Effect.flatMap(read(queries.listVersions(workspace, id, oldest, page)), (rows) =>
+        rows.length === 0 ? Effect.fail(PromptNotFound) : Effect.succeed(versions(rows))
+      )
+    ),
+    getVersion: spanned("PromptRepo.getVersion")((workspace, id, number, oldest) =>
+      Effect.flatMap(read(queries.getVersion(workspace, id, number, oldest)), ([row]) =>
+        row === undefined ? Effect.fail(VersionNotFound) : Effect.succeed(version(row))
+      )
+    )
+  }
+}
 
-/** The prompts in PostgreSQL, each method one statement. */
+/** The prompts in PostgreSQL, at most one statement a read. */
 export const layer: Layer.Layer<PromptRepo, never, Database> = Layer.effect(
   PromptRepo,
   Effect.map(Database, promptRepo)

@@ -3,7 +3,7 @@ import { assert, describe, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { Database, type Statement } from "../../../src/adapters/postgres/Database.ts"
-import { findKey } from "../../../src/adapters/postgres/KeyStore.ts"
+import { findKeys } from "../../../src/adapters/postgres/KeyStore.ts"
 import * as queries from "../../../src/adapters/postgres/PromptQueries.ts"
 import type { PromptFilter } from "../../../src/application/PromptRepo.ts"
 import type { KeyHash } from "../../../src/domain/ApiKey.ts"
@@ -154,13 +154,13 @@ describe.skipIf(noPostgres !== undefined)("plans at a hundred thousand prompts",
           const hash = "6b86b273ff34fce19d6b804eff5a3f5747ada4eaa22f1d49c01e52ddb7875b4b" as KeyHash
           const page = { page: 50, per_page: 20 }
           const statements: ReadonlyArray<Statement> = [
-            queries.getPrompt(home, prompt),
-            queries.getSource(home, prompt),
+            queries.getPrompts([{ workspace: home, id: prompt }]),
+            queries.getSources([{ workspace: home, id: prompt }]),
             queries.listVersions(home, prompt, undefined, page),
             queries.listVersions(home, prompt, oldest, page),
             queries.getVersion(home, prompt, 5 as VersionNumber, undefined),
             queries.getVersion(home, prompt, 5 as VersionNumber, oldest),
-            findKey(hash)
+            findKeys([hash])
           ]
           for (const statement of statements) {
             const plan = yield* explain(statement, mode)
