@@ -119,7 +119,7 @@ export const createPromptApi = async (options: {
     redisUrl: redisUrl === undefined ? undefined : Redacted.make(redisUrl),
     rateLimits: defaultRateLimits
   }).pipe(
-    Layer.provide(changeFeedLayer),
+    Layer.provideMerge(changeFeedLayer),
     Layer.provideMerge(Layer.merge(databaseLayer({ url: Redacted.make(databaseUrl) }), Lifecycle.layer)),
     Layer.provideMerge(
       Layer.mergeAll(

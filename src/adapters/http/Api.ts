@@ -7,7 +7,6 @@ import * as HttpApiSecurity from "effect/http-api/HttpApiSecurity"
 import * as OpenApi from "effect/http-api/OpenApi"
 import * as Schema from "effect/Schema"
 import * as SchemaTransformation from "effect/SchemaTransformation"
-import type { AdmittedCaller } from "../../application/Admission.ts"
 import { countRule, PageMeta, parseCount } from "../../domain/Page.ts"
 import { FolderId, Prompt, PromptSummary, PromptType, ResolvedPrompt } from "../../domain/Prompt.ts"
 import { parseUuid } from "../../domain/Uuid.ts"
@@ -58,13 +57,8 @@ export const ListQuery = Schema.Struct({
   type: Schema.optionalKey(TypeFilter)
 })
 
-/** The caller that admission let in. */
-export class CurrentCaller extends Context.Service<CurrentCaller, AdmittedCaller>()(
-  "prompt-retrieval/CurrentCaller"
-) {}
-
-/** Every endpoint wants a key; `App.ts` admits its caller before the request comes this far. */
-export class Authorization extends HttpApiMiddleware.Service<Authorization, { provides: CurrentCaller }>()(
+/** Every endpoint wants a key; `App.ts` admits its caller before anything else is looked at. */
+export class Authorization extends HttpApiMiddleware.Service<Authorization>()(
   "prompt-retrieval/Authorization",
   {
     security: {
@@ -79,9 +73,6 @@ export class Authorization extends HttpApiMiddleware.Service<Authorization, { pr
     }
   }
 ) {}
-
-/** Answers a query that breaks its parameters' rules. */
-export class QueryRules extends HttpApiMiddleware.Service<QueryRules>()("prompt-retrieval/QueryRules") {}
 
 /** The errors that an endpoint has beside those that any endpoint may answer with. */
 export class OwnErrors extends Context.Service<OwnErrors, ReadonlyArray<ApiError["_tag"]>>()(
@@ -153,7 +144,6 @@ export const Endpoints = HttpApiGroup.make("prompts")
   .annotateMerge(
     OpenApi.annotations({ title: "Prompts", description: "Prompts, resolved content and versions." })
   )
-  .middleware(QueryRules)
   .middleware(Authorization)
   .prefix("/api/v1")
 

@@ -1,146 +1,139 @@
 import * as Cause from "effect/Cause"
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import * as HttpRouter from "effect/http/HttpRouter"
-import * as HttpServerRequest from "effect/http/HttpServerRequest"
-import * as HttpServerResponse from "effect/http/HttpServerResponse"
-import * as HttpApi from "effect/http-api/HttpApi"
-import type { Admission, AdmittedCaller } from "../../application/Admission.ts"
+import { Admission, type AdmittedCaller } from "../../application/Admission.ts"
+import { ChangeFeed } from "../../application/ChangeFeed.ts"
 import { Unavailable } from "../../application/Unavailable.ts"
-import { Api } from "./Api.ts"
-import { cachingHeaders, conditional, etagOf } from "./Caching.ts"
-import { type ApiError, errorResponse, InternalError, MethodNotAllowed, RouteNotFound } from "./Errors.ts"
-import type { ReadyResponses } from "./ReadyResponses.ts"
-import { RequestInfo, requestIdOf } from "./RequestInfo.ts"
+import { Endpoints } from "./Api.ts"
+import { cachingHeaders, conditional, representationOf } from "./Caching.ts"
+import { type ApiError, InternalError, MethodNotAllowed, RouteNotFound, refusal } from "./Errors.ts"
+import { type Endpoint, makeEndpoints } from "./Handlers.ts"
+import { type Answer, identified, type RequestMessage } from "./Message.ts"
+import { type ReadyResponse, ReadyResponses, type Vacancy } from "./ReadyResponses.ts"
+import { requestIdOf } from "./RequestId.ts"
 import { report } from "./RequestLog.ts"
-import { systemPaths } from "./System.ts"
+import { makeSystem, systemPaths } from "./System.ts"
 import { type Target, targetReader } from "./Target.ts"
-import { inSpan } from "./Tracing.ts"
+import { inSpan, isTraced } from "./Tracing.ts"
 
 /** The longest that a request may take; past it the answer is 503 (DESIGN.md section 8). */
 const deadline = "5 seconds"
 
-const apiPaths: Array<string> = []
-HttpApi.reflect(Api, {
-  onGroup: () => {},
-  onEndpoint: ({ endpoint }) => {
-    apiPaths.push(endpoint.path)
-  }
-})
-
 /** Reads a raw request target against every route there is. */
-export const readTarget = targetReader([...apiPaths, ...systemPaths])
+export const readTarget = targetReader([
+  ...Object.values(Endpoints.endpoints).map(({ path }) => path),
+  ...systemPaths
+])
 
-const isApi = (target: Target): boolean => target.route.startsWith("/api/")
+/** The whole service: from a request to its answer, without fail. */
+export type App = (request: RequestMessage) => Effect.Effect<Answer>
 
-const fail = (error: ApiError) => Effect.succeed(errorResponse(error))
-
-const internalError = (cause: Cause.Cause<unknown>, requestId: string) =>
-  Effect.logError("Request failed", cause).pipe(
-    Effect.annotateLogs({ request_id: requestId }),
-    Effect.andThen(fail(InternalError))
-  )
-
-/** Caching headers and the conditional answer for what succeeded (DESIGN.md section 5); errors carry their own. */
-const cached = (
-  request: HttpServerRequest.HttpServerRequest,
-  response: HttpServerResponse.HttpServerResponse
-): HttpServerResponse.HttpServerResponse =>
-  response.status === 200 && response.body._tag === "Uint8Array"
-    ? conditional(request, response, { ...cachingHeaders, etag: etagOf(response.body.body) })
-    : response
-
-/** The raw target, before anyone has tidied it; a web-standard Request has no rawer form than its URL. */
-const rawTarget = (request: HttpServerRequest.HttpServerRequest): string => {
-  const { url } = request.source as { readonly url?: string }
-  return url ?? request.url
+/** What becomes known of a request on its way, for its log line. */
+interface Exchange {
+  readonly requestId: string
+  route: string | undefined
+  caller: AdmittedCaller | undefined
 }
+
+/** An expected error, by the one table of errors. */
+const refuse = (error: ApiError): Effect.Effect<Answer> => {
+  const answer = Effect.succeed(refusal(error))
+  return error._tag === "ResolvedTooLarge"
+    ? Effect.andThen(Effect.logError("Resolved content is too large", { prompt_id: error.id }), answer)
+    : answer
+}
+
+/** Anything else: the answer tells nothing of it, the log does. Who no longer waits is no error. */
+const refuseDefect = (cause: Cause.Cause<never>, { requestId }: Exchange): Effect.Effect<Answer> =>
+  Cause.hasInterruptsOnly(cause)
+    ? Effect.failCause(cause)
+    : Effect.logError("Request failed", cause).pipe(
+        Effect.annotateLogs({ request_id: requestId }),
+        Effect.as(refusal(InternalError))
+      )
+
+const inTime = Effect.timeoutOrElse({ duration: deadline, orElse: () => Effect.fail(Unavailable) })
 
 /**
- * The whole service as one effect from request to answer, which never fails: route and method, admission, the router
- * with the handlers behind it, deadline, caching, the headers of every answer, the log line. Admission comes before the
- * router, as a stranger's query is not looked at (DESIGN.md section 4), and as refusing must cost little. With `traced`
- * each request has a span. Answers of 200 are kept in `ready`.
+ * Makes the service over HTTP for whatever carries requests: what is ready, else route and method, admission, the
+ * endpoint, within the deadline; then the headers of every answer and the log line. Admission comes before the query
+ * is looked at (DESIGN.md section 4), and costs little where it refuses.
  */
-export const makeApp = <E, R>(
-  router: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>,
-  admission: Admission["Service"],
-  traced: boolean,
-  ready: ReadyResponses | undefined
-) => {
-  const route = (
-    request: HttpServerRequest.HttpServerRequest,
+export const makeApp = Effect.gen(function* () {
+  const admission = yield* Admission
+  const ready = new ReadyResponses(yield* ChangeFeed)
+  const endpoints = yield* makeEndpoints
+  const system = yield* makeSystem
+  const traced = yield* isTraced
+
+  /** All that is left to check is the limits: the long way has checked the rest. */
+  const answerReady = (request: RequestMessage, { caller, representation }: ReadyResponse) =>
+    Effect.flatMap(Clock.currentTimeMillis, (now) =>
+      Effect.as(admission.count(caller.keyId, now), conditional(request, representation))
+    )
+
+  const read = (
+    request: RequestMessage,
     target: Target,
-    info: RequestInfo,
-    requestId: string
-  ) => {
-    const routed = Effect.suspend(() =>
-      router.pipe(
-        Effect.provideService(HttpServerRequest.HttpServerRequest, request.modify({ url: target.url })),
-        Effect.provideService(RequestInfo, info)
+    endpoint: Endpoint,
+    { vacancy, exchange }: { readonly vacancy: Vacancy; readonly exchange: Exchange }
+  ) =>
+    Effect.flatMap(admission.admit(request.headers.authorization), (caller) => {
+      exchange.caller = caller
+      return Effect.map(endpoint(caller, target), (body) => {
+        const representation = representationOf(body, "application/json", cachingHeaders)
+        vacancy.keep({ caller, route: target.route, representation })
+        return conditional(request, representation)
+      })
+    })
+
+  const answerLong = (
+    request: RequestMessage,
+    vacancy: Vacancy,
+    exchange: Exchange
+  ): Effect.Effect<Answer, ApiError> => {
+    const target = readTarget(request.target)
+    if (target === undefined) return Effect.fail(RouteNotFound)
+    exchange.route = target.route
+    if (request.method !== "GET" && request.method !== "HEAD") return Effect.fail(MethodNotAllowed)
+    const endpoint = endpoints.get(target.route)
+    return inTime(
+      endpoint === undefined
+        ? system[target.route as keyof typeof system](request)
+        : read(request, target, endpoint, { vacancy, exchange })
+    )
+  }
+
+  const answer = (request: RequestMessage, exchange: Exchange): Effect.Effect<Answer, ApiError> => {
+    const found = ready.find(request)
+    if ("keep" in found) return answerLong(request, found, exchange)
+    exchange.route = found.route
+    exchange.caller = found.caller
+    return answerReady(request, found)
+  }
+
+  const app: App = (request) =>
+    Effect.suspend(() => {
+      const started = performance.now()
+      const requestId = requestIdOf(request.headers["x-request-id"])
+      const exchange: Exchange = { requestId, route: undefined, caller: undefined }
+      const answered = answer(request, exchange).pipe(
+        Effect.catch(refuse),
+        Effect.catchCause((cause) => refuseDefect(cause, exchange))
       )
-    )
-    const admitted = Effect.matchEffect(admission.admit(request.headers.authorization), {
-      onFailure: fail,
-      onSuccess: (caller) => {
-        info.caller = caller
-        return routed
-      }
+      return Effect.flatMap(traced ? inSpan(request, exchange.route, answered) : answered, (answer) =>
+        Effect.as(
+          report({
+            method: request.method,
+            route: exchange.route,
+            status: answer.status,
+            milliseconds: performance.now() - started,
+            requestId,
+            caller: exchange.caller
+          }),
+          identified(answer, requestId)
+        )
+      )
     })
-    return (isApi(target) ? admitted : routed).pipe(
-      Effect.timeoutOrElse({ duration: deadline, orElse: () => fail(Unavailable) }),
-      Effect.catchCause((cause) =>
-        Cause.hasInterruptsOnly(cause) ? Effect.failCause(cause) : internalError(cause, requestId)
-      ),
-      Effect.orDie,
-      Effect.map((response) => (isApi(target) ? cached(request, response) : response))
-    )
-  }
-
-  const keep = (
-    request: HttpServerRequest.HttpServerRequest,
-    { route }: Target,
-    { headers: { etag }, body }: HttpServerResponse.HttpServerResponse,
-    caller: AdmittedCaller,
-    began: number | undefined
-  ): void => {
-    if (body._tag !== "Uint8Array") return
-    const asked = { authorization: request.headers.authorization!, target: rawTarget(request), began }
-    ready?.keep(asked, { caller, route, etag: etag!, body: body.body })
-  }
-
-  return Effect.gen(function* () {
-    const request = yield* HttpServerRequest.HttpServerRequest
-    const started = performance.now()
-    const requestId = requestIdOf(request.headers["x-request-id"])
-    const target = readTarget(rawTarget(request))
-    const info: RequestInfo = { caller: undefined }
-    const began = ready?.begin()
-    const answer =
-      target === undefined
-        ? fail(RouteNotFound)
-        : request.method !== "GET" && request.method !== "HEAD"
-          ? fail(MethodNotAllowed)
-          : route(request, target, info, requestId)
-    const response = yield* traced ? inSpan(request, target?.route, answer) : answer
-    if (response.status === 200 && target !== undefined && info.caller !== undefined) {
-      keep(request, target, response, info.caller, began)
-    }
-    yield* report({
-      method: request.method,
-      route: target?.route,
-      status: response.status,
-      milliseconds: performance.now() - started,
-      requestId,
-      caller: info.caller
-    })
-    return HttpServerResponse.setHeaders(response, {
-      "x-request-id": requestId,
-      "x-content-type-options": "nosniff"
-    })
-  })
-}
-
-/** Path parameters may be as long as the request line: what is too long for an id is not found, like any other. */
-export const routerConfig = {
-  maxParamLength: 16 * 1024
-} satisfies (typeof HttpRouter.RouterConfig)["Service"]
+  return app
+})

@@ -1,6 +1,5 @@
 import { hash } from "node:crypto"
-import type * as HttpServerRequest from "effect/http/HttpServerRequest"
-import * as HttpServerResponse from "effect/http/HttpServerResponse"
+import { type Answer, entityHeaders, flat, type HeaderFields, type RequestMessage } from "./Message.ts"
 
 /** On every successful answer of the API (SPEC.md section 8); the ETag comes beside them. */
 export const cachingHeaders = {
@@ -8,8 +7,33 @@ export const cachingHeaders = {
   vary: "Authorization"
 } as const
 
+/** What there is at a target, ready to be answered with. */
+export interface Representation {
+  readonly etag: string
+  /** The answer to who does not have it yet, and to who does. */
+  readonly whole: Answer
+  readonly notModified: Answer
+}
+
+const empty = new Uint8Array()
+
 /** A strong ETag of a body's bytes. */
 export const etagOf = (body: Uint8Array): string => `"${hash("sha256", body, "base64url")}"`
+
+/** What a body is answered with; `caching` is on the 304 too. */
+export const representationOf = (
+  body: Uint8Array,
+  contentType: string,
+  caching: HeaderFields
+): Representation => {
+  const etag = etagOf(body)
+  const headers = { ...caching, etag }
+  return {
+    etag,
+    whole: { status: 200, headers: flat({ ...entityHeaders(body, contentType), ...headers }), body },
+    notModified: { status: 304, headers: flat(headers), body: empty }
+  }
+}
 
 const entityTag = /(?:W\/)?("[^"]*")/g
 
@@ -23,14 +47,11 @@ export const matchesEtag = (ifNoneMatch: string, etag: string): boolean => {
   return false
 }
 
-/** A response with headers and ETag, or 304 with the same where the request says that it has it already. */
+/** The whole representation, or 304 where the request says that it has it already. */
 export const conditional = (
-  request: HttpServerRequest.HttpServerRequest,
-  response: HttpServerResponse.HttpServerResponse,
-  headers: { readonly etag: string; readonly [name: string]: string }
-): HttpServerResponse.HttpServerResponse => {
-  const ifNoneMatch = request.headers["if-none-match"]
-  return ifNoneMatch !== undefined && matchesEtag(ifNoneMatch, headers.etag)
-    ? HttpServerResponse.empty({ status: 304, headers })
-    : HttpServerResponse.setHeaders(response, headers)
+  { headers }: RequestMessage,
+  { etag, whole, notModified }: Representation
+): Answer => {
+  const ifNoneMatch = headers["if-none-match"]
+  return ifNoneMatch !== undefined && matchesEtag(ifNoneMatch, etag) ? notModified : whole
 }

@@ -1,23 +1,13 @@
 import { hash } from "node:crypto"
 import * as HttpRouter from "effect/http/HttpRouter"
-import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import * as HttpApiScalar from "effect/http-api/HttpApiScalar"
-import { etagOf } from "./Caching.ts"
+import { type Representation, representationOf } from "./Caching.ts"
+import type { HeaderFields } from "./Message.ts"
 import { DescribedApi, openApi } from "./OpenApi.ts"
 
-/** An answer that stays the same for as long as the process lives. */
-export interface Page {
-  readonly response: HttpServerResponse.HttpServerResponse
-  readonly headers: { readonly etag: string; readonly [name: string]: string }
-}
-
-const pageOf = (text: string, contentType: string, headers: Readonly<Record<string, string>> = {}): Page => {
-  const body = Buffer.from(text)
-  return {
-    response: HttpServerResponse.uint8Array(body, { contentType }),
-    headers: { "cache-control": "no-cache", ...headers, etag: etagOf(body) }
-  }
-}
+/** What stays the same for as long as the process lives. */
+const pageOf = (text: string, contentType: string, headers: HeaderFields = {}): Representation =>
+  representationOf(Buffer.from(text), contentType, { "cache-control": "no-cache", ...headers })
 
 /** `/openapi.json`. */
 export const openApiPage = pageOf(JSON.stringify(openApi), "application/json")
@@ -72,7 +62,7 @@ const contentSecurityPolicy = (page: string): string => {
 }
 
 /** `/docs`: Scalar's page for the contract, with all that it needs inside. */
-export const docsPage = async (): Promise<Page> => {
+export const docsPage = async (): Promise<Representation> => {
   const text = await html()
   return pageOf(text, "text/html; charset=utf-8", {
     "content-security-policy": contentSecurityPolicy(text),

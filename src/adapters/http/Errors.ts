@@ -1,4 +1,3 @@
-import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import type { AdmissionRefusal } from "../../application/Admission.ts"
 import type { Unavailable } from "../../application/Unavailable.ts"
 import type { InvalidParameter } from "../../domain/Page.ts"
@@ -6,6 +5,7 @@ import type { PromptNotFound } from "../../domain/Prompt.ts"
 import type { RateLimited } from "../../domain/RateWindow.ts"
 import type { ResolvedTooLarge } from "../../domain/Resolution.ts"
 import type { VersionNotFound } from "../../domain/Version.ts"
+import { type Answer, entityHeaders, flat } from "./Message.ts"
 
 /** What only HTTP can get wrong. */
 export const BadRequest = { _tag: "BadRequest" } as const
@@ -124,25 +124,27 @@ export const errorAnswer = (error: ApiError): ErrorAnswer => {
 export const errorBody = (answer: ErrorAnswer): string =>
   JSON.stringify({ error: { code: answer.code, message: answer.message } })
 
-const build = (error: ApiError): HttpServerResponse.HttpServerResponse => {
+const build = (error: ApiError): Answer => {
   const answer = errorAnswer(error)
-  return HttpServerResponse.text(errorBody(answer), {
+  const body = Buffer.from(errorBody(answer))
+  return {
     status: answer.status,
-    headers: answer.headers,
-    contentType: "application/json"
-  })
+    headers: flat({ ...answer.headers, ...entityHeaders(body, "application/json") }),
+    body
+  }
 }
 
 /** Errors that carry nothing answer alike each time, so their answers are made once. */
-const constant = new Map<Tag, HttpServerResponse.HttpServerResponse>()
+const constant = new Map<Tag, Answer>()
 
-export const errorResponse = (error: ApiError): HttpServerResponse.HttpServerResponse => {
+/** What an error is answered with. */
+export const refusal = (error: ApiError): Answer => {
   const row = errors[error._tag]
   if (typeof row.message === "function" || typeof row.headers === "function") return build(error)
-  let response = constant.get(error._tag)
-  if (response === undefined) {
-    response = build(error)
-    constant.set(error._tag, response)
+  let answer = constant.get(error._tag)
+  if (answer === undefined) {
+    answer = build(error)
+    constant.set(error._tag, answer)
   }
-  return response
+  return answer
 }

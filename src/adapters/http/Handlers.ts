@@ -1,10 +1,12 @@
 import * as Effect from "effect/Effect"
-import type * as HttpServerResponse from "effect/http/HttpServerResponse"
-import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
+import * as Schema from "effect/Schema"
+import type { Caller } from "../../application/Admission.ts"
 import { Prompts } from "../../application/Prompts.ts"
 import { makePage, type Page, pageMeta, type Slice } from "../../domain/Page.ts"
-import { Api, CurrentCaller } from "./Api.ts"
-import { type ApiError, errorResponse } from "./Errors.ts"
+import { Endpoints } from "./Api.ts"
+import type { ApiError } from "./Errors.ts"
+import { parameterReader, parametersOf } from "./Query.ts"
+import type { Target } from "./Target.ts"
 
 /** The envelope of one resource (SPEC.md section 2.1). */
 export const single = <A>(data: A) => ({ data })
@@ -14,54 +16,56 @@ export const list = <A>(page: Page, slice: Slice<A>) => ({
   meta: pageMeta(page, slice.total)
 })
 
-/** Answers an expected error by the one table of errors. */
-const orErrorResponse = <A, E extends ApiError, R>(
-  effect: Effect.Effect<A, E, R>
-): Effect.Effect<A | HttpServerResponse.HttpServerResponse, never, R> =>
-  Effect.catch(effect, (error: E) => {
-    const response = Effect.succeed(errorResponse(error))
-    return error._tag === "ResolvedTooLarge"
-      ? Effect.andThen(Effect.logError("Resolved content is too large", { prompt_id: error.id }), response)
-      : response
-  })
+type Contract = (typeof Endpoints.endpoints)[keyof typeof Endpoints.endpoints]
+
+/** What the contract says of an endpoint, as a function from who asks for what to the envelope. */
+type Handler<Endpoint extends Contract> = (
+  caller: Caller,
+  params: Endpoint["~Params"]["Type"],
+  query: Endpoint["~Query"]["Type"]
+) => Effect.Effect<Endpoint["~Success"]["Type"], ApiError>
+
+type Handlers = { readonly [Endpoint in Contract as Endpoint["identifier"]]: Handler<Endpoint> }
 
 /** The five endpoints of SPEC.md section 4: query to page and filter, use case, envelope. */
-export const handlers = HttpApiBuilder.group(
-  Api,
-  "prompts",
-  Effect.fn(function* (group) {
-    const prompts = yield* Prompts
-    return group.handleAll({
-      list: ({ query }) =>
-        Effect.gen(function* () {
-          const caller = yield* CurrentCaller
-          const page = yield* Effect.fromResult(makePage(query))
-          return list(page, yield* prompts.list(caller, query, page))
-        }).pipe(orErrorResponse),
-      get: ({ params }) =>
-        CurrentCaller.pipe(
-          Effect.flatMap((caller) => prompts.get(caller, params.id)),
-          Effect.map(single),
-          orErrorResponse
-        ),
-      getResolved: ({ params }) =>
-        CurrentCaller.pipe(
-          Effect.flatMap((caller) => prompts.getResolved(caller, params.id)),
-          Effect.map(single),
-          orErrorResponse
-        ),
-      listVersions: ({ params, query }) =>
-        Effect.gen(function* () {
-          const caller = yield* CurrentCaller
-          const page = yield* Effect.fromResult(makePage(query))
-          return list(page, yield* prompts.listVersions(caller, params.id, page))
-        }).pipe(orErrorResponse),
-      getVersion: ({ params }) =>
-        CurrentCaller.pipe(
-          Effect.flatMap((caller) => prompts.getVersion(caller, params.id, params.version)),
-          Effect.map(single),
-          orErrorResponse
-        )
-    })
-  })
+const handlersOf = (prompts: Prompts["Service"]): Handlers => ({
+  list: (caller, _, query) =>
+    Effect.flatMap(Effect.fromResult(makePage(query)), (page) =>
+      Effect.map(prompts.list(caller, query, page), (slice) => list(page, slice))
+    ),
+  get: (caller, { id }) => Effect.map(prompts.get(caller, id), single),
+  getResolved: (caller, { id }) => Effect.map(prompts.getResolved(caller, id), single),
+  listVersions: (caller, { id }, query) =>
+    Effect.flatMap(Effect.fromResult(makePage(query)), (page) =>
+      Effect.map(prompts.listVersions(caller, id, page), (slice) => list(page, slice))
+    ),
+  getVersion: (caller, { id, version }) => Effect.map(prompts.getVersion(caller, id, version), single)
+})
+
+/** Answers an admitted caller with the body that the contract describes. */
+export type Endpoint = (caller: Caller, target: Target) => Effect.Effect<Uint8Array, ApiError>
+
+const endpointOf = (contract: Contract, handler: Handler<Contract>): Endpoint => {
+  const readQuery = parameterReader((contract.query ?? Schema.Unknown) as Schema.Decoder<never>)
+  const encode = Schema.encodeSync([...contract.success][0] as Schema.Encoder<unknown>)
+  const bodyOf = (envelope: unknown) => Buffer.from(JSON.stringify(encode(envelope)))
+  return (caller, { params, query }) =>
+    Effect.fromResult(readQuery(parametersOf(query))).pipe(
+      Effect.flatMap((query) => handler(caller, params as never, query)),
+      Effect.map(bodyOf)
+    )
+}
+
+/** The endpoints by the patterns of their paths. */
+export const makeEndpoints: Effect.Effect<ReadonlyMap<string, Endpoint>, never, Prompts> = Effect.map(
+  Prompts,
+  (prompts) => {
+    const handlers = handlersOf(prompts)
+    return new Map(
+      Object.values(Endpoints.endpoints).map((contract) => [
+        contract.path,
+        endpointOf(contract, handlers[contract.identifier] as Handler<Contract>)
+      ])
+    )
+  }
 )

@@ -1,5 +1,4 @@
 import * as Effect from "effect/Effect"
-import * as Schema from "effect/Schema"
 import type { Caller } from "../../application/Admission.ts"
 import { Prompts } from "../../application/Prompts.ts"
 import { InvalidParameter, makePage, type PageMeta } from "../../domain/Page.ts"
@@ -7,9 +6,9 @@ import type { Prompt, PromptSummary, PromptType, ResolvedPrompt, WorkspaceId } f
 import { parseUuid } from "../../domain/Uuid.ts"
 import type { Version, VersionSummary } from "../../domain/Version.ts"
 import { ListQuery, PageQuery } from "./Api.ts"
-import { invalidParameter } from "./Authorization.ts"
 import { type ApiError, errorAnswer, InternalError } from "./Errors.ts"
 import { list, single } from "./Handlers.ts"
+import { parameterReader } from "./Query.ts"
 
 /** A read that failed, with the code and the message that HTTP answers with (SPEC.md section 7). */
 export class PromptApiError extends Error {
@@ -72,13 +71,8 @@ const written = (parameters: object): Record<string, string> =>
       .map(([name, value]) => [name, String(value)])
   )
 
-const decodeWith = <A>(schema: Schema.Codec<A, unknown>) => {
-  const decode = Schema.decodeUnknownEffect(schema)
-  return (parameters: object): Effect.Effect<A, InvalidParameter> =>
-    Effect.mapError(decode(written(parameters)), invalidParameter)
-}
-const decodeList = decodeWith(ListQuery)
-const decodePage = decodeWith(PageQuery)
+const readList = parameterReader(ListQuery)
+const readPage = parameterReader(PageQuery)
 
 const callerOf = ({ workspaceId, tier }: HostCaller): Effect.Effect<Caller, InvalidParameter> => {
   const id = parseUuid(workspaceId)
@@ -112,7 +106,7 @@ export const makeInProcess: Effect.Effect<InProcessPrompts, never, Prompts> = Ef
       promise(
         Effect.gen(function* () {
           const who = yield* callerOf(caller)
-          const query = yield* decodeList(parameters)
+          const query = yield* Effect.fromResult(readList(written(parameters)))
           const page = yield* Effect.fromResult(makePage(query))
           return list(page, yield* prompts.list(who, query, page))
         })
@@ -136,7 +130,9 @@ export const makeInProcess: Effect.Effect<InProcessPrompts, never, Prompts> = Ef
         promise(
           Effect.gen(function* () {
             const who = yield* callerOf(caller)
-            const page = yield* Effect.fromResult(makePage(yield* decodePage(parameters)))
+            const page = yield* Effect.fromResult(
+              makePage(yield* Effect.fromResult(readPage(written(parameters))))
+            )
             return list(page, yield* prompts.listVersions(who, id, page))
           })
         ),

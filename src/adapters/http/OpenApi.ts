@@ -11,7 +11,7 @@ import { Api, OwnErrors } from "./Api.ts"
 import { cachingHeaders, etagOf } from "./Caching.ts"
 import { type ApiError, type ErrorAnswer, errorAnswer, errorBody, errors } from "./Errors.ts"
 import { answers, ids } from "./Examples.ts"
-import { acceptable } from "./RequestInfo.ts"
+import { acceptable } from "./RequestId.ts"
 
 type Tag = ApiError["_tag"]
 type Json = Readonly<Record<string, unknown>>

@@ -1,35 +1,28 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from "node:http"
 import { type AddressInfo, Server as NetServer, type Socket } from "node:net"
 import type { Duplex } from "node:stream"
-import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
-import * as Cause from "effect/Cause"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import * as Scope from "effect/Scope"
-import { Admission } from "../../application/Admission.ts"
-import { ChangeFeed } from "../../application/ChangeFeed.ts"
+import type * as Scope from "effect/Scope"
+import type { Admission } from "../../application/Admission.ts"
+import type { ChangeFeed } from "../../application/ChangeFeed.ts"
 import { Lifecycle } from "../../application/Lifecycle.ts"
 import type { Prompts } from "../../application/Prompts.ts"
 import type { Readiness } from "../../application/Readiness.ts"
-import type { RateLimited } from "../../domain/RateWindow.ts"
-import { readTarget } from "./App.ts"
-import { matchesEtag } from "./Caching.ts"
+import { makeApp, readTarget } from "./App.ts"
 import {
   type ApiError,
   BadRequest,
   ExpectationFailed,
-  errorAnswer,
-  errorBody,
   HeadersTooLarge,
   RequestTimeout,
-  RouteNotFound
+  RouteNotFound,
+  refusal
 } from "./Errors.ts"
-import { type ReadyResponse, ReadyResponses } from "./ReadyResponses.ts"
-import { requestIdOf } from "./RequestInfo.ts"
+import { type Answer, identified, pairsOf } from "./Message.ts"
+import { requestIdOf } from "./RequestId.ts"
 import { report } from "./RequestLog.ts"
-import { makeHttpApp, withoutUrlSpans } from "./Routes.ts"
-import { beginSpan, endSpan, isTraced } from "./Tracing.ts"
 
 export interface ServerOptions {
   readonly host: string
@@ -58,14 +51,6 @@ export const drainDeadline = 10_000
 /** How long a connection on which nothing is answered may still send a request while the server closes, in milliseconds. */
 const closingPatience = 500
 
-const headersOf = (error: ApiError, requestId: string, body: string) => ({
-  ...errorAnswer(error).headers,
-  "content-type": "application/json",
-  "content-length": String(Buffer.byteLength(body)),
-  "x-request-id": requestId,
-  "x-content-type-options": "nosniff"
-})
-
 /** How a refusal is reported. It took no time worth telling. */
 interface Refusal {
   readonly method?: string | undefined
@@ -74,47 +59,18 @@ interface Refusal {
   readonly requestId: string
 }
 
-const idOf = ({ headers }: IncomingMessage): string =>
-  requestIdOf(headers["x-request-id"] as string | undefined)
-
-/** Answers a request with an error, past the application. Gives the status. */
-const writeError = (
-  request: IncomingMessage,
-  response: ServerResponse,
-  error: ApiError,
-  requestId: string
-): number => {
-  const answer = errorAnswer(error)
-  const body = errorBody(answer)
-  response.writeHead(answer.status, headersOf(error, requestId, body))
-  response.end(request.method === "HEAD" ? undefined : body)
-  return answer.status
+const write = ({ method }: IncomingMessage, response: ServerResponse, answer: Answer): void => {
+  response.writeHead(answer.status, answer.headers as Array<string>)
+  response.end(method === "HEAD" ? undefined : answer.body)
 }
 
 /** Answers a request that never reaches the application, because its head is faulty, and closes. */
 const refuse = (request: IncomingMessage, response: ServerResponse, error: ApiError): Refusal => {
-  const requestId = idOf(request)
+  const requestId = requestIdOf(request.headers["x-request-id"] as string | undefined)
+  const answer = identified(refusal(error), requestId)
   response.shouldKeepAlive = false
-  const status = writeError(request, response, error, requestId)
-  return { method: request.method, target: request.url, status, requestId }
-}
-
-/** Sends an answer that was kept ready, or 304 where the request says that it has it already. Gives the status. */
-const writeReady = (
-  request: IncomingMessage,
-  response: ServerResponse,
-  ready: ReadyResponse,
-  requestId: string
-): number => {
-  const ifNoneMatch = request.headers["if-none-match"]
-  if (ifNoneMatch !== undefined && matchesEtag(ifNoneMatch, ready.etag)) {
-    response.writeHead(304, ["x-request-id", requestId, ...ready.headersNotModified])
-    response.end()
-    return 304
-  }
-  response.writeHead(200, ["x-request-id", requestId, ...ready.headers])
-  response.end(request.method === "HEAD" ? undefined : ready.body)
-  return 200
+  write(request, response, answer)
+  return { method: request.method, target: request.url, status: answer.status, requestId }
 }
 
 /** The same where there is no request, only a connection; nobody is left to answer where it can't be written to. */
@@ -123,17 +79,14 @@ const refuseConnection = (socket: Duplex, error: ApiError, method?: string): Ref
     socket.destroy()
     return undefined
   }
-  const answer = errorAnswer(error)
-  const body = errorBody(answer)
   const requestId = requestIdOf(undefined)
-  const headers = {
-    ...headersOf(error, requestId, body),
-    date: new Date().toUTCString(),
-    connection: "close"
-  }
-  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
-  socket.end(`HTTP/1.1 ${answer.status} ${STATUS_CODES[answer.status]}\r\n${lines.join("")}\r\n${body}`)
-  return { method, status: answer.status, requestId }
+  const answer = identified(refusal(error), requestId)
+  const { status, body } = answer
+  const headers = [...pairsOf(answer), ["date", new Date().toUTCString()], ["connection", "close"]]
+  const lines = headers.map(([name, value]) => `${name}: ${value}\r\n`)
+  const head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join("")}\r\n`
+  socket.end(Buffer.concat([Buffer.from(head), body]))
+  return { method, status, requestId }
 }
 
 const parserErrors: Readonly<Record<string, ApiError>> = {
@@ -251,50 +204,34 @@ export const serve = (
 ): Effect.Effect<AddressInfo, CannotListen, Prompts | Admission | Readiness | ChangeFeed | Scope.Scope> =>
   Effect.gen(function* () {
     const lifecycle = yield* Lifecycle
-    // Requests live in a scope of their own, which closes after the server has drained.
-    const scope = yield* Scope.fork(yield* Effect.scope)
-    const admission = yield* Admission
-    const ready = new ReadyResponses(yield* ChangeFeed)
-    const handler = yield* withoutUrlSpans(NodeHttpServer.makeHandler(yield* makeHttpApp(ready), { scope }))
+    const app = yield* makeApp
     const context = yield* Effect.context<never>()
     const run = Effect.runSyncWith(context)
     const fork = Effect.runForkWith(context)
-    const traced = yield* isTraced
     const reportRefusal = (refusal: Refusal | undefined): void => {
       if (refusal === undefined) return
       const { method, target, status, requestId } = refusal
       const route = target === undefined ? undefined : readTarget(target)?.route
       run(report({ method, route, status, milliseconds: 0, requestId, caller: undefined }))
     }
-    /** Answers from what is ready: the long way has checked all but the limits before. False when nothing is. */
-    const answerReady = (request: IncomingMessage, response: ServerResponse): boolean => {
-      const found = ready.find(request)
-      if (found === undefined) return false
-      const started = performance.now()
-      const { caller, route } = found
-      const { traceparent } = request.headers as { readonly traceparent?: string }
-      const span = traced ? run(beginSpan(request.method!, route, traceparent)) : undefined
-      const answer = (counted: Exit.Exit<void, RateLimited>): void => {
-        const requestId = idOf(request)
-        const status = Exit.isSuccess(counted)
-          ? writeReady(request, response, found, requestId)
-          : writeError(request, response, Cause.squash(counted.cause) as RateLimited, requestId)
-        const milliseconds = performance.now() - started
-        if (span !== undefined) run(endSpan(span, status))
-        run(report({ method: request.method, route, status, milliseconds, requestId, caller }))
+    const answer = (request: IncomingMessage, response: ServerResponse): void => {
+      const { method, url, headers } = request
+      const answering = fork(
+        app({ method: method!, target: url!, headers: headers as Record<string, string | undefined> })
+      )
+      const end = (exit: Exit.Exit<Answer>): void => {
+        if (Exit.isSuccess(exit)) write(request, response, exit.value)
+        else response.destroy()
       }
-      // With limits that are counted in this process it is done at once.
-      const counting = fork(admission.count(caller.keyId, Date.now()))
-      const counted = counting.pollUnsafe()
-      if (counted === undefined) counting.addObserver(answer)
-      else answer(counted)
-      return true
+      answering.addObserver(end)
+      // Who hangs up waits no longer.
+      if (answering.pollUnsafe() === undefined) response.once("close", () => answering.interruptUnsafe())
     }
     const exchanges = new Exchanges()
     const connections = new Set<Socket>()
     const server = createServer(clientLimits, (request, response) => {
       exchanges.begin(request, response)
-      if (joinDuplicates(request)) answerReady(request, response) || handler(request, response)
+      if (joinDuplicates(request)) answer(request, response)
       else reportRefusal(refuse(request, response, BadRequest))
     })
     server.maxConnections = maxConnections

@@ -1,61 +1,49 @@
 import * as Effect from "effect/Effect"
-import * as HttpRouter from "effect/http/HttpRouter"
-import * as HttpServerRequest from "effect/http/HttpServerRequest"
-import * as HttpServerResponse from "effect/http/HttpServerResponse"
-import * as Layer from "effect/Layer"
 import { Lifecycle } from "../../application/Lifecycle.ts"
 import { Readiness } from "../../application/Readiness.ts"
 import { Unavailable } from "../../application/Unavailable.ts"
-import { conditional } from "./Caching.ts"
-import type { Page } from "./Documentation.ts"
-import { errorResponse } from "./Errors.ts"
+import { conditional, type Representation } from "./Caching.ts"
+import type { ApiError } from "./Errors.ts"
+import { type Answer, entityHeaders, flat, type RequestMessage } from "./Message.ts"
 
 /** The paths beside the API: no key, not counted (DESIGN.md section 8). */
 export const systemPaths = ["/healthz", "/readyz", "/openapi.json", "/docs"] as const
 
-const ok = HttpServerResponse.jsonUnsafe({ status: "ok" }, { headers: { "cache-control": "no-store" } })
+const body = Buffer.from(JSON.stringify({ status: "ok" }))
+const ok: Answer = {
+  status: 200,
+  headers: flat({ ...entityHeaders(body, "application/json"), "cache-control": "no-store" }),
+  body
+}
 
 /** A page that is loaded and made when it is first asked for. */
-const page = (load: () => Promise<Page>) => {
-  let loaded: Promise<Page> | undefined
-  return Effect.gen(function* () {
-    const request = yield* HttpServerRequest.HttpServerRequest
+const page = (load: () => Promise<Representation>) => {
+  let loaded: Promise<Representation> | undefined
+  return (request: RequestMessage) => {
     loaded ??= load()
-    const { response, headers } = yield* Effect.promise(() => loaded!)
-    return conditional(request, response, headers)
-  })
+    return Effect.map(
+      Effect.promise(() => loaded!),
+      (representation) => conditional(request, representation)
+    )
+  }
 }
+
+type SystemPath = (typeof systemPaths)[number]
 
 /**
  * `/healthz` says that the process lives, `/readyz` that it can answer what it is asked; `/openapi.json` and `/docs`
  * describe the API.
  */
-export const system = Layer.mergeAll(
-  HttpRouter.add("GET", "/healthz", ok),
-  HttpRouter.add(
-    "GET",
-    "/openapi.json",
-    page(async () => (await import("./Documentation.ts")).openApiPage)
-  ),
-  HttpRouter.add(
-    "GET",
-    "/docs",
-    page(async () => (await import("./Documentation.ts")).docsPage())
-  ),
-  HttpRouter.use((router) =>
-    Effect.gen(function* () {
-      const readiness = yield* Readiness
-      const lifecycle = yield* Lifecycle
-      yield* router.add(
-        "GET",
-        "/readyz",
-        Effect.suspend(() =>
-          lifecycle.phase === "serving" ? readiness.check : Effect.fail(Unavailable)
-        ).pipe(
-          Effect.as(ok),
-          Effect.catch((error) => Effect.succeed(errorResponse(error)))
-        )
-      )
-    })
-  )
-)
+export const makeSystem = Effect.gen(function* () {
+  const readiness = yield* Readiness
+  const lifecycle = yield* Lifecycle
+  const answers: Readonly<Record<SystemPath, (request: RequestMessage) => Effect.Effect<Answer, ApiError>>> =
+    {
+      "/healthz": () => Effect.succeed(ok),
+      "/readyz": () =>
+        Effect.as(lifecycle.phase === "serving" ? readiness.check : Effect.fail(Unavailable), ok),
+      "/openapi.json": page(async () => (await import("./Documentation.ts")).openApiPage),
+      "/docs": page(async () => (await import("./Documentation.ts")).docsPage())
+    }
+  return answers
+})

@@ -2,8 +2,10 @@
 export interface Target {
   /** The route's pattern, such as `/api/v1/prompts/:id`. */
   readonly route: string
-  /** Path and query, for the router; the query is written anew, so that every reader decodes it alike. */
-  readonly url: string
+  /** What the path has where the pattern is open, by the pattern's names. */
+  readonly params: Readonly<Record<string, string>>
+  /** What follows the `?`, undecoded. */
+  readonly query: string
 }
 
 const absoluteForm = /^https?:\/\/[^/?#]*/i
@@ -12,7 +14,7 @@ const absoluteForm = /^https?:\/\/[^/?#]*/i
 const foreign = /[%;#]/
 
 /** A path segment that a pattern leaves open. */
-const parameter = (segment: string): boolean => segment.startsWith(":")
+const isOpen = (segment: string): boolean => segment.startsWith(":")
 
 /**
  * Reads raw request targets against the patterns of all routes (DESIGN.md section 4.2): an absolute-form target is
@@ -20,24 +22,29 @@ const parameter = (segment: string): boolean => segment.startsWith(":")
  * `;` and `#` are unknown. Gives a function from a raw target to a Target, or to `undefined` for an unknown path.
  */
 export const targetReader = (patterns: ReadonlyArray<string>): ((raw: string) => Target | undefined) => {
-  const routes = patterns.map((route) => ({ route, segments: route.split("/") }))
+  const routes = patterns.map((route) => ({ route, pattern: route.split("/") }))
+  const match = (pattern: ReadonlyArray<string>, segments: ReadonlyArray<string>) => {
+    if (pattern.length !== segments.length) return undefined
+    const params: Record<string, string> = {}
+    for (const [i, expected] of pattern.entries()) {
+      const segment = segments[i]!
+      if (!isOpen(expected)) {
+        if (segment !== expected) return undefined
+      } else if (segment === "") return undefined
+      else params[expected.slice(1)] = segment
+    }
+    return params
+  }
   return (raw) => {
     const target = raw.startsWith("/") ? raw : raw.replace(absoluteForm, "")
     const mark = target.indexOf("?")
     const path = mark < 0 ? target : target.slice(0, mark)
     if (foreign.test(path)) return undefined
     const segments = path.split("/")
-    const found = routes.find(
-      (candidate) =>
-        candidate.segments.length === segments.length &&
-        candidate.segments.every((segment, i) =>
-          parameter(segment) ? segments[i] !== "" : segment === segments[i]
-        )
-    )
-    if (found === undefined) return undefined
-    return {
-      route: found.route,
-      url: mark < 0 ? path : `${path}?${new URLSearchParams(target.slice(mark + 1))}`
+    for (const { route, pattern } of routes) {
+      const params = match(pattern, segments)
+      if (params !== undefined) return { route, params, query: mark < 0 ? "" : target.slice(mark + 1) }
     }
+    return undefined
   }
 }

@@ -2,47 +2,33 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Headers from "effect/http/Headers"
-import type { HttpServerRequest } from "effect/http/HttpServerRequest"
-import type { HttpServerResponse } from "effect/http/HttpServerResponse"
 import * as HttpTraceContext from "effect/http/HttpTraceContext"
 import * as Option from "effect/Option"
 import * as Tracer from "effect/Tracer"
+import type { Answer, RequestMessage } from "./Message.ts"
 
 /** Whether anybody receives spans. */
 export const isTraced = Effect.map(Effect.tracer, (tracer) => tracer !== Tracer.nativeTracer)
 
 /**
- * Begins the span of a request, in the trace that the caller's `traceparent` names, if it does. Effect's own span of a
- * request is not used: it holds the URL with its query.
+ * Answers a request within a span, in the trace that the caller's `traceparent` names, if it does: an error where the
+ * service failed. Effect's own span of a request is not used: it holds the URL with its query.
  */
-export const beginSpan = (
-  method: string,
+export const inSpan = (
+  { method, headers: { traceparent } }: RequestMessage,
   route: string | undefined,
-  traceparent: string | undefined
-): Effect.Effect<Tracer.Span> =>
-  Effect.makeSpan(route === undefined ? method : `${method} ${route}`, {
-    kind: "server",
-    parent: Option.getOrUndefined(HttpTraceContext.w3c(Headers.fromInput({ traceparent }))),
-    root: true,
-    attributes: { "http.request.method": method, ...(route === undefined ? {} : { "http.route": route }) }
-  })
-
-/** Ends the span of a request that was answered with a status: an error where the service failed. */
-export const endSpan = (span: Tracer.Span, status: number): Effect.Effect<void> =>
-  Effect.map(Clock.currentTimeNanos, (now) => {
+  answer: Effect.Effect<Answer>
+): Effect.Effect<Answer> =>
+  Effect.gen(function* () {
+    const span = yield* Effect.makeSpan(route === undefined ? method : `${method} ${route}`, {
+      kind: "server",
+      parent: Option.getOrUndefined(HttpTraceContext.w3c(Headers.fromInput({ traceparent }))),
+      root: true,
+      attributes: { "http.request.method": method, ...(route === undefined ? {} : { "http.route": route }) }
+    })
+    const answered = yield* Effect.withParentSpan(answer, span, { captureStackTrace: false })
+    const { status } = answered
     span.attribute("http.response.status_code", status)
-    span.end(now, status >= 500 ? Exit.fail(`answered ${status}`) : Exit.void)
+    span.end(yield* Clock.currentTimeNanos, status >= 500 ? Exit.fail(`answered ${status}`) : Exit.void)
+    return answered
   })
-
-/** Answers a request within its span. */
-export const inSpan = <E, R>(
-  request: HttpServerRequest,
-  route: string | undefined,
-  answer: Effect.Effect<HttpServerResponse, E, R>
-): Effect.Effect<HttpServerResponse, E, R> =>
-  Effect.flatMap(beginSpan(request.method, route, request.headers.traceparent), (span) =>
-    answer.pipe(
-      Effect.withParentSpan(span, { captureStackTrace: false }),
-      Effect.tap((response) => endSpan(span, response.status))
-    )
-  )

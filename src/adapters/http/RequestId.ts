@@ -1,16 +1,4 @@
-import * as Context from "effect/Context"
-import type { AdmittedCaller } from "../../application/Admission.ts"
 import { keyPrefix } from "../../domain/ApiKey.ts"
-
-/** What becomes known of a request on its way, for its log line. */
-export interface RequestInfo {
-  caller: AdmittedCaller | undefined
-}
-
-/** The current request's info; each request brings its own. */
-export const RequestInfo = Context.Reference<RequestInfo>("prompt-retrieval/RequestInfo", {
-  defaultValue: () => ({ caller: undefined })
-})
 
 /** What a request id looks like. */
 export const acceptable = /^[A-Za-z0-9._-]{1,128}$/
