@@ -18,10 +18,10 @@ export const findKeys = (hashes: ReadonlyArray<KeyHash>): Statement => ({
       case when w.id is not null
         then json_build_object('id', w.id, 'tier', w.tier, 'billing_status', w.billing_status)
       end as workspace
-    from unnest($1::bytea[]) with ordinality asked (key_hash, n)
-    join api_keys k on k.key_hash = asked.key_hash
+    from unnest($1::text[]) with ordinality asked (key_hash, n)
+    join api_keys k on k.key_hash = decode(asked.key_hash, 'hex')
     join users u on u.id = k.created_by left join workspaces w on w.id = k.workspace_id`,
-  params: [hashes.map((hash) => Buffer.from(hash, "hex"))]
+  params: [`{${hashes.join()}}`]
 })
 
 const decode: (row: unknown) => KeyRecord = Schema.decodeUnknownSync(

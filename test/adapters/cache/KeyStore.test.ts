@@ -93,15 +93,23 @@ describe("the cache of keys", () => {
     })
   )
 
-  it.effect("looks up once for all who ask at the same time, whoever of them leaves", () =>
+  it.effect.each([
+    ["nobody", undefined, 1],
+    ["one who waits", 1, 1],
+    ["the one whose look-up it was: another of them looks up", 0, 2]
+  ] as const)("looks up once for all who ask at the same time, and %s leaves", ([, leaves, lookUps]) =>
     Effect.gen(function* () {
       const gate = yield* Deferred.make<KeyRecord>()
       const { asked, find } = yield* setUp(() => Deferred.await(gate))
-      const callers = yield* Effect.forEach([1, 2, 3], () => begin(find(hashOf(1))))
-      yield* Fiber.interrupt(callers[0]!)
+      const callers = yield* Effect.forEach([0, 1, 2], () => begin(find(hashOf(1))))
+      if (leaves !== undefined) yield* Fiber.interrupt(callers[leaves]!)
       yield* Deferred.succeed(gate, active)
-      assert.deepStrictEqual(yield* Fiber.joinAll(callers.slice(1)), [active, active])
-      assert.strictEqual(asked.length, 1)
+      const stay = callers.filter((_, index) => index !== leaves)
+      assert.deepStrictEqual(
+        yield* Fiber.joinAll(stay),
+        stay.map(() => active)
+      )
+      assert.strictEqual(asked.length, lookUps)
     })
   )
 

@@ -73,8 +73,7 @@ interface Plan {
 
 const nodes = (plan: Plan): ReadonlyArray<Plan> => [plan, ...(plan.Plans ?? []).flatMap(nodes)]
 
-const quoted = (value: unknown): string =>
-  Buffer.isBuffer(value) ? `'\\x${value.toString("hex")}'` : `'${String(value).replaceAll("'", "''")}'`
+const quoted = (value: unknown): string => `'${String(value).replaceAll("'", "''")}'`
 
 /** The nodes of a statement's plan: for its values, or for any, which PostgreSQL may choose once it is prepared. */
 const explain = Effect.fnUntraced(function* ({ text, params }: Statement, mode: "custom" | "generic") {

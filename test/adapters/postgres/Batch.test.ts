@@ -1,0 +1,75 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as Schema from "effect/Schema"
+import { readEach } from "../../../src/adapters/postgres/Batch.ts"
+import type { Row } from "../../../src/adapters/postgres/Database.ts"
+import { Unavailable } from "../../../src/application/Unavailable.ts"
+
+/** A table of the numbers that are no multiple of 3, which answers in an order of its own. */
+const setUp = (answering: Effect.Effect<void, Unavailable> = Effect.void) => {
+  const statements: Array<ReadonlyArray<number>> = []
+  const read = readEach(
+    ({ params }) => {
+      const asked = params as ReadonlyArray<number>
+      statements.push(asked)
+      const rows: ReadonlyArray<Row> = asked
+        .map((key, index) => ({ n: index + 1, key }))
+        .filter(({ key }) => key % 3 !== 0)
+      return Effect.as(answering, rows.toReversed())
+    },
+    (keys: ReadonlyArray<number>) => ({ text: "", params: keys })
+  )
+  return { statements, read }
+}
+
+const all = <A, E>(effects: ReadonlyArray<Effect.Effect<A, E>>) =>
+  Effect.all(effects, { concurrency: "unbounded" })
+
+describe("reading in batches", () => {
+  it.effect.prop(
+    "gives each who asks the row of its own key, in as few statements as the bound lets",
+    { keys: Schema.Array(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 50 }))) },
+    ({ keys }) =>
+      Effect.gen(function* () {
+        const { statements, read } = setUp()
+        const rows = yield* all(keys.map(read))
+        assert.deepStrictEqual(
+          rows.map((row) => row?.key),
+          keys.map((key) => (key % 3 === 0 ? undefined : key))
+        )
+        assert.deepStrictEqual(statements.flat(), keys)
+        assert.strictEqual(statements.length, Math.ceil(keys.length / 16))
+      })
+  )
+
+  it.effect("an outage is everybody's, a defect too", () =>
+    Effect.gen(function* () {
+      for (const failure of [Effect.fail(Unavailable), Effect.die(new Error("no such column"))]) {
+        const { read } = setUp(failure)
+        const exits = yield* all([1, 2, 3].map((key) => Effect.exit(read(key))))
+        const expected = yield* Effect.exit(failure)
+        assert.deepStrictEqual(exits, [expected, expected, expected])
+      }
+    })
+  )
+
+  it.effect("who leaves takes nothing from the others", () =>
+    Effect.gen(function* () {
+      const gate = yield* Deferred.make<void>()
+      const { statements, read } = setUp(Deferred.await(gate))
+      const [leaves, stays] = yield* Effect.forEach([1, 2], (key) =>
+        Effect.forkChild(read(key), { startImmediately: true })
+      )
+      yield* Effect.yieldNow
+      yield* Effect.yieldNow
+      assert.deepStrictEqual(statements, [[1, 2]])
+      yield* Fiber.interrupt(leaves!)
+      yield* Deferred.succeed(gate, undefined)
+      assert.isTrue(Exit.hasInterrupts(yield* Fiber.await(leaves!)))
+      assert.deepStrictEqual(yield* Fiber.join(stays!), { n: 2, key: 2 })
+    })
+  )
+})
