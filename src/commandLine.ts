@@ -19,6 +19,7 @@ import * as EmbeddedPostgres from "./adapters/embedded/EmbeddedPostgres.ts"
 import * as HttpServer from "./adapters/http/Server.ts"
 import * as changes from "./adapters/postgres/changes.ts"
 import { migrate, requireCurrent } from "./adapters/postgres/Migrations.ts"
+import { jsonLines } from "./adapters/telemetry/LogLines.ts"
 import * as Lifecycle from "./application/Lifecycle.ts"
 import { administrationLayer, changeFeedLayer, databaseLayer, serviceLayer } from "./index.ts"
 
@@ -129,11 +130,7 @@ const operations: Operations = {
 const withLogging = Effect.fnUntraced(function* <A, E, R>(program: Effect.Effect<A, E, R>) {
   const { logLevel, logFormat } = yield* readEnvironment
   return yield* program.pipe(
-    Effect.provide(
-      Logger.layer([
-        logFormat === "json" ? Logger.withConsoleError(Logger.formatJson) : Logger.consolePretty()
-      ])
-    ),
+    Effect.provide(Logger.layer([logFormat === "json" ? jsonLines : Logger.consolePretty()])),
     Effect.provideService(References.MinimumLogLevel, logLevel),
     Effect.provideService(Logger.LogToStderr, true)
   )
