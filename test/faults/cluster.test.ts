@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { sample } from "../support/archives.ts"
 import { type Cluster, freshCluster, noCluster } from "../support/cluster.ts"
 import { connectTo, makeResources } from "../support/database.ts"
+import { startObserved } from "../support/observed.ts"
 import {
   ask,
   expectBystandersUnaffected,
@@ -11,7 +12,7 @@ import {
   type Outcome,
   untilAnswered
 } from "../support/outcomes.ts"
-import { type Service, startService } from "../support/service.ts"
+import type { Service } from "../support/service.ts"
 
 /** How soon the service recovers once PostgreSQL answers again (DESIGN.md section 8), in milliseconds. */
 const recovery = 2_000
@@ -38,7 +39,7 @@ describe.skipIf(noCluster !== undefined)("a PostgreSQL server that goes and come
   })
 
   it("absent at the start: the service listens, and is ready within 2 s of the database", async () => {
-    service = await startService(env, "/healthz")
+    service = await startObserved(env, "/healthz")
     expectInvariant(await reads(5), ["SERVICE_UNAVAILABLE"])
     expectInvariant([await ask(service, "/readyz")], ["SERVICE_UNAVAILABLE"])
     await expectBystandersUnaffected(service)
@@ -80,7 +81,7 @@ describe.skipIf(noCluster !== undefined)("a PostgreSQL server that goes and come
   })
 
   it("frozen: the process still ends when it is told to, and says 503 until then", async () => {
-    const other = await startService(env)
+    const other = await startObserved(env)
     expect((await ask(other, path, authorization)).status).toBe(200)
     cluster.freeze()
     const underWay = ask(other, fresh(path), authorization)

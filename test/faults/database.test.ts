@@ -3,6 +3,7 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
 import { sample } from "../support/archives.ts"
 import { connectTo, makeResources, postgres } from "../support/database.ts"
 import { lockTables, promptTables } from "../support/locks.ts"
+import { startObserved } from "../support/observed.ts"
 import {
   ask,
   expectBystandersUnaffected,
@@ -46,7 +47,7 @@ describe.skipIf(postgres.missing !== undefined)("a database that misbehaves", ()
   beforeAll(async () => {
     name = await resources.acquire(freshDatabase)
     env = { DATABASE_URL: urlOf(name), ...unlimited }
-    service = await startService(env)
+    service = await startObserved(env)
     await (await resources.acquire(connectTo(env))).importArchive(archive)
   })
   afterEach(() => release())
@@ -127,7 +128,9 @@ describe.skipIf(postgres.missing !== undefined)("a database that misbehaves", ()
   })
 
   it("a column dropped: 500 without a word of SQL; the rest answers; there again, so is all", async () => {
-    await onDatabase("alter table prompts rename column target_model to gone")
+    const before = await ask(service, fresh(prompts), authorization)
+    await onDatabase("create table kept as select id, target_model from prompts")
+    await onDatabase("alter table prompts drop column target_model")
     const broken = await ask(service, fresh(prompts), authorization)
     expect({ status: broken.status, body: broken.body }).toEqual({
       status: 500,
@@ -135,8 +138,16 @@ describe.skipIf(postgres.missing !== undefined)("a database that misbehaves", ()
     })
     expect((await ask(service, fresh(versions), authorization)).status).toBe(200)
     await expectBystandersUnaffected(service)
-    await onDatabase("alter table prompts rename column gone to target_model")
+    await onDatabase("alter table prompts add column target_model text not null default ''")
+    await onDatabase(
+      "update prompts set target_model = kept.target_model from kept where kept.id = prompts.id"
+    )
+    await onDatabase("drop table kept")
     expect(await untilAnswered(service, fresh(prompts), authorization)).toBeLessThan(500)
+    expect(await ask(service, fresh(prompts), authorization)).toMatchObject({
+      status: 200,
+      body: before.body
+    })
   })
 
   it("a column of another type under a running service: what was prepared before is prepared anew", async () => {
@@ -179,7 +190,7 @@ describe.skipIf(postgres.missing !== undefined)("a database that misbehaves", ()
     }
   })
 
-  it("a server that only reads: reads are answered, last_used_at is not kept, and one line says so", async () => {
+  it("a database that only reads: reads are answered, last_used_at is not kept, and one line says so", async () => {
     const database = await resources.acquire(freshDatabase)
     const own = { DATABASE_URL: urlOf(database), ...unlimited }
     const first = await startService(own)

@@ -2,9 +2,10 @@ import * as Effect from "effect/Effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { sample } from "../support/archives.ts"
 import { connectTo, makeResources, postgres } from "../support/database.ts"
+import { startObserved } from "../support/observed.ts"
 import { ask } from "../support/outcomes.ts"
 import { noRedis, type RedisServer, redisServer, type SlowProxy, slowProxy } from "../support/redis.ts"
-import { type Service, startService } from "../support/service.ts"
+import type { Service } from "../support/service.ts"
 
 const missing = postgres.missing ?? noRedis
 
@@ -25,7 +26,7 @@ describe.skipIf(missing !== undefined)("the real process with a Redis that fails
       RATE_LIMIT_PER_KEY: "100000",
       RATE_LIMIT_PER_PROCESS: "100000"
     }
-    service = await startService(env)
+    service = await startObserved(env)
     await (await resources.acquire(connectTo(env))).importArchive(archive)
   })
   afterAll(async () => {

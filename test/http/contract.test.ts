@@ -2,8 +2,9 @@ import { connect as connectSocket } from "node:net"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { archive, fragment, key, newId, prompt, sample, use, user, workspace } from "../support/archives.ts"
 import { connectTo, embedded, makeResources } from "../support/database.ts"
+import { startObserved } from "../support/observed.ts"
 import { exchange, exchangeAll, headerOf, type RawAnswer, rawRequest } from "../support/rawHttp.ts"
-import { type Service, startService } from "../support/service.ts"
+import type { Service } from "../support/service.ts"
 
 // ---- what every answer is held against
 
@@ -104,20 +105,27 @@ const bearer = (token: string) => `Authorization: Bearer ${token}`
 const mine = bearer(home.keys.active.plaintext)
 
 const resources = makeResources()
+const observed: Array<Service> = []
 let service: Service
 let database: Awaited<ReturnType<typeof connect>>
 const connect = (env: Record<string, string>) => resources.acquire(connectTo(env))
+
+/** All that is said of what this file asks is searched for leaks. */
+const start = async (...how: Parameters<typeof startObserved>): Promise<Service> => {
+  const service = await startObserved(...how)
+  observed.push(service)
+  return service
+}
 
 const send = (target: string, lines: ReadonlyArray<string> = [mine], method = "GET") =>
   exchange(service.port, rawRequest(target, lines, method))
 
 beforeAll(async () => {
   const env = await resources.acquire(embedded.acquire)
-  service = await startService({
+  service = await start({
     ...env,
     RATE_LIMIT_PER_KEY: "100000",
-    RATE_LIMIT_PER_PROCESS: "100000",
-    LOG_LEVEL: "Error"
+    RATE_LIMIT_PER_PROCESS: "100000"
   })
   database = await connect(env)
   await database.importArchive({
@@ -755,11 +763,10 @@ describe.each(endpoints)("%s", (name, target, missing) => {
 describe("rate limits", () => {
   it("429 names the limit, and what does not count does not", async () => {
     const env = await resources.acquire(embedded.acquire)
-    const limited = await startService({
+    const limited = await start({
       ...env,
       RATE_LIMIT_PER_KEY: "3",
-      RATE_LIMIT_PER_PROCESS: "5",
-      LOG_LEVEL: "Error"
+      RATE_LIMIT_PER_PROCESS: "5"
     })
     try {
       const tenant = sample()
@@ -807,10 +814,9 @@ describe("rate limits", () => {
 
 describe("without its database", () => {
   it("answers 503 to what needs it and everything else as ever", async () => {
-    const cut = await startService(
+    const cut = await start(
       {
-        DATABASE_URL: "postgres://postgres@127.0.0.1:9/none",
-        LOG_LEVEL: "Info"
+        DATABASE_URL: "postgres://postgres@127.0.0.1:9/none"
       },
       "/healthz"
     )
@@ -830,4 +836,12 @@ describe("without its database", () => {
       expect(await cut.stop()).toBe(0)
     }
   })
+})
+
+it("what is searched for leaks has every status of the contract", () => {
+  const lines = observed.map((service) => service.output()).join("")
+  const statuses = new Set([...lines.matchAll(/"status":(\d+)/g)].map(([, status]) => Number(status)))
+  expect([...statuses].toSorted((a, b) => a - b)).toEqual([
+    ...[200, 304, 400, 401, 402, 403, 404, 405, 417, 429, 431, 500, 503]
+  ])
 })

@@ -7,7 +7,8 @@ import { chromium, type Page } from "playwright-core"
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
 import { openApi } from "../../src/adapters/http/OpenApi.ts"
 import { embedded, makeResources } from "../support/database.ts"
-import { type Service, startService } from "../support/service.ts"
+import { startObserved } from "../support/observed.ts"
+import type { Service } from "../support/service.ts"
 
 const browserPath = "/usr/bin/chromium"
 /** Why the page is not tried in a browser here; `undefined` where it is. */
@@ -23,7 +24,7 @@ const resources = makeResources()
 let service: Service
 beforeAll(async () => {
   const env = await resources.acquire(embedded.acquire)
-  service = await startService({ ...env, RATE_LIMIT_PER_PROCESS: String(perProcess) })
+  service = await startObserved({ ...env, RATE_LIMIT_PER_PROCESS: String(perProcess) })
 })
 afterAll(async () => {
   await service?.stop()

@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, expect, it } from "vitest"
 import { sample } from "../support/archives.ts"
 import { connectTo, embedded, makeResources } from "../support/database.ts"
+import { startObserved } from "../support/observed.ts"
 import { exchangeAll, headerOf, type RawAnswer } from "../support/rawHttp.ts"
-import { type Service, startService } from "../support/service.ts"
+import type { Service } from "../support/service.ts"
 
 const requests = 10_000
 const lanes = 24
@@ -114,11 +115,10 @@ const resources = makeResources()
 let service: Service
 beforeAll(async () => {
   const env = await resources.acquire(embedded.acquire)
-  service = await startService({
+  service = await startObserved({
     ...env,
     RATE_LIMIT_PER_KEY: "1000000",
-    RATE_LIMIT_PER_PROCESS: "1000000",
-    LOG_LEVEL: "Error"
+    RATE_LIMIT_PER_PROCESS: "1000000"
   })
   const database = await resources.acquire(connectTo(env))
   await database.importArchive(tenant.archive)

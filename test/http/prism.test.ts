@@ -4,8 +4,9 @@ import type { Archive } from "../../src/application/Archive.ts"
 import { PromptType } from "../../src/domain/Prompt.ts"
 import { archive, fragment, key, newId, prompt, sample, use, user, workspace } from "../support/archives.ts"
 import { connectTo, embedded, makeResources } from "../support/database.ts"
+import { startObserved } from "../support/observed.ts"
 import { prism, type Violation, violationsOf } from "../support/prism.ts"
-import { type Service, startService } from "../support/service.ts"
+import type { Service } from "../support/service.ts"
 
 // biome-ignore lint/suspicious/noExplicitAny: a document to look around in
 type Json = any
@@ -41,12 +42,11 @@ const read = async (url: string): Promise<Json> => (await fetch(url)).json()
 beforeAll(async () => {
   const env = await resources.acquire(embedded.acquire)
   // Nothing listens on port 1.
-  away = await startService({ DATABASE_URL: "postgres://nobody@127.0.0.1:1/none" }, "/healthz")
-  service = await startService({
+  away = await startObserved({ DATABASE_URL: "postgres://nobody@127.0.0.1:1/none" }, "/healthz")
+  service = await startObserved({
     ...env,
     RATE_LIMIT_PER_KEY: String(perKey),
-    RATE_LIMIT_PER_PROCESS: "100000",
-    LOG_LEVEL: "Error"
+    RATE_LIMIT_PER_PROCESS: "100000"
   })
   const database = await resources.acquire(connectTo(env))
   for (const tenant of [

@@ -4,9 +4,10 @@ import * as Schema from "effect/Schema"
 import { afterAll, beforeAll, expect } from "vitest"
 import { newId, sample } from "../support/archives.ts"
 import { connectTo, embedded, makeResources } from "../support/database.ts"
+import { startObserved } from "../support/observed.ts"
 import { freePort } from "../support/ports.ts"
 import { exchange, headerOf, type RawAnswer, rawRequest } from "../support/rawHttp.ts"
-import { type Service, startService } from "../support/service.ts"
+import type { Service } from "../support/service.ts"
 
 const tenant = sample()
 const workspace = tenant.archive.workspace.id
@@ -21,12 +22,11 @@ beforeAll(async () => {
   const env = await resources.acquire(embedded.acquire)
   const port = await freePort()
   metrics = `http://127.0.0.1:${port}/metrics`
-  service = await startService({
+  service = await startObserved({
     ...env,
     METRICS_PORT: String(port),
     RATE_LIMIT_PER_KEY: "100000",
-    RATE_LIMIT_PER_PROCESS: "100000",
-    LOG_LEVEL: "Info"
+    RATE_LIMIT_PER_PROCESS: "100000"
   })
   const connected = await resources.acquire(connectTo(env))
   await connected.importArchive(tenant.archive)

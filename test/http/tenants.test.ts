@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, expect, it } from "vitest"
 import { archive, fragment, key, prompt, tag, use, user, version, workspace } from "../support/archives.ts"
 import { connectTo, embedded, makeResources } from "../support/database.ts"
-import { type Service, startService } from "../support/service.ts"
+import { startObserved } from "../support/observed.ts"
+import type { Service } from "../support/service.ts"
 
 const connections = 50
 const rounds = 40
@@ -42,11 +43,10 @@ let service: Service
 
 beforeAll(async () => {
   const env = await resources.acquire(embedded.acquire)
-  service = await startService({
+  service = await startObserved({
     ...env,
     RATE_LIMIT_PER_KEY: "1000000",
-    RATE_LIMIT_PER_PROCESS: "1000000",
-    LOG_LEVEL: "Error"
+    RATE_LIMIT_PER_PROCESS: "1000000"
   })
   const database = await resources.acquire(connectTo(env))
   for (const tenant of tenants) await database.importArchive(tenant.archive)

@@ -7,7 +7,8 @@ import * as Scope from "effect/Scope"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { sample } from "../support/archives.ts"
 import { connectTo, makeResources, postgres } from "../support/database.ts"
-import { type Service, startService } from "../support/service.ts"
+import { startObserved } from "../support/observed.ts"
+import type { Service } from "../support/service.ts"
 
 const free = sample({ tier: "free" })
 const solo = sample()
@@ -19,7 +20,7 @@ describe.skipIf(postgres.missing !== undefined)("the gate fires before the datab
 
   beforeAll(async () => {
     env = await resources.acquire(postgres.acquire)
-    service = await startService(env)
+    service = await startObserved(env)
     const database = await resources.acquire(connectTo(env))
     await database.importArchive(free.archive)
     await database.importArchive(solo.archive)

@@ -5,7 +5,8 @@ import { promisify } from "node:util"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import type { ArchivePrompt } from "../../src/application/Archive.ts"
 import { embedded, makeResources, postgres } from "../support/database.ts"
-import { run, type Service, startService } from "../support/service.ts"
+import { startObserved } from "../support/observed.ts"
+import { run, type Service } from "../support/service.ts"
 
 const archivePath = join(import.meta.dirname, "../../src/adapters/cli/demo.json")
 const archive = JSON.parse(readFileSync(archivePath, "utf8"))
@@ -71,7 +72,7 @@ describe.each([embedded, postgres])("the real process on $name", ({ acquire, mis
 
   beforeAll(async () => {
     env = await resources.acquire(acquire)
-    service = await startService(env)
+    service = await startObserved(env)
     const imported = await run(["import", archivePath, "--json"], env)
     expect({ ...imported, stdout: JSON.parse(imported.stdout) }).toEqual({
       code: 0,
@@ -205,7 +206,7 @@ describe.each([embedded, postgres])("the real process on $name", ({ acquire, mis
   it("finds its data again after a restart, and makes nothing up", async () => {
     const before = await get("/api/v1/prompts")
     expect(await service.stop()).toBe(0)
-    service = await startService(env)
+    service = await startObserved(env)
     await expect.poll(() => get("/api/v1/prompts"), { timeout: 5_000 }).toEqual(before)
     expect(service.output()).not.toContain("key_live_")
     if (name === embedded.name) expect(service.output()).toContain("keys issue --workspace")

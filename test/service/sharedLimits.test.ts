@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { sample } from "../support/archives.ts"
 import { connectTo, makeResources, postgres } from "../support/database.ts"
+import { startObserved } from "../support/observed.ts"
 import { noRedis, redisServer } from "../support/redis.ts"
-import { type Service, startService } from "../support/service.ts"
+import type { Service } from "../support/service.ts"
 
 const missing = postgres.missing ?? noRedis
 const minute = 60_000
@@ -32,9 +33,7 @@ describe.skipIf(missing !== undefined)("three processes on one PostgreSQL", () =
     const services: Array<Service> = []
     try {
       for (let i = 0; i < 3; i++)
-        services.push(
-          await startService({ ...database, ...env, RATE_LIMIT_PER_PROCESS: "1000", LOG_LEVEL: "Error" })
-        )
+        services.push(await startObserved({ ...database, ...env, RATE_LIMIT_PER_PROCESS: "1000" }))
       const { importArchive } = await resources.acquire(connectTo(database))
       await importArchive(tenant.archive)
       await enoughOfAMinute()

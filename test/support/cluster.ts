@@ -56,8 +56,14 @@ export interface Cluster {
   readonly thaw: () => void
 }
 
-/** A new cluster, not started yet; it goes with the scope. */
-export const freshCluster: Effect.Effect<Cluster, never, Scope.Scope> = Effect.gen(function* () {
+/** Runs one of PostgreSQL's programs to its end. */
+const runTool = (tool: string, args: ReadonlyArray<string>, options: SpawnOptions): void => {
+  const { status, stderr } = spawnSync(join(programs!, tool), args, options)
+  if (status !== 0) throw new Error(`${tool}: ${stderr}`)
+}
+
+/** A cluster whose data `make` puts into an empty directory, not started yet; it goes with the scope. */
+const clusterOf = Effect.fnUntraced(function* (make: (data: string, options: SpawnOptions) => void) {
   const user = unprivileged()
   const home = yield* Effect.acquireRelease(
     Effect.sync(() => {
@@ -69,11 +75,7 @@ export const freshCluster: Effect.Effect<Cluster, never, Scope.Scope> = Effect.g
   )
   const data = join(home, "data")
   const port = yield* Effect.promise(freePort)
-  yield* Effect.sync(() => {
-    const args = ["-D", data, "-U", "postgres", "--auth=trust", "-E", "UTF8", "--locale=C", "--no-sync"]
-    const { status, stderr } = spawnSync(join(programs!, "initdb"), args, { ...user, cwd: home })
-    if (status !== 0) throw new Error(`initdb: ${stderr}`)
-  })
+  yield* Effect.sync(() => make(data, { ...user, cwd: home }))
   let server: ChildProcess | undefined
   let frozen: ReadonlyArray<number> = []
 
@@ -118,3 +120,22 @@ export const freshCluster: Effect.Effect<Cluster, never, Scope.Scope> = Effect.g
     thaw
   }
 })
+
+/** A new cluster, not started yet; it goes with the scope. */
+export const freshCluster: Effect.Effect<Cluster, never, Scope.Scope> = clusterOf((data, options) =>
+  runTool(
+    "initdb",
+    ["-D", data, "-U", "postgres", "--auth=trust", "-E", "UTF8", "--locale=C", "--no-sync"],
+    options
+  )
+)
+
+/** A hot standby of a cluster that runs, as of now and following it once started; it goes with the scope. */
+export const standbyOf = (primary: Cluster): Effect.Effect<Cluster, never, Scope.Scope> =>
+  clusterOf((data, options) =>
+    runTool(
+      "pg_basebackup",
+      ["-D", data, "-d", primary.url, "--write-recovery-conf", "--checkpoint=fast", "--no-sync"],
+      options
+    )
+  )

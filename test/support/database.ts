@@ -10,6 +10,7 @@ import { SqlClient } from "effect/sql/SqlClient"
 import { Administration } from "../../src/application/Administration.ts"
 import type { Archive } from "../../src/application/Archive.ts"
 import { administrationLayer, type DatabaseOptions, databaseLayer } from "../../src/index.ts"
+import { imported } from "./leaks.ts"
 import { freshDatabase, noPostgres, urlOf } from "./postgres.ts"
 
 /** A database that a service can be started on. */
@@ -59,12 +60,14 @@ export const connectTo = (env: Readonly<Record<string, string>>) =>
   Effect.map(
     Layer.build(administrationLayer.pipe(Layer.provideMerge(databaseLayer(optionsOf(env))))),
     (context) => ({
-      importArchive: (archive: Archive): Promise<unknown> =>
-        Effect.runPromise(
+      importArchive: (archive: Archive): Promise<unknown> => {
+        imported(archive)
+        return Effect.runPromise(
           Effect.flatMap(Administration, (administration) =>
             administration.importArchive(new TextEncoder().encode(JSON.stringify(archive)))
           ).pipe(Effect.provideContext(context))
-        ),
+        )
+      },
       sql: (text: string, params: ReadonlyArray<unknown> = []): Promise<ReadonlyArray<unknown>> =>
         Effect.runPromise(
           Effect.flatMap(SqlClient, (sql) => sql.unsafe(text, params)).pipe(Effect.provideContext(context))

@@ -1,15 +1,17 @@
+import { spawnSync } from "node:child_process"
 import { once } from "node:events"
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
-import { createServer } from "node:http"
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { createServer, type RequestListener, request } from "node:http"
 import type { AddressInfo } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { setTimeout } from "node:timers/promises"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { sample } from "./archives.ts"
 import { connectTo, postgres } from "./database.ts"
 import { freePort } from "./ports.ts"
-import { adapted, noProgram, runProgram } from "./programs.ts"
+import { adapted, noProgram, programPath, runProgram } from "./programs.ts"
 import { type Service, startService } from "./service.ts"
 
 export const noNginx = postgres.missing ?? noProgram("nginx", "-v")
@@ -40,31 +42,64 @@ export const origin = Effect.gen(function* () {
   return { service, database, mine, theirs }
 })
 
-/** A web application that answers every path with "web". */
-const webApplication = Effect.acquireRelease(
-  Effect.promise(async () => {
-    const server = createServer((_request, response) =>
-      response.setHeader("content-length", 3).end("web")
-    ).listen(0, "127.0.0.1")
-    await once(server, "listening")
-    return server
-  }),
-  (server) => Effect.promise(async () => void server.close().closeAllConnections())
-).pipe(Effect.map((server) => (server.address() as AddressInfo).port))
+/** The port of an HTTP server of the test's own. */
+const serverOf = (listener: RequestListener): Effect.Effect<number, never, Scope.Scope> =>
+  Effect.acquireRelease(
+    Effect.promise(async () => {
+      const server = createServer(listener).listen(0, "127.0.0.1")
+      await once(server, "listening")
+      return server
+    }),
+    (server) => Effect.promise(async () => void server.close().closeAllConnections())
+  ).pipe(Effect.map((server) => (server.address() as AddressInfo).port))
 
-/** The address of nginx with `deploy/nginx.conf`, which `change` may spoil, before a service and a web application. */
-export const nginxBefore = (
+/** A web application that answers every path with "web". */
+const webApplication = serverOf((_request, response) => response.setHeader("content-length", 3).end("web"))
+
+/**
+ * The service with short times: where it tells a cache 30 s fresh and 300 s stale, this says fewer seconds. `delay` is
+ * how long it takes for each answer, in milliseconds.
+ */
+export const inHaste = (
   service: Service,
-  change: Readonly<Record<string, string>> = {}
-): Effect.Effect<number, never, Scope.Scope> =>
+  { fresh, stale }: { readonly fresh: number; readonly stale: number }
+): Effect.Effect<{ readonly port: number; delay: number }, never, Scope.Scope> =>
+  Effect.gen(function* () {
+    const hasty = { port: 0, delay: 0 }
+    const server = yield* serverOf(async ({ url, method, headers }, response) => {
+      await setTimeout(hasty.delay)
+      request({ port: service.port, path: url, method, headers }, (answer) => {
+        const told = answer.headers["cache-control"]!.replace(
+          "s-maxage=30, stale-while-revalidate=300",
+          `s-maxage=${fresh}, stale-while-revalidate=${stale}`
+        )
+        response.writeHead(answer.statusCode!, { ...answer.headers, "cache-control": told })
+        answer.pipe(response)
+      }).end()
+    })
+    return Object.assign(hasty, { port: server })
+  })
+
+/** A cache that runs: its port, and how an operator empties it. */
+export interface Cache {
+  readonly port: number
+  readonly purge: () => Promise<void>
+}
+
+type Before = Pick<Service, "port">
+type Change = Readonly<Record<string, string>>
+
+/** nginx with `deploy/nginx.conf`, in which `change` may replace texts, before a service and a web application. */
+export const nginxCache = (service: Before, change: Change = {}): Effect.Effect<Cache, never, Scope.Scope> =>
   Effect.gen(function* () {
     const home = yield* directory
     const port = yield* Effect.promise(freePort)
-    mkdirSync(join(home, "cache"))
+    const cache = join(home, "cache")
+    mkdirSync(cache)
     writeFileSync(
       join(home, "site.conf"),
       adapted(deploy("nginx.conf"), {
-        "/var/cache/nginx/prompt-retrieval": join(home, "cache"),
+        "/var/cache/nginx/prompt-retrieval": cache,
         "127.0.0.1:3000": `127.0.0.1:${service.port}`,
         "127.0.0.1:4000": `127.0.0.1:${yield* webApplication}`,
         "listen 80;": `listen 127.0.0.1:${port};`,
@@ -84,17 +119,44 @@ export const nginxBefore = (
       ["-p", home, "-e", join(home, "error.log"), "-c", join(home, "nginx.conf")],
       port
     )
-    return port
+    return {
+      port,
+      purge: async () => {
+        for (const name of readdirSync(cache)) rmSync(join(cache, name), { recursive: true })
+      }
+    }
   })
 
-/** The address of Varnish with `deploy/varnish.vcl` before a service. */
-export const varnishBefore = (service: Service): Effect.Effect<number, never, Scope.Scope> =>
+/** Varnish with `deploy/varnish.vcl`, in which `change` may replace texts, before a service. */
+export const varnishCache = (
+  service: Before,
+  change: Change = {}
+): Effect.Effect<Cache, never, Scope.Scope> =>
   Effect.gen(function* () {
     const home = yield* directory
     const port = yield* Effect.promise(freePort)
     const vcl = join(home, "site.vcl")
-    writeFileSync(vcl, adapted(deploy("varnish.vcl"), { '.port = "3000"': `.port = "${service.port}"` }))
-    const args = ["-F", "-j", "none", "-n", join(home, "work"), "-f", vcl, "-s", "malloc,32m"]
+    const work = join(home, "work")
+    writeFileSync(
+      vcl,
+      adapted(deploy("varnish.vcl"), { '.port = "3000"': `.port = "${service.port}"`, ...change })
+    )
+    const args = ["-F", "-j", "none", "-n", work, "-f", vcl, "-s", "malloc,32m"]
     yield* runProgram("varnishd", [...args, "-a", `127.0.0.1:${port}`], port)
-    return port
+    return {
+      port,
+      purge: async () => {
+        const { status, stderr } = spawnSync("varnishadm", ["-n", work, "ban obj.status == 200"], {
+          env: { PATH: programPath }
+        })
+        if (status !== 0) throw new Error(`varnishadm: ${stderr}`)
+      }
+    }
   })
+
+/** The port of nginx as `nginxCache` starts it. */
+export const nginxBefore = (service: Service, change: Change = {}) =>
+  Effect.map(nginxCache(service, change), ({ port }) => port)
+
+/** The port of Varnish as `varnishCache` starts it. */
+export const varnishBefore = (service: Service) => Effect.map(varnishCache(service), ({ port }) => port)

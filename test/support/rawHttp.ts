@@ -1,4 +1,5 @@
 import { connect } from "node:net"
+import { sent } from "./leaks.ts"
 
 /** An answer as it came over the wire. */
 export interface RawAnswer {
@@ -47,6 +48,7 @@ const parseAnswers = (bytes: Buffer, bodiless: (index: number) => boolean): Arra
  */
 export const exchangeAll = (port: number, request: string, timeout = 8_000): Promise<Array<RawAnswer>> =>
   new Promise((resolve, reject) => {
+    sent(request)
     const chunks: Array<Buffer> = []
     const socket = connect(port, "127.0.0.1", () => socket.write(request, "latin1"))
     const timer = setTimeout(() => {

@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from "node:child_process"
 import { once } from "node:events"
 import { join } from "node:path"
 import { setTimeout } from "node:timers/promises"
+import { searchForLeaks } from "./leaks.ts"
 import { freePort } from "./ports.ts"
 
 const main = join(import.meta.dirname, "../../src/main.ts")
@@ -16,7 +17,7 @@ export interface Service {
   readonly process: ChildProcess
   /** Everything written so far, stdout and stderr. */
   readonly output: () => string
-  /** Ends it as an operator would, and gives its exit code. */
+  /** Ends it as an operator would, and gives its exit code; what it wrote is searched for leaks. */
   readonly stop: () => Promise<number | null>
 }
 
@@ -58,7 +59,7 @@ export const startService = async (
     stdio: ["ignore", "pipe", "pipe"]
   })
   const output = collect(child)
-  const exited = once(child, "exit") as Promise<[number | null]>
+  const exited = once(child, "close") as Promise<[number | null]>
   const deadline = Date.now() + startDeadline
   while (!(await isOk(url + until))) {
     if (child.exitCode !== null) throw new Error(`the service ended: ${output()}`)
@@ -75,7 +76,9 @@ export const startService = async (
     output,
     stop: async () => {
       child.kill("SIGTERM")
-      return (await exited)[0]
+      const [code] = await exited
+      searchForLeaks(output())
+      return code
     }
   }
 }

@@ -19,7 +19,8 @@ import {
   UnauthorizedError
 } from "../../../src/adapters/client/index.ts"
 import type { ArchivePrompt } from "../../../src/application/Archive.ts"
-import { type Service, startService } from "../../support/service.ts"
+import { startObserved } from "../../support/observed.ts"
+import type { Service } from "../../support/service.ts"
 import { emitClient } from "./emit.ts"
 import { type Fault, type FaultProxy, startFaultProxy } from "./FaultProxy.ts"
 import { flush } from "./support.ts"
@@ -36,7 +37,7 @@ let proxy: FaultProxy
 
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), "prompts-"))
-  service = await startService({ DATA_DIR: folder })
+  service = await startObserved({ DATA_DIR: folder })
   const text = () => /key_live_[0-9a-f]{64}/.exec(service.output())?.[0]
   key = await vi.waitUntil(text, { timeout: 10_000 })
   proxy = await startFaultProxy(service.url)

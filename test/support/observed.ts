@@ -1,0 +1,43 @@
+import { collector } from "./collector.ts"
+import { makeResources } from "./database.ts"
+import { searchForLeaks } from "./leaks.ts"
+import { freePort } from "./ports.ts"
+import { type Service, startService } from "./service.ts"
+
+/**
+ * As `startService`, with every log line written, metrics served and spans sent to a collector, so that all of them
+ * are searched for leaks when it is stopped.
+ */
+export const startObserved = async (...[env, until]: Parameters<typeof startService>): Promise<Service> => {
+  const resources = makeResources()
+  const received = await resources.acquire(collector)
+  const metricsPort = env.METRICS_PORT ?? String(await freePort())
+  const service = await startService(
+    {
+      ...env,
+      LOG_LEVEL: "All",
+      METRICS_PORT: metricsPort,
+      OTEL_EXPORTER_OTLP_ENDPOINT: received.url,
+      OTEL_BSP_SCHEDULE_DELAY: "200",
+      OTEL_METRIC_EXPORT_INTERVAL: "200"
+    },
+    until
+  )
+  const { process } = service
+  const searchMetrics = async () => {
+    if (process.exitCode !== null || process.signalCode !== null) return
+    searchForLeaks(await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text())
+  }
+  return {
+    ...service,
+    stop: async () => {
+      const searched = searchMetrics()
+      await searched.catch(() => {})
+      const code = await service.stop()
+      searchForLeaks(received.received())
+      await resources.release()
+      await searched
+      return code
+    }
+  }
+}
