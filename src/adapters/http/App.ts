@@ -6,6 +6,7 @@ import { ChangeFeed } from "../../application/ChangeFeed.ts"
 import { Unavailable } from "../../application/Unavailable.ts"
 import { Endpoints } from "./Api.ts"
 import { cachingHeaders, conditional, representationOf } from "./Caching.ts"
+import { within } from "./Deadline.ts"
 import { type ApiError, InternalError, MethodNotAllowed, RouteNotFound, refusal } from "./Errors.ts"
 import { type Endpoint, makeEndpoints } from "./Handlers.ts"
 import { type Answer, identified, type RequestMessage } from "./Message.ts"
@@ -16,8 +17,8 @@ import { makeSystem, systemPaths } from "./System.ts"
 import { type Target, targetReader } from "./Target.ts"
 import { inSpan, isTraced } from "./Tracing.ts"
 
-/** The longest that a request may take; past it the answer is 503 (DESIGN.md section 8). */
-const deadline = "5 seconds"
+/** The longest that a request may take, in milliseconds; past it the answer is 503 (DESIGN.md section 8). */
+const deadline = 5_000
 
 /** Reads a raw request target against every route there is. */
 export const readTarget = targetReader([
@@ -52,7 +53,7 @@ const refuseDefect = (cause: Cause.Cause<never>, { requestId }: Exchange): Effec
         Effect.as(refusal(InternalError))
       )
 
-const inTime = Effect.timeoutOrElse({ duration: deadline, orElse: () => Effect.fail(Unavailable) })
+const inTime = within(deadline, Unavailable)
 
 /**
  * Makes the service over HTTP for whatever carries requests: what is ready, else route and method, admission, the
