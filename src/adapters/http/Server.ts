@@ -108,48 +108,68 @@ const parserErrors: Readonly<Record<string, ApiError>> = {
   ERR_HTTP_REQUEST_TIMEOUT: RequestTimeout
 }
 
+/** What is under way on one connection. */
+interface Exchange {
+  readonly answers: Array<ServerResponse>
+  latest?: IncomingMessage
+  afterwards?: () => void
+}
+
 /** The answers under way on each connection, for an error must not be written into the middle of one. */
 class Exchanges {
-  private readonly underWay = new WeakMap<Duplex, Set<ServerResponse>>()
-  private readonly afterwards = new WeakMap<Duplex, () => void>()
-  private readonly latest = new WeakMap<Duplex, IncomingMessage>()
-  private closing = false
+  readonly #byConnection = new Map<Duplex, Exchange>()
+  #isClosing = false
+
+  readonly #end = (response: ServerResponse): void => {
+    const exchange = this.#byConnection.get(response.req.socket)
+    if (exchange === undefined) return
+    exchange.answers.splice(exchange.answers.indexOf(response), 1)
+    if (exchange.answers.length === 0) exchange.afterwards?.()
+  }
+
+  get connections(): Iterable<Duplex> {
+    return this.#byConnection.keys()
+  }
+
+  open(connection: Duplex): void {
+    this.#byConnection.set(connection, { answers: [] })
+    connection.once("close", () => this.#byConnection.delete(connection))
+  }
 
   begin(request: IncomingMessage, response: ServerResponse): void {
-    const { socket } = request
-    this.latest.set(socket, request)
+    const exchange = this.#byConnection.get(request.socket)
+    if (exchange === undefined) return
+    exchange.latest = request
+    exchange.answers.push(response)
     // A protocol to change to is not to be had here, and Node stops reading behind the wish.
-    if (request.headers.upgrade !== undefined) response.shouldKeepAlive = false
-    const responses = this.underWay.get(socket) ?? new Set()
-    this.underWay.set(socket, responses.add(response))
-    if (this.closing) response.shouldKeepAlive = false
-    response.once("close", () => {
-      responses.delete(response)
-      if (responses.size === 0) this.afterwards.get(socket)?.()
+    if (request.headers.upgrade !== undefined || this.#isClosing) response.shouldKeepAlive = false
+    const end = this.#end
+    response.on("close", function (this: ServerResponse) {
+      end(this)
     })
   }
 
   /** From now on each answer whose head is not sent yet is the last of its connection. */
-  close(connections: Iterable<Socket>): void {
-    this.closing = true
-    for (const socket of connections) {
-      for (const response of this.underWay.get(socket) ?? []) response.shouldKeepAlive = false
-    }
+  close(): void {
+    this.#isClosing = true
+    for (const { answers } of this.#byConnection.values())
+      for (const response of answers) response.shouldKeepAlive = false
   }
 
-  isIdle(socket: Duplex): boolean {
-    return (this.underWay.get(socket)?.size ?? 0) === 0
+  isIdle(connection: Duplex): boolean {
+    return (this.#byConnection.get(connection)?.answers.length ?? 0) === 0
   }
 
   /** Whether the connection's latest request has its answer, but not its end: a fault in its body has no answer. */
-  isMidRequest(socket: Duplex): boolean {
-    return this.latest.get(socket)?.complete === false
+  isMidRequest(connection: Duplex): boolean {
+    return this.#byConnection.get(connection)?.latest?.complete === false
   }
 
   /** Runs once nothing is under way on the connection. */
-  after(socket: Duplex, run: () => void): void {
-    if (this.isIdle(socket)) run()
-    else this.afterwards.set(socket, run)
+  after(connection: Duplex, run: () => void): void {
+    const exchange = this.#byConnection.get(connection)
+    if (exchange === undefined || exchange.answers.length === 0) run()
+    else exchange.afterwards = run
   }
 }
 
@@ -189,10 +209,10 @@ const listen = (server: Server, options: ServerOptions): Effect.Effect<AddressIn
   })
 
 /** Stops accepting and lets what runs finish. What does not finish in time is broken off, which is a defect. */
-const close = (server: Server, connections: ReadonlySet<Socket>, exchanges: Exchanges): Effect.Effect<void> =>
+const close = (server: Server, exchanges: Exchanges): Effect.Effect<void> =>
   Effect.callback<void>((resume) => {
     const sweep = setInterval(() => {
-      for (const socket of connections) if (exchanges.isIdle(socket)) socket.destroy()
+      for (const connection of exchanges.connections) if (exchanges.isIdle(connection)) connection.destroy()
     }, closingPatience)
     // Node's own close of an HTTP server tears up answers that are ended but not sent yet, and leaves half heads.
     NetServer.prototype.close.call(server, () => {
@@ -243,7 +263,6 @@ export const serve = (
       if (answering.pollUnsafe() === undefined) response.once("close", () => answering.interruptUnsafe())
     }
     const exchanges = new Exchanges()
-    const connections = new Set<Socket>()
     const server = createServer(clientLimits, (request, response) => {
       exchanges.begin(request, response)
       if (joinDuplicates(request)) answer(request, response)
@@ -252,10 +271,7 @@ export const serve = (
     server.maxConnections = maxConnections
     // Who has sent all it has to say may close its half and still wants the answer.
     Object.assign(server, { httpAllowHalfOpen: true })
-    server.on("connection", (socket: Socket) => {
-      connections.add(socket)
-      socket.once("close", () => connections.delete(socket))
-    })
+    server.on("connection", (socket: Socket) => exchanges.open(socket))
     server.on("checkExpectation", (request: IncomingMessage, response: ServerResponse) => {
       exchanges.begin(request, response)
       reportRefusal(refuse(request, response, ExpectationFailed))
@@ -275,8 +291,8 @@ export const serve = (
         lifecycle.phase = "draining"
       }).pipe(
         Effect.andThen(Effect.sleep(options.shutdownGrace)),
-        Effect.andThen(Effect.sync(() => exchanges.close(connections))),
-        Effect.andThen(close(server, connections, exchanges))
+        Effect.andThen(Effect.sync(() => exchanges.close())),
+        Effect.andThen(close(server, exchanges))
       )
     )
     return server.address() as AddressInfo

@@ -43,7 +43,7 @@ export const layer: Layer.Layer<KeyStore, never, Database | PgClient> = Layer.ef
   KeyStore,
   Effect.gen(function* () {
     const { lookUp } = yield* Database
-    const find = readEach(lookUp, findKeys)
+    const find = yield* readEach(lookUp, findKeys)
     const usage = yield* makeUsage
     yield* Effect.addFinalizer(() => usage.flush)
     yield* Effect.forkScoped(Effect.repeat(usage.flush, Schedule.spaced(flushInterval)))

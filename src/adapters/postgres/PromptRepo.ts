@@ -54,10 +54,11 @@ const sourceOf = (
 /** A text that PostgreSQL can't hold, so that no tag has it as its name. */
 const cannotBe = (text: string): boolean => text.includes("\0") || !text.isWellFormed()
 
-const promptRepo = ({ read }: Database["Service"]): PromptRepo["Service"] => {
-  const getPrompt = readEach(read, queries.getPrompts)
-  const getSource = readEach(read, queries.getSources)
-  return {
+const promptRepo = Effect.gen(function* () {
+  const { read } = yield* Database
+  const getPrompt = yield* readEach(read, queries.getPrompts)
+  const getSource = yield* readEach(read, queries.getSources)
+  return PromptRepo.of({
     list: spanned("PromptRepo.list")((workspace, filter, page, total) => {
       if (filter.tag !== undefined && cannotBe(filter.tag))
         return Effect.succeed({ items: [], total: total ?? 0 })
@@ -86,11 +87,8 @@ const promptRepo = ({ read }: Database["Service"]): PromptRepo["Service"] => {
         row === undefined ? Effect.fail(VersionNotFound) : Effect.succeed(version(row))
       )
     )
-  }
-}
+  })
+})
 
 /** The prompts in PostgreSQL, at most one statement a read. */
-export const layer: Layer.Layer<PromptRepo, never, Database> = Layer.effect(
-  PromptRepo,
-  Effect.map(Database, promptRepo)
-)
+export const layer: Layer.Layer<PromptRepo, never, Database> = Layer.effect(PromptRepo, promptRepo)

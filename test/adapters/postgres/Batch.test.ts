@@ -1,3 +1,4 @@
+import { setImmediate } from "node:timers/promises"
 import { assert, describe, it } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -9,9 +10,9 @@ import type { Row } from "../../../src/adapters/postgres/Database.ts"
 import { Unavailable } from "../../../src/application/Unavailable.ts"
 
 /** A table of the numbers that are no multiple of 3, which answers in an order of its own. */
-const setUp = (answering: Effect.Effect<void, Unavailable> = Effect.void) => {
+const setUp = Effect.fnUntraced(function* (answering: Effect.Effect<void, Unavailable> = Effect.void) {
   const statements: Array<ReadonlyArray<number>> = []
-  const read = readEach(
+  const read = yield* readEach(
     ({ params }) => {
       const asked = params as ReadonlyArray<number>
       statements.push(asked)
@@ -23,10 +24,13 @@ const setUp = (answering: Effect.Effect<void, Unavailable> = Effect.void) => {
     (keys: ReadonlyArray<number>) => ({ text: "", params: keys })
   )
   return { statements, read }
-}
+})
 
 const all = <A, E>(effects: ReadonlyArray<Effect.Effect<A, E>>) =>
   Effect.all(effects, { concurrency: "unbounded" })
+
+/** What is asked for until then is asked for together. */
+const turn = Effect.promise(() => setImmediate())
 
 describe("reading in batches", () => {
   it.effect.prop(
@@ -34,7 +38,7 @@ describe("reading in batches", () => {
     { keys: Schema.Array(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 50 }))) },
     ({ keys }) =>
       Effect.gen(function* () {
-        const { statements, read } = setUp()
+        const { statements, read } = yield* setUp()
         const rows = yield* all(keys.map(read))
         assert.deepStrictEqual(
           rows.map((row) => row?.key),
@@ -48,7 +52,7 @@ describe("reading in batches", () => {
   it.effect("an outage is everybody's, a defect too", () =>
     Effect.gen(function* () {
       for (const failure of [Effect.fail(Unavailable), Effect.die(new Error("no such column"))]) {
-        const { read } = setUp(failure)
+        const { read } = yield* setUp(failure)
         const exits = yield* all([1, 2, 3].map((key) => Effect.exit(read(key))))
         const expected = yield* Effect.exit(failure)
         assert.deepStrictEqual(exits, [expected, expected, expected])
@@ -56,15 +60,28 @@ describe("reading in batches", () => {
     })
   )
 
-  it.effect("who leaves takes nothing from the others", () =>
+  it.effect("who leaves at once is not asked for", () =>
     Effect.gen(function* () {
-      const gate = yield* Deferred.make<void>()
-      const { statements, read } = setUp(Deferred.await(gate))
+      const { statements, read } = yield* setUp()
       const [leaves, stays] = yield* Effect.forEach([1, 2], (key) =>
         Effect.forkChild(read(key), { startImmediately: true })
       )
-      yield* Effect.yieldNow
-      yield* Effect.yieldNow
+      yield* Fiber.interrupt(leaves!)
+      assert.deepStrictEqual(yield* Fiber.join(stays!), { n: 1, key: 2 })
+      yield* Fiber.interrupt(yield* Effect.forkChild(read(4), { startImmediately: true }))
+      yield* turn
+      assert.deepStrictEqual(statements, [[2]])
+    })
+  )
+
+  it.effect("who leaves later takes nothing from the others", () =>
+    Effect.gen(function* () {
+      const gate = yield* Deferred.make<void>()
+      const { statements, read } = yield* setUp(Deferred.await(gate))
+      const [leaves, stays] = yield* Effect.forEach([1, 2], (key) =>
+        Effect.forkChild(read(key), { startImmediately: true })
+      )
+      yield* turn
       assert.deepStrictEqual(statements, [[1, 2]])
       yield* Fiber.interrupt(leaves!)
       yield* Deferred.succeed(gate, undefined)
