@@ -3,12 +3,14 @@ import { once } from "node:events"
 import { join } from "node:path"
 import { setTimeout } from "node:timers/promises"
 import { promisify } from "node:util"
+import manifest from "../package.json" with { type: "json" }
 import { freePort } from "../test/support/ports.ts"
 import { exchange, rawRequest } from "../test/support/rawHttp.ts"
 
 const root = join(import.meta.dirname, "..")
+/** The service as `npm start` does it. */
 const programs = {
-  service: ["src/main.ts", "serve"],
+  service: manifest.scripts.start.split(" ").slice(1),
   "by hand": ["bench/baselines/by-hand.ts"],
   bare: ["bench/baselines/bare.ts"]
 } as const

@@ -8,13 +8,13 @@ import { Endpoints } from "./Api.ts"
 import { cachingHeaders, conditional, representationOf } from "./Caching.ts"
 import { within } from "./Deadline.ts"
 import { type ApiError, InternalError, MethodNotAllowed, RouteNotFound, refusal } from "./Errors.ts"
-import { type Endpoint, makeEndpoints } from "./Handlers.ts"
+import { makeEndpoints } from "./Handlers.ts"
 import { type Answer, identified, type RequestMessage } from "./Message.ts"
 import { type ReadyResponse, ReadyResponses, type Vacancy } from "./ReadyResponses.ts"
 import { requestIdOf } from "./RequestId.ts"
 import { report } from "./RequestLog.ts"
 import { makeSystem, systemPaths } from "./System.ts"
-import { type Target, targetReader } from "./Target.ts"
+import { targetReader } from "./Target.ts"
 import { inSpan, isTraced } from "./Tracing.ts"
 
 /** The longest that a request may take, in milliseconds; past it the answer is 503 (DESIGN.md section 8). */
@@ -73,21 +73,6 @@ export const makeApp = Effect.gen(function* () {
       Effect.as(admission.count(caller.keyId, now), conditional(request, representation))
     )
 
-  const read = (
-    request: RequestMessage,
-    target: Target,
-    endpoint: Endpoint,
-    { vacancy, exchange }: { readonly vacancy: Vacancy; readonly exchange: Exchange }
-  ) =>
-    Effect.flatMap(admission.admit(request.headers.authorization), (caller) => {
-      exchange.caller = caller
-      return Effect.map(endpoint(caller, target), (body) => {
-        const representation = representationOf(body, "application/json", cachingHeaders)
-        vacancy.keep({ caller, route: target.route, representation })
-        return conditional(request, representation)
-      })
-    })
-
   const answerLong = (
     request: RequestMessage,
     vacancy: Vacancy,
@@ -95,19 +80,24 @@ export const makeApp = Effect.gen(function* () {
   ): Effect.Effect<Answer, ApiError> => {
     const target = readTarget(request.target)
     if (target === undefined) return Effect.fail(RouteNotFound)
-    exchange.route = target.route
+    const { route } = target
+    exchange.route = route
     if (request.method !== "GET" && request.method !== "HEAD") return Effect.fail(MethodNotAllowed)
-    const endpoint = endpoints.get(target.route)
-    return inTime(
-      endpoint === undefined
-        ? system[target.route as keyof typeof system](request)
-        : read(request, target, endpoint, { vacancy, exchange })
-    )
+    const endpoint = endpoints.get(route)
+    if (endpoint === undefined) return system[route as keyof typeof system](request)
+    return Effect.flatMap(admission.admit(request.headers.authorization), (caller) => {
+      exchange.caller = caller
+      return Effect.map(endpoint(caller, target), (body) => {
+        const representation = representationOf(body, "application/json", cachingHeaders)
+        vacancy.keep({ caller, route, representation })
+        return conditional(request, representation)
+      })
+    })
   }
 
   const answer = (request: RequestMessage, exchange: Exchange): Effect.Effect<Answer, ApiError> => {
     const found = ready.find(request)
-    if ("keep" in found) return answerLong(request, found, exchange)
+    if ("keep" in found) return inTime(answerLong(request, found, exchange))
     exchange.route = found.route
     exchange.caller = found.caller
     return answerReady(request, found)

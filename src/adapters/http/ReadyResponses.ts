@@ -7,7 +7,7 @@ import type { Representation } from "./Caching.ts"
 import type { RequestMessage } from "./Message.ts"
 
 /** How much the answers that are kept ready may weigh together, and one alone, in bytes. */
-const maxBytes = 64 * 1024 * 1024
+const maxBytes = 32 * 1024 * 1024
 const maxEntryBytes = 1024 * 1024
 /** What an answer weighs beside its body. */
 const entryBytes = 1024
