@@ -164,6 +164,9 @@ const endHardWhenToldTwice = (): void => {
 
 endHardWhenToldTwice()
 
+// That nobody reads the log any more is no reason to stop serving.
+process.stderr.on("error", () => {})
+
 NodeRuntime.runMain(
   withLogging(runCommandLine(operations, args, version)).pipe(Effect.provide(NodeServices.layer)),
   {

@@ -62,6 +62,15 @@ describe.skipIf(postgres.missing !== undefined)("a process that is told to stop"
   })
   afterAll(() => resources.release())
 
+  it("goes on when nobody reads its log any more, and ends with 0", async () => {
+    for (const LOG_FORMAT of ["json", "pretty"]) {
+      const service = await start({ LOG_FORMAT, LOG_LEVEL: "All" })
+      service.process.stderr!.destroy()
+      for (let i = 0; i < 5; i++) expect((await ask(service, "/api/v1/prompts")).status).toBe(200)
+      expect(await service.stop()).toBe(0)
+    }
+  })
+
   it("says so, takes what comes in its grace, finishes what runs and ends with 0", async () => {
     const service = await start({ SHUTDOWN_GRACE: "1 second" })
     const agent = new Agent({ keepAlive: true, maxSockets: 1 })

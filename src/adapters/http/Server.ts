@@ -20,6 +20,7 @@ import {
   RouteNotFound,
   refusal
 } from "./Errors.ts"
+import { Exchanges } from "./Exchanges.ts"
 import { type Answer, identified, pairsOf } from "./Message.ts"
 import { requestIdOf } from "./RequestId.ts"
 import { report } from "./RequestLog.ts"
@@ -106,71 +107,6 @@ const refuseConnection = (socket: Duplex, error: ApiError, method?: string): Ref
 const parserErrors: Readonly<Record<string, ApiError>> = {
   HPE_HEADER_OVERFLOW: HeadersTooLarge,
   ERR_HTTP_REQUEST_TIMEOUT: RequestTimeout
-}
-
-/** What is under way on one connection. */
-interface Exchange {
-  readonly answers: Array<ServerResponse>
-  latest?: IncomingMessage
-  afterwards?: () => void
-}
-
-/** The answers under way on each connection, for an error must not be written into the middle of one. */
-class Exchanges {
-  readonly #byConnection = new Map<Duplex, Exchange>()
-  #isClosing = false
-
-  readonly #end = (response: ServerResponse): void => {
-    const exchange = this.#byConnection.get(response.req.socket)
-    if (exchange === undefined) return
-    exchange.answers.splice(exchange.answers.indexOf(response), 1)
-    if (exchange.answers.length === 0) exchange.afterwards?.()
-  }
-
-  get connections(): Iterable<Duplex> {
-    return this.#byConnection.keys()
-  }
-
-  open(connection: Duplex): void {
-    this.#byConnection.set(connection, { answers: [] })
-    connection.once("close", () => this.#byConnection.delete(connection))
-  }
-
-  begin(request: IncomingMessage, response: ServerResponse): void {
-    const exchange = this.#byConnection.get(request.socket)
-    if (exchange === undefined) return
-    exchange.latest = request
-    exchange.answers.push(response)
-    // A protocol to change to is not to be had here, and Node stops reading behind the wish.
-    if (request.headers.upgrade !== undefined || this.#isClosing) response.shouldKeepAlive = false
-    const end = this.#end
-    response.on("close", function (this: ServerResponse) {
-      end(this)
-    })
-  }
-
-  /** From now on each answer whose head is not sent yet is the last of its connection. */
-  close(): void {
-    this.#isClosing = true
-    for (const { answers } of this.#byConnection.values())
-      for (const response of answers) response.shouldKeepAlive = false
-  }
-
-  isIdle(connection: Duplex): boolean {
-    return (this.#byConnection.get(connection)?.answers.length ?? 0) === 0
-  }
-
-  /** Whether the connection's latest request has its answer, but not its end: a fault in its body has no answer. */
-  isMidRequest(connection: Duplex): boolean {
-    return this.#byConnection.get(connection)?.latest?.complete === false
-  }
-
-  /** Runs once nothing is under way on the connection. */
-  after(connection: Duplex, run: () => void): void {
-    const exchange = this.#byConnection.get(connection)
-    if (exchange === undefined || exchange.answers.length === 0) run()
-    else exchange.afterwards = run
-  }
 }
 
 /**
