@@ -110,13 +110,14 @@ describe.skipIf(postgres.missing !== undefined)("the API inside another service"
     expect(many.length).toBe(600)
   })
 
+  const refusal = (promise: Promise<unknown>) =>
+    promise.then(
+      () => undefined,
+      (error: unknown) =>
+        error instanceof PromptApiError ? { code: error.code, message: error.message } : error
+    )
+
   it("rejects with a code and a message", async () => {
-    const refusal = (promise: Promise<unknown>) =>
-      promise.then(
-        () => undefined,
-        (error: unknown) =>
-          error instanceof PromptApiError ? { code: error.code, message: error.message } : error
-      )
     const notFound = { code: "NOT_FOUND", message: "Prompt not found" }
     expect(await refusal(api.prompts.get(member, "x"))).toEqual(notFound)
     expect(await refusal(api.prompts.get({ ...member, workspaceId: newId() }, greeting!.id))).toEqual(
@@ -154,6 +155,18 @@ describe.skipIf(postgres.missing !== undefined)("the API inside another service"
     } finally {
       await away.close()
     }
+  })
+
+  it("says that it is not available once it is closed", async () => {
+    const closed = await createPromptApi({ databaseUrl: env.DATABASE_URL! })
+    expect((await closed.handler(request(path, key))).status).toBe(200)
+    await closed.close()
+    const unavailable = { code: "SERVICE_UNAVAILABLE", message: "Service unavailable" }
+    const response = await closed.handler(request(`${path}?after=it`, key))
+    expect(response.status).toBe(503)
+    expect(response.headers.get("x-request-id")).not.toBeNull()
+    expect(await response.json()).toEqual({ error: unavailable })
+    expect(await refusal(closed.prompts.get(member, greeting!.id))).toEqual(unavailable)
   })
 
   describe("the examples", () => {

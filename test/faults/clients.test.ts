@@ -5,7 +5,9 @@ import { setTimeout } from "node:timers/promises"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { archive, key, prompt, user, workspace } from "../support/archives.ts"
 import { connectTo, makeResources, postgres } from "../support/database.ts"
+import { lockTables, promptTables } from "../support/locks.ts"
 import { ask, expectBystandersUnaffected } from "../support/outcomes.ts"
+import { freePort } from "../support/ports.ts"
 import { exchange, exchangeAll, rawRequest } from "../support/rawHttp.ts"
 import { type Service, startService } from "../support/service.ts"
 
@@ -18,10 +20,11 @@ describe.skipIf(postgres.missing !== undefined)("clients that behave badly", () 
   const authorization = `Bearer ${mine.plaintext}`
   const large = prompt({ current_content: "x".repeat(400_000) })
   const huge = prompt({ current_content: "x".repeat(8_000_000) })
+  let env: Record<string, string>
   let service: Service
 
   beforeAll(async () => {
-    const env = {
+    env = {
       ...(await resources.acquire(postgres.acquire)),
       RATE_LIMIT_PER_KEY: "1000000",
       RATE_LIMIT_PER_PROCESS: "1000000",
@@ -38,6 +41,34 @@ describe.skipIf(postgres.missing !== undefined)("clients that behave badly", () 
     // Nobody who went away or asked in vain is worth a line of its own.
     expect(service.output()).toBe("")
     await resources.release()
+  })
+
+  it("who hangs up before the answer is told of all the same, by what it would have been", async () => {
+    const metricsPort = await freePort()
+    const observed = await startService({ ...env, METRICS_PORT: String(metricsPort), LOG_LEVEL: "Info" })
+    const release = await lockTables(env.DATABASE_URL!, promptTables)
+    const id = "who-hangs-up"
+    const socket = connect(observed.port, "127.0.0.1")
+    socket.write(
+      rawRequest(`/api/v1/prompts/${large.id}`, [`Authorization: ${authorization}`, `X-Request-Id: ${id}`])
+    )
+    await setTimeout(200)
+    socket.resetAndDestroy()
+    try {
+      await expect.poll(() => observed.output(), { timeout: 8_000 }).toContain(id)
+    } finally {
+      await release()
+    }
+    const line = JSON.parse(
+      observed
+        .output()
+        .split("\n")
+        .find((text) => text.includes(id))!
+    )
+    expect(line.message[1]).toMatchObject({ route: "/api/v1/prompts/:id", status: 503, request_id: id })
+    const metrics = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text()
+    expect(metrics).toContain('http_requests_total{route="/api/v1/prompts/:id",status="503"} 1')
+    expect(await observed.stop()).toBe(0)
   })
 
   const descriptors = () => readdirSync(`/proc/${service.process.pid}/fd`).length

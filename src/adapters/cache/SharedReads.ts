@@ -20,18 +20,23 @@ export const makeSharedReads = <A, E>() => {
   const underWay = new Map<string, UnderWay<A, E>>()
   const share = (key: string, change: number | undefined, read: Effect.Effect<A, E>): Effect.Effect<A, E> => {
     if (change === undefined) return read
-    const other = underWay.get(key)
-    if (other?.change === change) {
-      other.ended ??= Deferred.makeUnsafe()
-      return Effect.flatMap(Deferred.await(other.ended), (exit) =>
-        Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause) ? share(key, change, read) : exit
-      )
-    }
-    const own: UnderWay<A, E> = { change, ended: undefined }
-    underWay.set(key, own)
-    return Effect.onExit(read, (exit) => {
-      if (underWay.get(key) === own) underWay.delete(key)
-      return own.ended === undefined ? Effect.void : Deferred.succeed(own.ended, exit)
+    // Nobody is interrupted between his entry and what ends it.
+    return Effect.uninterruptibleMask((restore) => {
+      const other = underWay.get(key)
+      if (other?.change === change) {
+        other.ended ??= Deferred.makeUnsafe()
+        return Effect.flatMap(restore(Deferred.await(other.ended)), (exit) =>
+          Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause)
+            ? restore(share(key, change, read))
+            : exit
+        )
+      }
+      const own: UnderWay<A, E> = { change, ended: undefined }
+      underWay.set(key, own)
+      return Effect.onExit(restore(read), (exit) => {
+        if (underWay.get(key) === own) underWay.delete(key)
+        return own.ended === undefined ? Effect.void : Deferred.succeed(own.ended, exit)
+      })
     })
   }
   return share

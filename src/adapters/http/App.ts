@@ -9,7 +9,7 @@ import { cachingHeaders, conditional, representationOf } from "./Caching.ts"
 import { within } from "./Deadline.ts"
 import { type ApiError, InternalError, MethodNotAllowed, RouteNotFound, refusal } from "./Errors.ts"
 import { makeEndpoints } from "./Handlers.ts"
-import { type Answer, identified, type RequestMessage } from "./Message.ts"
+import { type Answer, identified, isRead, type RequestMessage } from "./Message.ts"
 import { type ReadyResponse, ReadyResponses, type Vacancy } from "./ReadyResponses.ts"
 import { requestIdOf } from "./RequestId.ts"
 import { report } from "./RequestLog.ts"
@@ -44,10 +44,10 @@ const refuse = (error: ApiError): Effect.Effect<Answer> => {
     : answer
 }
 
-/** Anything else: the answer tells nothing of it, the log does. Who no longer waits is no error. */
+/** Anything else: the answer tells nothing of it, the log does. What is interrupted is so because the service closes. */
 const refuseDefect = (cause: Cause.Cause<never>, { requestId }: Exchange): Effect.Effect<Answer> =>
   Cause.hasInterruptsOnly(cause)
-    ? Effect.failCause(cause)
+    ? Effect.succeed(refusal(Unavailable))
     : Effect.logError("Request failed", cause).pipe(
         Effect.annotateLogs({ request_id: requestId }),
         Effect.as(refusal(InternalError))
@@ -82,7 +82,7 @@ export const makeApp = Effect.gen(function* () {
     if (target === undefined) return Effect.fail(RouteNotFound)
     const { route } = target
     exchange.route = route
-    if (request.method !== "GET" && request.method !== "HEAD") return Effect.fail(MethodNotAllowed)
+    if (!isRead(request)) return Effect.fail(MethodNotAllowed)
     const endpoint = endpoints.get(route)
     if (endpoint === undefined) return system[route as keyof typeof system](request)
     return Effect.flatMap(admission.admit(request.headers.authorization), (caller) => {

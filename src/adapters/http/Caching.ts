@@ -41,7 +41,7 @@ const entityTag = /(?:W\/)?("[^"]*")/g
  * Whether `If-None-Match` names the current ETag: a list, `*`, weak comparison, as a compressing proxy makes an ETag
  * weak (DESIGN.md section 5). What is no entity tag is passed over.
  */
-export const matchesEtag = (ifNoneMatch: string, etag: string): boolean => {
+const matchesEtag = (ifNoneMatch: string, etag: string): boolean => {
   if (ifNoneMatch.trim() === "*") return true
   for (const [, opaque] of ifNoneMatch.matchAll(entityTag)) if (opaque === etag) return true
   return false

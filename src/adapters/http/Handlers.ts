@@ -1,4 +1,5 @@
 import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import type { Caller } from "../../application/Admission.ts"
 import { Prompts } from "../../application/Prompts.ts"
@@ -43,14 +44,18 @@ const handlersOf = (prompts: Prompts["Service"]): Handlers => ({
 })
 
 /** Answers an admitted caller with the body that the contract describes. */
-export type Endpoint = (caller: Caller, target: Target) => Effect.Effect<Uint8Array, ApiError>
+type Endpoint = (caller: Caller, target: Target) => Effect.Effect<Uint8Array, ApiError>
+
+/** Where the contract names no parameter, none is looked at. */
+const noQuery = Result.succeed({} as never)
 
 const endpointOf = (contract: Contract, handler: Handler<Contract>): Endpoint => {
-  const readQuery = parameterReader((contract.query ?? Schema.Unknown) as Schema.Decoder<never>)
+  const read = parameterReader((contract.query ?? Schema.Unknown) as Schema.Decoder<never>)
+  const readQuery = (query: string) => (contract.query === undefined ? noQuery : read(parametersOf(query)))
   const encode = Schema.encodeSync([...contract.success][0] as Schema.Encoder<unknown>)
   const bodyOf = (envelope: unknown) => Buffer.from(JSON.stringify(encode(envelope)))
   return (caller, { params, query }) =>
-    Effect.fromResult(readQuery(parametersOf(query))).pipe(
+    Effect.fromResult(readQuery(query)).pipe(
       Effect.flatMap((query) => handler(caller, params as never, query)),
       Effect.map(bodyOf)
     )

@@ -1,6 +1,9 @@
+import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import type { Caller } from "../../application/Admission.ts"
 import { Prompts } from "../../application/Prompts.ts"
+import { Unavailable } from "../../application/Unavailable.ts"
 import { InvalidParameter, makePage, type PageMeta } from "../../domain/Page.ts"
 import type { Prompt, PromptSummary, PromptType, ResolvedPrompt, WorkspaceId } from "../../domain/Prompt.ts"
 import { parseUuid } from "../../domain/Uuid.ts"
@@ -89,10 +92,10 @@ const thrown = (error: ApiError): PromptApiError => {
 /** Makes the in-process reads over the use cases. */
 export const makeInProcess: Effect.Effect<InProcessPrompts, never, Prompts> = Effect.gen(function* () {
   const prompts = yield* Prompts
-  const run = Effect.runPromiseWith(yield* Effect.context<never>())
+  const run = Effect.runPromiseExitWith(yield* Effect.context<never>())
 
-  const promise = <A, E extends ApiError>(read: Effect.Effect<A, E>): Promise<A> =>
-    run(
+  const promise = async <A, E extends ApiError>(read: Effect.Effect<A, E>): Promise<A> => {
+    const exit = await run(
       read.pipe(
         Effect.mapError(thrown),
         Effect.catchDefect((defect) =>
@@ -100,6 +103,10 @@ export const makeInProcess: Effect.Effect<InProcessPrompts, never, Prompts> = Ef
         )
       )
     )
+    if (Exit.isSuccess(exit)) return exit.value
+    // What is interrupted is so because the API closes.
+    throw Cause.hasInterruptsOnly(exit.cause) ? thrown(Unavailable) : Cause.squash(exit.cause)
+  }
 
   return {
     list: (caller, parameters = {}) =>

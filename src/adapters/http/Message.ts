@@ -7,6 +7,9 @@ export interface RequestMessage {
   readonly headers: Readonly<Record<string, string | undefined>>
 }
 
+/** Whether it asks for what there is: nothing else is to be had here (DESIGN.md section 4.3). */
+export const isRead = ({ method }: RequestMessage): boolean => method === "GET" || method === "HEAD"
+
 /** An answer for whatever carries it to write; to a HEAD it leaves out the body. */
 export interface Answer {
   readonly status: number

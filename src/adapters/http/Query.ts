@@ -8,7 +8,9 @@ export const parametersOf = (query: string): Readonly<Record<string, string | Re
   const parameters: Record<string, string | Array<string>> = Object.create(null)
   for (const [name, value] of new URLSearchParams(query)) {
     const known = parameters[name]
-    parameters[name] = known === undefined ? value : [known, value].flat()
+    if (known === undefined) parameters[name] = value
+    else if (typeof known === "string") parameters[name] = [known, value]
+    else known.push(value)
   }
   return parameters
 }

@@ -4,7 +4,7 @@ import type { AdmittedCaller } from "../../application/Admission.ts"
 import type { ChangeFeed } from "../../application/ChangeFeed.ts"
 import { cacheLookups } from "../../application/Metrics.ts"
 import type { Representation } from "./Caching.ts"
-import type { RequestMessage } from "./Message.ts"
+import { isRead, type RequestMessage } from "./Message.ts"
 
 /** How much the answers that are kept ready may weigh together, and one alone, in bytes. */
 const maxBytes = 32 * 1024 * 1024
@@ -26,10 +26,12 @@ export interface ReadyResponse {
 const lookups = cacheLookups("responses")
 
 /** Whose answer to what: the exact bytes of both, of which only a hash is kept; undefined for what never has one. */
-const keyOf = ({ method, target, headers: { authorization } }: RequestMessage): string | undefined =>
-  authorization === undefined || (method !== "GET" && method !== "HEAD")
+const keyOf = (request: RequestMessage): string | undefined => {
+  const { authorization } = request.headers
+  return authorization === undefined || !isRead(request)
     ? undefined
-    : hash("sha256", `${authorization}\n${target}`, "base64url")
+    : hash("sha256", `${authorization}\n${request.target}`, "base64url")
+}
 
 /** A place for the answer to a request that none was ready for. */
 export interface Vacancy {

@@ -190,13 +190,11 @@ export const serve = (
       const answering = fork(
         app({ method: method!, target: url!, headers: headers as Record<string, string | undefined> })
       )
-      const end = (exit: Exit.Exit<Answer>): void => {
+      // Who hangs up is not waited for, but what he asked for is still done and told of in log and metrics.
+      answering.addObserver((exit) => {
         if (Exit.isSuccess(exit)) post(response, exit.value)
         else response.destroy()
-      }
-      answering.addObserver(end)
-      // Who hangs up waits no longer.
-      if (answering.pollUnsafe() === undefined) response.once("close", () => answering.interruptUnsafe())
+      })
     }
     const exchanges = new Exchanges()
     const server = createServer(clientLimits, (request, response) => {

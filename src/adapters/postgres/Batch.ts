@@ -14,24 +14,25 @@ interface Asked<Key> {
 }
 
 /**
- * Reads one row by its key, together with whatever else is asked for in the same turn of the event loop: a statement
- * costs PostgreSQL and this process more than a row does. `statementOf` gives the statement for some keys: at most a
- * row for each, whose `n` is the key's place among them, from 1.
+ * Reads one row by its key, together with what else is asked for in the same turn of the event loop: a statement costs
+ * PostgreSQL and this process more than a row does. `statementOf` gives the statement for some keys: at most a row for
+ * each, whose `n` is the key's place among them, from 1. What fails or is slow, is so for a whole statement: so only
+ * keys of the same `groupOf` share one.
  *
  * Effect's RequestResolver does the same, but what its sets have held lives until the next whole garbage collection:
- * the pauses of the small ones were four times as long.
+ * the pauses of the small ones were six times as long.
  */
 export const readEach = <Key>(
   read: Read,
-  statementOf: (keys: ReadonlyArray<Key>) => Statement
+  statementOf: (keys: ReadonlyArray<Key>) => Statement,
+  groupOf: (key: Key) => string
 ): Effect.Effect<(key: Key) => Effect.Effect<Row | undefined, Unavailable>> =>
   Effect.map(Effect.context<never>(), (context) => {
     const fork = Effect.runForkWith(context)
-    let batch: Array<Asked<Key>> = []
+    let batches = new Map<string, Array<Asked<Key>>>()
 
-    const send = (): void => {
+    const send = (batch: ReadonlyArray<Asked<Key>>): void => {
       const asked = batch.filter(({ hasLeft }) => !hasLeft)
-      batch = []
       if (asked.length === 0) return
       fork(read(statementOf(asked.map(({ key }) => key)))).addObserver((exit) => {
         if (Exit.isFailure(exit)) {
@@ -45,12 +46,30 @@ export const readEach = <Key>(
       })
     }
 
+    const sendAll = (): void => {
+      const all = batches
+      batches = new Map()
+      for (const batch of all.values()) send(batch)
+    }
+
+    const batchOf = (group: string): Array<Asked<Key>> => {
+      const known = batches.get(group)
+      if (known !== undefined) return known
+      if (batches.size === 0) setImmediate(sendAll)
+      const batch: Array<Asked<Key>> = []
+      batches.set(group, batch)
+      return batch
+    }
+
     return (key) =>
       Effect.callback((answer) => {
         const asked: Asked<Key> = { key, answer, hasLeft: false }
-        const count = batch.push(asked)
-        if (count === maxBatch) send()
-        else if (count === 1) setImmediate(send)
+        const group = groupOf(key)
+        const batch = batchOf(group)
+        if (batch.push(asked) === maxBatch) {
+          batches.delete(group)
+          send(batch)
+        }
         return Effect.sync(() => {
           asked.hasLeft = true
         })

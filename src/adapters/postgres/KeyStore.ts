@@ -43,7 +43,8 @@ export const layer: Layer.Layer<KeyStore, never, Database | PgClient> = Layer.ef
   KeyStore,
   Effect.gen(function* () {
     const { lookUp } = yield* Database
-    const find = yield* readEach(lookUp, findKeys)
+    // Whose a key is, only the look-up tells, and all are equally quick.
+    const find = yield* readEach(lookUp, findKeys, () => "keys")
     const usage = yield* makeUsage
     yield* Effect.addFinalizer(() => usage.flush)
     yield* Effect.forkScoped(Effect.repeat(usage.flush, Schedule.spaced(flushInterval)))

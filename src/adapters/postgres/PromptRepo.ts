@@ -56,8 +56,10 @@ const cannotBe = (text: string): boolean => text.includes("\0") || !text.isWellF
 
 const promptRepo = Effect.gen(function* () {
   const { read } = yield* Database
-  const getPrompt = yield* readEach(read, queries.getPrompts)
-  const getSource = yield* readEach(read, queries.getSources)
+  // What is slow in one workspace keeps no other waiting.
+  const byWorkspace = ({ workspace }: queries.OwnPrompt) => workspace
+  const getPrompt = yield* readEach(read, queries.getPrompts, byWorkspace)
+  const getSource = yield* readEach(read, queries.getSources, byWorkspace)
   return PromptRepo.of({
     list: spanned("PromptRepo.list")((workspace, filter, page, total) => {
       if (filter.tag !== undefined && cannotBe(filter.tag))

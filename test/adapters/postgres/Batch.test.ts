@@ -9,8 +9,15 @@ import { readEach } from "../../../src/adapters/postgres/Batch.ts"
 import type { Row } from "../../../src/adapters/postgres/Database.ts"
 import { Unavailable } from "../../../src/application/Unavailable.ts"
 
-/** A table of the numbers that are no multiple of 3, which answers in an order of its own. */
-const setUp = Effect.fnUntraced(function* (answering: Effect.Effect<void, Unavailable> = Effect.void) {
+const parity = (key: number): "even" | "odd" => (key % 2 === 0 ? "even" : "odd")
+
+/**
+ * A table of the numbers that are no multiple of 3, which answers in an order of its own; even ones and odd ones are
+ * asked for apart.
+ */
+const setUp = Effect.fnUntraced(function* (
+  answering: (group: "even" | "odd") => Effect.Effect<void, Unavailable> = () => Effect.void
+) {
   const statements: Array<ReadonlyArray<number>> = []
   const read = yield* readEach(
     ({ params }) => {
@@ -19,9 +26,10 @@ const setUp = Effect.fnUntraced(function* (answering: Effect.Effect<void, Unavai
       const rows: ReadonlyArray<Row> = asked
         .map((key, index) => ({ n: index + 1, key }))
         .filter(({ key }) => key % 3 !== 0)
-      return Effect.as(answering, rows.toReversed())
+      return Effect.as(answering(parity(asked[0]!)), rows.toReversed())
     },
-    (keys: ReadonlyArray<number>) => ({ text: "", params: keys })
+    (keys: ReadonlyArray<number>) => ({ text: "", params: keys }),
+    parity
   )
   return { statements, read }
 })
@@ -44,18 +52,24 @@ describe("reading in batches", () => {
           rows.map((row) => row?.key),
           keys.map((key) => (key % 3 === 0 ? undefined : key))
         )
-        assert.deepStrictEqual(statements.flat(), keys)
-        assert.strictEqual(statements.length, Math.ceil(keys.length / 16))
+        for (const asked of statements) assert.strictEqual(new Set(asked.map(parity)).size, 1)
+        const ofGroup = (group: string) => (key: number) => parity(key) === group
+        for (const group of ["even", "odd"]) {
+          const own = keys.filter(ofGroup(group))
+          const ownStatements = statements.filter(([first]) => ofGroup(group)(first!))
+          assert.deepStrictEqual(ownStatements.flat(), own)
+          assert.strictEqual(ownStatements.length, Math.ceil(own.length / 16))
+        }
       })
   )
 
-  it.effect("an outage is everybody's, a defect too", () =>
+  it.effect("an outage is everybody's of the group, a defect too, and nobody's of another", () =>
     Effect.gen(function* () {
       for (const failure of [Effect.fail(Unavailable), Effect.die(new Error("no such column"))]) {
-        const { read } = yield* setUp(failure)
-        const exits = yield* all([1, 2, 3].map((key) => Effect.exit(read(key))))
+        const { read } = yield* setUp((group) => (group === "odd" ? failure : Effect.void))
+        const exits = yield* all([1, 2, 5].map((key) => Effect.exit(read(key))))
         const expected = yield* Effect.exit(failure)
-        assert.deepStrictEqual(exits, [expected, expected, expected])
+        assert.deepStrictEqual(exits, [expected, Exit.succeed({ n: 1, key: 2 }), expected])
       }
     })
   )
@@ -63,7 +77,7 @@ describe("reading in batches", () => {
   it.effect("who leaves at once is not asked for", () =>
     Effect.gen(function* () {
       const { statements, read } = yield* setUp()
-      const [leaves, stays] = yield* Effect.forEach([1, 2], (key) =>
+      const [leaves, stays] = yield* Effect.forEach([4, 2], (key) =>
         Effect.forkChild(read(key), { startImmediately: true })
       )
       yield* Fiber.interrupt(leaves!)
@@ -77,12 +91,12 @@ describe("reading in batches", () => {
   it.effect("who leaves later takes nothing from the others", () =>
     Effect.gen(function* () {
       const gate = yield* Deferred.make<void>()
-      const { statements, read } = yield* setUp(Deferred.await(gate))
-      const [leaves, stays] = yield* Effect.forEach([1, 2], (key) =>
+      const { statements, read } = yield* setUp(() => Deferred.await(gate))
+      const [leaves, stays] = yield* Effect.forEach([4, 2], (key) =>
         Effect.forkChild(read(key), { startImmediately: true })
       )
       yield* turn
-      assert.deepStrictEqual(statements, [[1, 2]])
+      assert.deepStrictEqual(statements, [[4, 2]])
       yield* Fiber.interrupt(leaves!)
       yield* Deferred.succeed(gate, undefined)
       assert.isTrue(Exit.hasInterrupts(yield* Fiber.await(leaves!)))
