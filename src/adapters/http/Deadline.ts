@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 
 /**
  * Gives what an effect gives within `milliseconds`, else interrupts it and fails with `error`. It is
- * `Effect.timeoutOrElse` for a path that each request takes: one fiber and one timer of Node, an eighth of the cost,
+ * `Effect.timeoutOrElse` for a path that each request takes: one fiber and one timer of Node, a sixth of the cost,
  * and nothing to wait for when the effect does not want to be interrupted.
  */
 export const within =

@@ -1,7 +1,7 @@
 import * as Formatter from "effect/Formatter"
 import * as Logger from "effect/Logger"
 
-/** Whether a value is what JSON says as it is, down to some depth: then it costs a fifth to write. */
+/** Whether a value is what JSON says as it is, down to some depth: then it costs much less to write. */
 const isPlain = (value: unknown, depth: number): boolean => {
   if (typeof value !== "object") return typeof value !== "bigint" && typeof value !== "function"
   if (value === null) return true
