@@ -14,7 +14,7 @@ export class Exchanges {
   readonly #byConnection = new Map<Duplex, Connection>()
   #isClosing = false
 
-  readonly #end = (response: ServerResponse): void => {
+  #end(response: ServerResponse): void {
     const known = this.#byConnection.get(response.req.socket)
     if (known === undefined) return
     known.answers.splice(known.answers.indexOf(response), 1)
@@ -38,10 +38,7 @@ export class Exchanges {
     known.answers.push(response)
     // A protocol to change to is not to be had here, and Node stops reading behind the wish.
     if (request.headers.upgrade !== undefined || this.#isClosing) response.shouldKeepAlive = false
-    const end = this.#end
-    response.on("close", function (this: ServerResponse) {
-      end(this)
-    })
+    response.on("close", () => this.#end(response))
   }
 
   /** From now on each answer whose head is not sent yet is the last of its connection. */

@@ -11,11 +11,15 @@ import type { Target } from "./Target.ts"
 
 /** The envelope of one resource (SPEC.md section 2.1). */
 export const single = <A>(data: A) => ({ data })
-/** The envelope of a page. */
-export const list = <A>(page: Page, slice: Slice<A>) => ({
-  data: slice.items,
-  meta: pageMeta(page, slice.total)
-})
+
+/** Reads the page that was asked for, into its envelope. */
+export const paged = <A, E>(
+  asked: Parameters<typeof makePage>[0],
+  read: (page: Page) => Effect.Effect<Slice<A>, E>
+) =>
+  Effect.flatMap(Effect.fromResult(makePage(asked)), (page) =>
+    Effect.map(read(page), ({ items, total }) => ({ data: items, meta: pageMeta(page, total) }))
+  )
 
 type Contract = (typeof Endpoints.endpoints)[keyof typeof Endpoints.endpoints]
 
@@ -30,16 +34,10 @@ type Handlers = { readonly [Endpoint in Contract as Endpoint["identifier"]]: Han
 
 /** The five endpoints of SPEC.md section 4: query to page and filter, use case, envelope. */
 const handlersOf = (prompts: Prompts["Service"]): Handlers => ({
-  list: (caller, _, query) =>
-    Effect.flatMap(Effect.fromResult(makePage(query)), (page) =>
-      Effect.map(prompts.list(caller, query, page), (slice) => list(page, slice))
-    ),
+  list: (caller, _, query) => paged(query, (page) => prompts.list(caller, query, page)),
   get: (caller, { id }) => Effect.map(prompts.get(caller, id), single),
   getResolved: (caller, { id }) => Effect.map(prompts.getResolved(caller, id), single),
-  listVersions: (caller, { id }, query) =>
-    Effect.flatMap(Effect.fromResult(makePage(query)), (page) =>
-      Effect.map(prompts.listVersions(caller, id, page), (slice) => list(page, slice))
-    ),
+  listVersions: (caller, { id }, query) => paged(query, (page) => prompts.listVersions(caller, id, page)),
   getVersion: (caller, { id, version }) => Effect.map(prompts.getVersion(caller, id, version), single)
 })
 
@@ -50,8 +48,8 @@ type Endpoint = (caller: Caller, target: Target) => Effect.Effect<Uint8Array, Ap
 const noQuery = Result.succeed({} as never)
 
 const endpointOf = (contract: Contract, handler: Handler<Contract>): Endpoint => {
-  const read = parameterReader((contract.query ?? Schema.Unknown) as Schema.Decoder<never>)
-  const readQuery = (query: string) => (contract.query === undefined ? noQuery : read(parametersOf(query)))
+  const read = contract.query && parameterReader(contract.query as Schema.Decoder<never>)
+  const readQuery = (query: string) => (read === undefined ? noQuery : read(parametersOf(query)))
   const encode = Schema.encodeSync([...contract.success][0] as Schema.Encoder<unknown>)
   const bodyOf = (envelope: unknown) => Buffer.from(JSON.stringify(encode(envelope)))
   return (caller, { params, query }) =>

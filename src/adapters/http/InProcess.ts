@@ -1,16 +1,17 @@
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import type * as Schema from "effect/Schema"
 import type { Caller } from "../../application/Admission.ts"
 import { Prompts } from "../../application/Prompts.ts"
 import { Unavailable } from "../../application/Unavailable.ts"
-import { InvalidParameter, makePage, type PageMeta } from "../../domain/Page.ts"
+import { InvalidParameter, type PageMeta } from "../../domain/Page.ts"
 import type { Prompt, PromptSummary, PromptType, ResolvedPrompt, WorkspaceId } from "../../domain/Prompt.ts"
 import { parseUuid } from "../../domain/Uuid.ts"
 import type { Version, VersionSummary } from "../../domain/Version.ts"
 import { ListQuery, PageQuery } from "./Api.ts"
 import { type ApiError, errorAnswer, InternalError } from "./Errors.ts"
-import { list, single } from "./Handlers.ts"
+import { paged, single } from "./Handlers.ts"
 import { parameterReader } from "./Query.ts"
 
 /** A read that failed, with the code and the message that HTTP answers with (SPEC.md section 7). */
@@ -74,8 +75,12 @@ const written = (parameters: object): Record<string, string> =>
       .map(([name, value]) => [name, String(value)])
   )
 
-const readList = parameterReader(ListQuery)
-const readPage = parameterReader(PageQuery)
+const readerOf = <A>(schema: Schema.Decoder<A>) => {
+  const read = parameterReader(schema)
+  return (parameters: object) => Effect.fromResult(read(written(parameters)))
+}
+const readList = readerOf(ListQuery)
+const readPage = readerOf(PageQuery)
 
 const callerOf = ({ workspaceId, tier }: HostCaller): Effect.Effect<Caller, InvalidParameter> => {
   const id = parseUuid(workspaceId)
@@ -113,9 +118,8 @@ export const makeInProcess: Effect.Effect<InProcessPrompts, never, Prompts> = Ef
       promise(
         Effect.gen(function* () {
           const who = yield* callerOf(caller)
-          const query = yield* Effect.fromResult(readList(written(parameters)))
-          const page = yield* Effect.fromResult(makePage(query))
-          return list(page, yield* prompts.list(who, query, page))
+          const query = yield* readList(parameters)
+          return yield* paged(query, (page) => prompts.list(who, query, page))
         })
       ),
     get: (caller, id) =>
@@ -137,10 +141,8 @@ export const makeInProcess: Effect.Effect<InProcessPrompts, never, Prompts> = Ef
         promise(
           Effect.gen(function* () {
             const who = yield* callerOf(caller)
-            const page = yield* Effect.fromResult(
-              makePage(yield* Effect.fromResult(readPage(written(parameters))))
-            )
-            return list(page, yield* prompts.listVersions(who, id, page))
+            const query = yield* readPage(parameters)
+            return yield* paged(query, (page) => prompts.listVersions(who, id, page))
           })
         ),
       get: (caller, id, version) =>

@@ -13,8 +13,10 @@ const absoluteForm = /^https?:\/\/[^/?#]*/i
 /** Bytes that no path of this service has: escapes, parameters and fragments. */
 const foreign = /[%;#]/
 
-/** A path segment that a pattern leaves open. */
-const isOpen = (segment: string): boolean => segment.startsWith(":")
+/** A segment of a pattern: what it has to be, or the name of what it leaves open. */
+type Segment = { readonly is: string } | { readonly name: string }
+
+const segmentOf = (text: string): Segment => (text.startsWith(":") ? { name: text.slice(1) } : { is: text })
 
 /**
  * Reads raw request targets against the patterns of all routes (DESIGN.md section 4.2): an absolute-form target is
@@ -22,16 +24,14 @@ const isOpen = (segment: string): boolean => segment.startsWith(":")
  * `;` and `#` are unknown. Gives a function from a raw target to a Target, or to `undefined` for an unknown path.
  */
 export const targetReader = (patterns: ReadonlyArray<string>): ((raw: string) => Target | undefined) => {
-  const routes = patterns.map((route) => ({ route, pattern: route.split("/") }))
-  const match = (pattern: ReadonlyArray<string>, segments: ReadonlyArray<string>) => {
+  const routes = patterns.map((route) => ({ route, pattern: route.split("/").map(segmentOf) }))
+  const match = (pattern: ReadonlyArray<Segment>, segments: ReadonlyArray<string>) => {
     if (pattern.length !== segments.length) return undefined
     const params: Record<string, string> = {}
     for (const [i, expected] of pattern.entries()) {
       const segment = segments[i]!
-      if (!isOpen(expected)) {
-        if (segment !== expected) return undefined
-      } else if (segment === "") return undefined
-      else params[expected.slice(1)] = segment
+      if ("is" in expected ? segment !== expected.is : segment === "") return undefined
+      if ("name" in expected) params[expected.name] = segment
     }
     return params
   }

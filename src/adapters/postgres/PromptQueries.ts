@@ -97,8 +97,9 @@ export interface OwnPrompt {
   readonly id: PromptId
 }
 
-/** What is asked for, numbered from 1, as `asked (workspace_id, id, n)` of `$1` and `$2`. */
-const asked = "unnest($1::uuid[], $2::uuid[]) with ordinality asked (workspace_id, id, n)"
+/** The prompts `p` that are asked for by `$1` and `$2`, numbered from 1 as `asked.n`. */
+const askedPrompts = `unnest($1::uuid[], $2::uuid[]) with ordinality asked (workspace_id, id, n)
+    join prompts p on p.workspace_id = asked.workspace_id and p.id = asked.id`
 
 const idsOf = (prompts: ReadonlyArray<OwnPrompt>): ReadonlyArray<string> => [
   `{${prompts.map(({ workspace }) => workspace).join()}}`,
@@ -114,8 +115,7 @@ export const getPrompts = (prompts: ReadonlyArray<OwnPrompt>): Statement => ({
         from prompt_tags pt join tags t on t.id = pt.tag_id and t.workspace_id = p.workspace_id
         where pt.prompt_id = p.id
       ), '[]') as tags
-    from ${asked}
-    join prompts p on p.workspace_id = asked.workspace_id and p.id = asked.id
+    from ${askedPrompts}
     left join folders f on f.id = p.folder_id and f.workspace_id = p.workspace_id`,
   params: idsOf(prompts)
 })
@@ -128,8 +128,7 @@ export const getPrompts = (prompts: ReadonlyArray<OwnPrompt>): Statement => ({
 export const getSources = (prompts: ReadonlyArray<OwnPrompt>): Statement => ({
   text: `select asked.n::int, p.id, p.title, p.prompt_type, p.target_model, p.current_content,
       source.contents, source.overrides, source.too_large
-    from ${asked}
-    join prompts p on p.workspace_id = asked.workspace_id and p.id = asked.id
+    from ${askedPrompts}
     cross join lateral (
       select coalesce(array_agg(content order by position, id) filter (where fits), '{}') as contents,
         coalesce(json_agg(variable_overrides order by position, id) filter (where fits), '[]') as overrides,
