@@ -12,7 +12,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { pipeline } from "node:stream/promises"
 import * as Effect from "effect/Effect"
-import { archiveWriter } from "../src/application/Archive.ts"
+import { archiveWriter } from "../src/application/formats/Archive.ts"
 import { archive, fragment, prompt, tag, use, version } from "../test/support/archives.ts"
 import { freshDatabase, urlOf } from "../test/support/postgres.ts"
 

@@ -10,8 +10,8 @@ import { runInNewContext } from "node:vm"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as TestClock from "effect/testing/TestClock"
-import { layer } from "../src/adapters/memory/RateLimiter.ts"
-import { RateLimiter } from "../src/application/RateLimiter.ts"
+import { layer } from "../src/adapters/outbound/rate-limiter/InProcessRateLimiter.ts"
+import { RateLimiter } from "../src/application/ports/RateLimiter.ts"
 import type { ApiKeyId } from "../src/domain/ApiKey.ts"
 
 setFlagsFromString("--expose-gc")

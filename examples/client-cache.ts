@@ -4,7 +4,7 @@
  *
  *   API_KEY=key_live_… node examples/client-cache.ts support-agent-id
  */
-import { fillSlots, PromptClient } from "../src/adapters/client/index.ts"
+import { fillSlots, PromptClient } from "../client/src/index.ts"
 
 const [id = ""] = process.argv.slice(2)
 

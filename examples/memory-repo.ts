@@ -5,7 +5,7 @@
  */
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { PromptRepo } from "../src/application/PromptRepo.ts"
+import { PromptRepo } from "../src/application/ports/PromptRepo.ts"
 import { Prompts } from "../src/application/Prompts.ts"
 import { type Prompt, type PromptId, PromptNotFound, type WorkspaceId } from "../src/domain/Prompt.ts"
 import type { Timestamp } from "../src/domain/Timestamp.ts"

@@ -8,19 +8,19 @@ import * as Redacted from "effect/Redacted"
 import * as References from "effect/References"
 import * as Schedule from "effect/Schedule"
 import * as Scope from "effect/Scope"
-import * as CachedKeyStore from "./adapters/cache/KeyStore.ts"
-import * as CachedPromptRepo from "./adapters/cache/PromptRepo.ts"
-import { type InProcessPrompts, makeInProcess } from "./adapters/http/InProcess.ts"
-import { makeWebHandler, type WebHandler } from "./adapters/http/WebHandler.ts"
-import * as MemoryRateLimiter from "./adapters/memory/RateLimiter.ts"
-import * as PostgresChangeFeed from "./adapters/postgres/ChangeFeed.ts"
-import { Database, type DatabaseOptions } from "./adapters/postgres/Database.ts"
-import * as PostgresKeyStore from "./adapters/postgres/KeyStore.ts"
-import { requireCurrent } from "./adapters/postgres/Migrations.ts"
-import * as PostgresPromptRepo from "./adapters/postgres/PromptRepo.ts"
-import * as PostgresReadiness from "./adapters/postgres/Readiness.ts"
-import * as PostgresWorkspaceStore from "./adapters/postgres/WorkspaceStore.ts"
-import * as RedisRateLimiter from "./adapters/redis/RateLimiter.ts"
+import * as CachedKeyStore from "./adapters/outbound/caching/CachingKeyStore.ts"
+import * as CachedPromptRepo from "./adapters/outbound/caching/CachingPromptRepo.ts"
+import { type InProcessPrompts, makeInProcessPrompts } from "./adapters/inbound/embedding/InProcessPrompts.ts"
+import { makeWebHandler, type WebHandler } from "./adapters/inbound/http/transport/WebHandler.ts"
+import * as MemoryRateLimiter from "./adapters/outbound/rate-limiter/InProcessRateLimiter.ts"
+import * as PostgresChangeFeed from "./adapters/outbound/postgres/PostgresChangeFeed.ts"
+import { Database, type DatabaseOptions } from "./adapters/outbound/postgres/Database.ts"
+import * as PostgresKeyStore from "./adapters/outbound/postgres/PostgresKeyStore.ts"
+import { assertSchemaCurrent } from "./adapters/outbound/postgres/Migrations.ts"
+import * as PostgresPromptRepo from "./adapters/outbound/postgres/PostgresPromptRepo.ts"
+import * as PostgresReadiness from "./adapters/outbound/postgres/PostgresReadiness.ts"
+import * as PostgresWorkspaceStore from "./adapters/outbound/postgres/PostgresWorkspaceStore.ts"
+import * as RedisRateLimiter from "./adapters/outbound/rate-limiter/RedisRateLimiter.ts"
 import { Administration } from "./application/Administration.ts"
 import { Admission, defaultRateLimits, type RateLimits } from "./application/Admission.ts"
 import * as Lifecycle from "./application/Lifecycle.ts"
@@ -35,7 +35,7 @@ export {
   type PageParameters,
   PromptApiError,
   type Single
-} from "./adapters/http/InProcess.ts"
+} from "./adapters/inbound/embedding/InProcessPrompts.ts"
 export type { DatabaseOptions, RateLimits, WebHandler }
 
 /** The database alone: connections come up when they are needed, so building it never fails. */
@@ -80,7 +80,7 @@ export interface PromptApi {
 const serveOnceThere = Effect.gen(function* () {
   const lifecycle = yield* Lifecycle.Lifecycle
   const ready = Effect.andThen(
-    requireCurrent,
+    assertSchemaCurrent,
     Effect.sync(() => {
       lifecycle.phase = "serving"
     })
@@ -136,7 +136,7 @@ export const createPromptApi = async (options: {
     const context = yield* Layer.build(services)
     return yield* Effect.gen(function* () {
       yield* serveOnceThere
-      return { handler: yield* makeWebHandler, prompts: yield* makeInProcess, close }
+      return { handler: yield* makeWebHandler, prompts: yield* makeInProcessPrompts, close }
     }).pipe(Effect.provideContext(context))
   })
   const started = await Effect.runPromiseExit(Scope.provide(start, scope))

@@ -10,4 +10,4 @@ if (Number.parseInt(node, 10) < needed) {
 
 // Before anything large is loaded, as it saves compiling that at every start.
 module.enableCompileCache()
-await import("./commandLine.ts")
+await import("./runtime/CommandLine.ts")

@@ -44,11 +44,11 @@ it.each([
   ["src/application/Planted.ts", "effect/http/HttpRouter"],
   ["src/application/Planted.ts", "effect/sql/SqlClient"],
   ["src/application/Planted.ts", "node:fs"],
-  ["src/adapters/http/Planted.ts", "../postgres/Database.ts"],
-  ["src/adapters/http/Planted.ts", "../../index.ts"],
-  ["src/adapters/postgres/Migrations/Planted.ts", "../../http/Api.ts"],
-  ["src/adapters/client/Planted.ts", "../../domain/Page.ts"],
-  ["src/adapters/client/Planted.ts", "effect/Schema"]
+  ["src/adapters/inbound/http/transport/Planted.ts", "../postgres/Database.ts"],
+  ["src/adapters/inbound/http/transport/Planted.ts", "../../index.ts"],
+  ["src/adapters/outbound/postgres/migrations/Planted.ts", "../../http/Api.ts"],
+  ["client/src/Planted.ts", "../../domain/Page.ts"],
+  ["client/src/Planted.ts", "effect/Schema"]
 ])("an import that points outwards is a violation: %s imports %s", (file, specifier) => {
   expect(violations(file, specifier)).toBe(1)
 })
@@ -59,11 +59,11 @@ it.each([
   ["src/domain/ApiKey.ts", "node:crypto"],
   ["src/application/Planted.ts", "../domain/Page.ts"],
   ["src/application/Planted.ts", "effect/Effect"],
-  ["src/adapters/http/Planted.ts", "../../application/Prompts.ts"],
-  ["src/adapters/http/Planted.ts", "../../domain/Page.ts"],
-  ["src/adapters/http/Planted.ts", "./Api.ts"],
-  ["src/adapters/client/Planted.ts", "./Errors.ts"],
-  ["src/adapters/postgres/Migrations/Planted.ts", "../Database.ts"],
+  ["src/adapters/inbound/http/transport/Planted.ts", "../../application/Prompts.ts"],
+  ["src/adapters/inbound/http/transport/Planted.ts", "../../domain/Page.ts"],
+  ["src/adapters/inbound/http/transport/Planted.ts", "./Api.ts"],
+  ["client/src/Planted.ts", "./Errors.ts"],
+  ["src/adapters/outbound/postgres/migrations/Planted.ts", "../Database.ts"],
   ["src/index.ts", "./adapters/http/Api.ts"]
 ])("an import that points inwards is none: %s imports %s", (file, specifier) => {
   expect(violations(file, specifier)).toBe(0)

@@ -4,23 +4,29 @@ import { SecureRandom } from "effect/crypto/SecureRandom"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Stream from "effect/Stream"
-import type { BillingStatus, Tier } from "../domain/Access.ts"
+import type { BillingStatus, Tier } from "../domain/Billing.ts"
 import { type ApiKey, type ApiKeyId, hashApiKey, keyEnds, makeApiKey, type UserId } from "../domain/ApiKey.ts"
 import type { WorkspaceId } from "../domain/Prompt.ts"
-import { timestampOf } from "../domain/Timestamp.ts"
+import { toTimestamp } from "../domain/Timestamp.ts"
 import {
   type Archive,
   type ArchivePart,
   ArchiveReader,
-  archiveOf,
+  archiveFromParts,
   archiveWriter,
-  BadArchive,
-  type Fault,
+  InvalidArchive,
+  type Problem,
   type RawPart,
-  rawParts
-} from "./Archive.ts"
-import { BadFiles, type FileChange, faultsOfFiles, mergeFiles, type PromptFiles } from "./PromptFiles.ts"
-import type { Unavailable } from "./Unavailable.ts"
+  toRawParts
+} from "./formats/Archive.ts"
+import {
+  InvalidFiles,
+  type FileChange,
+  findFileProblems,
+  applyFiles,
+  type PromptFiles
+} from "./formats/PromptFiles.ts"
+import type { Unavailable } from "./ports/Unavailable.ts"
 import {
   type KeyInfo,
   type KeyNotFound,
@@ -29,7 +35,7 @@ import {
   type WorkspaceInfo,
   type WorkspaceNotFound,
   WorkspaceStore
-} from "./WorkspaceStore.ts"
+} from "./ports/WorkspaceStore.ts"
 
 /** A key just issued; its plaintext exists here and nowhere else (SPEC.md section 5.4). */
 export interface IssuedKey {
@@ -91,7 +97,7 @@ export class Administration extends Context.Service<
     readonly importArchive: <E = never>(
       source: Uint8Array | Stream.Stream<RawPart, E>,
       options?: { readonly dryRun: boolean }
-    ) => Effect.Effect<Imported, E | BadArchive | Unavailable>
+    ) => Effect.Effect<Imported, E | InvalidArchive | Unavailable>
     /**
      * Writes a workspace as an archive, which imports as the same workspace, text by text: the same workspace is
      * always the same text.
@@ -108,7 +114,7 @@ export class Administration extends Context.Service<
       workspace: WorkspaceId,
       files: PromptFiles,
       options?: { readonly dryRun: boolean }
-    ) => Effect.Effect<ReadonlyArray<FileChange>, BadFiles | WorkspaceNotFound | Unavailable>
+    ) => Effect.Effect<ReadonlyArray<FileChange>, InvalidFiles | WorkspaceNotFound | Unavailable>
     /** A whole workspace, its archived prompts too. */
     readonly readArchive: (workspace: WorkspaceId) => Effect.Effect<Archive, WorkspaceNotFound | Unavailable>
     /** Issues a key of a workspace to the user with this email, who is added when unknown. */
@@ -138,7 +144,7 @@ export class Administration extends Context.Service<
         setUser: store.setUser,
         keys: store.keys,
         revokeKey: Effect.fn("Administration.revokeKey")(function* (id: ApiKeyId) {
-          return yield* store.revokeKey(id, timestampOf(yield* Clock.currentTimeMillis))
+          return yield* store.revokeKey(id, toTimestamp(yield* Clock.currentTimeMillis))
         }),
         importArchive: Effect.fn("Administration.importArchive")(function* <E = never>(
           source: Uint8Array | Stream.Stream<RawPart, E>,
@@ -150,7 +156,7 @@ export class Administration extends Context.Service<
           const parts = raw.pipe(
             Stream.map((value) => reader.read(value)),
             // After the first fault nothing more is written, as all will be refused.
-            Stream.filter((part) => part !== undefined && !reader.isBad),
+            Stream.filter((part) => part !== undefined && !reader.hasProblems),
             Stream.map((part) => imported.count(part!)),
             Stream.concat(Stream.suspend(() => refusalOf(reader)))
           )
@@ -169,9 +175,9 @@ export class Administration extends Context.Service<
           files: PromptFiles,
           options?: { readonly dryRun: boolean }
         ) {
-          const faults = faultsOfFiles(files)
-          if (faults.length > 0) return yield* Effect.fail(BadFiles(faults))
-          const now = timestampOf(yield* Clock.currentTimeMillis)
+          const faults = findFileProblems(files)
+          if (faults.length > 0) return yield* Effect.fail(InvalidFiles(faults))
+          const now = toTimestamp(yield* Clock.currentTimeMillis)
           let revised: Archive
           return yield* store
             .reviseArchive(
@@ -179,22 +185,22 @@ export class Administration extends Context.Service<
               Effect.fnUntraced(function* (archive) {
                 // As many as a merge can need: ids are made by an effect, and the merge is pure.
                 const ids = yield* Effect.replicateEffect(random.uuidV7(), idsNeeded(files))
-                const merged = mergeFiles(archive, files, { now, newId: () => ids.pop()! })
+                const merged = applyFiles(archive, files, { now, newId: () => ids.pop()! })
                 revised = merged.archive
                 return [merged.archive, merged.changes] as const
               }),
               options
             )
             .pipe(
-              Effect.catchTag("BadArchive", ({ faults }) =>
-                Effect.fail(BadFiles(faults.map((fault) => atFile(revised, files, fault))))
+              Effect.catchTag("InvalidArchive", ({ problems: faults }) =>
+                Effect.fail(InvalidFiles(faults.map((fault) => atFile(revised, files, fault))))
               )
             )
         }),
         readArchive: Effect.fn("Administration.readArchive")(function* (workspace: WorkspaceId) {
           const parts: Array<ArchivePart> = []
           yield* store.exportArchive(workspace, (some) => Effect.sync(() => void parts.push(...some)))
-          return archiveOf(parts)
+          return archiveFromParts(parts)
         }),
         issueKey: Effect.fn("Administration.issueKey")(function* (
           workspace: WorkspaceId,
@@ -204,7 +210,7 @@ export class Administration extends Context.Service<
           const key = makeApiKey(yield* random.randomBytes(32))
           const id = (yield* random.uuidV7()) as ApiKeyId
           const newUserId = (yield* random.uuidV7()) as UserId
-          const created_at = timestampOf(yield* Clock.currentTimeMillis)
+          const created_at = toTimestamp(yield* Clock.currentTimeMillis)
           yield* store.addKey(
             workspace,
             { email, newUserId },
@@ -222,7 +228,7 @@ const idsNeeded = ({ prompts }: PromptFiles): number =>
   prompts.reduce((sum, { tags, fragments }) => sum + 2 + tags.length + fragments.length, 0)
 
 /** A fault of the archive that files made, at the file that it comes from. */
-const atFile = (archive: Archive, files: PromptFiles, { path, message }: Fault): Fault => {
+const atFile = (archive: Archive, files: PromptFiles, { path, message }: Problem): Problem => {
   const [, list, index, rest] = /^(prompts|fragments)\[(\d+)\]\.?(.*)$/.exec(path) ?? []
   if (list !== "prompts" && list !== "fragments") return { path, message }
   const item: { readonly id: string } | undefined = archive[list][Number(index)]
@@ -230,20 +236,20 @@ const atFile = (archive: Archive, files: PromptFiles, { path, message }: Fault):
   return file === undefined ? { path, message } : { path: file.path, message: `${rest} ${message}` }
 }
 
-const refusalOf = (reader: ArchiveReader): Stream.Stream<never, BadArchive> =>
-  reader.isBad ? Stream.fail(BadArchive(reader.faults())) : Stream.empty
+const refusalOf = (reader: ArchiveReader): Stream.Stream<never, InvalidArchive> =>
+  reader.hasProblems ? Stream.fail(InvalidArchive(reader.problems())) : Stream.empty
 
-const rawPartsOf = (bytes: Uint8Array): Effect.Effect<Stream.Stream<RawPart>, BadArchive> =>
+const rawPartsOf = (bytes: Uint8Array): Effect.Effect<Stream.Stream<RawPart>, InvalidArchive> =>
   Effect.map(Effect.try({ try: () => parseJson(bytes), catch: notJson }), (json) =>
-    Stream.fromIterable(rawParts(json))
+    Stream.fromIterable(toRawParts(json))
   )
 
 const parseJson = (bytes: Uint8Array): unknown =>
   JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes))
 
 /** The refusal of a file that is no JSON. */
-export const notJson = (error: unknown): BadArchive =>
-  BadArchive([
+export const notJson = (error: unknown): InvalidArchive =>
+  InvalidArchive([
     {
       path: "",
       message: `is not a JSON document in UTF-8: ${error instanceof Error ? error.message : String(error)}`

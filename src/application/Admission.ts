@@ -2,10 +2,10 @@ import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { type AccessRefusal, gate } from "../domain/Access.ts"
+import { type AccessError, checkAccess } from "../domain/Billing.ts"
 import {
   type ApiKeyId,
-  type AuthenticationRefusal,
+  type AuthenticationError,
   authenticate,
   hashApiKey,
   parseApiKey,
@@ -13,12 +13,12 @@ import {
 } from "../domain/ApiKey.ts"
 import type { WorkspaceId } from "../domain/Prompt.ts"
 import { type RateLimited, rateLimited } from "../domain/RateWindow.ts"
-import { KeyStore } from "./KeyStore.ts"
+import { KeyStore } from "./ports/KeyStore.ts"
 import { Lifecycle } from "./Lifecycle.ts"
-import { denied } from "./Metrics.ts"
-import { RateLimiter } from "./RateLimiter.ts"
-import { spanned } from "./Spans.ts"
-import { Unavailable } from "./Unavailable.ts"
+import { recordRateLimitDenial } from "./Metrics.ts"
+import { RateLimiter } from "./ports/RateLimiter.ts"
+import { withSpanIfTraced } from "./Spans.ts"
+import { Unavailable } from "./ports/Unavailable.ts"
 
 /** Whoever reads prompts: the workspace that it reads in, and that workspace's tier. */
 export interface Caller {
@@ -31,7 +31,7 @@ export interface AdmittedCaller extends Caller {
   readonly keyId: ApiKeyId
 }
 
-export type AdmissionRefusal = AuthenticationRefusal | AccessRefusal | RateLimited | Unavailable
+export type AdmissionError = AuthenticationError | AccessError | RateLimited | Unavailable
 
 /** Requests a minute (SPEC.md section 8). */
 export interface RateLimits {
@@ -43,7 +43,7 @@ export interface RateLimits {
 export const defaultRateLimits: RateLimits = { perKey: 100, perProcess: 500 }
 
 const deny = (scope: RateLimited["scope"], limit: number, now: number) => {
-  denied(scope)
+  recordRateLimitDenial(scope)
   return Effect.fail(rateLimited(scope, limit, now))
 }
 
@@ -51,12 +51,12 @@ const deny = (scope: RateLimited["scope"], limit: number, now: number) => {
 export class Admission extends Context.Service<
   Admission,
   {
-    readonly admit: (authorization: string | undefined) => Effect.Effect<AdmittedCaller, AdmissionRefusal>
+    readonly admit: (authorization: string | undefined) => Effect.Effect<AdmittedCaller, AdmissionError>
     /**
      * The last step of `admit` alone, for a request of a caller who was admitted before and of whom nothing has changed
      * since: counts it at `now` (milliseconds since the epoch) against the limits and marks the key used.
      */
-    readonly count: (key: ApiKeyId, now: number) => Effect.Effect<void, RateLimited>
+    readonly consumeQuota: (key: ApiKeyId, now: number) => Effect.Effect<void, RateLimited>
   }
 >()("prompt-retrieval/Admission") {
   static readonly layer = (limits: RateLimits): Layer.Layer<Admission, never, KeyStore | RateLimiter> =>
@@ -73,10 +73,10 @@ export class Admission extends Context.Service<
          * shared counter is asked, and nothing is taken: the answer names the key's limit where this process knows
          * that it is reached too, and the process's where only other instances could know.
          */
-        const count = Effect.fnUntraced(function* (key: ApiKeyId, now: number) {
+        const consumeQuota = Effect.fnUntraced(function* (key: ApiKeyId, now: number) {
           const { perKey, perProcess } = limits
-          if (limiter.isFull("process", perProcess, now)) {
-            return yield* limiter.isFull(key, perKey, now)
+          if (limiter.isKnownExhausted("process", perProcess, now)) {
+            return yield* limiter.isKnownExhausted(key, perKey, now)
               ? deny("key", perKey, now)
               : deny("process", perProcess, now)
           }
@@ -91,22 +91,22 @@ export class Admission extends Context.Service<
         })
 
         /** The order of admission, DESIGN.md section 4.4 to 4.9; it is stated here and nowhere else. */
-        const admit = spanned("Admission.admit")(
+        const admit = withSpanIfTraced("Admission.admit")(
           Effect.fnUntraced(function* (authorization: string | undefined) {
             const token = yield* Effect.fromResult(parseAuthorization(authorization))
             const key = yield* Effect.fromResult(parseApiKey(token))
             if (lifecycle.phase === "starting") return yield* Effect.fail(Unavailable)
             const record = yield* keys.find(hashApiKey(key))
             const workspace = yield* Effect.fromResult(authenticate(record))
-            const refusal = gate(workspace)
+            const refusal = checkAccess(workspace)
             if (refusal !== undefined) return yield* Effect.fail(refusal)
             const now = yield* Clock.currentTimeMillis
-            yield* count(record.id, now)
+            yield* consumeQuota(record.id, now)
             return { keyId: record.id, workspaceId: workspace.id, tier: workspace.tier }
           })
         )
 
-        return { admit, count }
+        return { admit, consumeQuota: consumeQuota }
       })
     )
 }

@@ -48,7 +48,11 @@ const requestsOf = (route: string, { byStatus }: RouteSeries, status: number): M
 const noRoute = "none"
 
 /** Counts one answered request: its route's pattern, or undefined where there is none. Whoever answers calls this once. */
-export const observe = (route: string | undefined, status: number, milliseconds: number): void => {
+export const recordRequestMetrics = (
+  route: string | undefined,
+  status: number,
+  milliseconds: number
+): void => {
   const name = route ?? noRoute
   const series = seriesOf(name)
   series.duration.updateUnsafe(milliseconds / 1000, registry)
@@ -68,7 +72,8 @@ const denialsOf = (bucket: "key" | "process") => {
 const denials = { key: denialsOf("key"), process: denialsOf("process") }
 
 /** Counts one request that a rate limit refused. */
-export const denied = (bucket: "key" | "process"): void => denials[bucket].updateUnsafe(1, registry)
+export const recordRateLimitDenial = (bucket: "key" | "process"): void =>
+  denials[bucket].updateUnsafe(1, registry)
 
 const lookupsOf = (cache: "keys" | "responses", result: "hit" | "miss" | "drop") => {
   const lookups = Metric.counter("cache_lookups_total", {
@@ -123,7 +128,7 @@ export const poolUse = Effect.fnUntraced(function* (pool: string, limit: number)
 })
 
 /** Offers a gauge that is read whenever metrics are read. */
-export const readGauge = (name: string, description: string, read: () => number): void => {
+export const registerGauge = (name: string, description: string, read: () => number): void => {
   Metric.registerUnsafe(Metric.gauge(name, { description }), registry, {
     get: () => ({ value: read() }),
     update: () => {},
@@ -132,7 +137,7 @@ export const readGauge = (name: string, description: string, read: () => number)
 }
 
 /** Offers a counter that is read whenever metrics are read. */
-export const readCounter = (name: string, description: string, read: () => number): void => {
+export const registerCounter = (name: string, description: string, read: () => number): void => {
   Metric.registerUnsafe(Metric.counter(name, { description, incremental: true }), registry, {
     get: () => ({ count: read(), incremental: true }),
     update: () => {},

@@ -2,8 +2,8 @@ import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { oldestVisible } from "../domain/History.ts"
-import type { Page, Slice } from "../domain/Page.ts"
+import { historyCutoff } from "../domain/HistoryCutoff.ts"
+import type { Page, PageOfItems } from "../domain/Page.ts"
 import {
   type Prompt,
   type PromptId,
@@ -15,9 +15,9 @@ import {
 import { type ResolvedTooLarge, resolve } from "../domain/Resolution.ts"
 import { parseVersionNumber, type Version, VersionNotFound, type VersionSummary } from "../domain/Version.ts"
 import type { Caller } from "./Admission.ts"
-import { type PromptFilter, PromptRepo } from "./PromptRepo.ts"
-import { spanned } from "./Spans.ts"
-import type { Unavailable } from "./Unavailable.ts"
+import { type PromptFilter, PromptRepo } from "./ports/PromptRepo.ts"
+import { withSpanIfTraced } from "./Spans.ts"
+import type { Unavailable } from "./ports/Unavailable.ts"
 
 /**
  * The five reads (SPEC.md section 4), for HTTP and for embedders. Ids and version numbers come as their callers
@@ -30,7 +30,7 @@ export class Prompts extends Context.Service<
       caller: Caller,
       filter: PromptFilter,
       page: Page
-    ) => Effect.Effect<Slice<PromptSummary>, Unavailable>
+    ) => Effect.Effect<PageOfItems<PromptSummary>, Unavailable>
     readonly get: (caller: Caller, id: string) => Effect.Effect<Prompt, PromptNotFound | Unavailable>
     readonly getResolved: (
       caller: Caller,
@@ -40,7 +40,7 @@ export class Prompts extends Context.Service<
       caller: Caller,
       id: string,
       page: Page
-    ) => Effect.Effect<Slice<VersionSummary>, PromptNotFound | Unavailable>
+    ) => Effect.Effect<PageOfItems<VersionSummary>, PromptNotFound | Unavailable>
     readonly getVersion: (
       caller: Caller,
       id: string,
@@ -59,30 +59,32 @@ export class Prompts extends Context.Service<
       }
 
       return Prompts.of({
-        list: spanned("Prompts.list")((caller, filter, page) => repo.list(caller.workspaceId, filter, page)),
-        get: spanned("Prompts.get")((caller, id) =>
+        list: withSpanIfTraced("Prompts.list")((caller, filter, page) =>
+          repo.list(caller.workspaceId, filter, page)
+        ),
+        get: withSpanIfTraced("Prompts.get")((caller, id) =>
           Effect.flatMap(promptId(id), (prompt) => repo.get(caller.workspaceId, prompt))
         ),
-        getResolved: spanned("Prompts.getResolved")((caller, id) =>
+        getResolved: withSpanIfTraced("Prompts.getResolved")((caller, id) =>
           promptId(id).pipe(
             Effect.flatMap((prompt) => repo.getSource(caller.workspaceId, prompt)),
             Effect.flatMap((source) => Effect.fromResult(resolve(source)))
           )
         ),
-        listVersions: spanned("Prompts.listVersions")(
+        listVersions: withSpanIfTraced("Prompts.listVersions")(
           Effect.fnUntraced(function* (caller, id, page) {
             const prompt = yield* promptId(id)
             const now = yield* Clock.currentTimeMillis
-            return yield* repo.listVersions(caller.workspaceId, prompt, oldestVisible(caller.tier, now), page)
+            return yield* repo.listVersions(caller.workspaceId, prompt, historyCutoff(caller.tier, now), page)
           })
         ),
-        getVersion: spanned("Prompts.getVersion")(
+        getVersion: withSpanIfTraced("Prompts.getVersion")(
           Effect.fnUntraced(function* (caller, id, number) {
             const prompt = parsePromptId(id)
             const version = parseVersionNumber(number)
             if (prompt === undefined || version === undefined) return yield* Effect.fail(VersionNotFound)
             const now = yield* Clock.currentTimeMillis
-            const oldest = oldestVisible(caller.tier, now)
+            const oldest = historyCutoff(caller.tier, now)
             return yield* repo.getVersion(caller.workspaceId, prompt, version, oldest)
           })
         )

@@ -5,7 +5,7 @@ import * as References from "effect/References"
  * Makes a span of each call of a function where anybody receives spans. Elsewhere a call costs nothing more, which
  * `Effect.fn` does: it notes where each call came from.
  */
-export const spanned =
+export const withSpanIfTraced =
   (name: string) =>
   <Arguments extends ReadonlyArray<unknown>, A, E, R>(call: (...args: Arguments) => Effect.Effect<A, E, R>) =>
   (...args: Arguments): Effect.Effect<A, E, R> =>

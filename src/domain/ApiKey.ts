@@ -1,7 +1,7 @@
 import { hash } from "node:crypto"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import type { BillingStatus } from "./Access.ts"
+import type { BillingStatus } from "./Billing.ts"
 import type { WorkspaceId } from "./Prompt.ts"
 import { Uuid } from "./Uuid.ts"
 
@@ -43,7 +43,7 @@ export const KeyRevoked = { _tag: "KeyRevoked" } as const
 export const OwnerMustReset = { _tag: "OwnerMustReset" } as const
 export const NoOrganization = { _tag: "NoOrganization" } as const
 export type InvalidKey = typeof InvalidKey
-export type AuthenticationRefusal =
+export type AuthenticationError =
   | typeof MalformedAuthorization
   | typeof InvalidKeyFormat
   | InvalidKey

@@ -20,7 +20,7 @@ export const PageMeta = Schema.Struct({
 export type PageMeta = typeof PageMeta.Type
 
 /** The items of one page, and how many there are on all pages. */
-export interface Slice<A> {
+export interface PageOfItems<A> {
   readonly items: ReadonlyArray<A>
   readonly total: number
 }
@@ -35,10 +35,10 @@ export interface InvalidParameter {
 }
 export const InvalidParameter = (message: string): InvalidParameter => ({ _tag: "InvalidParameter", message })
 
-const isCount = (value: number): boolean => Number.isSafeInteger(value) && value >= 1
+const isPositiveInt = (value: number): boolean => Number.isSafeInteger(value) && value >= 1
 
 /** The rule of both paging parameters, in words. */
-export const countRule = "must be an integer from 1 to 9007199254740991"
+export const positiveIntRule = "must be an integer from 1 to 9007199254740991"
 
 /**
  * A page from what was asked for: absent is page 1 of 20, more than 100 a page becomes 100, anything but a whole
@@ -49,15 +49,15 @@ export const makePage = (asked: {
   readonly per_page?: number | undefined
 }): Result.Result<Page, InvalidParameter> => {
   const { page = 1, per_page = defaultPerPage } = asked
-  if (!isCount(page)) return Result.fail(InvalidParameter(`page ${countRule}`))
-  if (!isCount(per_page)) return Result.fail(InvalidParameter(`per_page ${countRule}`))
+  if (!isPositiveInt(page)) return Result.fail(InvalidParameter(`page ${positiveIntRule}`))
+  if (!isPositiveInt(per_page)) return Result.fail(InvalidParameter(`per_page ${positiveIntRule}`))
   return Result.succeed({ page, per_page: Math.min(per_page, maxPerPage) })
 }
 
 const countPattern = /^[1-9][0-9]{0,15}$/
 
 /** Reads a paging parameter as written in a query: `^[1-9][0-9]*$` up to 2^53-1, else `undefined`. */
-export const parseCount = (text: string): number | undefined => {
+export const parsePositiveInt = (text: string): number | undefined => {
   if (!countPattern.test(text)) return undefined
   const value = Number(text)
   return Number.isSafeInteger(value) ? value : undefined
@@ -67,7 +67,7 @@ export const parseCount = (text: string): number | undefined => {
 export const offset = (page: Page): number => (page.page - 1) * page.per_page
 
 /** Whether a page of a list can hold anything at all: no list here has 2^31 items. */
-export const reaches = (page: Page): boolean => offset(page) <= 2147483647
+export const isWithinOffsetLimit = (page: Page): boolean => offset(page) <= 2147483647
 
 export const pageMeta = (page: Page, total: number): PageMeta => ({
   page: page.page,

@@ -4,11 +4,11 @@ const minute = 60_000
 export type RateWindow = number
 
 /** The minute that holds an instant, given in milliseconds since the epoch. */
-export const windowOf = (now: number): RateWindow => Math.floor(now / minute)
+export const toRateWindow = (now: number): RateWindow => Math.floor(now / minute)
 
 /** Whole seconds until the minute of `now` is over, 1 to 60: what `Retry-After` says. */
 export const secondsLeft = (now: number): number =>
-  Math.max(1, Math.ceil(((windowOf(now) + 1) * minute - now) / 1000))
+  Math.max(1, Math.ceil(((toRateWindow(now) + 1) * minute - now) / 1000))
 
 /** A limit that is exceeded: which one, how many requests a minute it allows, and in how many seconds it resets. */
 export interface RateLimited {

@@ -8,11 +8,11 @@ export interface ResolutionSource {
   readonly prompt_type: PromptType
   readonly target_model: string
   readonly current_content: string
-  readonly fragments: ReadonlyArray<FragmentUse>
+  readonly fragments: ReadonlyArray<FragmentBinding>
 }
 
 /** One row of the prompt-to-fragment join. `variable_overrides` is free-form JSON: what is no binding is ignored. */
-export interface FragmentUse {
+export interface FragmentBinding {
   readonly content: string
   readonly variable_overrides: unknown
 }
@@ -34,9 +34,9 @@ export const ResolvedTooLarge = (id: PromptId): ResolvedTooLarge => ({ _tag: "Re
  * A slot, `{{name}}`: 1 to 256 UTF-16 code units other than braces, not all blank. Bounded, so that it matches in
  * linear time.
  */
-const slot = /\{\{([^{}]{1,256})\}\}/g
+const slotPattern = /\{\{([^{}]{1,256})\}\}/g
 
-const binding = (overrides: object, name: string): string | undefined => {
+const lookupBinding = (overrides: object, name: string): string | undefined => {
   if (name === "" || !Object.hasOwn(overrides, name)) return undefined
   const value: unknown = overrides[name as keyof typeof overrides]
   switch (typeof value) {
@@ -60,14 +60,19 @@ const isMap = (value: unknown): value is object =>
  * read again, and a slot without a binding stays as it is. `undefined` as soon as the whole is over `limit`
  * code units.
  */
-const append = (head: string, content: string, overrides: unknown, limit: number): string | undefined => {
+const appendFilled = (
+  head: string,
+  content: string,
+  overrides: unknown,
+  limit: number
+): string | undefined => {
   if (!isMap(overrides) || !content.includes("{{")) {
     return head.length + content.length > limit ? undefined : head + content
   }
   let out = head
   let copied = 0
-  for (const match of content.matchAll(slot)) {
-    const value = binding(overrides, match[1]!.trim())
+  for (const match of content.matchAll(slotPattern)) {
+    const value = lookupBinding(overrides, match[1]!.trim())
     if (value === undefined) continue
     out += content.slice(copied, match.index) + value
     copied = match.index + match[0].length
@@ -77,7 +82,7 @@ const append = (head: string, content: string, overrides: unknown, limit: number
   return out.length > limit ? undefined : out
 }
 
-const fits = (text: string): boolean =>
+const fitsLimit = (text: string): boolean =>
   text.length * 3 <= maxResolvedBytes || new TextEncoder().encode(text).length <= maxResolvedBytes
 
 /**
@@ -88,10 +93,15 @@ const fits = (text: string): boolean =>
 export const resolve = (source: ResolutionSource): Result.Result<ResolvedPrompt, ResolvedTooLarge> => {
   let content: string | undefined = source.current_content
   for (const fragment of source.fragments) {
-    content = append(content + separator, fragment.content, fragment.variable_overrides, maxResolvedBytes)
+    content = appendFilled(
+      content + separator,
+      fragment.content,
+      fragment.variable_overrides,
+      maxResolvedBytes
+    )
     if (content === undefined) return Result.fail(ResolvedTooLarge(source.id))
   }
-  if (!fits(content)) return Result.fail(ResolvedTooLarge(source.id))
+  if (!fitsLimit(content)) return Result.fail(ResolvedTooLarge(source.id))
   return Result.succeed({
     id: source.id,
     title: source.title,

@@ -23,8 +23,8 @@ const latest = Date.UTC(9999, 11, 31, 23, 59, 59, 999)
 const earliest = new Date(0).setUTCFullYear(1, 0, 1)
 
 /** Whether a Timestamp can hold an instant, given in milliseconds since the epoch. */
-export const isWithinTimestamps = (millis: number): boolean => millis >= earliest && millis <= latest
+export const isRepresentable = (millis: number): boolean => millis >= earliest && millis <= latest
 
 /** Milliseconds since the epoch as a Timestamp, held within the years 0001 to 9999. */
-export const timestampOf = (millis: number): Timestamp =>
+export const toTimestamp = (millis: number): Timestamp =>
   new Date(Math.min(Math.max(millis, earliest), latest)).toISOString() as Timestamp

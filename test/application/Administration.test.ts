@@ -4,11 +4,11 @@ import * as SecureRandom from "effect/crypto/SecureRandom"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as TestClock from "effect/testing/TestClock"
-import * as Memory from "../../src/adapters/memory/Memory.ts"
-import { State } from "../../src/adapters/memory/State.ts"
+import * as Memory from "../../src/adapters/outbound/memory/Memory.ts"
+import { State } from "../../src/adapters/outbound/memory/MemoryState.ts"
 import { Administration } from "../../src/application/Administration.ts"
-import { KeyStore } from "../../src/application/KeyStore.ts"
-import { WorkspaceNotFound } from "../../src/application/WorkspaceStore.ts"
+import { KeyStore } from "../../src/application/ports/KeyStore.ts"
+import { WorkspaceNotFound } from "../../src/application/ports/WorkspaceStore.ts"
 import { type KeyHash, keyPrefix } from "../../src/domain/ApiKey.ts"
 import { archive, archives, newId, sample, user, workspace } from "../support/archives.ts"
 
@@ -193,13 +193,13 @@ describe("importArchive", () => {
     Effect.gen(function* () {
       const { importArchive, workspaces } = yield* Administration
       const refusal = yield* Effect.flip(importArchive(bytes))
-      assert.strictEqual(refusal._tag, "BadArchive")
-      if (refusal._tag !== "BadArchive") return
+      assert.strictEqual(refusal._tag, "InvalidArchive")
+      if (refusal._tag !== "InvalidArchive") return
       assert.deepStrictEqual(
-        refusal.faults.map(({ path }) => path),
+        refusal.problems.map(({ path }) => path),
         [""]
       )
-      assert.match(refusal.faults[0]!.message, /^is not a JSON document in UTF-8: ./)
+      assert.match(refusal.problems[0]!.message, /^is not a JSON document in UTF-8: ./)
       assert.deepStrictEqual(yield* workspaces, [])
     }).pipe(Effect.provide(layer))
   )
@@ -209,7 +209,7 @@ describe("importArchive", () => {
       const { importArchive } = yield* Administration
       const deep = `{"format": ${"[".repeat(200_000)}${"]".repeat(200_000)}}`
       const refusal = yield* Effect.flip(importArchive(new TextEncoder().encode(deep)))
-      assert.strictEqual(refusal._tag, "BadArchive")
+      assert.strictEqual(refusal._tag, "InvalidArchive")
     }).pipe(Effect.provide(layer))
   )
 
@@ -221,8 +221,8 @@ describe("importArchive", () => {
       const before = yield* contents
       const bad = { ...own, prompts: [], users: own.users.map((user) => ({ ...user, email: "same" })) }
       assert.deepStrictEqual(yield* Effect.flip(importArchive(bytesOf(bad))), {
-        _tag: "BadArchive",
-        faults: [{ path: "users[1].email", message: "is there already" }]
+        _tag: "InvalidArchive",
+        problems: [{ path: "users[1].email", message: "is there already" }]
       })
       assert.deepStrictEqual(yield* contents, before)
     }).pipe(Effect.provide(layer))

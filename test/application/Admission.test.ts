@@ -3,14 +3,14 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as TestClock from "effect/testing/TestClock"
-import * as Memory from "../../src/adapters/memory/Memory.ts"
-import * as InProcess from "../../src/adapters/memory/RateLimiter.ts"
-import { State } from "../../src/adapters/memory/State.ts"
-import { Admission, type AdmissionRefusal, type RateLimits } from "../../src/application/Admission.ts"
-import { KeyStore } from "../../src/application/KeyStore.ts"
-import { Unavailable } from "../../src/application/Unavailable.ts"
-import { WorkspaceStore } from "../../src/application/WorkspaceStore.ts"
-import { ApiNotAllowed, BillingStatus, Disputed, PastDue, Tier } from "../../src/domain/Access.ts"
+import * as Memory from "../../src/adapters/outbound/memory/Memory.ts"
+import * as InProcess from "../../src/adapters/outbound/rate-limiter/InProcessRateLimiter.ts"
+import { State } from "../../src/adapters/outbound/memory/MemoryState.ts"
+import { Admission, type AdmissionError, type RateLimits } from "../../src/application/Admission.ts"
+import { KeyStore } from "../../src/application/ports/KeyStore.ts"
+import { Unavailable } from "../../src/application/ports/Unavailable.ts"
+import { WorkspaceStore } from "../../src/application/ports/WorkspaceStore.ts"
+import { ApiNotAllowed, BillingStatus, Disputed, PastDue, Tier } from "../../src/domain/Billing.ts"
 import {
   InvalidKey,
   InvalidKeyFormat,
@@ -56,7 +56,7 @@ const admit = (header: string | undefined) => Effect.flatMap(Admission, ({ admit
 const admitKey = ({ plaintext }: Key) => admit(`Bearer ${plaintext}`)
 
 /** Headers that are refused before any look-up. */
-const formless: ReadonlyArray<readonly [string | undefined, AdmissionRefusal]> = [
+const formless: ReadonlyArray<readonly [string | undefined, AdmissionError]> = [
   [undefined, MalformedAuthorization],
   ["", MalformedAuthorization],
   ["Basic eDp5", MalformedAuthorization],

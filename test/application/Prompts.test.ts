@@ -4,14 +4,14 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import * as TestClock from "effect/testing/TestClock"
-import * as Memory from "../../src/adapters/memory/Memory.ts"
-import type { Archive } from "../../src/application/Archive.ts"
-import { PromptRepo } from "../../src/application/PromptRepo.ts"
+import * as Memory from "../../src/adapters/outbound/memory/Memory.ts"
+import type { Archive } from "../../src/application/formats/Archive.ts"
+import { PromptRepo } from "../../src/application/ports/PromptRepo.ts"
 import { Prompts } from "../../src/application/Prompts.ts"
-import { WorkspaceStore } from "../../src/application/WorkspaceStore.ts"
+import { WorkspaceStore } from "../../src/application/ports/WorkspaceStore.ts"
 import { PromptNotFound } from "../../src/domain/Prompt.ts"
 import { maxResolvedBytes, ResolvedTooLarge } from "../../src/domain/Resolution.ts"
-import { timestampOf } from "../../src/domain/Timestamp.ts"
+import { toTimestamp } from "../../src/domain/Timestamp.ts"
 import { VersionNotFound } from "../../src/domain/Version.ts"
 import { archive, fragment, newId, prompt, sample, use, version } from "../support/archives.ts"
 import { listOf, promptOf, versionSummaryOf, versionsOf } from "../support/model.ts"
@@ -209,7 +209,7 @@ describe("Prompts", () => {
         const sevenDays = 7 * 24 * 60 * 60 * 1000
         const made = [now - sevenDays - 1, now - sevenDays, now - sevenDays + 1, now]
         const one = prompt({
-          versions: made.map((millis, index) => version(index + 1, { created_at: timestampOf(millis) }))
+          versions: made.map((millis, index) => version(index + 1, { created_at: toTimestamp(millis) }))
         })
         const own = archive({ prompts: [one] })
         yield* load(own)

@@ -4,7 +4,7 @@ import * as Arbitrary from "effect/Arbitrary"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
-import { type Bucket, RateLimiter } from "../../src/application/RateLimiter.ts"
+import { type Bucket, RateLimiter } from "../../src/application/ports/RateLimiter.ts"
 import type { ApiKeyId } from "../../src/domain/ApiKey.ts"
 
 const minute = 60_000
@@ -89,9 +89,9 @@ export const rateLimiterContract = (name: string, layer: Layer.Layer<RateLimiter
           Effect.gen(function* () {
             const bucket = bucketOf()
             assert.strictEqual(yield* admitted(limiter, bucket, 1000, start), 100)
-            assert.isTrue(limiter.isFull(bucket, 100, start))
-            assert.isFalse(limiter.isFull(bucket, 101, start))
-            assert.isFalse(limiter.isFull(bucket, 100, start + minute))
+            assert.isTrue(limiter.isKnownExhausted(bucket, 100, start))
+            assert.isFalse(limiter.isKnownExhausted(bucket, 101, start))
+            assert.isFalse(limiter.isKnownExhausted(bucket, 100, start + minute))
           }))
 
         test("a refund gives back one request, and never one that was not counted", (limiter) =>
@@ -103,7 +103,7 @@ export const rateLimiterContract = (name: string, layer: Layer.Layer<RateLimiter
             yield* limiter.refund(bucket, start)
             assert.strictEqual(yield* admitted(limiter, bucket, 101, start), 100)
             yield* limiter.refund(bucket, start)
-            assert.isFalse(limiter.isFull(bucket, 100, start))
+            assert.isFalse(limiter.isKnownExhausted(bucket, 100, start))
             assert.strictEqual(yield* admitted(limiter, bucket, 2, start), 1)
           }))
 
@@ -156,7 +156,7 @@ export const rateLimiterContract = (name: string, layer: Layer.Layer<RateLimiter
                 model.refund(bucket, now)
                 break
               case "isFull":
-                assert.strictEqual(limiter.isFull(bucket, limit, now), model.isFull(bucket, now))
+                assert.strictEqual(limiter.isKnownExhausted(bucket, limit, now), model.isFull(bucket, now))
                 break
             }
           }

@@ -7,19 +7,19 @@ import {
   type Archive,
   type ArchivePart,
   type ArchivePrompt,
-  archiveOf,
-  BadArchive,
-  partsOf
-} from "../../src/application/Archive.ts"
-import { KeyStore } from "../../src/application/KeyStore.ts"
-import { PromptRepo } from "../../src/application/PromptRepo.ts"
+  archiveFromParts,
+  InvalidArchive,
+  toArchiveParts
+} from "../../src/application/formats/Archive.ts"
+import { KeyStore } from "../../src/application/ports/KeyStore.ts"
+import { PromptRepo } from "../../src/application/ports/PromptRepo.ts"
 import {
   KeyNotFound,
   type NewKey,
   UserNotFound,
   WorkspaceNotFound,
   WorkspaceStore
-} from "../../src/application/WorkspaceStore.ts"
+} from "../../src/application/ports/WorkspaceStore.ts"
 import { type ApiKeyId, InvalidKey, type UserId } from "../../src/domain/ApiKey.ts"
 import { PromptNotFound, type WorkspaceId } from "../../src/domain/Prompt.ts"
 import {
@@ -61,7 +61,7 @@ const addKey = (workspace: WorkspaceId, email: string, newUserId: UserId, made: 
 /** The paths at which an import is refused, in the order of their text. */
 const refusedAt = (archive: Archive) =>
   Effect.map(Effect.flip(load(archive)), (refusal) =>
-    refusal._tag === "BadArchive" ? refusal.faults.map(({ path }) => path).sort() : refusal
+    refusal._tag === "InvalidArchive" ? refusal.problems.map(({ path }) => path).sort() : refusal
   )
 
 /** Says that a workspace reads exactly as an archive has it. */
@@ -118,7 +118,7 @@ const exported = Effect.fnUntraced(function* (workspace: WorkspaceId) {
   const { exportArchive } = yield* WorkspaceStore
   const parts: Array<ArchivePart> = []
   yield* exportArchive(workspace, (some) => Effect.sync(() => void parts.push(...some)))
-  return archiveOf(parts)
+  return archiveFromParts(parts)
 })
 
 /** Something of each kind whose id an archive holds, so that every id can be another's. */
@@ -723,12 +723,12 @@ export const contract = <E>(
         const { archive: before } = sample()
         const { archive: other } = sample()
         const after: Archive = { ...other, workspace: before.workspace, users: [], api_keys: [] }
-        yield* importArchive(Stream.fromIterable(partsOf(before)))
+        yield* importArchive(Stream.fromIterable(toArchiveParts(before)))
         yield* assertReadsLike(before)
-        const broken = Stream.concat(Stream.fromIterable(partsOf(after)), Stream.fail("broken"))
+        const broken = Stream.concat(Stream.fromIterable(toArchiveParts(after)), Stream.fail("broken"))
         assert.strictEqual(yield* Effect.flip(importArchive(broken)), "broken")
         yield* assertReadsLike(before)
-        yield* importArchive(Stream.rechunk(Stream.fromIterable(partsOf(after)), 1))
+        yield* importArchive(Stream.rechunk(Stream.fromIterable(toArchiveParts(after)), 1))
         yield* assertReadsLike(after)
       })
     )
@@ -757,7 +757,7 @@ export const contract = <E>(
               Effect.succeed([{ ...read, folders: [...read.folders, taken.folders[0]!] }, undefined] as const)
             )
           ),
-          BadArchive([{ path: "folders[2].id", message: "is another workspace's" }])
+          InvalidArchive([{ path: "folders[2].id", message: "is another workspace's" }])
         )
         assert.strictEqual(yield* reviseArchive(home, revise), "shortened")
         assert.deepStrictEqual(yield* exported(home), shorten(before))
@@ -805,7 +805,7 @@ export const contract = <E>(
         for (const dryRun of [true, false]) {
           assert.deepStrictEqual(
             yield* Effect.flip(importArchive(taken, { dryRun })),
-            BadArchive([{ path: "prompts[0].id", message: "is another workspace's" }])
+            InvalidArchive([{ path: "prompts[0].id", message: "is another workspace's" }])
           )
         }
         yield* importArchive(archive({ workspace: taken.workspace }), { dryRun: true })

@@ -3,14 +3,14 @@ import * as Arbitrary from "effect/Arbitrary"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import {
-  countRule,
+  positiveIntRule,
   InvalidParameter,
   makePage,
   offset,
   PageMeta,
   pageMeta,
-  parseCount,
-  reaches
+  parsePositiveInt,
+  isWithinOffsetLimit
 } from "../../src/domain/Page.ts"
 
 const Count = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }))
@@ -28,7 +28,7 @@ const numeric = Arbitrary.map(
 
 describe("parseCount", () => {
   it.prop("reads every whole number from 1 to 2^53-1", { count: Count }, ({ count }) => {
-    assert.strictEqual(parseCount(String(count)), count)
+    assert.strictEqual(parsePositiveInt(String(count)), count)
   })
 
   it.prop(
@@ -38,14 +38,14 @@ describe("parseCount", () => {
       const isWhole = text !== "" && [...text].every((char) => "0123456789".includes(char))
       const value = isWhole ? BigInt(text) : 0n
       const isCount = String(value) === text && value >= 1n && value <= 2n ** 53n - 1n
-      assert.strictEqual(parseCount(text), isCount ? Number(value) : undefined)
+      assert.strictEqual(parsePositiveInt(text), isCount ? Number(value) : undefined)
     },
     { arbitrary: { runs: 2000 } }
   )
 
   it("reads its bounds, and nothing beyond or beside them", () => {
-    assert.strictEqual(parseCount("1"), 1)
-    assert.strictEqual(parseCount("9007199254740991"), 9007199254740991)
+    assert.strictEqual(parsePositiveInt("1"), 1)
+    assert.strictEqual(parsePositiveInt("9007199254740991"), 9007199254740991)
     for (const text of [
       ...["9007199254740992", "9007199254740993", "9999999999999999", "10000000000000000", "1".repeat(400)],
       ...[
@@ -85,7 +85,7 @@ describe("parseCount", () => {
         "null"
       ]
     ]) {
-      assert.strictEqual(parseCount(text), undefined, JSON.stringify(text))
+      assert.strictEqual(parsePositiveInt(text), undefined, JSON.stringify(text))
     }
   })
 })
@@ -111,7 +111,7 @@ describe("makePage", () => {
 
   it.prop("fails for all but whole numbers from 1 to 2^53-1", { number: Schema.Number }, ({ number }) => {
     const isCount = Number.isInteger(number) && number >= 1 && number <= 2 ** 53 - 1
-    const failure = (name: string) => Result.fail(InvalidParameter(`${name} ${countRule}`))
+    const failure = (name: string) => Result.fail(InvalidParameter(`${name} ${positiveIntRule}`))
     if (isCount) return
     assert.deepStrictEqual(makePage({ page: number }), failure("page"))
     assert.deepStrictEqual(makePage({ per_page: number }), failure("per_page"))
@@ -119,10 +119,13 @@ describe("makePage", () => {
   })
 
   it.each([0, -1, 1.5, 2 ** 53, Number.NaN, Number.POSITIVE_INFINITY])("fails for %d", (number) => {
-    assert.deepStrictEqual(makePage({ page: number }), Result.fail(InvalidParameter(`page ${countRule}`)))
+    assert.deepStrictEqual(
+      makePage({ page: number }),
+      Result.fail(InvalidParameter(`page ${positiveIntRule}`))
+    )
     assert.deepStrictEqual(
       makePage({ per_page: number }),
-      Result.fail(InvalidParameter(`per_page ${countRule}`))
+      Result.fail(InvalidParameter(`per_page ${positiveIntRule}`))
     )
   })
 })
@@ -151,16 +154,16 @@ describe("reaches", () => {
     { page: Count, per_page: PerPage },
     (page) => {
       const exact = BigInt(page.page - 1) * BigInt(page.per_page)
-      assert.strictEqual(reaches(page), exact < 2n ** 31n)
+      assert.strictEqual(isWithinOffsetLimit(page), exact < 2n ** 31n)
     }
   )
 
   it("is exact at its edge", () => {
-    assert.isTrue(reaches({ page: 2147483648, per_page: 1 }))
-    assert.isFalse(reaches({ page: 2147483649, per_page: 1 }))
-    assert.isTrue(reaches({ page: 21474837, per_page: 100 }))
-    assert.isFalse(reaches({ page: 21474838, per_page: 100 }))
-    assert.isFalse(reaches({ page: Number.MAX_SAFE_INTEGER, per_page: 100 }))
+    assert.isTrue(isWithinOffsetLimit({ page: 2147483648, per_page: 1 }))
+    assert.isFalse(isWithinOffsetLimit({ page: 2147483649, per_page: 1 }))
+    assert.isTrue(isWithinOffsetLimit({ page: 21474837, per_page: 100 }))
+    assert.isFalse(isWithinOffsetLimit({ page: 21474838, per_page: 100 }))
+    assert.isFalse(isWithinOffsetLimit({ page: Number.MAX_SAFE_INTEGER, per_page: 100 }))
   })
 })
 

@@ -1,24 +1,24 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Schema from "effect/Schema"
-import { rateLimited, secondsLeft, windowOf } from "../../src/domain/RateWindow.ts"
+import { rateLimited, secondsLeft, toRateWindow } from "../../src/domain/RateWindow.ts"
 
 const Now = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: Date.UTC(9999, 0) }))
 
 describe("a window", () => {
   it.prop("is the clock minute that holds the instant", { now: Now }, ({ now }) => {
-    const start = windowOf(now) * 60_000
-    assert.isTrue(Number.isInteger(windowOf(now)) && start <= now && now < start + 60_000)
-    assert.strictEqual(windowOf(start), windowOf(now))
-    assert.strictEqual(windowOf(start + 59_999), windowOf(now))
-    assert.strictEqual(windowOf(start + 60_000), windowOf(now) + 1)
-    assert.strictEqual(windowOf(start - 1), windowOf(now) - 1)
+    const start = toRateWindow(now) * 60_000
+    assert.isTrue(Number.isInteger(toRateWindow(now)) && start <= now && now < start + 60_000)
+    assert.strictEqual(toRateWindow(start), toRateWindow(now))
+    assert.strictEqual(toRateWindow(start + 59_999), toRateWindow(now))
+    assert.strictEqual(toRateWindow(start + 60_000), toRateWindow(now) + 1)
+    assert.strictEqual(toRateWindow(start - 1), toRateWindow(now) - 1)
   })
 
   it.prop("is over after secondsLeft, 1 to 60, and not a whole second sooner", { now: Now }, ({ now }) => {
     const left = secondsLeft(now)
     assert.isTrue(Number.isInteger(left) && left >= 1 && left <= 60)
-    assert.strictEqual(windowOf(now + left * 1000), windowOf(now) + 1)
-    assert.strictEqual(windowOf(now + (left - 1) * 1000), windowOf(now))
+    assert.strictEqual(toRateWindow(now + left * 1000), toRateWindow(now) + 1)
+    assert.strictEqual(toRateWindow(now + (left - 1) * 1000), toRateWindow(now))
   })
 
   it.each([

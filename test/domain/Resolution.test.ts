@@ -3,7 +3,7 @@ import * as Arbitrary from "effect/Arbitrary"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import {
-  type FragmentUse,
+  type FragmentBinding,
   maxResolvedBytes,
   type ResolutionSource,
   ResolvedTooLarge,
@@ -11,7 +11,7 @@ import {
 } from "../../src/domain/Resolution.ts"
 import { newId } from "../support/archives.ts"
 
-const source = (current_content: string, fragments: ReadonlyArray<FragmentUse>): ResolutionSource => ({
+const source = (current_content: string, fragments: ReadonlyArray<FragmentBinding>): ResolutionSource => ({
   id: newId(),
   title: "Title",
   prompt_type: "template",
@@ -20,7 +20,7 @@ const source = (current_content: string, fragments: ReadonlyArray<FragmentUse>):
   fragments
 })
 
-const contentOf = (current_content: string, fragments: ReadonlyArray<FragmentUse>): string =>
+const contentOf = (current_content: string, fragments: ReadonlyArray<FragmentBinding>): string =>
   Result.getOrThrow(resolve(source(current_content, fragments))).resolved_content
 
 /** What one fragment adds, two newlines aside. */
@@ -195,7 +195,7 @@ describe("resolve", () => {
   })
 })
 
-const tooLarge = (content: string, fragments: ReadonlyArray<FragmentUse>): boolean => {
+const tooLarge = (content: string, fragments: ReadonlyArray<FragmentBinding>): boolean => {
   const from = source(content, fragments)
   const result = resolve(from)
   if (Result.isSuccess(result)) return false
@@ -216,7 +216,10 @@ describe("the bound of resolved content", () => {
     assert.isTrue(tooLarge(`${full}x`, []))
 
     const rest = textOfBytes(maxResolvedBytes - 2 - 100, char)
-    const use = (content: string, variable_overrides = {}): FragmentUse => ({ content, variable_overrides })
+    const use = (content: string, variable_overrides = {}): FragmentBinding => ({
+      content,
+      variable_overrides
+    })
     assert.isFalse(tooLarge("h".repeat(100), [use(rest)]))
     assert.isTrue(tooLarge("h".repeat(101), [use(rest)]))
     assert.isFalse(tooLarge("h".repeat(100), [use("{{a}}", { a: rest })]))
@@ -240,7 +243,7 @@ describe("the bound of resolved content", () => {
         return mebibyte
       }
     }
-    const untouched: FragmentUse = {
+    const untouched: FragmentBinding = {
       get content(): string {
         throw new Error("read beyond the bound")
       },

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Schema from "effect/Schema"
-import { isWithinTimestamps, Timestamp, timestampOf } from "../../src/domain/Timestamp.ts"
+import { isRepresentable, Timestamp, toTimestamp } from "../../src/domain/Timestamp.ts"
 
 const earliest = -62_135_596_800_000
 const latest = 253_402_300_799_999
@@ -9,30 +9,30 @@ const Instant = Schema.Int.check(Schema.isBetween({ minimum: earliest, maximum: 
 
 describe("a timestamp", () => {
   it.prop("says an instant to the millisecond, in UTC, always alike", { millis: Instant }, ({ millis }) => {
-    const text = timestampOf(millis)
+    const text = toTimestamp(millis)
     assert.match(text, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
     assert.isTrue(Schema.is(Timestamp)(text))
-    assert.isTrue(isWithinTimestamps(millis))
+    assert.isTrue(isRepresentable(millis))
     assert.strictEqual(Date.parse(text), millis)
   })
 
   it.prop("is ordered as text as it is in time", { a: Instant, b: Instant }, ({ a, b }) => {
-    assert.strictEqual(timestampOf(a) < timestampOf(b), a < b)
-    assert.strictEqual(timestampOf(a) === timestampOf(b), a === b)
-    assert.isTrue(timestampOf(Math.min(a, latest - 1)) < timestampOf(Math.min(a, latest - 1) + 1))
+    assert.strictEqual(toTimestamp(a) < toTimestamp(b), a < b)
+    assert.strictEqual(toTimestamp(a) === toTimestamp(b), a === b)
+    assert.isTrue(toTimestamp(Math.min(a, latest - 1)) < toTimestamp(Math.min(a, latest - 1) + 1))
   })
 
   it.prop("is held within the years 0001 to 9999", { beyond: Schema.Natural }, ({ beyond }) => {
-    assert.strictEqual(timestampOf(earliest - beyond), "0001-01-01T00:00:00.000Z")
-    assert.strictEqual(timestampOf(latest + beyond), "9999-12-31T23:59:59.999Z")
-    assert.isFalse(isWithinTimestamps(earliest - 1 - beyond))
-    assert.isFalse(isWithinTimestamps(latest + 1 + beyond))
+    assert.strictEqual(toTimestamp(earliest - beyond), "0001-01-01T00:00:00.000Z")
+    assert.strictEqual(toTimestamp(latest + beyond), "9999-12-31T23:59:59.999Z")
+    assert.isFalse(isRepresentable(earliest - 1 - beyond))
+    assert.isFalse(isRepresentable(latest + 1 + beyond))
   })
 
   it("is held there however far the instant is", () => {
-    assert.strictEqual(timestampOf(Number.NEGATIVE_INFINITY), "0001-01-01T00:00:00.000Z")
-    assert.strictEqual(timestampOf(Number.POSITIVE_INFINITY), "9999-12-31T23:59:59.999Z")
-    assert.isFalse(isWithinTimestamps(Number.NaN))
+    assert.strictEqual(toTimestamp(Number.NEGATIVE_INFINITY), "0001-01-01T00:00:00.000Z")
+    assert.strictEqual(toTimestamp(Number.POSITIVE_INFINITY), "9999-12-31T23:59:59.999Z")
+    assert.isFalse(isRepresentable(Number.NaN))
   })
 
   it.each([

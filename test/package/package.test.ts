@@ -203,7 +203,7 @@ export const wrong = createPromptApi({ database: 1 })
       const resources = makeResources()
       try {
         const env = await resources.acquire(postgres.acquire)
-        expect(await runCommand(["import", join(root, "src/adapters/cli/demo.json")], env)).toMatchObject({
+        expect(await runCommand(["import", join(root, "src/demo/workspace.json")], env)).toMatchObject({
           code: 0
         })
         writeFileSync(
@@ -220,7 +220,7 @@ await api.close()`
         const ran = await run(
           project,
           process.execPath,
-          ["run.js", join(root, "src/adapters/cli/demo.json")],
+          ["run.js", join(root, "src/demo/workspace.json")],
           env
         )
         expect(ran).toEqual({ code: 0, stdout: "[6,401]\n", stderr: "" })

@@ -11,8 +11,8 @@ import {
   type ArchiveUser,
   type ArchiveVersion,
   archiveFormat
-} from "../../src/application/Archive.ts"
-import type { BillingStatus, Tier } from "../../src/domain/Access.ts"
+} from "../../src/application/formats/Archive.ts"
+import type { BillingStatus, Tier } from "../../src/domain/Billing.ts"
 import { type ApiKey, type ApiKeyId, type KeyHash, keyPrefix, type UserId } from "../../src/domain/ApiKey.ts"
 import {
   type FolderId,

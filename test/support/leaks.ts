@@ -1,9 +1,9 @@
 import { createHash } from "node:crypto"
 import { subscribe } from "node:diagnostics_channel"
 import { METHODS } from "node:http"
-import demo from "../../src/adapters/cli/demo.json" with { type: "json" }
-import { migrations } from "../../src/adapters/postgres/Migrations.ts"
-import type { Archive } from "../../src/application/Archive.ts"
+import demo from "../../src/demo/workspace.json" with { type: "json" }
+import { migrations } from "../../src/adapters/outbound/postgres/Migrations.ts"
+import type { Archive } from "../../src/application/formats/Archive.ts"
 
 /** Benchmarks use some of what tests use, and send more than can be remembered. */
 const isTest = process.env.VITEST !== undefined

@@ -1,5 +1,5 @@
-import type { Archive, ArchivePrompt } from "../../src/application/Archive.ts"
-import type { PromptFilter } from "../../src/application/PromptRepo.ts"
+import type { Archive, ArchivePrompt } from "../../src/application/formats/Archive.ts"
+import type { PromptFilter } from "../../src/application/ports/PromptRepo.ts"
 import type { Prompt, PromptSummary } from "../../src/domain/Prompt.ts"
 import type { ResolutionSource } from "../../src/domain/Resolution.ts"
 import type { Version, VersionSummary } from "../../src/domain/Version.ts"

@@ -6,8 +6,8 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
-import { Database } from "../../src/adapters/postgres/Database.ts"
-import { migrate } from "../../src/adapters/postgres/Migrations.ts"
+import { Database } from "../../src/adapters/outbound/postgres/Database.ts"
+import { migrate } from "../../src/adapters/outbound/postgres/Migrations.ts"
 
 const serverUrl = process.env.TEST_DATABASE_URL
 

@@ -1,0 +1,126 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Arbitrary from "effect/Arbitrary"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import { fillSlots, MissingVariablesError, PromptClientError } from "../src/index.ts"
+import { type ResolutionSource, resolve } from "../../src/domain/Resolution.ts"
+import { newId } from "../../test/support/archives.ts"
+
+/** What the domain makes of a fragment, and the names of the slots that it looked for, each once. */
+const byDomain = (content: string, bindings: object) => {
+  const names = new Set<string>()
+  const variable_overrides = new Proxy(bindings, {
+    getOwnPropertyDescriptor: (target, name) => {
+      names.add(String(name))
+      return Reflect.getOwnPropertyDescriptor(target, name)
+    }
+  })
+  const source: ResolutionSource = {
+    id: newId(),
+    title: "",
+    prompt_type: "user",
+    target_model: "",
+    current_content: "",
+    fragments: [{ content, variable_overrides }]
+  }
+  return { text: Result.getOrThrow(resolve(source)).resolved_content.slice(2), names: [...names] }
+}
+
+const attempt = (content: string, variables: object) => {
+  try {
+    return { text: fillSlots(content, variables as Record<string, string>) }
+  } catch (error) {
+    assert.instanceOf(error, MissingVariablesError)
+    return { missing: error.missing }
+  }
+}
+
+const names = ["a", "b", "tone", "__proto__", "constructor", "toString", "", "ä", "$&", "$1", "a b", "😀"]
+const pieces = [
+  ...names.flatMap((name) => [`{{${name}}}`, `{{ ${name}\t}}`, `{{\n${name}}}`, name]),
+  ..."{{ }} { } {{{a}}} {{a} {a}} {{a{b}} {{}} $` \\ 😀".split(" "),
+  "{{ }}",
+  "{{\u00a0\ufeff}}",
+  "{{\u00a0a\u2003}}",
+  `{{${"x".repeat(256)}}}`,
+  `{{${"x".repeat(257)}}}`,
+  `{{${"😀".repeat(128)}}}`
+]
+const text = Arbitrary.map(
+  Arbitrary.array(Arbitrary.schema(Schema.Literals(pieces)), { maxLength: 12 }),
+  (parts) => parts.join("")
+)
+const value = Arbitrary.map(
+  Arbitrary.all([Arbitrary.schema(Schema.Natural), text, Arbitrary.schema(Schema.Json)]),
+  ([kind, text, json]) => (kind % 4 > 0 ? text : json)
+)
+const variables = Arbitrary.map(
+  Arbitrary.array(Arbitrary.all([Arbitrary.schema(Schema.Literals([...names, "x".repeat(256)])), value]), {
+    maxLength: 12
+  }),
+  (entries): object => Object.fromEntries(entries)
+)
+
+describe("fillSlots", () => {
+  it.prop(
+    "fills the slots of the service's grammar, or names every one that is missing",
+    { content: text, variables },
+    ({ content, variables }) => {
+      const domain = byDomain(content, variables)
+      const bound = new Map<string, unknown>(Object.entries(variables))
+      const missing = domain.names.filter(
+        (name) => !["string", "number", "boolean"].includes(typeof bound.get(name))
+      )
+      assert.deepStrictEqual(
+        attempt(content, variables),
+        missing.length === 0 ? { text: domain.text } : { missing }
+      )
+    },
+    { arbitrary: { runs: 2000 } }
+  )
+
+  it.prop(
+    "fills everything where every name is given",
+    { content: text, bound: text },
+    ({ content, bound }) => {
+      const all = Object.fromEntries(byDomain(content, {}).names.map((name) => [name, bound]))
+      assert.strictEqual(fillSlots(content, all), byDomain(content, all).text)
+    }
+  )
+
+  it("names the missing ones in its message, each once, in order", () => {
+    const error = (() => {
+      try {
+        return fillSlots("{{b}} {{ a }} {{b}} {{c}}", { c: "x" })
+      } catch (error) {
+        return error
+      }
+    })() as MissingVariablesError
+    assert.instanceOf(error, PromptClientError)
+    assert.deepStrictEqual(
+      { name: error.name, message: error.message, missing: error.missing },
+      { name: "MissingVariablesError", message: "No value for {{b}}, {{a}}", missing: ["b", "a"] }
+    )
+  })
+
+  it("puts strings in as they are, numbers and booleans as text, and passes others over", () => {
+    const all = { a: "$& $1 {{b}} \\", b: 0, c: false, d: "unused" }
+    assert.strictEqual(
+      fillSlots("{{a}}|{{ b }}|{{\tc\n}}|{{ }}|{{}}", all),
+      "$& $1 {{b}} \\|0|false|{{ }}|{{}}"
+    )
+  })
+
+  it("reads own properties only", () => {
+    const inherited = Object.create({ a: "WRONG" })
+    assert.deepStrictEqual(attempt("{{a}}{{toString}}{{__proto__}}", inherited), {
+      missing: ["a", "toString", "__proto__"]
+    })
+    const own = JSON.parse('{"__proto__":"p","toString":"t"}')
+    assert.strictEqual(fillSlots("{{__proto__}}{{toString}}", own), "pt")
+  })
+
+  it("takes null and undefined for no value", () => {
+    assert.deepStrictEqual(attempt("{{a}}{{b}}", { a: null, b: undefined }), { missing: ["a", "b"] })
+  })
+})

@@ -1,0 +1,97 @@
+import { createReadStream } from "node:fs"
+import { type FileHandle, mkdtemp, open, rename, rm } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { basename, dirname, join, resolve } from "node:path"
+import { pipeline } from "node:stream/promises"
+import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import { Administration } from "../../../application/Administration.ts"
+import type { WorkspaceId } from "../../../domain/Prompt.ts"
+import { CommandError, UsageError } from "./CommandError.ts"
+import { json, workspace } from "./Flags.ts"
+import type { Operations } from "./Operations.ts"
+import { print, unavailable, workspaceNotFound } from "./Output.ts"
+import { assignPaths, writeDirectory } from "./PromptDirectory.ts"
+
+const attempt = <A>(what: string, run: () => Promise<A>): Effect.Effect<A, CommandError> =>
+  Effect.tryPromise({
+    try: run,
+    catch: (error) => new CommandError({ message: `can't write ${what}: ${(error as Error).message}` })
+  })
+
+/** A directory that goes with the scope, with whatever is in it. */
+const scratch = (parent: string, prefix: string, what: string) =>
+  Effect.acquireRelease(
+    attempt(what, () => mkdtemp(join(parent, prefix))),
+    (directory) => Effect.promise(() => rm(directory, { recursive: true, force: true }))
+  )
+
+/**
+ * Writes the archive beside where it is to be and moves it there when it is whole: who waits for it, be it a slow
+ * reader of stdout, never keeps the database waiting.
+ */
+const exportArchive = Effect.fnUntraced(function* (workspace: WorkspaceId, out: string | undefined) {
+  const target = out === undefined ? undefined : resolve(out)
+  const what = out ?? "the archive"
+  const directory = yield* scratch(target === undefined ? tmpdir() : dirname(target), ".export-", what)
+  const file = join(directory, target === undefined ? "archive" : basename(target))
+  const write = (handle: FileHandle) =>
+    Effect.flatMap(Administration, ({ exportArchive }) =>
+      exportArchive(workspace, (text) => attempt(what, () => handle.writeFile(text)))
+    )
+  yield* Effect.acquireUseRelease(
+    attempt(what, () => open(file, "wx", 0o600)),
+    (handle) =>
+      Effect.andThen(
+        write(handle),
+        attempt(what, () => handle.sync())
+      ),
+    (handle) => Effect.promise(() => handle.close())
+  )
+  yield* attempt(what, () =>
+    target === undefined
+      ? pipeline(createReadStream(file), process.stdout, { end: false })
+      : rename(file, target)
+  )
+}, Effect.scoped)
+
+const exportFiles = Effect.fnUntraced(function* (workspace: WorkspaceId, directory: string) {
+  const { readArchive } = yield* Administration
+  yield* writeDirectory(directory, assignPaths(yield* readArchive(workspace)))
+})
+
+/** `export`. */
+export const exportCommand = (operations: Operations) =>
+  Command.make(
+    "export",
+    {
+      workspace,
+      format: Flag.Literals("format", ["archive", "files"]).pipe(
+        Flag.withDefault("archive" as const),
+        Flag.withDescription("One file with everything, or a directory with a file a prompt")
+      ),
+      out: Flag.String("out").pipe(
+        Flag.optional,
+        Flag.withDescription("Where to write; an archive goes to standard output unless told otherwise")
+      ),
+      json
+    },
+    Effect.fnUntraced(function* ({ workspace, format, out, json }) {
+      const target = Option.getOrUndefined(out)
+      if (format === "files" && target === undefined)
+        return yield* new UsageError({ message: "--format files needs a directory: say --out DIR" })
+      yield* (format === "files" ? exportFiles(workspace, target!) : exportArchive(workspace, target)).pipe(
+        Effect.catchTags({
+          WorkspaceNotFound: () => Effect.fail(workspaceNotFound(workspace)()),
+          Unavailable: () => Effect.fail(unavailable())
+        }),
+        Effect.provide(operations.administration({ migrate: false }))
+      )
+      if (target !== undefined) {
+        const result = { workspace_id: workspace, out: resolve(target) }
+        yield* print(json, result, `Exported workspace ${workspace} to ${target}`)
+      }
+    })
+  ).pipe(Command.withDescription("Export a workspace as an archive or as files, which import takes"))

@@ -1,0 +1,166 @@
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import type * as Schema from "effect/Schema"
+import type { Caller } from "../../../application/Admission.ts"
+import { Prompts } from "../../../application/Prompts.ts"
+import { Unavailable } from "../../../application/ports/Unavailable.ts"
+import { InvalidParameter, type PageMeta } from "../../../domain/Page.ts"
+import type {
+  Prompt,
+  PromptSummary,
+  PromptType,
+  ResolvedPrompt,
+  WorkspaceId
+} from "../../../domain/Prompt.ts"
+import { parseUuid } from "../../../domain/Uuid.ts"
+import type { Version, VersionSummary } from "../../../domain/Version.ts"
+import { ListQuery, PageQuery } from "../http/contract/Api.ts"
+import { type ApiError, describeError, InternalError } from "../http/Errors.ts"
+import { pageEnvelope, dataEnvelope } from "../http/Endpoints.ts"
+import { makeParameterReader } from "../http/request/Query.ts"
+
+/** A read that failed, with the code and the message that HTTP answers with (SPEC.md section 7). */
+export class PromptApiError extends Error {
+  override readonly name = "PromptApiError"
+  readonly code: string
+  constructor(code: string, message: string) {
+    super(message)
+    this.code = code
+  }
+}
+
+/** A caller whom the host has authenticated: the workspace to read in, and its tier: `free`, `solo` or `team`. */
+export interface HostCaller {
+  readonly workspaceId: string
+  readonly tier: string
+}
+
+export interface PageParameters {
+  /** From 1; 1 unless given. */
+  readonly page?: number | undefined
+  /** From 1; 20 unless given, more than 100 is 100. */
+  readonly per_page?: number | undefined
+}
+
+export interface ListParameters extends PageParameters {
+  readonly folder_id?: string | undefined
+  /** A tag's exact name. */
+  readonly tag?: string | undefined
+  readonly type?: PromptType | undefined
+}
+
+export interface Single<A> {
+  readonly data: A
+}
+
+export interface Paged<A> {
+  readonly data: ReadonlyArray<A>
+  readonly meta: PageMeta
+}
+
+/**
+ * The reads of SPEC.md section 4 in process. They resolve to the envelope that HTTP answers with and reject with
+ * `PromptApiError`. No gate and no limit applies, for the host has let the caller in; Free's 7 days do.
+ */
+export interface InProcessPrompts {
+  readonly list: (caller: HostCaller, parameters?: ListParameters) => Promise<Paged<PromptSummary>>
+  readonly get: (caller: HostCaller, id: string) => Promise<Single<Prompt>>
+  readonly getResolved: (caller: HostCaller, id: string) => Promise<Single<ResolvedPrompt>>
+  readonly versions: {
+    readonly list: (caller: HostCaller, id: string, page?: PageParameters) => Promise<Paged<VersionSummary>>
+    readonly get: (caller: HostCaller, id: string, version: number) => Promise<Single<Version>>
+  }
+}
+
+/** Parameters as a query writes them, so that one schema holds for both. */
+const toQueryStrings = (parameters: object): Record<string, string> =>
+  Object.fromEntries(
+    Object.entries(parameters)
+      .filter(([, value]) => value !== undefined)
+      .map(([name, value]) => [name, String(value)])
+  )
+
+const readerOf = <A>(schema: Schema.Decoder<A>) => {
+  const read = makeParameterReader(schema)
+  return (parameters: object) => Effect.fromResult(read(toQueryStrings(parameters)))
+}
+const readList = readerOf(ListQuery)
+const readPage = readerOf(PageQuery)
+
+const callerOf = ({ workspaceId, tier }: HostCaller): Effect.Effect<Caller, InvalidParameter> => {
+  const id = parseUuid(workspaceId)
+  return id === undefined
+    ? Effect.fail(InvalidParameter("workspaceId must be a UUID"))
+    : Effect.succeed({ workspaceId: id as WorkspaceId, tier })
+}
+
+const toPromptApiError = (error: ApiError): PromptApiError => {
+  const { code, message } = describeError(error)
+  return new PromptApiError(code, message)
+}
+
+/** Makes the in-process reads over the use cases. */
+export const makeInProcessPrompts: Effect.Effect<InProcessPrompts, never, Prompts> = Effect.gen(function* () {
+  const prompts = yield* Prompts
+  const run = Effect.runPromiseExitWith(yield* Effect.context<never>())
+
+  const promise = async <A, E extends ApiError>(read: Effect.Effect<A, E>): Promise<A> => {
+    const exit = await run(
+      read.pipe(
+        Effect.mapError(toPromptApiError),
+        Effect.catchDefect((defect) =>
+          Effect.andThen(
+            Effect.logError("A read failed", defect),
+            Effect.fail(toPromptApiError(InternalError))
+          )
+        )
+      )
+    )
+    if (Exit.isSuccess(exit)) return exit.value
+    // What is interrupted is so because the API closes.
+    throw Cause.hasInterruptsOnly(exit.cause) ? toPromptApiError(Unavailable) : Cause.squash(exit.cause)
+  }
+
+  return {
+    list: (caller, parameters = {}) =>
+      promise(
+        Effect.gen(function* () {
+          const who = yield* callerOf(caller)
+          const query = yield* readList(parameters)
+          return yield* pageEnvelope(query, (page) => prompts.list(who, query, page))
+        })
+      ),
+    get: (caller, id) =>
+      promise(
+        Effect.map(
+          Effect.flatMap(callerOf(caller), (who) => prompts.get(who, id)),
+          dataEnvelope
+        )
+      ),
+    getResolved: (caller, id) =>
+      promise(
+        Effect.map(
+          Effect.flatMap(callerOf(caller), (who) => prompts.getResolved(who, id)),
+          dataEnvelope
+        )
+      ),
+    versions: {
+      list: (caller, id, parameters = {}) =>
+        promise(
+          Effect.gen(function* () {
+            const who = yield* callerOf(caller)
+            const query = yield* readPage(parameters)
+            return yield* pageEnvelope(query, (page) => prompts.listVersions(who, id, page))
+          })
+        ),
+      get: (caller, id, version) =>
+        promise(
+          Effect.map(
+            Effect.flatMap(callerOf(caller), (who) => prompts.getVersion(who, id, String(version))),
+            dataEnvelope
+          )
+        )
+    }
+  }
+})

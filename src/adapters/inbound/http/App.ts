@@ -1,0 +1,133 @@
+import * as Cause from "effect/Cause"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import { Admission, type AdmittedCaller } from "../../../application/Admission.ts"
+import { ChangeFeed } from "../../../application/ports/ChangeFeed.ts"
+import { Unavailable } from "../../../application/ports/Unavailable.ts"
+import { Endpoints } from "./contract/Api.ts"
+import { cachingHeaders, respondConditionally, toRepresentation } from "./response/Representation.ts"
+import { withDeadline } from "./request/Deadline.ts"
+import { type ApiError, InternalError, MethodNotAllowed, RouteNotFound, toErrorResponse } from "./Errors.ts"
+import { makeEndpoints } from "./Endpoints.ts"
+import { type HttpResponse, withCommonHeaders, isGetOrHead, type HttpRequest } from "./HttpMessage.ts"
+import { type CachedResponse, ResponseCache, type Vacancy } from "./response/ResponseCache.ts"
+import { chooseRequestId } from "./request/RequestId.ts"
+import { recordRequest } from "./observability/RequestLog.ts"
+import { makeOperationalRoutes, operationalPaths } from "./OperationalRoutes.ts"
+import { makeRouteMatcher } from "./request/Route.ts"
+import { inSpan, isTraced } from "./observability/Tracing.ts"
+
+/** The longest that a request may take, in milliseconds; past it the answer is 503 (DESIGN.md section 8). */
+const deadline = 5_000
+
+/** Reads a raw request target against every route there is. */
+export const matchRoute = makeRouteMatcher([
+  ...Object.values(Endpoints.endpoints).map(({ path }) => path),
+  ...operationalPaths
+])
+
+/** The whole service: from a request to its answer, without fail. */
+export type App = (request: HttpRequest) => Effect.Effect<HttpResponse>
+
+/** What becomes known of a request on its way, for its log line. */
+interface RequestContext {
+  readonly requestId: string
+  route: string | undefined
+  caller: AdmittedCaller | undefined
+}
+
+/** An expected error, by the one table of errors. */
+const refuse = (error: ApiError): Effect.Effect<HttpResponse> => {
+  const answer = Effect.succeed(toErrorResponse(error))
+  return error._tag === "ResolvedTooLarge"
+    ? Effect.andThen(Effect.logError("Resolved content is too large", { prompt_id: error.id }), answer)
+    : answer
+}
+
+/** Anything else: the answer tells nothing of it, the log does. What is interrupted is so because the service closes. */
+const refuseDefect = (
+  cause: Cause.Cause<never>,
+  { requestId }: RequestContext
+): Effect.Effect<HttpResponse> =>
+  Cause.hasInterruptsOnly(cause)
+    ? Effect.succeed(toErrorResponse(Unavailable))
+    : Effect.logError("Request failed", cause).pipe(
+        Effect.annotateLogs({ request_id: requestId }),
+        Effect.as(toErrorResponse(InternalError))
+      )
+
+const inTime = withDeadline(deadline, Unavailable)
+
+/**
+ * Makes the service over HTTP for whatever carries requests: what is ready, else route and method, admission, the
+ * endpoint, within the deadline; then the headers of every answer and the log line. Admission comes before the query
+ * is looked at (DESIGN.md section 4), and costs little where it refuses.
+ */
+export const makeApp = Effect.gen(function* () {
+  const admission = yield* Admission
+  const ready = new ResponseCache(yield* ChangeFeed)
+  const endpoints = yield* makeEndpoints
+  const system = yield* makeOperationalRoutes
+  const traced = yield* isTraced
+
+  /** All that is left to check is the limits: the long way has checked the rest. */
+  const answerReady = (request: HttpRequest, { caller, representation }: CachedResponse) =>
+    Effect.flatMap(Clock.currentTimeMillis, (now) =>
+      Effect.as(admission.consumeQuota(caller.keyId, now), respondConditionally(request, representation))
+    )
+
+  const answerLong = (
+    request: HttpRequest,
+    vacancy: Vacancy,
+    exchange: RequestContext
+  ): Effect.Effect<HttpResponse, ApiError> => {
+    const target = matchRoute(request.target)
+    if (target === undefined) return Effect.fail(RouteNotFound)
+    const { route } = target
+    exchange.route = route
+    if (!isGetOrHead(request)) return Effect.fail(MethodNotAllowed)
+    const endpoint = endpoints.get(route)
+    if (endpoint === undefined) return system[route as keyof typeof system](request)
+    return Effect.flatMap(admission.admit(request.headers.authorization), (caller) => {
+      exchange.caller = caller
+      return Effect.map(endpoint(caller, target), (body) => {
+        const representation = toRepresentation(body, "application/json", cachingHeaders)
+        vacancy.keep({ caller, route, representation })
+        return respondConditionally(request, representation)
+      })
+    })
+  }
+
+  const answer = (request: HttpRequest, exchange: RequestContext): Effect.Effect<HttpResponse, ApiError> => {
+    const found = ready.find(request)
+    if ("keep" in found) return inTime(answerLong(request, found, exchange))
+    exchange.route = found.route
+    exchange.caller = found.caller
+    return answerReady(request, found)
+  }
+
+  const app: App = (request) =>
+    Effect.suspend(() => {
+      const started = performance.now()
+      const requestId = chooseRequestId(request.headers["x-request-id"])
+      const exchange: RequestContext = { requestId, route: undefined, caller: undefined }
+      const answered = answer(request, exchange).pipe(
+        Effect.catch(refuse),
+        Effect.catchCause((cause) => refuseDefect(cause, exchange))
+      )
+      return Effect.flatMap(traced ? inSpan(request, exchange.route, answered) : answered, (answer) =>
+        Effect.as(
+          recordRequest({
+            method: request.method,
+            route: exchange.route,
+            status: answer.status,
+            milliseconds: performance.now() - started,
+            requestId,
+            caller: exchange.caller
+          }),
+          withCommonHeaders(answer, requestId)
+        )
+      )
+    })
+  return app
+})

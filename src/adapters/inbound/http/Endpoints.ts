@@ -1,0 +1,75 @@
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import type { Caller } from "../../../application/Admission.ts"
+import { Prompts } from "../../../application/Prompts.ts"
+import { makePage, type Page, pageMeta, type PageOfItems } from "../../../domain/Page.ts"
+import { Endpoints } from "./contract/Api.ts"
+import type { ApiError } from "./Errors.ts"
+import { makeParameterReader, parseParameters } from "./request/Query.ts"
+import type { MatchedRoute } from "./request/Route.ts"
+
+/** The envelope of one resource (SPEC.md section 2.1). */
+export const dataEnvelope = <A>(data: A) => ({ data })
+
+/** Reads the page that was asked for, into its envelope. */
+export const pageEnvelope = <A, E>(
+  asked: Parameters<typeof makePage>[0],
+  read: (page: Page) => Effect.Effect<PageOfItems<A>, E>
+) =>
+  Effect.flatMap(Effect.fromResult(makePage(asked)), (page) =>
+    Effect.map(read(page), ({ items, total }) => ({ data: items, meta: pageMeta(page, total) }))
+  )
+
+type EndpointSpec = (typeof Endpoints.endpoints)[keyof typeof Endpoints.endpoints]
+
+/** What the contract says of an endpoint, as a function from who asks for what to the envelope. */
+type Handler<Endpoint extends EndpointSpec> = (
+  caller: Caller,
+  params: Endpoint["~Params"]["Type"],
+  query: Endpoint["~Query"]["Type"]
+) => Effect.Effect<Endpoint["~Success"]["Type"], ApiError>
+
+type Handlers = { readonly [Endpoint in EndpointSpec as Endpoint["identifier"]]: Handler<Endpoint> }
+
+/** The five endpoints of SPEC.md section 4: query to page and filter, use case, envelope. */
+const handlersOf = (prompts: Prompts["Service"]): Handlers => ({
+  list: (caller, _, query) => pageEnvelope(query, (page) => prompts.list(caller, query, page)),
+  get: (caller, { id }) => Effect.map(prompts.get(caller, id), dataEnvelope),
+  getResolved: (caller, { id }) => Effect.map(prompts.getResolved(caller, id), dataEnvelope),
+  listVersions: (caller, { id }, query) =>
+    pageEnvelope(query, (page) => prompts.listVersions(caller, id, page)),
+  getVersion: (caller, { id, version }) => Effect.map(prompts.getVersion(caller, id, version), dataEnvelope)
+})
+
+/** Answers an admitted caller with the body that the contract describes. */
+type Endpoint = (caller: Caller, target: MatchedRoute) => Effect.Effect<Uint8Array, ApiError>
+
+/** Where the contract names no parameter, none is looked at. */
+const noQuery = Result.succeed({} as never)
+
+const endpointOf = (contract: EndpointSpec, handler: Handler<EndpointSpec>): Endpoint => {
+  const read = contract.query && makeParameterReader(contract.query as Schema.Decoder<never>)
+  const readQuery = (query: string) => (read === undefined ? noQuery : read(parseParameters(query)))
+  const encode = Schema.encodeSync([...contract.success][0] as Schema.Encoder<unknown>)
+  const bodyOf = (envelope: unknown) => Buffer.from(JSON.stringify(encode(envelope)))
+  return (caller, { params, query }) =>
+    Effect.fromResult(readQuery(query)).pipe(
+      Effect.flatMap((query) => handler(caller, params as never, query)),
+      Effect.map(bodyOf)
+    )
+}
+
+/** The endpoints by the patterns of their paths. */
+export const makeEndpoints: Effect.Effect<ReadonlyMap<string, Endpoint>, never, Prompts> = Effect.map(
+  Prompts,
+  (prompts) => {
+    const handlers = handlersOf(prompts)
+    return new Map(
+      Object.values(Endpoints.endpoints).map((contract) => [
+        contract.path,
+        endpointOf(contract, handlers[contract.identifier] as Handler<EndpointSpec>)
+      ])
+    )
+  }
+)

@@ -1,0 +1,44 @@
+/** A request as whatever carries it has read it. */
+export interface HttpRequest {
+  readonly method: string
+  /** The target as it was sent: nobody has tidied it. */
+  readonly target: string
+  /** By their names in lower case. */
+  readonly headers: Readonly<Record<string, string | undefined>>
+}
+
+/** Whether it asks for what there is: nothing else is to be had here (DESIGN.md section 4.3). */
+export const isGetOrHead = ({ method }: HttpRequest): boolean => method === "GET" || method === "HEAD"
+
+/** An answer for whatever carries it to write; to a HEAD it leaves out the body. */
+export interface HttpResponse {
+  readonly status: number
+  /** Names and values in turn, as `writeHead` of `node:http` takes them. */
+  readonly headers: ReadonlyArray<string>
+  readonly body: Uint8Array
+}
+
+export type HeaderFields = Readonly<Record<string, string>>
+
+/** What an answer of one kind has in common: headers, once and for all in the form that is written. */
+export const toRawHeaders = (headers: HeaderFields): ReadonlyArray<string> => Object.entries(headers).flat()
+
+/** The names and values of an answer's headers, a pair each. */
+export const toHeaderPairs = ({ headers }: HttpResponse): Array<[string, string]> =>
+  Array.from({ length: headers.length / 2 }, (_, i) => [headers[2 * i]!, headers[2 * i + 1]!])
+
+/** The headers of a body. */
+export const entityHeaders = (body: Uint8Array, contentType: string) => ({
+  "content-type": contentType,
+  "content-length": String(body.length)
+})
+
+/** An answer with the headers that every answer has (DESIGN.md section 5). */
+export const withCommonHeaders = (
+  { status, headers, body }: HttpResponse,
+  requestId: string
+): HttpResponse => ({
+  status,
+  headers: ["x-request-id", requestId, "x-content-type-options", "nosniff", ...headers],
+  body
+})

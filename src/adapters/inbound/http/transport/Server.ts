@@ -1,0 +1,237 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from "node:http"
+import { type AddressInfo, Server as NetServer, type Socket } from "node:net"
+import type { Duplex } from "node:stream"
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import type * as Scope from "effect/Scope"
+import type { Admission } from "../../../../application/Admission.ts"
+import type { ChangeFeed } from "../../../../application/ports/ChangeFeed.ts"
+import { Lifecycle } from "../../../../application/Lifecycle.ts"
+import type { Prompts } from "../../../../application/Prompts.ts"
+import type { Readiness } from "../../../../application/ports/Readiness.ts"
+import { makeApp, matchRoute } from "../App.ts"
+import {
+  type ApiError,
+  BadRequest,
+  ExpectationFailed,
+  HeadersTooLarge,
+  RequestTimeout,
+  RouteNotFound,
+  toErrorResponse
+} from "../Errors.ts"
+import { ConnectionTracker } from "./ConnectionTracker.ts"
+import { type HttpResponse, withCommonHeaders, toHeaderPairs } from "../HttpMessage.ts"
+import { chooseRequestId } from "../request/RequestId.ts"
+import { recordRequest } from "../observability/RequestLog.ts"
+
+export interface ServerOptions {
+  readonly host: string
+  /** 0 for any free port. */
+  readonly port: number
+  /** How long to go on accepting after being told to stop, in milliseconds. */
+  readonly shutdownGrace: number
+}
+
+/** The address can't be listened on. */
+export class ListenError extends Data.TaggedError("ListenError")<{ readonly message: string }> {}
+
+/** Bounds on what a client may take (DESIGN.md section 8). */
+const clientLimits = {
+  headersTimeout: 10_000,
+  requestTimeout: 15_000,
+  connectionsCheckingInterval: 1_000,
+  maxHeaderSize: 16 * 1024,
+  requireHostHeader: false
+}
+const maxConnections = 10_000
+
+/** How long requests that are under way may take to finish once no new ones are accepted, in milliseconds. */
+export const drainTimeoutMs = 10_000
+
+/** How long a connection on which nothing is answered may still send a request while the server closes, in milliseconds. */
+const idleCloseGraceMs = 500
+
+/** How a refusal is reported. It took no time worth telling. */
+interface RejectedRequest {
+  readonly method?: string | undefined
+  readonly target?: string | undefined
+  readonly status: number
+  readonly requestId: string
+}
+
+const write = (response: ServerResponse, answer: HttpResponse): void => {
+  response.writeHead(answer.status, answer.headers as Array<string>)
+  response.end(response.req.method === "HEAD" ? undefined : answer.body)
+}
+
+/**
+ * Writes answers once the requests that came in the same turn of the event loop are all read: to write is what costs
+ * most, and costs a third less while who reads the answer before it is still awake.
+ */
+const makeResponseBatcher = () => {
+  const waiting: Array<readonly [ServerResponse, HttpResponse]> = []
+  const send = (): void => {
+    for (const [response, answer] of waiting.splice(0)) if (!response.destroyed) write(response, answer)
+  }
+  return (response: ServerResponse, answer: HttpResponse): void => {
+    if (waiting.push([response, answer]) === 1) setImmediate(send)
+  }
+}
+
+/** Answers a request that never reaches the application, because its head is faulty, and closes. */
+const rejectRequest = (
+  request: IncomingMessage,
+  response: ServerResponse,
+  error: ApiError
+): RejectedRequest => {
+  const requestId = chooseRequestId(request.headers["x-request-id"] as string | undefined)
+  const answer = withCommonHeaders(toErrorResponse(error), requestId)
+  response.shouldKeepAlive = false
+  write(response, answer)
+  return { method: request.method, target: request.url, status: answer.status, requestId }
+}
+
+/** The same where there is no request, only a connection; nobody is left to answer where it can't be written to. */
+const rejectSocket = (socket: Duplex, error: ApiError, method?: string): RejectedRequest | undefined => {
+  if (!socket.writable) {
+    socket.destroy()
+    return undefined
+  }
+  const requestId = chooseRequestId(undefined)
+  const answer = withCommonHeaders(toErrorResponse(error), requestId)
+  const { status, body } = answer
+  const headers = [...toHeaderPairs(answer), ["date", new Date().toUTCString()], ["connection", "close"]]
+  const lines = headers.map(([name, value]) => `${name}: ${value}\r\n`)
+  const head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join("")}\r\n`
+  socket.end(Buffer.concat([Buffer.from(head), body]))
+  return { method, status, requestId }
+}
+
+const parserErrors: Readonly<Record<string, ApiError>> = {
+  HPE_HEADER_OVERFLOW: HeadersTooLarge,
+  ERR_HTTP_REQUEST_TIMEOUT: RequestTimeout
+}
+
+/**
+ * Duplicate headers as RFC 9110 joins them, where Node would keep the first only: two `Authorization` headers are no
+ * single `Bearer <key>`. False when the head can't be accepted at all: not exactly one `Host`, or a framing other than
+ * length and chunks.
+ */
+const acceptHead = (request: IncomingMessage): boolean => {
+  const { rawHeaders } = request
+  let hosts = 0
+  let authorization: string | undefined
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i]!
+    if (name.length === 4 && name.toLowerCase() === "host") hosts++
+    else if (name.length === 13 && name.toLowerCase() === "authorization") {
+      authorization =
+        authorization === undefined ? rawHeaders[i + 1]! : `${authorization}, ${rawHeaders[i + 1]}`
+      request.headers.authorization = authorization
+    }
+  }
+  const framing = request.headers["transfer-encoding"]
+  return (
+    (hosts === 1 || (hosts === 0 && request.httpVersion === "1.0")) &&
+    (framing === undefined || framing.toLowerCase() === "chunked")
+  )
+}
+
+const listen = (server: Server, options: ServerOptions): Effect.Effect<AddressInfo, ListenError> =>
+  Effect.callback((resume) => {
+    const onError = (error: Error) => resume(Effect.fail(new ListenError({ message: error.message })))
+    server.once("error", onError)
+    server.listen(options.port, options.host, () => {
+      server.off("error", onError)
+      resume(Effect.succeed(server.address() as AddressInfo))
+    })
+  })
+
+/** Stops accepting and lets what runs finish. What does not finish in time is broken off, which is a defect. */
+const close = (server: Server, exchanges: ConnectionTracker): Effect.Effect<void> =>
+  Effect.callback<void>((resume) => {
+    const sweep = setInterval(() => {
+      for (const connection of exchanges.connections) if (exchanges.isIdle(connection)) connection.destroy()
+    }, idleCloseGraceMs)
+    // Node's own close of an HTTP server tears up answers that are ended but not sent yet, and leaves half heads.
+    NetServer.prototype.close.call(server, () => {
+      clearInterval(sweep)
+      resume(Effect.void)
+    })
+  }).pipe(
+    Effect.timeoutOrElse({
+      duration: drainTimeoutMs,
+      orElse: () => {
+        server.closeAllConnections()
+        return Effect.die(new Error(`answers were broken off: not taken within ${drainTimeoutMs / 1000} s`))
+      }
+    })
+  )
+
+/**
+ * Serves the API until the scope closes, then drains: `/readyz` says 503 at once, new requests are still accepted for
+ * the grace, then connections close as their requests finish. Gives the address that it listens on.
+ */
+export const serve = (
+  options: ServerOptions
+): Effect.Effect<AddressInfo, ListenError, Prompts | Admission | Readiness | ChangeFeed | Scope.Scope> =>
+  Effect.gen(function* () {
+    const lifecycle = yield* Lifecycle
+    const app = yield* makeApp
+    const context = yield* Effect.context<never>()
+    const run = Effect.runSyncWith(context)
+    const fork = Effect.runForkWith(context)
+    const reportRefusal = (refusal: RejectedRequest | undefined): void => {
+      if (refusal === undefined) return
+      const { method, target, status, requestId } = refusal
+      const route = target === undefined ? undefined : matchRoute(target)?.route
+      run(recordRequest({ method, route, status, milliseconds: 0, requestId, caller: undefined }))
+    }
+    const post = makeResponseBatcher()
+    const answer = (request: IncomingMessage, response: ServerResponse): void => {
+      const { method, url, headers } = request
+      const answering = fork(
+        app({ method: method!, target: url!, headers: headers as Record<string, string | undefined> })
+      )
+      // Who hangs up is not waited for, but what he asked for is still done and told of in log and metrics.
+      answering.addObserver((exit) => {
+        if (Exit.isSuccess(exit)) post(response, exit.value)
+        else response.destroy()
+      })
+    }
+    const exchanges = new ConnectionTracker()
+    const server = createServer(clientLimits, (request, response) => {
+      exchanges.trackRequest(request, response)
+      if (acceptHead(request)) answer(request, response)
+      else reportRefusal(rejectRequest(request, response, BadRequest))
+    })
+    server.maxConnections = maxConnections
+    // Who has sent all it has to say may close its half and still wants the answer.
+    Object.assign(server, { httpAllowHalfOpen: true })
+    server.on("connection", (socket: Socket) => exchanges.trackConnection(socket))
+    server.on("checkExpectation", (request: IncomingMessage, response: ServerResponse) => {
+      exchanges.trackRequest(request, response)
+      reportRefusal(rejectRequest(request, response, ExpectationFailed))
+    })
+    server.on("connect", ({ method }: IncomingMessage, socket: Duplex) => {
+      exchanges.whenIdle(socket, () => reportRefusal(rejectSocket(socket, RouteNotFound, method)))
+    })
+    server.on("clientError", (error: NodeJS.ErrnoException, socket: Socket) => {
+      exchanges.whenIdle(socket, () => {
+        if (exchanges.hasUnreadBody(socket)) socket.destroy()
+        else reportRefusal(rejectSocket(socket, parserErrors[error.code ?? ""] ?? BadRequest))
+      })
+    })
+
+    yield* Effect.acquireRelease(listen(server, options), () =>
+      Effect.sync(() => {
+        lifecycle.phase = "draining"
+      }).pipe(
+        Effect.andThen(Effect.sleep(options.shutdownGrace)),
+        Effect.andThen(Effect.sync(() => exchanges.close())),
+        Effect.andThen(close(server, exchanges))
+      )
+    )
+    return server.address() as AddressInfo
+  })

@@ -1,0 +1,33 @@
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import type { ArchiveKey } from "../../../application/formats/Archive.ts"
+import { KeyStore } from "../../../application/ports/KeyStore.ts"
+import { InvalidKey, type KeyRecord } from "../../../domain/ApiKey.ts"
+import { State } from "./MemoryState.ts"
+
+const keyRecord = (state: State["Service"], key: ArchiveKey): KeyRecord => {
+  const workspace = key.workspace_id === null ? undefined : state.workspaces.get(key.workspace_id)?.workspace
+  return {
+    id: key.id,
+    revoked: key.revoked_at !== null,
+    owner_must_reset: state.users.get(key.created_by)?.must_reset_password === true,
+    workspace:
+      workspace === undefined
+        ? null
+        : { id: workspace.id, tier: workspace.tier, billing_status: workspace.billing_status }
+  }
+}
+
+const keyStore = (state: State["Service"]): KeyStore["Service"] => ({
+  find: (hash) =>
+    Effect.suspend(() => {
+      const key = [...state.keys.values()].find(({ key_hash }) => key_hash === hash)
+      return key === undefined ? Effect.fail(InvalidKey) : Effect.succeed(keyRecord(state, key))
+    }),
+  markUsed: (id, now) => {
+    state.lastUsed.set(id, now)
+  }
+})
+
+/** The keys of the store. */
+export const layer: Layer.Layer<KeyStore, never, State> = Layer.effect(KeyStore, Effect.map(State, keyStore))

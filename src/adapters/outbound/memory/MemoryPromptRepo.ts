@@ -1,0 +1,143 @@
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import type { Archive } from "../../../application/formats/Archive.ts"
+import { type PromptFilter, PromptRepo } from "../../../application/ports/PromptRepo.ts"
+import { isVisible } from "../../../domain/HistoryCutoff.ts"
+import { offset, type Page, type PageOfItems } from "../../../domain/Page.ts"
+import {
+  type Prompt,
+  type PromptId,
+  PromptNotFound,
+  type PromptSummary,
+  type Tag,
+  type WorkspaceId
+} from "../../../domain/Prompt.ts"
+import { maxSourceBytes, type ResolutionSource, ResolvedTooLarge } from "../../../domain/Resolution.ts"
+import { type Version, VersionNotFound, type VersionSummary } from "../../../domain/Version.ts"
+import { State, type Workspace } from "./MemoryState.ts"
+
+type ArchivePrompt = Archive["prompts"][number]
+type ArchiveVersion = ArchivePrompt["versions"][number]
+
+const sliceOf = <A>(all: ReadonlyArray<A>, page: Page): PageOfItems<A> => ({
+  items: all.slice(offset(page), offset(page) + page.per_page),
+  total: all.length
+})
+
+const compare = <A extends string | number>(a: A, b: A): number => (a < b ? -1 : a > b ? 1 : 0)
+
+const compareBytes = (a: string, b: string): number => Buffer.compare(Buffer.from(a), Buffer.from(b))
+
+const newestFirst = (a: ArchivePrompt, b: ArchivePrompt): number =>
+  compare(b.updated_at, a.updated_at) || compare(b.id, a.id)
+
+const tagsOf = (workspace: Workspace, prompt: ArchivePrompt): ReadonlyArray<Tag> =>
+  workspace.tags.filter((tag) => prompt.tags.includes(tag.id)).sort((a, b) => compareBytes(a.name, b.name))
+
+const passes = (workspace: Workspace, filter: PromptFilter, prompt: ArchivePrompt): boolean =>
+  !prompt.is_archived &&
+  (filter.folder_id === undefined || prompt.folder_id === filter.folder_id) &&
+  (filter.type === undefined || prompt.prompt_type === filter.type) &&
+  (filter.tag === undefined || tagsOf(workspace, prompt).some((tag) => tag.name === filter.tag))
+
+const summaryOf = (prompt: ArchivePrompt): PromptSummary => ({
+  id: prompt.id,
+  title: prompt.title,
+  description: prompt.description,
+  prompt_type: prompt.prompt_type,
+  target_model: prompt.target_model,
+  intent: prompt.intent,
+  current_version: prompt.current_version,
+  created_at: prompt.created_at,
+  updated_at: prompt.updated_at
+})
+
+const promptOf = (workspace: Workspace, prompt: ArchivePrompt): Prompt => ({
+  ...summaryOf(prompt),
+  current_content: prompt.current_content,
+  folder_id: prompt.folder_id,
+  is_favorite: prompt.is_favorite,
+  is_archived: prompt.is_archived,
+  sort_order: prompt.sort_order,
+  tags: tagsOf(workspace, prompt)
+})
+
+const sourceOf = (workspace: Workspace, prompt: ArchivePrompt): ResolutionSource => ({
+  id: prompt.id,
+  title: prompt.title,
+  prompt_type: prompt.prompt_type,
+  target_model: prompt.target_model,
+  current_content: prompt.current_content,
+  fragments: prompt.fragments
+    .toSorted((a, b) => compare(a.position, b.position) || compare(a.id, b.id))
+    .flatMap(({ fragment_id, variable_overrides }) => {
+      const fragment = workspace.fragments.find(({ id }) => id === fragment_id)
+      return fragment === undefined ? [] : [{ content: fragment.content, variable_overrides }]
+    })
+})
+
+const sourceBytes = (source: ResolutionSource): number =>
+  source.fragments.reduce((sum, { content }) => sum + Buffer.byteLength(content), 0)
+
+const versionSummaryOf = (version: ArchiveVersion): VersionSummary => ({
+  version_number: version.version_number,
+  change_summary: version.change_summary,
+  change_source: version.change_source,
+  created_at: version.created_at
+})
+
+const versionOf = (prompt: PromptId, version: ArchiveVersion): Version => ({
+  ...version,
+  prompt_id: prompt,
+  metadata: version.metadata as Version["metadata"]
+})
+
+const promptRepo = ({ workspaces }: State["Service"]): PromptRepo["Service"] => {
+  const find = (workspaceId: WorkspaceId, id: PromptId) =>
+    Effect.suspend(() => {
+      const workspace = workspaces.get(workspaceId)
+      const prompt = workspace?.prompts.find((prompt) => prompt.id === id)
+      return workspace === undefined || prompt === undefined
+        ? Effect.fail(PromptNotFound)
+        : Effect.succeed({ workspace, prompt })
+    })
+
+  return {
+    list: (workspaceId, filter, page, total) =>
+      Effect.sync(() => {
+        const workspace = workspaces.get(workspaceId)
+        const prompts = workspace?.prompts.filter((prompt) => passes(workspace, filter, prompt)) ?? []
+        const slice = sliceOf(prompts.sort(newestFirst).map(summaryOf), page)
+        return { ...slice, total: total ?? slice.total }
+      }),
+    get: (workspaceId, id) =>
+      Effect.map(find(workspaceId, id), ({ workspace, prompt }) => promptOf(workspace, prompt)),
+    getSource: Effect.fnUntraced(function* (workspaceId, id) {
+      const { workspace, prompt } = yield* find(workspaceId, id)
+      const source = sourceOf(workspace, prompt)
+      return sourceBytes(source) > maxSourceBytes ? yield* Effect.fail(ResolvedTooLarge(id)) : source
+    }),
+    listVersions: Effect.fnUntraced(function* (workspaceId, id, oldest, page) {
+      const { prompt } = yield* find(workspaceId, id)
+      const visible = prompt.versions.filter((version) => isVisible(version.created_at, oldest))
+      const newest = visible.sort((a, b) => compare(b.version_number, a.version_number))
+      return sliceOf(newest.map(versionSummaryOf), page)
+    }),
+    getVersion: (workspaceId, id, number, oldest) =>
+      find(workspaceId, id).pipe(
+        Effect.mapError(() => VersionNotFound),
+        Effect.flatMap(({ prompt }) => {
+          const version = prompt.versions.find(({ version_number }) => version_number === number)
+          return version === undefined || !isVisible(version.created_at, oldest)
+            ? Effect.fail(VersionNotFound)
+            : Effect.succeed(versionOf(id, version))
+        })
+      )
+  }
+}
+
+/** The prompts of the store. */
+export const layer: Layer.Layer<PromptRepo, never, State> = Layer.effect(
+  PromptRepo,
+  Effect.map(State, promptRepo)
+)

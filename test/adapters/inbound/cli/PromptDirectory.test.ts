@@ -1,0 +1,254 @@
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { afterAll, assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import { CommandError } from "../../../../src/adapters/inbound/cli/CommandError.ts"
+import {
+  assignPaths,
+  parse,
+  readDirectory,
+  renderFiles,
+  writeDirectory
+} from "../../../../src/adapters/inbound/cli/PromptDirectory.ts"
+import { applyFiles, type PromptFiles } from "../../../../src/application/formats/PromptFiles.ts"
+import type { WorkspaceId } from "../../../../src/domain/Prompt.ts"
+import {
+  archive,
+  archives,
+  folder,
+  fragment,
+  instant,
+  newId,
+  prompt,
+  sample,
+  texts
+} from "../../../support/archives.ts"
+
+const byPath = ({ prompts, fragments }: PromptFiles): PromptFiles => {
+  const sorted = <A extends { readonly path: string }>(files: ReadonlyArray<A>) =>
+    files.toSorted((a, b) => (a.path < b.path ? -1 : 1))
+  return { prompts: sorted(prompts), fragments: sorted(fragments) }
+}
+
+const read = (workspace: WorkspaceId, files: Record<string, string>) =>
+  parse(workspace, new Map(Object.entries(files)))
+
+const faultsOf = (files: Record<string, string>) => {
+  const result = read(newId(), files)
+  return Result.isFailure(result) ? result.failure.problems : []
+}
+
+describe("a workspace as files", () => {
+  it.prop("reads back as it was written", { archive: archives }, ({ archive }) => {
+    const files = assignPaths(archive)
+    assert.deepStrictEqual(parse(archive.workspace.id, renderFiles(files)), Result.succeed(byPath(files)))
+  })
+
+  it.prop(
+    "keeps every text and every name of a folder",
+    { name: texts, content: texts },
+    ({ name, content }) => {
+      const drawer = folder({ name: name.slice(0, 256).toWellFormed() || "x" })
+      const made = archive({
+        folders: [drawer],
+        fragments: [fragment(content, { name: drawer.name })],
+        prompts: [prompt({ title: name, intent: content, current_content: content, folder_id: drawer.id })]
+      })
+      const files = assignPaths(made)
+      assert.deepStrictEqual(parse(made.workspace.id, renderFiles(files)), Result.succeed(files))
+      const [path] = renderFiles({ ...files, fragments: [] }).keys()
+      assert.isFalse(
+        path!.split("/").some((segment) => /^\.|^$|[. ]$|[\\:*?"<>|\p{Cc}]/u.test(segment)),
+        path
+      )
+    }
+  )
+
+  it.prop("changes nothing in the workspace that it is of", { archive: archives }, ({ archive }) => {
+    const context = { now: instant("2030-01-01T00:00:00.000Z"), newId: () => assert.fail("nothing is new") }
+    const merged = applyFiles(archive, assignPaths(archive), context)
+    assert.deepStrictEqual(merged.changes, [])
+    assert.deepStrictEqual(
+      { ...merged.archive, prompts: merged.archive.prompts.toSorted((a, b) => (a.id < b.id ? -1 : 1)) },
+      { ...archive, prompts: archive.prompts.toSorted((a, b) => (a.id < b.id ? -1 : 1)) }
+    )
+  })
+
+  it("has different paths for what has the same title, whatever the case", () => {
+    const titles = ["Same", "same", "Same!", "", "..", "/"]
+    const { prompts } = assignPaths(archive({ prompts: titles.map((title) => prompt({ title })) }))
+    assert.strictEqual(new Set(prompts.map(({ path }) => path.toLowerCase())).size, titles.length)
+    assert.strictEqual(prompts[0]!.path, "prompts/same.md")
+    assert.strictEqual(prompts[3]!.path, "prompts/untitled.md")
+  })
+})
+
+describe("a file", () => {
+  const workspace = newId<WorkspaceId>()
+
+  it("may say next to nothing: the rest is of its path", () => {
+    const files = {
+      "prompts/Support/hello.md": "---\n---\nHello {{name}}\n",
+      "fragments/tone.md": "---\n---\nKind"
+    }
+    const first = Result.getOrThrow(read(workspace, files))
+    assert.deepStrictEqual(first, {
+      fragments: [{ path: "fragments/tone.md", id: first.fragments[0]!.id, name: "tone", content: "Kind" }],
+      prompts: [
+        {
+          path: "prompts/Support/hello.md",
+          folder: "Support",
+          id: first.prompts[0]!.id,
+          title: "hello",
+          description: "",
+          current_content: "Hello {{name}}",
+          prompt_type: "user",
+          target_model: "",
+          intent: "",
+          is_favorite: false,
+          sort_order: 0,
+          tags: [],
+          fragments: []
+        }
+      ]
+    })
+    assert.deepStrictEqual(read(workspace, files), Result.succeed(first))
+    assert.notStrictEqual(
+      Result.getOrThrow(read(newId(), files)).prompts[0]!.id,
+      Result.getOrThrow(read(workspace, files)).prompts[0]!.id
+    )
+  })
+
+  it("has as its id, where it names none, the UUID of version 5 of its path in its workspace", () => {
+    const dns = "6ba7b810-9dad-11d1-80b4-00c04fd430c8" as WorkspaceId
+    // From Python's uuid.uuid5(uuid.NAMESPACE_DNS, "prompts/a.md").
+    assert.strictEqual(
+      Result.getOrThrow(read(dns, { "prompts/a.md": "---\n---\n" })).prompts[0]!.id,
+      "c2d19c60-d282-505f-b715-725fed8a8eb0"
+    )
+  })
+
+  it.each([
+    ["---\n---\na\n", "a"],
+    ["---\n---\na", "a"],
+    ["---\n---\na\n\n", "a\n"],
+    ["---\n---\n", ""],
+    ["---\n---", ""],
+    ["---\n---\n---\n", "---"],
+    ["---\n---\r\na\r\n", "a\r"],
+    ["---\r\n---\r\na\r\nb\r\n", "a\nb"],
+    ["\ufeff---\n---\na\n", "a"],
+    ["--- \ntitle: x\n--- \na\n", "a"]
+  ])("%j has the body %j", (text, body) => {
+    assert.strictEqual(
+      Result.getOrThrow(read(workspace, { "prompts/a.md": text })).prompts[0]!.current_content,
+      body
+    )
+  })
+
+  const noFront = "must begin with front matter: YAML between two lines of ---"
+  const long = "x".repeat(257)
+
+  it("that is wrong is told with every fault of every file", () => {
+    assert.deepStrictEqual(
+      faultsOf({
+        "prompts/a.md": "no front matter",
+        "prompts/b.md": "---\ntitle: x\n",
+        "prompts/c.md": "---\ntype: poem\nextra: 1\ntags: x\n---\n",
+        "prompts/d.md": "---\ntitle: x\nmodel: [\n---\n",
+        "prompts/e.md": "---\ntitle: a\ntitle: b\n---\n",
+        "prompts/f.md": "---\nfragments:\n  - fragment: none\n---\n",
+        "prompts/g.md": "---\nid: 7\n---\n",
+        "prompts/h.md": "---\n---\n\0",
+        [`prompts/${long}/i.md`]: "---\n---\n",
+        "fragments/a.md": '---\nname: ""\n---\n'
+      }),
+      [
+        { path: "fragments/a.md", message: "name: must not be empty" },
+        { path: "prompts/a.md", message: noFront },
+        { path: "prompts/b.md", message: noFront },
+        { path: "prompts/c.md", message: "extra: Expected no excess property" },
+        {
+          path: "prompts/c.md",
+          message:
+            'type: Expected "system" | "user" | "assistant" | "template" | "few-shot" | "chain-of-thought"'
+        },
+        { path: "prompts/c.md", message: "tags: Expected array" },
+        {
+          path: "prompts/d.md:4",
+          message: "Flow sequence in block collection must be sufficiently indented and end with a ]"
+        },
+        { path: "prompts/e.md:3", message: "Map keys must be unique" },
+        { path: "prompts/f.md", message: "fragments: there is no file fragments/none.md" },
+        { path: "prompts/g.md", message: "id: Expected string" },
+        { path: "prompts/h.md", message: "body: must not contain the NUL character" },
+        { path: `prompts/${long}/i.md`, message: "its folder's name must be at most 256 characters" }
+      ]
+    )
+  })
+
+  it("cannot make YAML explode", () => {
+    const bomb = ["a: &a [x, x, x, x, x, x, x, x, x]"]
+    for (const [name, of] of ["ba", "cb", "dc", "ed", "fe", "gf"])
+      bomb.push(`${name}: &${name} [${Array(9).fill(`*${of}`).join(", ")}]`)
+    assert.deepStrictEqual(faultsOf({ "prompts/a.md": `---\n${bomb.join("\n")}\n---\n` }), [
+      { path: "prompts/a.md", message: "Excessive alias count indicates a resource exhaustion attack" }
+    ])
+  })
+})
+
+describe("a directory", () => {
+  const root = mkdtempSync(join(tmpdir(), "prompt-files-"))
+  afterAll(() => rmSync(root, { recursive: true }))
+  const workspace = newId<WorkspaceId>()
+  const readAt = (directory: string) => Effect.runPromise(Effect.result(readDirectory(directory, workspace)))
+
+  it("is written and read again, and not written over", async () => {
+    const { archive: made } = sample()
+    const files = assignPaths(made)
+    const directory = join(root, "made")
+    await Effect.runPromise(writeDirectory(directory, files))
+    assert.deepStrictEqual(await readAt(directory), Result.succeed(byPath(files)))
+    assert.deepStrictEqual(
+      await Effect.runPromise(Effect.flip(writeDirectory(directory, files))),
+      new CommandError({
+        message: `can't write ${directory}: it has a fragments/ already; remove it, or give another directory`
+      })
+    )
+  })
+
+  it("is empty of prompts only where it says so", async () => {
+    const directory = join(root, "empty")
+    mkdirSync(directory)
+    assert.deepStrictEqual(
+      await readAt(directory),
+      Result.fail(new CommandError({ message: `can't read ${directory}: it has no directory prompts/` }))
+    )
+    mkdirSync(join(directory, "prompts"))
+    assert.deepStrictEqual(await readAt(directory), Result.succeed({ prompts: [], fragments: [] }))
+  })
+
+  it("has its faults told, and what is no prompt left alone", async () => {
+    const directory = join(root, "mixed")
+    mkdirSync(join(directory, "prompts", ".obsidian"), { recursive: true })
+    writeFileSync(join(directory, "README.md"), "no prompt")
+    writeFileSync(join(directory, "prompts", "notes.txt"), "no prompt")
+    writeFileSync(join(directory, "prompts", ".obsidian", "a.md"), "no prompt")
+    assert.deepStrictEqual(await readAt(directory), Result.succeed({ prompts: [], fragments: [] }))
+    writeFileSync(join(directory, "prompts", "latin.md"), Buffer.from("---\n---\nB\xfcro", "latin1"))
+    symlinkSync(join(directory, "README.md"), join(directory, "prompts", "link.md"))
+    assert.deepStrictEqual(
+      Result.mapError(await readAt(directory), (refusal) =>
+        refusal._tag === "InvalidFiles"
+          ? refusal.problems.toSorted((a, b) => (a.path < b.path ? -1 : 1))
+          : refusal
+      ),
+      Result.fail([
+        { path: "prompts/latin.md", message: "is not UTF-8" },
+        { path: "prompts/link.md", message: "is a symbolic link, which is not followed" }
+      ])
+    )
+  })
+})

@@ -1,0 +1,34 @@
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as CachedKeyStore from "../../../../src/adapters/outbound/caching/CachingKeyStore.ts"
+import * as CachedPromptRepo from "../../../../src/adapters/outbound/caching/CachingPromptRepo.ts"
+import * as Memory from "../../../../src/adapters/outbound/memory/Memory.ts"
+import { WorkspaceRevisions } from "../../../../src/application/ports/ChangeFeed.ts"
+import { WorkspaceStore } from "../../../../src/application/ports/WorkspaceStore.ts"
+import * as keys from "../../../contracts/KeyStore.ts"
+import * as prompts from "../../../contracts/PromptRepo.ts"
+import { switchedFeed } from "./switchedFeed.ts"
+
+/** The memory adapters behind the caches, told of every import. */
+const cached = Layer.unwrap(
+  Effect.sync(() => {
+    const changes = new WorkspaceRevisions()
+    const telling = Layer.effect(
+      WorkspaceStore,
+      Effect.map(WorkspaceStore, (store) => ({
+        ...store,
+        importArchive: (...args) =>
+          Effect.ensuring(
+            store.importArchive(...args),
+            Effect.sync(() => changes.invalidateAll())
+          )
+      }))
+    )
+    return Layer.mergeAll(CachedKeyStore.layer, CachedPromptRepo.layer, telling).pipe(
+      Layer.provide([Memory.layer, switchedFeed(changes).layer])
+    )
+  })
+)
+
+keys.contract("cached", cached)
+prompts.contract("cached", cached)

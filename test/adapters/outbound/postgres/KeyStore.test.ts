@@ -1,0 +1,119 @@
+import * as PgClient from "@effect/sql-pg/PgClient"
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Logger from "effect/Logger"
+import * as PostgresKeyStore from "../../../../src/adapters/outbound/postgres/PostgresKeyStore.ts"
+import { makeKeyUsageWriter } from "../../../../src/adapters/outbound/postgres/KeyUsageWriter.ts"
+import { migrate } from "../../../../src/adapters/outbound/postgres/Migrations.ts"
+import * as PostgresWorkspaceStore from "../../../../src/adapters/outbound/postgres/PostgresWorkspaceStore.ts"
+import { KeyStore } from "../../../../src/application/ports/KeyStore.ts"
+import { WorkspaceStore } from "../../../../src/application/ports/WorkspaceStore.ts"
+import type { ApiKeyId } from "../../../../src/domain/ApiKey.ts"
+import { toTimestamp } from "../../../../src/domain/Timestamp.ts"
+import { archive, key, newId, user, workspace } from "../../../support/archives.ts"
+import { connect, freshDatabase, migratedDatabase, noPostgres, onServer } from "../../../support/postgres.ts"
+
+const noon = Date.UTC(2026, 0, 1, 12)
+const minute = 60_000
+
+/** Two keys that were never used. */
+const twoKeys = Effect.gen(function* () {
+  const { importArchive } = yield* WorkspaceStore
+  const [home, owner] = [workspace(), user()]
+  const keys = [key(home.id, owner).stored, key(home.id, owner).stored] as const
+  yield* importArchive(archive({ workspace: home, users: [owner], api_keys: keys }))
+  return keys.map(({ id }) => id) as [ApiKeyId, ApiKeyId]
+}).pipe(Effect.provide(PostgresWorkspaceStore.layer))
+
+/** When keys were last used, and which version of their row says so. */
+const lastUsed = Effect.fnUntraced(function* (ids: ReadonlyArray<ApiKeyId>) {
+  const sql = yield* PgClient.PgClient
+  return yield* sql<{ readonly last_used_at: string | null; readonly row: string }>`
+    select last_used_at, xmin::text as row from api_keys where id = any (${ids}::uuid[])
+    order by array_position(${ids}::uuid[], id)`
+})
+const times = (ids: ReadonlyArray<ApiKeyId>) =>
+  Effect.map(lastUsed(ids), (rows) => rows.map(({ last_used_at }) => last_used_at))
+
+describe.skipIf(noPostgres !== undefined)("the use of keys", () => {
+  it.live("is written in one batch, for each key at most once a minute", () =>
+    Effect.gen(function* () {
+      const [one, two] = yield* twoKeys
+      const usage = yield* makeKeyUsageWriter
+      usage.record(one, noon)
+      usage.record(one, noon + 10)
+      usage.record(newId<ApiKeyId>(), noon)
+      assert.deepStrictEqual(yield* times([one, two]), [null, null])
+      yield* usage.flush
+      assert.deepStrictEqual(yield* times([one, two]), [toTimestamp(noon + 10), null])
+
+      const before = yield* lastUsed([one])
+      usage.record(one, noon + 9 + minute)
+      usage.record(two, noon + minute)
+      yield* usage.flush
+      assert.deepStrictEqual(yield* times([one, two]), [toTimestamp(noon + 10), toTimestamp(noon + minute)])
+      assert.deepStrictEqual(yield* lastUsed([one]), before)
+
+      usage.record(one, noon + 10 + minute)
+      yield* usage.flush
+      assert.deepStrictEqual(yield* times([one]), [toTimestamp(noon + 10 + minute)])
+    }).pipe(Effect.provide(migratedDatabase))
+  )
+
+  it.live("never goes back, though processes write in any order", () =>
+    Effect.gen(function* () {
+      const [one] = yield* twoKeys
+      for (const now of [noon + 5, noon]) {
+        const usage = yield* makeKeyUsageWriter
+        usage.record(one, now)
+        yield* usage.flush
+      }
+      assert.deepStrictEqual(yield* times([one]), [toTimestamp(noon + 5)])
+    }).pipe(Effect.provide(migratedDatabase))
+  )
+
+  it.live("is written when the layer closes", () =>
+    Effect.gen(function* () {
+      const [one] = yield* twoKeys
+      yield* Effect.gen(function* () {
+        const { markUsed } = yield* KeyStore
+        markUsed(one, noon)
+      }).pipe(Effect.provide(PostgresKeyStore.layer))
+      assert.deepStrictEqual(yield* times([one]), [toTimestamp(noon)])
+    }).pipe(Effect.provide(migratedDatabase))
+  )
+
+  it.live("is written behind, soon", () =>
+    Effect.gen(function* () {
+      const [one] = yield* twoKeys
+      const { markUsed } = yield* KeyStore
+      markUsed(one, noon)
+      const written = yield* Effect.repeat(Effect.andThen(Effect.sleep("50 millis"), times([one])), {
+        until: ([time]) => time !== null,
+        times: 100
+      })
+      assert.deepStrictEqual(written, [toTimestamp(noon)])
+    }).pipe(Effect.provide(Layer.provideMerge(PostgresKeyStore.layer, migratedDatabase)))
+  )
+
+  it.live("is not kept where the server only reads, which one line says", () =>
+    Effect.gen(function* () {
+      const database = yield* freshDatabase
+      const lines: Array<unknown> = []
+      const logger = Logger.layer([Logger.make(({ message }) => lines.push(message))])
+      yield* migrate.pipe(Effect.provide(connect(database)))
+      yield* onServer(`alter database ${database} set default_transaction_read_only = on`)
+      yield* Effect.gen(function* () {
+        const usage = yield* makeKeyUsageWriter
+        for (const [index, id] of [newId<ApiKeyId>(), newId<ApiKeyId>(), newId<ApiKeyId>()].entries()) {
+          usage.record(id, noon + index)
+          yield* usage.flush
+        }
+      }).pipe(Effect.provide([connect(database), logger]))
+      assert.deepStrictEqual(lines, [
+        ["The use of keys is not kept: cannot execute UPDATE in a read-only transaction"]
+      ])
+    })
+  )
+})

@@ -1,0 +1,161 @@
+import * as PgClient from "@effect/sql-pg/PgClient"
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import {
+  migrate,
+  migrateWith,
+  migrations,
+  assertSchemaCurrent
+} from "../../../../src/adapters/outbound/postgres/Migrations.ts"
+import { connect, emptyDatabase, freshDatabase, noPostgres, onServer } from "../../../support/postgres.ts"
+
+const tables = Effect.flatMap(
+  PgClient.PgClient,
+  (sql) =>
+    sql<{ readonly name: string }>`select table_name as name from information_schema.tables
+      where table_schema = 'public' order by 1`
+).pipe(Effect.map((rows) => rows.map(({ name }) => name)))
+
+const all = [
+  "api_keys",
+  "folders",
+  "fragments",
+  "prompt_fragments",
+  "prompt_retrieval_migrations",
+  "prompt_tags",
+  "prompt_versions",
+  "prompts",
+  "tags",
+  "users",
+  "workspaces"
+]
+
+const history = Effect.flatMap(
+  PgClient.PgClient,
+  (sql) => sql`select id, name from prompt_retrieval_migrations order by id`
+)
+
+/** Migrations that leave a trace each time they run. */
+const traced = (count: number) =>
+  Array.from({ length: count }, (_, index) => ({
+    name: `step ${index + 1}`,
+    statements: [
+      "create table if not exists trace (step int)",
+      `insert into trace values (${index + 1})`,
+      "select pg_sleep(0.05)"
+    ]
+  }))
+
+const trace = Effect.flatMap(
+  PgClient.PgClient,
+  (sql) => sql<{ readonly step: number }>`select step from trace order by step`
+).pipe(Effect.map((rows) => rows.map(({ step }) => step)))
+
+describe.skipIf(noPostgres !== undefined)("migrations", () => {
+  it.live("make every table, once", () =>
+    Effect.gen(function* () {
+      assert.deepStrictEqual(yield* Effect.flip(assertSchemaCurrent), {
+        _tag: "SchemaMismatch",
+        message: `the database's schema is version 0 and this program needs ${migrations.length}: run migrate`
+      })
+      yield* migrate
+      assert.deepStrictEqual(yield* tables, all)
+      yield* migrate
+      yield* assertSchemaCurrent
+      assert.deepStrictEqual(yield* history, [
+        { id: 1, name: "initial" },
+        { id: 2, name: "changes" },
+        { id: 3, name: "metadata depth" }
+      ])
+    }).pipe(Effect.provide(emptyDatabase))
+  )
+
+  it.live("run once each, in order, however many processes start at once, and only what is new later", () =>
+    Effect.gen(function* () {
+      const database = yield* freshDatabase
+      const start = (count: number) =>
+        Effect.all(
+          Array.from({ length: 6 }, () => migrateWith(traced(count)).pipe(Effect.provide(connect(database)))),
+          { concurrency: "unbounded", discard: true }
+        )
+      yield* start(2)
+      yield* start(3)
+      assert.deepStrictEqual(yield* trace.pipe(Effect.provide(connect(database))), [1, 2, 3])
+    })
+  )
+
+  it.live("happen all or not at all", () =>
+    Effect.gen(function* () {
+      const broken = [...traced(1), { name: "broken", statements: ["create table half ()", "select 1/0"] }]
+      const exit = yield* Effect.exit(migrateWith(broken))
+      assert.strictEqual(exit._tag, "Failure")
+      assert.deepStrictEqual(yield* tables, [])
+      yield* migrateWith(traced(2))
+      assert.deepStrictEqual(yield* trace, [1, 2])
+    }).pipe(Effect.provide(emptyDatabase))
+  )
+
+  it.live("let metadata stay that is deeper than is taken now", () =>
+    Effect.gen(function* () {
+      const sql = yield* PgClient.PgClient
+      yield* migrateWith(migrations.slice(0, 2))
+      const deep = `{"a":${"[".repeat(3000)}${"]".repeat(3000)}}`
+      yield* sql`with home as (insert into workspaces default values returning id),
+        prompt as (insert into prompts (workspace_id) select id from home returning id)
+        insert into prompt_versions (prompt_id, metadata) select id, ${deep}::text::jsonb from prompt`
+      yield* migrate
+      const [left] = yield* sql`select replace(metadata::text, ' ', '') as metadata from prompt_versions`
+      assert.deepStrictEqual(left, { metadata: deep })
+    }).pipe(Effect.provide(emptyDatabase))
+  )
+
+  it.live("refuse a database that is newer than the program", () =>
+    Effect.gen(function* () {
+      const sql = yield* PgClient.PgClient
+      yield* migrate
+      yield* sql`insert into prompt_retrieval_migrations (id, name) values (${migrations.length + 1}, 'of the future')`
+      const newer = {
+        _tag: "SchemaMismatch",
+        message: `the database's schema is version ${migrations.length + 1} and this program knows versions up to ${migrations.length}: upgrade the program`
+      } as const
+      assert.deepStrictEqual(yield* Effect.flip(migrate), newer)
+      assert.deepStrictEqual(yield* Effect.flip(assertSchemaCurrent), newer)
+    }).pipe(Effect.provide(emptyDatabase))
+  )
+
+  it.live("need no right to write where nothing is pending, and say so where something is", () =>
+    Effect.gen(function* () {
+      const database = yield* freshDatabase
+      const role = `${database}_reader`
+      yield* Effect.acquireRelease(onServer(`create role ${role} login in role pg_read_all_data`), () =>
+        onServer(`drop role ${role}`)
+      )
+      const asReader = Effect.provide(connect(database, role))
+      assert.deepStrictEqual(yield* Effect.flip(migrate).pipe(asReader), {
+        _tag: "SchemaMismatch",
+        message:
+          "the database's schema needs migrating, which the server refuses: permission denied for schema public"
+      })
+      yield* migrate.pipe(Effect.provide(connect(database)))
+      yield* migrate.pipe(asReader)
+      yield* assertSchemaCurrent.pipe(asReader)
+    })
+  )
+
+  it.live("need no server that can be written where nothing is pending", () =>
+    Effect.gen(function* () {
+      const database = yield* freshDatabase
+      const readOnly = onServer(`alter database ${database} set default_transaction_read_only = on`)
+      yield* readOnly
+      assert.deepStrictEqual(yield* Effect.flip(migrate).pipe(Effect.provide(connect(database))), {
+        _tag: "SchemaMismatch",
+        message:
+          "the database's schema needs migrating, which the server refuses: cannot execute CREATE TABLE in a read-only transaction"
+      })
+      yield* onServer(`alter database ${database} reset default_transaction_read_only`)
+      yield* migrate.pipe(Effect.provide(connect(database)))
+      yield* readOnly
+      yield* migrate.pipe(Effect.provide(connect(database)))
+    })
+  )
+})

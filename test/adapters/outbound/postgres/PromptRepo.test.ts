@@ -1,0 +1,266 @@
+import * as PgClient from "@effect/sql-pg/PgClient"
+import { assert, describe, layer } from "@effect/vitest"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Layer from "effect/Layer"
+import * as Schema from "effect/Schema"
+import * as KeyStore from "../../../../src/adapters/outbound/postgres/PostgresKeyStore.ts"
+import * as PostgresPromptRepo from "../../../../src/adapters/outbound/postgres/PostgresPromptRepo.ts"
+import * as WorkspaceStore from "../../../../src/adapters/outbound/postgres/PostgresWorkspaceStore.ts"
+import * as Keys from "../../../../src/application/ports/KeyStore.ts"
+import { type PromptFilter, PromptRepo } from "../../../../src/application/ports/PromptRepo.ts"
+import * as Workspaces from "../../../../src/application/ports/WorkspaceStore.ts"
+import type { FolderId, PromptId, PromptType } from "../../../../src/domain/Prompt.ts"
+import { Version, type VersionNumber } from "../../../../src/domain/Version.ts"
+import { archive, folder, fragment, key, newId, prompt, tag, use, user } from "../../../support/archives.ts"
+import { migratedDatabase, noPostgres } from "../../../support/postgres.ts"
+
+const ports = Layer.mergeAll(PostgresPromptRepo.layer, KeyStore.layer, WorkspaceStore.layer).pipe(
+  Layer.provideMerge(migratedDatabase)
+)
+
+/** The metadata as HTTP answers with it. */
+const answerOf = Schema.encodeSync(Schema.toCodecJson(Schema.Struct({ metadata: Version.fields.metadata })))
+
+const everything = { page: 1, per_page: 100 }
+
+/** A workspace with one prompt that has something of each kind, and another workspace like it. */
+const two = Effect.gen(function* () {
+  const { importArchive } = yield* Workspaces.WorkspaceStore
+  const make = () => {
+    const [drawer, label, snippet] = [folder(), tag("label"), fragment("own")]
+    const use1 = use(snippet, 1)
+    const one = prompt({ folder_id: drawer.id, tags: [label.id], fragments: [use1], prompt_type: "system" })
+    const made = archive({ folders: [drawer], tags: [label], fragments: [snippet], prompts: [one] })
+    return { archive: made, id: made.workspace.id, drawer, label, snippet, use: use1, prompt: one }
+  }
+  const [own, other] = [make(), make()]
+  yield* importArchive(own.archive)
+  yield* importArchive(other.archive)
+  return { own, other, repo: yield* PromptRepo, sql: yield* PgClient.PgClient }
+})
+
+/** Until a statement waits for a lock. */
+const waiting = (sql: PgClient.PgClient) =>
+  Effect.repeat(
+    Effect.andThen(
+      Effect.sleep("10 millis"),
+      sql`select from pg_locks where not granted and database = (
+        select oid from pg_database where datname = current_database()
+      )
+      union all select from pg_locks where not granted and locktype = 'transactionid'`
+    ),
+    { until: (rows) => rows.length > 0, times: 200 }
+  )
+
+describe.skipIf(noPostgres !== undefined)("prompts of rows that were typed by hand", () => {
+  layer(ports, { excludeTestServices: true })((it) => {
+    it.effect("leave out another workspace's fragment, folder and tag", () =>
+      Effect.gen(function* () {
+        const { own, other, repo, sql } = yield* two
+        yield* sql`insert into prompt_fragments (prompt_id, fragment_id, position)
+          values (${own.prompt.id}, ${other.snippet.id}, 0)`
+        yield* sql`update prompts set folder_id = ${other.drawer.id} where id = ${own.prompt.id}`
+        yield* sql`insert into prompt_tags (prompt_id, tag_id) values (${own.prompt.id}, ${other.label.id})`
+        const source = yield* repo.getSource(own.id, own.prompt.id)
+        assert.deepStrictEqual(source.fragments, [{ content: "own", variable_overrides: {} }])
+        const read = yield* repo.get(own.id, own.prompt.id)
+        assert.strictEqual(read.folder_id, null)
+        assert.deepStrictEqual(read.tags, [own.label])
+        const total = (filter: PromptFilter, workspace = own.id) =>
+          Effect.map(repo.list(workspace, filter, everything), ({ items, total }) => [items.length, total])
+        assert.deepStrictEqual(yield* total({ folder_id: other.drawer.id }), [0, 0])
+        assert.deepStrictEqual(yield* total({ tag: "label" }), [1, 1])
+        // Nor does the other workspace see what its folder and tag were put on.
+        assert.deepStrictEqual(yield* total({ folder_id: other.drawer.id }, other.id), [1, 1])
+        assert.deepStrictEqual(yield* total({ tag: "label" }, other.id), [1, 1])
+      })
+    )
+
+    it.effect("give overrides as they are, whatever JSON that is, in the order of position, then id", () =>
+      Effect.gen(function* () {
+        const { own, repo, sql } = yield* two
+        yield* sql`delete from prompt_fragments where prompt_id = ${own.prompt.id}`
+        const overrides = [[1, "two"], null, "text", 3, true, { a: { b: null }, "": "" }]
+        const ids = overrides.map(() => newId<string>()).sort()
+        for (const index of [3, 5, 0, 2, 4, 1]) {
+          yield* sql`insert into prompt_fragments (id, prompt_id, fragment_id, position, variable_overrides)
+            values (${ids[index]}, ${own.prompt.id}, ${own.snippet.id}, 7, ${JSON.stringify(overrides[index])})`
+        }
+        yield* sql`insert into prompt_fragments (prompt_id, fragment_id, position)
+          values (${own.prompt.id}, ${own.snippet.id}, -1)`
+        const { fragments } = yield* repo.getSource(own.id, own.prompt.id)
+        assert.deepStrictEqual(
+          fragments.map(({ variable_overrides }) => variable_overrides),
+          [{}, ...overrides]
+        )
+      })
+    )
+
+    it.effect("have no parent in another prompt's version", () =>
+      Effect.gen(function* () {
+        const { own, other, repo, sql } = yield* two
+        const [theirs, first, second] = [newId<string>(), newId<string>(), newId<string>()]
+        yield* sql`insert into prompt_versions (id, prompt_id) values (${theirs}, ${other.prompt.id})`
+        yield* sql`insert into prompt_versions (id, prompt_id, version_number, parent_version_id)
+          values (${first}, ${own.prompt.id}, 1001, ${theirs}), (${second}, ${own.prompt.id}, 1002, ${first})`
+        const parentOf = (number: number) =>
+          Effect.map(
+            repo.getVersion(own.id, own.prompt.id, number as VersionNumber, undefined),
+            ({ parent_version_id }) => parent_version_id
+          )
+        assert.deepStrictEqual<ReadonlyArray<string | null>>(
+          [yield* parentOf(1001), yield* parentOf(1002)],
+          [null, first]
+        )
+      })
+    )
+
+    it.effect("have whatever metadata a table takes, and an answer with it", () =>
+      Effect.gen(function* () {
+        const { own, repo, sql } = yield* two
+        const deep = `{"a":${"[".repeat(99)}0${"]".repeat(99)}}`
+        const texts = ['{"a":1e400,"b":[-1e400,{"__proto__":{"c":1}}]}', deep, "{}"]
+        const answers = ['{"a":null,"b":[null,{"__proto__":{"c":1}}]}', deep, "{}"]
+        for (const [index, text] of texts.entries()) {
+          const number = 2001 + index
+          yield* sql.unsafe(
+            "insert into prompt_versions (prompt_id, version_number, metadata) values ($1, $2, $3::text::jsonb)",
+            [own.prompt.id, number, text]
+          )
+          const version = yield* repo.getVersion(own.id, own.prompt.id, number as VersionNumber, undefined)
+          assert.strictEqual(JSON.stringify(answerOf(version)), `{"metadata":${answers[index]}}`)
+        }
+      })
+    )
+
+    it.effect("give a key of an unknown tier its tier, and the page of any tag that can't be", () =>
+      Effect.gen(function* () {
+        const { own, repo, sql } = yield* two
+        const { importArchive } = yield* Workspaces.WorkspaceStore
+        const { find } = yield* Keys.KeyStore
+        const owner = user()
+        const { stored } = key(own.id, owner)
+        yield* importArchive({ ...own.archive, users: [owner], api_keys: [stored] })
+        yield* sql`update workspaces set tier = 'enterprise' where id = ${own.id}`
+        assert.deepStrictEqual((yield* find(stored.key_hash)).workspace, {
+          id: own.id,
+          tier: "enterprise",
+          billing_status: "active"
+        })
+        const never = ["\0", "label\0", "\ud800", "label\udfff", "", "x".repeat(257), "😀".repeat(4000)]
+        for (const tag of never) {
+          for (const filter of [{ tag }, { tag, type: "system" as const, folder_id: own.drawer.id }]) {
+            assert.deepStrictEqual(yield* repo.list(own.id, filter, everything), { items: [], total: 0 })
+          }
+        }
+      })
+    )
+
+    it.effect("are listed by their tag as they are after any change of prompt, tag or folder", () =>
+      Effect.gen(function* () {
+        const { own, other, repo, sql } = yield* two
+        const listed = Effect.fnUntraced(function* (filter: Omit<PromptFilter, "tag">, workspace = own.id) {
+          const tagged = yield* repo.list(workspace, { ...filter, tag: "label" }, everything)
+          const untagged = yield* repo.list(workspace, filter, everything)
+          assert.deepStrictEqual(tagged, untagged)
+          return tagged.items.map(({ title, updated_at }) => [title, updated_at])
+        })
+        const id = own.prompt.id
+        const after = (time: string) => [[own.prompt.title, time]]
+        assert.deepStrictEqual(yield* listed({}), after(own.prompt.updated_at))
+        yield* sql`update prompts set updated_at = '2027-01-01Z' where id = ${id}`
+        assert.deepStrictEqual(yield* listed({}), after("2027-01-01T00:00:00.000Z"))
+        assert.deepStrictEqual(yield* listed({ type: "user" }), [])
+        yield* sql`update prompts set prompt_type = 'user' where id = ${id}`
+        assert.deepStrictEqual(yield* listed({ type: "user" }), after("2027-01-01T00:00:00.000Z"))
+        yield* sql`delete from folders where id = ${own.drawer.id}`
+        assert.deepStrictEqual(yield* listed({ folder_id: own.drawer.id as FolderId }), [])
+        yield* sql`update prompts set is_archived = true where id = ${id}`
+        assert.deepStrictEqual(yield* listed({}), [])
+        yield* sql`update prompts set is_archived = false where id = ${id}`
+        assert.deepStrictEqual(yield* listed({}), after("2027-01-01T00:00:00.000Z"))
+        // Moved, it is no longer under a tag of the workspace that it left.
+        yield* sql`update prompts set workspace_id = ${other.id} where id = ${id}`
+        assert.deepStrictEqual(yield* listed({}), [])
+        yield* sql`delete from tags where id = ${other.label.id}`
+        yield* sql`update tags set workspace_id = ${other.id} where id = ${own.label.id}`
+        const { items } = yield* repo.list(other.id, { tag: "label" }, everything)
+        assert.deepStrictEqual(
+          items.map(({ id }) => id),
+          [id]
+        )
+      })
+    )
+
+    it.effect("are tagged rightly where the tag and the prompt change at the same time", () =>
+      Effect.gen(function* () {
+        const { own, repo, sql } = yield* two
+        yield* sql`delete from prompt_tags where prompt_id = ${own.prompt.id}`
+        const updated = yield* Deferred.make<void>()
+        const update = Effect.gen(function* () {
+          yield* sql`update prompts set updated_at = '2027-01-01Z' where id = ${own.prompt.id}`
+          yield* Deferred.succeed(updated, undefined)
+          yield* waiting(sql)
+        })
+        const tagging = Effect.andThen(
+          Deferred.await(updated),
+          sql`insert into prompt_tags (prompt_id, tag_id) values (${own.prompt.id}, ${own.label.id})`
+        )
+        yield* Effect.all([sql.withTransaction(update), tagging], { concurrency: 2 })
+        const { items } = yield* repo.list(own.id, { tag: "label" }, everything)
+        assert.deepStrictEqual(
+          items.map(({ updated_at }) => updated_at),
+          ["2027-01-01T00:00:00.000Z"]
+        )
+      })
+    )
+
+    it.effect("never have a page and a total of two different moments", () =>
+      Effect.gen(function* () {
+        const { own, repo, sql } = yield* two
+        // Every second write adds a hundred prompts at once, every other takes them away.
+        const toggle = sql`insert into prompts (workspace_id, title)
+            select ${own.id}, 'many' from generate_series(1, 99)`.pipe(
+          Effect.andThen(sql`delete from prompts where workspace_id = ${own.id} and title = 'many'`)
+        )
+        const writer = yield* Effect.forkChild(Effect.repeat(toggle, { times: 30 }))
+        const totals = new Set<number>()
+        while (writer.pollUnsafe() === undefined) {
+          const { items, total } = yield* repo.list(own.id, {}, everything)
+          assert.strictEqual(items.length, total)
+          totals.add(total)
+        }
+        yield* Fiber.join(writer)
+        assert.deepStrictEqual([...totals].sort(), [1, 100])
+      })
+    )
+
+    it.effect("have every page of a large list once, in order, with a total past its end", () =>
+      Effect.gen(function* () {
+        const { other, repo, sql } = yield* two
+        yield* sql`insert into prompts (workspace_id, prompt_type, updated_at)
+          select ${other.id}, 'few-shot', timestamptz '2026-01-01Z' + (i % 7) * interval '1 ms'
+          from generate_series(1, 250) i`
+        const expected = yield* sql<{ readonly id: PromptId }>`select id from prompts
+          where workspace_id = ${other.id} and prompt_type = 'few-shot' order by updated_at desc, id desc`
+        const filter = { type: "few-shot" as PromptType }
+        const seen: Array<PromptId> = []
+        for (const page of [1, 2, 3, 4, 5, 6, 7]) {
+          const { items, total } = yield* repo.list(other.id, filter, { page, per_page: 40 })
+          assert.strictEqual(total, 250)
+          seen.push(...items.map(({ id }) => id))
+        }
+        assert.deepStrictEqual(
+          seen,
+          expected.map(({ id }) => id)
+        )
+        for (const page of [8, 2 ** 31, Number.MAX_SAFE_INTEGER]) {
+          const past = yield* repo.list(other.id, filter, { page, per_page: 100 })
+          assert.deepStrictEqual(past, { items: [], total: 250 })
+        }
+      })
+    )
+  })
+})

@@ -1,0 +1,149 @@
+import * as PgClient from "@effect/sql-pg/PgClient"
+import { assert, describe, layer } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import { Database } from "../../../../src/adapters/outbound/postgres/Database.ts"
+import * as PostgresWorkspaceStore from "../../../../src/adapters/outbound/postgres/PostgresWorkspaceStore.ts"
+import { InvalidArchive } from "../../../../src/application/formats/Archive.ts"
+import { WorkspaceStore } from "../../../../src/application/ports/WorkspaceStore.ts"
+import {
+  archive,
+  fragment,
+  instant,
+  key,
+  prompt,
+  sample,
+  use,
+  user,
+  version
+} from "../../../support/archives.ts"
+import { migratedDatabase, noPostgres } from "../../../support/postgres.ts"
+
+const store = Layer.provideMerge(PostgresWorkspaceStore.layer, migratedDatabase)
+
+const tables = [
+  "workspaces",
+  "users",
+  "api_keys",
+  "folders",
+  "tags",
+  "fragments",
+  "prompts",
+  "prompt_tags",
+  "prompt_versions",
+  "prompt_fragments"
+]
+
+/** Every row of every table with what tells that it was written: which transaction wrote it, and where it lies. */
+const everyRow = Effect.gen(function* () {
+  const sql = yield* PgClient.PgClient
+  return yield* Effect.forEach(tables, (table) =>
+    sql.unsafe(`select xmin::text, ctid::text, to_jsonb(t) as row from ${table} t order by ctid`)
+  )
+})
+
+describe.skipIf(noPostgres !== undefined)("imports into PostgreSQL", () => {
+  layer(store, { excludeTestServices: true })((it) => {
+    it.effect("write no row the second time", () =>
+      Effect.gen(function* () {
+        const { importArchive } = yield* WorkspaceStore
+        const { archive } = sample()
+        yield* importArchive(archive)
+        const before = yield* everyRow
+        yield* importArchive(archive)
+        assert.deepStrictEqual(yield* everyRow, before)
+        assert.isTrue(before.every((rows) => rows.length > 0))
+      })
+    )
+
+    it.effect("name each fault by its place in the archive, and change nothing", () =>
+      Effect.gen(function* () {
+        const { importArchive } = yield* WorkspaceStore
+        const { archive: theirs, keys } = sample()
+        yield* importArchive(theirs)
+        const before = yield* everyRow
+        const owner = user()
+        const [first, second] = theirs.prompts
+        const mine = archive({
+          users: [owner, { ...owner, id: theirs.users[0]!.id, email: "other@example.org" }],
+          api_keys: [
+            { ...key(null, owner).stored, key_hash: keys.active.stored.key_hash },
+            { ...key(null, owner).stored, id: keys.second.stored.id }
+          ],
+          folders: [theirs.folders[1]!],
+          prompts: [
+            prompt(),
+            { ...second!, versions: [version(1), { ...version(2), id: first!.versions[0]!.id }] }
+          ]
+        })
+        assert.deepStrictEqual(
+          yield* Effect.flip(importArchive(mine)),
+          InvalidArchive([
+            { path: "users[1].id", message: "is another user's" },
+            { path: "api_keys[0].key_hash", message: "is another key's" },
+            { path: "api_keys[1].id", message: "is another workspace's" },
+            { path: "folders[0].id", message: "is another workspace's" },
+            { path: "prompts[1].id", message: "is another workspace's" },
+            { path: "prompts[1].versions[1].id", message: "is another workspace's" }
+          ])
+        )
+        assert.deepStrictEqual(yield* everyRow, before)
+      })
+    )
+
+    it.effect("refuse what the tables can't hold, and change nothing", () =>
+      Effect.gen(function* () {
+        const { importArchive } = yield* WorkspaceStore
+        const before = yield* everyRow
+        const large = { a: "x".repeat(9_000_000), b: "x".repeat(9_000_000) }
+        const refused = [
+          [
+            prompt({ created_at: instant("0000-01-01T00:00:00.000Z") }),
+            'can\'t be stored: date/time field value out of range: "0000-01-01T00:00:00.000Z"'
+          ],
+          [
+            prompt({ versions: [version(1, { metadata: large })] }),
+            'can\'t be stored: new row for relation "prompt_versions" violates check constraint "prompt_versions_metadata_check"'
+          ]
+        ] as const
+        for (const [one, message] of refused) {
+          assert.deepStrictEqual(
+            yield* Effect.flip(importArchive(archive({ prompts: [one] }))),
+            InvalidArchive([{ path: "", message }])
+          )
+        }
+        assert.deepStrictEqual(yield* everyRow, before)
+      })
+    )
+
+    it.effect("hold in many statements what one would not, and are read whole", () =>
+      Effect.gen(function* () {
+        const { importArchive } = yield* WorkspaceStore
+        const { queryPrompts: read } = yield* Database
+        const snippet = fragment("x".repeat(3_000_000))
+        // Parents across statements: the second of a prompt's versions is the child of the first.
+        const prompts = Array.from({ length: 6000 }, () => {
+          const first = version(1)
+          return prompt({
+            fragments: [use(snippet, 1)],
+            versions: [version(2, { parent_version_id: first.id }), first]
+          })
+        })
+        const made = archive({
+          fragments: [snippet, fragment("y".repeat(3_000_000)), fragment("z".repeat(3_000_000))],
+          prompts
+        })
+        yield* importArchive(made)
+        const [counts] = yield* read({
+          text: `select count(*)::int as prompts, sum(versions)::int as versions, sum(uses)::int as uses from (
+              select (select count(*) from prompt_versions v where v.prompt_id = p.id) as versions,
+                (select count(*) from prompt_fragments f where f.prompt_id = p.id) as uses
+              from prompts p where p.workspace_id = $1
+            ) counted`,
+          params: [made.workspace.id]
+        })
+        assert.deepStrictEqual(counts, { prompts: 6000, versions: 12_000, uses: 6000 })
+      })
+    )
+  })
+})

@@ -1,0 +1,210 @@
+import { createHash } from "node:crypto"
+import { existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import * as Effect from "effect/Effect"
+import { chromium, type Page } from "playwright-core"
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
+import { openApi } from "../../src/adapters/inbound/http/docs/OpenApi.ts"
+import { embedded, makeResources } from "../support/database.ts"
+import { startObserved } from "../support/observed.ts"
+import type { Service } from "../support/service.ts"
+
+const browserPath = "/usr/bin/chromium"
+/** Why the page is not tried in a browser here; `undefined` where it is. */
+const noBrowser = existsSync(browserPath) ? undefined : `there is no ${browserPath}`
+if (noBrowser !== undefined) {
+  if (process.env.CI !== undefined) throw new Error(noBrowser)
+  console.warn(`Tests in a browser are left out: ${noBrowser}`)
+}
+
+const perProcess = 10
+
+const resources = makeResources()
+let service: Service
+beforeAll(async () => {
+  const env = await resources.acquire(embedded.acquire)
+  service = await startObserved({ ...env, RATE_LIMIT_PER_PROCESS: String(perProcess) })
+})
+afterAll(async () => {
+  await service?.stop()
+  await resources.release()
+})
+
+const paths = ["/openapi.json", "/docs"]
+
+it("/openapi.json is the document", async () => {
+  const response = await fetch(`${service.url}/openapi.json`)
+  expect(response.status).toBe(200)
+  expect(response.headers.get("content-type")).toBe("application/json")
+  expect(await response.json()).toEqual(JSON.parse(JSON.stringify(openApi)))
+})
+
+it("/docs lets only its own scripts run and call this service only", async () => {
+  const response = await fetch(`${service.url}/docs`)
+  expect(response.status).toBe(200)
+  expect(response.headers.get("content-type")).toBe("text/html; charset=utf-8")
+  expect(response.headers.get("referrer-policy")).toBe("no-referrer")
+  const page = await response.text()
+  const scripts = page.split("<script>").slice(1)
+  const hashes = scripts.map((rest) => {
+    const source = rest.slice(0, rest.indexOf("</script>"))
+    return `'sha256-${createHash("sha256").update(source).digest("base64")}'`
+  })
+  expect(hashes.length).toBe(2)
+  expect(response.headers.get("content-security-policy")!.split("; ")).toEqual([
+    "default-src 'none'",
+    `script-src ${hashes.join(" ")}`,
+    "style-src 'unsafe-inline'",
+    "img-src data:",
+    "connect-src 'self'",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'"
+  ])
+})
+
+describe.each(paths)("%s", (path) => {
+  it("is asked for anew each time, and not sent again while it is the same", async () => {
+    const first = await fetch(service.url + path)
+    const etag = first.headers.get("etag")!
+    expect(etag).toMatch(/^"[A-Za-z0-9_-]{43}"$/)
+    expect(first.headers.get("cache-control")).toBe("no-cache")
+    expect(first.headers.get("x-content-type-options")).toBe("nosniff")
+    const bytes = (await first.arrayBuffer()).byteLength
+
+    const again = await fetch(service.url + path, { headers: { "if-none-match": etag } })
+    expect([again.status, again.headers.get("etag"), await again.text()]).toEqual([304, etag, ""])
+
+    const head = await fetch(service.url + path, { method: "HEAD" })
+    expect([head.status, head.headers.get("content-length"), await head.text()]).toEqual([
+      200,
+      `${bytes}`,
+      ""
+    ])
+  })
+
+  it("is one path, to be read", async () => {
+    const posted = await fetch(service.url + path, { method: "POST" })
+    expect([posted.status, posted.headers.get("allow")]).toEqual([405, "GET, HEAD"])
+    expect((await fetch(`${service.url}${path}/`)).status).toBe(404)
+  })
+
+  it("needs no key and is not counted", async () => {
+    for (let i = 0; i <= perProcess; i++)
+      expect((await fetch(service.url + path, { method: "HEAD" })).status).toBe(200)
+  })
+})
+
+describe.skipIf(noBrowser !== undefined)("the page in a browser", () => {
+  const flags = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    // Nothing but this machine is to be found.
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
+  ]
+
+  const openBrowser = Effect.acquireRelease(
+    Effect.promise(async () => {
+      const directory = mkdtempSync(join(tmpdir(), "chromium-"))
+      const context = await chromium.launchPersistentContext(directory, {
+        executablePath: browserPath,
+        headless: true,
+        args: flags,
+        viewport: { width: 1440, height: 1000 }
+      })
+      return { directory, context }
+    }),
+    ({ directory, context }) =>
+      Effect.promise(async () => {
+        await context.close()
+        rmSync(directory, { recursive: true })
+      })
+  )
+
+  const browser = makeResources()
+  let page: Page
+  const complaints: Array<string> = []
+  const requests: Array<string> = []
+  beforeAll(async () => {
+    const { context } = await browser.acquire(openBrowser)
+    page = await context.newPage()
+    page.setDefaultTimeout(15_000)
+    page.on("console", (message) => {
+      if (message.type() === "error" || message.type() === "warning") complaints.push(message.text())
+    })
+    page.on("pageerror", (error) => complaints.push(error.message))
+    page.on("request", (request) => {
+      if (!/^(data|blob):/.test(request.url())) requests.push(`${request.method()} ${request.url()}`)
+    })
+    await page.exposeFunction("complain", (directive: string) => complaints.push(`CSP: ${directive}`))
+    await page.addInitScript(
+      `addEventListener("securitypolicyviolation", (event) => complain(event.effectiveDirective))`
+    )
+  })
+
+  afterAll(browser.release)
+
+  const id = "cef02dd3-514f-5723-8852-d3305a2e66a8"
+  const operations = [
+    ["/api/v1/prompts", "", '"title": "Product announcement"'],
+    ["/api/v1/prompts/{id}", `/${id}`, "You are a support agent of {{shop}}."],
+    ["/api/v1/prompts/{id}/resolved", `/${id}/resolved`, "Write as Acme does: warm and calm, without jargon"],
+    ["/api/v1/prompts/{id}/versions", `/${id}/versions`, "End with a next step"],
+    ["/api/v1/prompts/{id}/versions/{version}", `/${id}/versions/2`, '"applied_suggestions": 2']
+  ] as const
+
+  it("takes a key and shows what each endpoint answers, without a complaint or a call elsewhere", async () => {
+    const key = await vi.waitFor(() => /key_live_[0-9a-f]{64}/.exec(service.output())![0], {
+      timeout: 10_000
+    })
+    await page.goto(`${service.url}/docs`)
+    await page.getByRole("textbox", { name: "Bearer Token" }).fill(key)
+    for (const [path, , content] of operations) {
+      await page.getByRole("button", { name: `Test Request (get ${path})` }).click()
+      const client = page.getByRole("dialog", { name: "API Client" })
+      await client.getByRole("button", { name: "Send" }).first().click()
+      await client.getByRole("link", { name: "200 OK" }).waitFor()
+      await client.getByText(content).waitFor()
+      if (path.endsWith("/resolved")) {
+        mkdirSync("test-results", { recursive: true })
+        await page.screenshot({ path: "test-results/docs.png" })
+      }
+      await client.getByRole("button", { name: "Close Client" }).first().click()
+    }
+    expect(complaints).toEqual([])
+    expect(requests).toEqual([
+      `GET ${service.url}/docs`,
+      ...operations.map(([, target]) => `GET ${service.url}/api/v1/prompts${target}`)
+    ])
+    const kept = await page.evaluate<string>(
+      "JSON.stringify([localStorage, sessionStorage, document.cookie])"
+    )
+    expect(kept).not.toContain(key)
+  })
+
+  it("could neither evaluate, load nor call anything else, and would have been caught trying", async () => {
+    complaints.length = 0
+    // Later, for what the debugger runs itself may evaluate.
+    await page.evaluate(`setTimeout(() => {
+      new Image().src = "https://example.com/pixel.png"
+      new FontFace("Outside", "url(https://example.com/font.woff2)").load().catch(() => {})
+      fetch("https://example.com/").catch(() => {})
+      new Function("")
+    })`)
+    await vi.waitFor(() =>
+      expect(complaints.filter((complaint) => complaint.startsWith("CSP: ")).toSorted()).toEqual([
+        "CSP: connect-src",
+        "CSP: font-src",
+        "CSP: img-src",
+        "CSP: script-src"
+      ])
+    )
+  })
+})

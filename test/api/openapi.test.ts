@@ -1,0 +1,262 @@
+import { spawn } from "node:child_process"
+import { once } from "node:events"
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { createRequire } from "node:module"
+import { tmpdir } from "node:os"
+import { dirname, join } from "node:path"
+import * as HttpApi from "effect/http-api/HttpApi"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import packageJson from "../../package.json" with { type: "json" }
+import { Api } from "../../src/adapters/inbound/http/contract/Api.ts"
+import { type ApiError, describeError, errors } from "../../src/adapters/inbound/http/Errors.ts"
+import { openApi } from "../../src/adapters/inbound/http/docs/OpenApi.ts"
+import { rateLimited } from "../../src/domain/RateWindow.ts"
+
+// biome-ignore lint/suspicious/noExplicitAny: a document to look around in
+type Json = any
+
+const document: Json = JSON.parse(JSON.stringify(openApi))
+
+/** What a part of the document is, or refers to. */
+const deref = (part: Json): Json =>
+  part.$ref === undefined
+    ? part
+    : part.$ref
+        .slice(2)
+        .split("/")
+        .reduce((at: Json, key: string) => at[key], document)
+
+const operations = Object.entries<Json>(document.paths).flatMap(([path, item]) =>
+  Object.entries<Json>(item).map(([method, operation]) => ({ path, method, operation }))
+)
+const operationOf = (id: string) =>
+  operations.find(({ operation }) => operation.operationId === id)!.operation
+
+it("describes the routes of the contract and no other", () => {
+  const routes: Array<string> = []
+  HttpApi.reflect(Api, {
+    onGroup: () => {},
+    onEndpoint: ({ endpoint }) => {
+      routes.push(`${endpoint.method} ${endpoint.path.replace(/:(\w+)/g, "{$1}")}`)
+    }
+  })
+  const described = operations.map(({ path, method }) => `${method.toUpperCase()} ${path}`)
+  expect(described).toEqual(routes)
+  expect(described).toEqual([
+    "GET /api/v1/prompts",
+    "GET /api/v1/prompts/{id}",
+    "GET /api/v1/prompts/{id}/resolved",
+    "GET /api/v1/prompts/{id}/versions",
+    "GET /api/v1/prompts/{id}/versions/{version}"
+  ])
+})
+
+it("names itself, the package's version and its one kind of authentication", () => {
+  expect(document.openapi).toMatch(/^3\.1\./)
+  expect(document.info).toEqual({
+    title: "Prompt Retrieval",
+    version: packageJson.version,
+    description: expect.any(String)
+  })
+  expect(document.servers).toEqual([{ url: "/" }])
+  expect(document.components.securitySchemes).toEqual({
+    bearer: {
+      type: "http",
+      scheme: "bearer",
+      bearerFormat: expect.any(String),
+      description: expect.any(String)
+    }
+  })
+  for (const { operation } of operations) expect(operation.security).toEqual([{ bearer: [] }])
+})
+
+describe("parameters", () => {
+  const count = (value: number) => ({
+    type: "integer",
+    minimum: 1,
+    maximum: Number.MAX_SAFE_INTEGER,
+    default: value
+  })
+  const paging = [
+    ["query", "page", false, count(1)],
+    ["query", "per_page", false, count(20)]
+  ]
+  const headers = [
+    ["header", "If-None-Match", false, { type: "string" }],
+    ["header", "X-Request-Id", false, { type: "string" }]
+  ]
+  const id = ["path", "id", true, { type: "string", format: "uuid" }]
+  const types = ["system", "user", "assistant", "template", "few-shot", "chain-of-thought"]
+
+  it.each([
+    [
+      "prompts.list",
+      [
+        ...paging,
+        ["query", "folder_id", false, { type: "string", format: "uuid" }],
+        ["query", "tag", false, { type: "string" }],
+        ["query", "type", false, { type: "string", enum: types }]
+      ]
+    ],
+    ["prompts.get", [id]],
+    ["prompts.getResolved", [id]],
+    ["prompts.listVersions", [id, ...paging]],
+    [
+      "prompts.getVersion",
+      [id, ["path", "version", true, { type: "integer", minimum: 1, maximum: 2147483647 }]]
+    ]
+  ])("of %s", (operationId, expected) => {
+    const parameters = operationOf(operationId).parameters.map(deref)
+    expect(
+      parameters.map((parameter: Json) => [
+        parameter.in,
+        parameter.name,
+        parameter.required ?? false,
+        parameter.schema
+      ])
+    ).toEqual([...expected, ...headers])
+  })
+})
+
+type Tag = ApiError["_tag"]
+
+/** What only some operations answer with; all else may happen anywhere, but for methods that are not described. */
+const own: Readonly<Record<string, ReadonlyArray<Tag>>> = {
+  "prompts.list": ["InvalidParameter"],
+  "prompts.get": ["PromptNotFound", "RouteNotFound"],
+  "prompts.getResolved": ["PromptNotFound", "ResolvedTooLarge", "RouteNotFound"],
+  "prompts.listVersions": ["InvalidParameter", "PromptNotFound", "RouteNotFound"],
+  "prompts.getVersion": ["RouteNotFound", "VersionNotFound"]
+}
+const notEverywhere = new Set<string>(["MethodNotAllowed", ...Object.values(own).flat()])
+const everywhere = Object.keys(errors).filter((tag) => !notEverywhere.has(tag))
+
+describe.each(Object.entries(own))("answers of %s", (operationId, tags) => {
+  const responses = Object.fromEntries(
+    Object.entries<Json>(operationOf(operationId).responses).map(([status, response]) => [
+      status,
+      deref(response)
+    ])
+  )
+
+  it("are a success, 304, and every error of the table that can occur, by status, code and message", () => {
+    const examples = Object.entries(responses).flatMap(([status, response]) =>
+      Object.entries<Json>(response.content?.["application/json"].examples ?? {}).map(([name, { value }]) => [
+        name,
+        Number(status),
+        value.error?.code,
+        value.error?.message
+      ])
+    )
+    const expected = [...tags, ...everywhere].map((tag) => {
+      const { status, code, message } = errors[tag as Tag]
+      return [tag, status, code, typeof message === "string" ? message : expect.any(String)]
+    })
+    expect(examples.toSorted()).toEqual([["default", 200, undefined, undefined], ...expected].toSorted())
+    const statuses = new Set([200, 304, ...expected.map(([, status]) => status as number)])
+    expect(Object.keys(responses).map(Number)).toEqual([...statuses].toSorted((a, b) => a - b))
+  })
+
+  it("have no other code than the table's for the status", () => {
+    for (const [status, { content }] of Object.entries(responses).filter(
+      ([status]) => Number(status) >= 400
+    )) {
+      const { error } = deref(content["application/json"].schema).properties
+      const codes = Object.values(errors).flatMap((row) => (row.status === Number(status) ? [row.code] : []))
+      expect(error.properties.code.enum).toEqual([...new Set(codes)])
+    }
+  })
+
+  const always = ["Cache-Control", "Vary", "X-Content-Type-Options", "X-Request-Id"]
+  const more: Readonly<Record<string, ReadonlyArray<string>>> = {
+    200: ["ETag"],
+    304: ["ETag"],
+    401: ["WWW-Authenticate"],
+    429: ["RateLimit", "RateLimit-Policy", "Retry-After"],
+    503: ["Retry-After"]
+  }
+  it("have the headers of SPEC.md section 8 and DESIGN.md section 5", () => {
+    for (const [status, response] of Object.entries(responses)) {
+      const headers: Json = response.headers
+      expect(Object.keys(headers).toSorted()).toEqual([...always, ...(more[status] ?? [])].toSorted())
+      expect(Object.values<Json>(headers).every(({ required }) => required)).toBe(true)
+      expect(headers["Cache-Control"].schema.enum).toEqual([
+        Number(status) < 400 ? "public, s-maxage=30, stale-while-revalidate=300" : "no-store"
+      ])
+    }
+  })
+})
+
+it.each(["key", "process"] as const)("describes the headers of the %s's limit", (scope) => {
+  const { headers } = document.components.responses.TooManyRequests
+  const sent = describeError(rateLimited(scope, 500, Date.now())).headers
+  expect(sent["ratelimit-policy"]).toMatch(new RegExp(headers["RateLimit-Policy"].schema.pattern))
+  expect(sent.ratelimit).toMatch(new RegExp(headers.RateLimit.schema.pattern))
+})
+
+it("says of every operation, parameter, header and field what it is", () => {
+  const untold = (part: Json, path: string): ReadonlyArray<string> => {
+    if (typeof part !== "object" || part === null) return []
+    if (Array.isArray(part)) return part.flatMap((item, i) => untold(item, `${path}/${i}`))
+    return Object.entries<Json>(part).flatMap(([key, value]) => {
+      const named = ["properties", "parameters", "headers", "responses"].includes(key)
+      return [
+        ...(named
+          ? Object.entries<Json>(value).flatMap(([name, item]) =>
+              deref(item).description || (key === "properties" && ["data", "error", "meta"].includes(name))
+                ? []
+                : [`${path}/${key}/${name}`]
+            )
+          : []),
+        ...(key === "examples" ? [] : untold(value, `${path}/${key}`))
+      ]
+    })
+  }
+  expect(untold(document, "#")).toEqual([])
+  for (const { operation } of operations)
+    expect(operation).toMatchObject({ summary: expect.any(String), description: expect.any(String) })
+})
+
+describe("Redocly's linter", () => {
+  const cli = join(dirname(createRequire(import.meta.url).resolve("@redocly/cli/package.json")), "bin/cli.js")
+  const rules = join(import.meta.dirname, "../../redocly.yaml")
+  let directory: string
+  beforeAll(() => {
+    directory = mkdtempSync(join(tmpdir(), "openapi-"))
+  })
+  afterAll(() => rmSync(directory, { recursive: true }))
+
+  const lint = async (linted: Json) => {
+    const path = join(directory, "openapi.json")
+    writeFileSync(path, JSON.stringify(linted))
+    const child = spawn(process.execPath, [cli, "lint", path, "--config", rules, "--format", "json"], {
+      env: { ...process.env, REDOCLY_TELEMETRY: "off", REDOCLY_SUPPRESS_UPDATE_NOTICE: "true" },
+      stdio: ["ignore", "pipe", "pipe"]
+    })
+    let report = ""
+    child.stdout.on("data", (text) => (report += text))
+    const [code] = await once(child, "close")
+    const { totals, problems } = JSON.parse(report)
+    return { code, totals, rules: problems.map(({ ruleId }: Json) => ruleId) }
+  }
+
+  it("finds no error, no warning, and ignores none", async () => {
+    expect(await lint(document)).toEqual({
+      code: 0,
+      totals: { errors: 0, warnings: 0, ignored: 0 },
+      rules: []
+    })
+  })
+
+  it("would have found an example that does not fit", async () => {
+    const planted = structuredClone(document)
+    const media =
+      planted.paths["/api/v1/prompts/{id}/resolved"].get.responses[200].content["application/json"]
+    media.examples.default.value.data.fragment_count = "three"
+    expect(await lint(planted)).toEqual({
+      code: 1,
+      totals: { errors: 1, warnings: 0, ignored: 0 },
+      rules: ["no-invalid-media-type-examples"]
+    })
+  })
+})

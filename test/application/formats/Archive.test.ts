@@ -1,0 +1,325 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Result from "effect/Result"
+import {
+  type Archive,
+  InvalidArchive,
+  type Problem,
+  maxTextBytes,
+  parseArchive
+} from "../../../src/application/formats/Archive.ts"
+import type { UserId } from "../../../src/domain/ApiKey.ts"
+import type { TagId } from "../../../src/domain/Prompt.ts"
+import {
+  archive,
+  archives,
+  folder,
+  fragment,
+  key,
+  newId,
+  prompt,
+  sample,
+  tag,
+  use,
+  user,
+  version,
+  workspace
+} from "../../support/archives.ts"
+
+const asJson = (archive: Archive): unknown => JSON.parse(JSON.stringify(archive))
+
+/** The JSON of an archive, one value in it replaced, or removed where `value` is undefined. */
+const withValue = (archive: Archive, path: string, value: unknown): unknown => {
+  const json = asJson(archive)
+  const steps = path.split(/[.[\]]+/).filter((step) => step !== "")
+  const last = steps.pop()!
+  // biome-ignore lint/suspicious/noExplicitAny: reaches into any JSON
+  const holder = steps.reduce<any>((inner, step) => inner[step], json)
+  if (value === undefined) delete holder[last]
+  else holder[last] = value
+  return json
+}
+
+const faultsOf = (json: unknown): ReadonlyArray<Problem> => {
+  const result = parseArchive(json)
+  return Result.isSuccess(result) ? [] : result.failure.problems
+}
+
+const sorted = (faults: ReadonlyArray<Problem>) => faults.toSorted((a, b) => (a.path < b.path ? -1 : 1))
+
+/** One of everything, so that every field has a path. */
+const whole = (): Archive => {
+  const [home, owner, drawer, label, snippet] = [
+    workspace(),
+    user(),
+    folder(),
+    tag("label"),
+    fragment("{{x}}")
+  ]
+  const first = version(1)
+  return archive({
+    workspace: home,
+    users: [owner],
+    api_keys: [key(home.id, owner).stored],
+    folders: [drawer],
+    tags: [label],
+    fragments: [snippet],
+    prompts: [
+      prompt({
+        folder_id: drawer.id,
+        tags: [label.id],
+        fragments: [use(snippet, 1)],
+        versions: [first, version(2, { parent_version_id: first.id })]
+      })
+    ]
+  })
+}
+
+const nested = (depth: number): unknown => (depth === 0 ? {} : { a: nested(depth - 1) })
+
+describe("parseArchive", () => {
+  it.prop("reads every archive as it is", { archive: archives }, ({ archive }) => {
+    assert.deepStrictEqual(parseArchive(asJson(archive)), Result.succeed(archive))
+  })
+
+  it("reads the sample as it is", () => {
+    const { archive } = sample()
+    assert.deepStrictEqual(parseArchive(asJson(archive)), Result.succeed(archive))
+  })
+
+  it.prop("takes ids in any case, and holds them in lower case", { archive: archives }, ({ archive }) => {
+    const upper = JSON.stringify(archive).replace(
+      /"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"/g,
+      (id) => id.toUpperCase()
+    )
+    assert.deepStrictEqual(parseArchive(JSON.parse(upper)), Result.succeed(archive))
+  })
+
+  it.each([
+    ["2026-03-01T12:00:00Z", "2026-03-01T12:00:00.000Z"],
+    ["2026-03-01T12:00Z", "2026-03-01T12:00:00.000Z"],
+    ["2026-03-01T12:00:00.1Z", "2026-03-01T12:00:00.100Z"],
+    ["2026-03-01T12:00:00.123999999Z", "2026-03-01T12:00:00.123Z"],
+    ["2026-03-01T01:30:00+02:00", "2026-02-28T23:30:00.000Z"],
+    ["2026-12-31T23:59:59.999-00:01", "2027-01-01T00:00:59.999Z"],
+    ["2024-02-29T00:00:00Z", "2024-02-29T00:00:00.000Z"],
+    ["0001-01-01T00:00:00Z", "0001-01-01T00:00:00.000Z"],
+    ["9999-12-31T23:59:59.999Z", "9999-12-31T23:59:59.999Z"]
+  ])("holds the time %s as %s", (written, held) => {
+    const read = Result.getOrThrow(parseArchive(withValue(whole(), "prompts[0].updated_at", written)))
+    assert.strictEqual(read.prompts[0]!.updated_at, held)
+  })
+
+  const time = "must be an ISO 8601 time with an offset, in the years 0001 to 9999"
+  const uuid = "must be a UUID"
+  const nul = "must not contain the NUL character"
+  const unicode = "must be well-formed Unicode"
+  const integer = "Expected a value between -2147483648 and 2147483647"
+
+  it.each<readonly [string, unknown, string]>([
+    ["format", "prompt-retrieval/workspace@2", 'Expected "prompt-retrieval/workspace@1"'],
+    ["format", undefined, "Missing key"],
+    ["more", 1, "Expected no excess property"],
+    ["workspace", undefined, "Missing key"],
+    ["workspace.id", "1", uuid],
+    ["workspace.name", "", "must not be empty"],
+    ["workspace.name", "x".repeat(257), "must be at most 256 characters"],
+    ["workspace.tier", "Solo", 'Expected "free" | "solo" | "team"'],
+    ["workspace.billing_status", "paid", 'Expected "active" | "past_due" | "over_limit" | "disputed"'],
+    ["workspace.owner", "x", "Expected no excess property"],
+    ["users", {}, "Expected array"],
+    ["users[0].id", "{00000000-0000-0000-0000-000000000000}", uuid],
+    ["users[0].email", "", "must not be empty"],
+    ["users[0].must_reset_password", "false", "Expected boolean"],
+    ["api_keys[0].id", null, "Expected string"],
+    ["api_keys[0].workspace_id", newId(), "is another workspace"],
+    ["api_keys[0].created_by", newId<UserId>(), "is not in users"],
+    ["api_keys[0].key_hash", "A".repeat(64), "must be 64 lower-case hexadecimal digits"],
+    ["api_keys[0].key_hash", "a".repeat(63), "must be 64 lower-case hexadecimal digits"],
+    ["api_keys[0].key_start", "abcde", "must be 4 lower-case hexadecimal digits"],
+    ["api_keys[0].key_end", "ABCD", "must be 4 lower-case hexadecimal digits"],
+    ["api_keys[0].created_at", "2026-01-01", time],
+    ["api_keys[0].revoked_at", undefined, "Missing key"],
+    ["api_keys[0].key", "key_live_secret", "Expected no excess property"],
+    ["folders[0].name", "a\0b", nul],
+    ["tags[0].name", "\ud800", unicode],
+    ["tags[0].color", "red", "must be a colour #rrggbb"],
+    ["tags[0].color", "#12345", "must be a colour #rrggbb"],
+    ["fragments[0].content", "\0", nul],
+    ["fragments[0].content", `${"é".repeat(maxTextBytes / 2)}x`, "must be at most 16777216 bytes of UTF-8"],
+    ["prompts[0].current_content", "a\udc00", unicode],
+    [
+      "prompts[0].prompt_type",
+      "System",
+      'Expected "system" | "user" | "assistant" | "template" | "few-shot" | "chain-of-thought"'
+    ],
+    ["prompts[0].current_version", -1, "Expected a value between 0 and 2147483647"],
+    ["prompts[0].current_version", 1.5, "Expected an integer"],
+    ["prompts[0].sort_order", 2147483648, integer],
+    ["prompts[0].folder_id", undefined, "Missing key"],
+    ["prompts[0].folder_id", newId(), "is not in folders"],
+    ["prompts[0].is_archived", 0, "Expected boolean"],
+    ["prompts[0].created_at", "2026-02-29T00:00:00Z", time],
+    ["prompts[0].created_at", "2026-01-01T00:00:00", time],
+    ["prompts[0].updated_at", "2026-01-01 00:00:00Z", time],
+    ["prompts[0].updated_at", "2026-13-01T00:00:00Z", time],
+    ["prompts[0].updated_at", "2026-01-01T25:00:00Z", time],
+    ["prompts[0].updated_at", "0000-12-31T23:59:59.999Z", time],
+    ["prompts[0].updated_at", "0001-01-01T00:00:00+00:01", time],
+    ["prompts[0].updated_at", "9999-12-31T23:59:59-00:01", time],
+    ["prompts[0].tags[0]", newId(), "is not in tags"],
+    ["prompts[0].tags[0]", 7, "Expected string"],
+    ["prompts[0].fragments[0].fragment_id", newId(), "is not in fragments"],
+    ["prompts[0].fragments[0].position", -2147483649, integer],
+    ["prompts[0].fragments[0].variable_overrides", { a: ["\0"] }, nul],
+    ["prompts[0].fragments[0].variable_overrides", { "\0": 1 }, nul],
+    ["prompts[0].fragments[0].variable_overrides", { "\ud800": 1 }, unicode],
+    [
+      "prompts[0].fragments[0].variable_overrides",
+      JSON.parse('{"a": [1e999]}'),
+      "must hold numbers that JSON can write"
+    ],
+    ["prompts[0].fragments[0].variable_overrides", null, "Expected object"],
+    ["prompts[0].versions[1].metadata", nested(100), "must nest at most 100 levels deep"],
+    ["prompts[0].versions[1].version_number", 0, "Expected a value between 1 and 2147483647"],
+    ["prompts[0].versions[1].version_number", 1, "is there already"],
+    ["prompts[0].versions[1].created_at", "now", time],
+    ["prompts[0].versions[1].parent_version_id", newId(), "is no version of this prompt"]
+  ])("refuses at %s the value %j: %s", (path, value, message) => {
+    const faults = faultsOf(withValue(whole(), path, value))
+    // A version whose number is taken comes no later than its parent either.
+    assert.deepStrictEqual(
+      faults.filter(({ message }) => message !== "is not an earlier version"),
+      [{ path, message }]
+    )
+  })
+
+  it.each<readonly [string, unknown]>([
+    ["fragments[0].content", "é".repeat(maxTextBytes / 2)],
+    ["prompts[0].fragments[0].variable_overrides", nested(99)],
+    ["tags[0].name", "😀".repeat(128)],
+    ["prompts[0].sort_order", -2147483648],
+    ["prompts[0].versions[1].version_number", 2147483647],
+    ["api_keys[0].workspace_id", null],
+    ["prompts[0].title", ""]
+  ])("takes at %s what is just within its bound", (path, value) => {
+    assert.deepStrictEqual(faultsOf(withValue(whole(), path, value)), [])
+  })
+
+  it.each([null, undefined, 7, "archive", [], [archive()]])(
+    "refuses %j, which is no archive at all",
+    (json) => {
+      assert.deepStrictEqual(
+        parseArchive(json),
+        Result.fail(InvalidArchive([{ path: "", message: "Expected object" }]))
+      )
+    }
+  )
+
+  it("tells every fault of form, wherever it is", () => {
+    const own = whole()
+    const json = {
+      ...own,
+      format: "other",
+      users: [{ ...own.users[0], email: "", extra: 1 }],
+      tags: [{}],
+      prompts: [
+        own.prompts[0],
+        {
+          ...own.prompts[0],
+          title: 1,
+          versions: [{ ...own.prompts[0]!.versions[0], created_at: "x", id: "y" }]
+        }
+      ]
+    }
+    assert.deepStrictEqual(sorted(faultsOf(json)), [
+      { path: "format", message: 'Expected "prompt-retrieval/workspace@1"' },
+      { path: "prompts[1].title", message: "Expected string" },
+      { path: "prompts[1].versions[0].created_at", message: time },
+      { path: "prompts[1].versions[0].id", message: uuid },
+      { path: "tags[0].color", message: "Missing key" },
+      { path: "tags[0].id", message: "Missing key" },
+      { path: "tags[0].name", message: "Missing key" },
+      { path: "users[0].email", message: "must not be empty" },
+      { path: "users[0].extra", message: "Expected no excess property" }
+    ])
+  })
+
+  it("tells every fault between its parts, wherever it is", () => {
+    const own = whole()
+    const one = own.prompts[0]!
+    const stranger = newId<TagId>()
+    const [first, second] = one.versions
+    const json = asJson({
+      ...own,
+      users: [
+        ...own.users,
+        { ...user(), id: own.users[0]!.id },
+        user({ email: own.users[0]!.email.toUpperCase() })
+      ],
+      api_keys: [
+        ...own.api_keys,
+        own.api_keys[0]!,
+        { ...own.api_keys[0]!, id: newId(), created_by: newId() }
+      ],
+      folders: [...own.folders, ...own.folders],
+      tags: [...own.tags, { ...tag("other"), id: own.tags[0]!.id }, tag("label"), tag("Label")],
+      fragments: [...own.fragments, ...own.fragments],
+      prompts: [
+        { ...one, tags: [stranger, ...one.tags, ...one.tags] },
+        {
+          ...prompt({ id: one.id }),
+          folder_id: newId(),
+          fragments: [one.fragments[0]!, { ...one.fragments[0]!, id: newId(), fragment_id: newId() }],
+          versions: [
+            { ...first!, parent_version_id: first!.id },
+            { ...second!, id: newId(), parent_version_id: newId() },
+            version(2),
+            version(3)
+          ]
+        }
+      ]
+    })
+    assert.deepStrictEqual(
+      sorted(faultsOf(json)),
+      sorted([
+        { path: "users[1].id", message: "is there already" },
+        { path: "users[2].email", message: "is there already" },
+        { path: "api_keys[1].id", message: "is there already" },
+        { path: "api_keys[1].key_hash", message: "is there already" },
+        { path: "api_keys[2].key_hash", message: "is there already" },
+        { path: "api_keys[2].created_by", message: "is not in users" },
+        { path: "folders[1].id", message: "is there already" },
+        { path: "tags[1].id", message: "is there already" },
+        { path: "tags[2].name", message: "is there already" },
+        { path: "fragments[1].id", message: "is there already" },
+        { path: "prompts[0].tags[0]", message: "is not in tags" },
+        { path: "prompts[0].tags[2]", message: "is there already" },
+        { path: "prompts[1].id", message: "is there already" },
+        { path: "prompts[1].folder_id", message: "is not in folders" },
+        { path: "prompts[1].fragments[0].id", message: "is there already" },
+        { path: "prompts[1].fragments[1].fragment_id", message: "is not in fragments" },
+        { path: "prompts[1].versions[0].id", message: "is there already" },
+        { path: "prompts[1].versions[0].parent_version_id", message: "is not an earlier version" },
+        { path: "prompts[1].versions[1].parent_version_id", message: "is no version of this prompt" },
+        { path: "prompts[1].versions[2].version_number", message: "is there already" }
+      ])
+    )
+  })
+
+  it("tells faults between parts only once every part has its form", () => {
+    const own = whole()
+    const json = withValue({ ...own, folders: [...own.folders, ...own.folders] }, "prompts[0].title", null)
+    assert.deepStrictEqual(faultsOf(json), [{ path: "prompts[0].title", message: "Expected string" }])
+  })
+
+  it("keeps free-form names that JavaScript treats apart", () => {
+    const metadata = JSON.parse('{"__proto__": {"a": 1}, "constructor": 2, "toString": null}')
+    const read = Result.getOrThrow(
+      parseArchive(withValue(whole(), "prompts[0].versions[0].metadata", metadata))
+    )
+    assert.strictEqual(
+      JSON.stringify(read.prompts[0]!.versions[0]!.metadata),
+      '{"__proto__":{"a":1},"constructor":2,"toString":null}'
+    )
+  })
+})

@@ -1,0 +1,354 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as SecureRandom from "effect/crypto/SecureRandom"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as TestClock from "effect/testing/TestClock"
+import * as Memory from "../../../src/adapters/outbound/memory/Memory.ts"
+import { Administration } from "../../../src/application/Administration.ts"
+import type { Archive } from "../../../src/application/formats/Archive.ts"
+import {
+  InvalidFiles,
+  toPromptFiles,
+  type PromptFile,
+  type PromptFiles
+} from "../../../src/application/formats/PromptFiles.ts"
+import { WorkspaceNotFound, WorkspaceStore } from "../../../src/application/ports/WorkspaceStore.ts"
+import type { PromptId, WorkspaceId } from "../../../src/domain/Prompt.ts"
+import {
+  archive,
+  folder,
+  fragment,
+  instant,
+  newId,
+  prompt,
+  sample,
+  tag,
+  use,
+  version,
+  versionNumber,
+  workspace
+} from "../../support/archives.ts"
+
+const layer = Administration.layer.pipe(
+  Layer.provide(SecureRandom.layerWebCrypto),
+  Layer.provideMerge(Memory.layer)
+)
+
+const now = instant("2030-01-01T00:00:00.000Z")
+
+const load = (archive: Archive) => Effect.flatMap(WorkspaceStore, (store) => store.importArchive(archive))
+
+const layOut = (archive: Archive): PromptFiles =>
+  toPromptFiles(archive, {
+    prompt: ({ id }) => `prompts/${id}.md`,
+    fragment: ({ id }) => `fragments/${id}.md`
+  })
+
+const newFile = (over: Partial<PromptFile> = {}): PromptFile => {
+  const id = newId<PromptId>()
+  return {
+    path: `prompts/${id}.md`,
+    folder: null,
+    id,
+    title: "New",
+    description: "",
+    current_content: "Body",
+    prompt_type: "user",
+    target_model: "",
+    intent: "",
+    is_favorite: false,
+    sort_order: 0,
+    tags: [],
+    fragments: [],
+    ...over
+  }
+}
+
+/** A workspace in a fresh store, read before and after an import of files at `now`. */
+const imported = Effect.fnUntraced(function* (before: Archive, files: (read: Archive) => PromptFiles) {
+  const { importFiles, readArchive } = yield* Administration
+  const home = before.workspace.id
+  yield* load(before)
+  yield* TestClock.setTime(Date.parse(now))
+  const read = yield* readArchive(home)
+  const dry = yield* importFiles(home, files(read), { dryRun: true })
+  assert.deepStrictEqual(yield* readArchive(home), read)
+  const changes = yield* importFiles(home, files(read))
+  // Ids of new rows apart, a dry run tells what the import does.
+  assert.deepStrictEqual(dry, changes)
+  const after = yield* readArchive(home)
+  assert.deepStrictEqual(yield* importFiles(home, files(read)), [])
+  assert.deepStrictEqual(yield* readArchive(home), after)
+  return { read, changes, after }
+})
+
+const promptOf = (archive: Archive, id: string) => archive.prompts.find((prompt) => prompt.id === id)!
+
+/** All files but for one prompt's, which `change` changes. */
+const withPrompt = (archive: Archive, id: string, change: (file: PromptFile) => PromptFile): PromptFiles => {
+  const files = layOut(archive)
+  return { ...files, prompts: files.prompts.map((file) => (file.id === id ? change(file) : file)) }
+}
+
+describe("an import of files", () => {
+  it.effect("makes a version of a changed body, the child of the current one", () =>
+    Effect.gen(function* () {
+      const { archive: own } = sample()
+      const [greeting] = own.prompts
+      const { read, changes, after } = yield* imported(own, (read) =>
+        withPrompt(read, greeting!.id, (file) => ({ ...file, current_content: "Changed" }))
+      )
+      assert.deepStrictEqual(changes, [
+        {
+          kind: "prompt",
+          id: greeting!.id,
+          path: `prompts/${greeting!.id}.md`,
+          name: "Greeting",
+          change: "new version"
+        }
+      ])
+      const before = promptOf(read, greeting!.id)
+      const changed = promptOf(after, greeting!.id)
+      assert.deepStrictEqual(changed, {
+        ...before,
+        current_content: "Changed",
+        current_version: 4,
+        updated_at: now,
+        versions: [
+          ...before.versions,
+          {
+            id: changed.versions[3]!.id,
+            version_number: versionNumber(4),
+            content: "Changed",
+            change_summary: "",
+            change_source: "import",
+            parent_version_id: before.versions[2]!.id,
+            metadata: {},
+            created_at: now
+          }
+        ]
+      })
+      assert.deepStrictEqual(
+        after.prompts.filter(({ id }) => id !== greeting!.id),
+        read.prompts.filter(({ id }) => id !== greeting!.id)
+      )
+    }).pipe(Effect.provide(layer))
+  )
+
+  it.effect("numbers a version past every other, whatever the current one is", () =>
+    Effect.gen(function* () {
+      const [one, seven] = [version(1), version(7)]
+      const kept = prompt({ current_version: 1, versions: [one, seven] })
+      const { after } = yield* imported(archive({ prompts: [kept] }), (read) =>
+        withPrompt(read, kept.id, (file) => ({ ...file, current_content: "Changed" }))
+      )
+      const { current_version, versions } = after.prompts[0]!
+      assert.strictEqual(current_version, 8)
+      assert.deepStrictEqual(
+        versions.map(({ version_number, parent_version_id }) => [version_number, parent_version_id]),
+        [
+          [1, null],
+          [7, null],
+          [8, one.id]
+        ] as Array<unknown>
+      )
+    }).pipe(Effect.provide(layer))
+  )
+
+  it.effect("changes of a prompt what its file says, without a version, and keeps rows that stay", () =>
+    Effect.gen(function* () {
+      const { archive: own } = sample()
+      const greeting = own.prompts[0]!
+      const { read, changes, after } = yield* imported(own, (read) =>
+        withPrompt(read, greeting.id, ({ path, id, current_content, fragments, ...rest }) => ({
+          ...rest,
+          path,
+          id,
+          current_content,
+          title: "Hello",
+          description: "Changed",
+          prompt_type: "few-shot",
+          target_model: "other",
+          intent: "other",
+          is_favorite: false,
+          sort_order: 9,
+          folder: "New folder",
+          tags: ["production", "new", "new"],
+          fragments: fragments.toReversed()
+        }))
+      )
+      assert.deepStrictEqual(
+        changes.map(({ change, name }) => [change, name]),
+        [["changed", "Hello"]]
+      )
+      const before = promptOf(read, greeting.id)
+      const added = after.folders.find(({ name }) => name === "New folder")!
+      const label = after.tags.find(({ name }) => name === "new")!
+      assert.strictEqual(label.color, "#808080")
+      const uses = before.fragments.toReversed()
+      assert.deepStrictEqual(promptOf(after, greeting.id), {
+        ...before,
+        title: "Hello",
+        description: "Changed",
+        prompt_type: "few-shot",
+        target_model: "other",
+        intent: "other",
+        is_favorite: false,
+        sort_order: 9,
+        folder_id: added.id,
+        updated_at: now,
+        tags: [own.tags.find(({ name }) => name === "production")!.id, label.id].sort(),
+        fragments: promptOf(after, greeting.id).fragments
+      })
+      assert.deepStrictEqual(
+        promptOf(after, greeting.id).fragments.map(({ fragment_id, variable_overrides, position }) => ({
+          fragment_id,
+          variable_overrides,
+          position
+        })),
+        uses.map(({ fragment_id, variable_overrides }, index) => ({
+          fragment_id,
+          variable_overrides,
+          position: index + 1
+        }))
+      )
+      assert.deepStrictEqual(
+        promptOf(after, greeting.id)
+          .fragments.map(({ id }) => id)
+          .sort(),
+        before.fragments.map(({ id }) => id).sort()
+      )
+    }).pipe(Effect.provide(layer))
+  )
+
+  it.effect("adds prompts and fragments, with a first version", () =>
+    Effect.gen(function* () {
+      const home = workspace()
+      const snippet = { ...fragment("{{x}}"), path: "fragments/a.md" }
+      const file = newFile({
+        folder: "Folder",
+        tags: ["a"],
+        fragments: [{ fragment_id: snippet.id, variable_overrides: { x: 1 } }]
+      })
+      const { after } = yield* imported(archive({ workspace: home }), () => ({
+        prompts: [file],
+        fragments: [snippet]
+      }))
+      const [made] = after.prompts
+      const { path: _, ...stored } = snippet
+      assert.deepStrictEqual(after.fragments, [stored])
+      const { path: __, folder: ___, ...said } = file
+      assert.deepStrictEqual(made, {
+        ...said,
+        current_version: 1,
+        folder_id: after.folders[0]!.id,
+        is_archived: false,
+        created_at: now,
+        updated_at: now,
+        tags: [after.tags[0]!.id],
+        fragments: [
+          { id: made!.fragments[0]!.id, fragment_id: snippet.id, position: 1, variable_overrides: { x: 1 } }
+        ],
+        versions: [
+          {
+            id: made!.versions[0]!.id,
+            version_number: versionNumber(1),
+            content: "Body",
+            change_summary: "",
+            change_source: "import",
+            parent_version_id: null,
+            metadata: {},
+            created_at: now
+          }
+        ]
+      })
+    }).pipe(Effect.provide(layer))
+  )
+
+  it.effect("archives a prompt without a file, and takes it back when its file is there again", () =>
+    Effect.gen(function* () {
+      const kept = prompt({ title: "Gone", versions: [version(1)] })
+      const before = archive({ prompts: [kept] })
+      const { after, changes } = yield* imported(before, () => ({ prompts: [], fragments: [] }))
+      assert.deepStrictEqual(changes, [
+        { kind: "prompt", id: kept.id, path: null, name: "Gone", change: "archived" }
+      ])
+      assert.deepStrictEqual(after.prompts, [{ ...kept, is_archived: true, updated_at: now }])
+      const again = yield* imported(after, () => layOut(before))
+      assert.deepStrictEqual(again.after.prompts, [{ ...kept, updated_at: now }])
+    }).pipe(Effect.provide(layer))
+  )
+
+  it.effect("lets a fragment without a file go, unless an archived prompt has it", () =>
+    Effect.gen(function* () {
+      const [unused, used, changed] = [fragment("unused"), fragment("used"), fragment("old")]
+      const kept = prompt({ is_archived: true, fragments: [use(used, 1)] })
+      const before = archive({ fragments: [unused, used, changed], prompts: [kept] })
+      const { after, changes } = yield* imported(before, () => ({
+        prompts: [],
+        fragments: [{ ...changed, content: "new", path: "fragments/a.md" }]
+      }))
+      const byId = (a: { readonly id: string }, b: { readonly id: string }) => (a.id < b.id ? -1 : 1)
+      assert.deepStrictEqual(after.fragments, [used, { ...changed, content: "new" }].sort(byId))
+      assert.deepStrictEqual(after.prompts, [kept])
+      assert.deepStrictEqual(
+        changes.map(({ change, path }) => [change, path]),
+        [
+          ["changed", "fragments/a.md"],
+          ["removed", null]
+        ]
+      )
+    }).pipe(Effect.provide(layer))
+  )
+
+  it.effect("leaves a prompt in its folder where several have the name", () =>
+    Effect.gen(function* () {
+      const [first, second] = [folder({ name: "Same" }), folder({ name: "Same" })]
+      const before = archive({ folders: [first, second], prompts: [prompt({ folder_id: second.id })] })
+      const { changes } = yield* imported(before, layOut)
+      assert.deepStrictEqual(changes, [])
+    }).pipe(Effect.provide(layer))
+  )
+
+  it.effect("keeps folders and tags that no file has, and the workspace's keys", () =>
+    Effect.gen(function* () {
+      const { archive: own } = sample()
+      const { read, after } = yield* imported({ ...own, tags: [...own.tags, tag("unused")] }, () => ({
+        prompts: [],
+        fragments: []
+      }))
+      const { users, api_keys, folders, tags } = after
+      assert.deepStrictEqual(
+        { users, api_keys, folders, tags },
+        { users: read.users, api_keys: read.api_keys, folders: read.folders, tags: read.tags }
+      )
+    }).pipe(Effect.provide(layer))
+  )
+
+  it.effect("refuses two files with one id, and an id of another workspace, by the file", () =>
+    Effect.gen(function* () {
+      const { importFiles, readArchive } = yield* Administration
+      const { archive: theirs } = sample()
+      yield* load(theirs)
+      const home = workspace()
+      yield* load(archive({ workspace: home }))
+      const [file, other] = [newFile(), newFile()]
+      const attempt = (prompts: ReadonlyArray<PromptFile>) =>
+        Effect.flip(importFiles(home.id, { prompts, fragments: [] }))
+      assert.deepStrictEqual(
+        yield* attempt([file, { ...other, id: file.id }]),
+        InvalidFiles([{ path: other.path, message: `has the id of ${file.path}` }])
+      )
+      const taken = newFile({ id: theirs.prompts[0]!.id })
+      assert.deepStrictEqual(
+        yield* attempt([other, taken]),
+        InvalidFiles([{ path: taken.path, message: "id is another workspace's" }])
+      )
+      assert.deepStrictEqual((yield* readArchive(home.id)).prompts, [])
+      assert.deepStrictEqual(
+        yield* Effect.flip(importFiles(newId<WorkspaceId>(), { prompts: [], fragments: [] })),
+        WorkspaceNotFound
+      )
+    }).pipe(Effect.provide(layer))
+  )
+})

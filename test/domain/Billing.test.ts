@@ -1,0 +1,50 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Schema from "effect/Schema"
+import {
+  ApiNotAllowed,
+  BillingStatus,
+  Disputed,
+  checkAccess,
+  isPaid,
+  PastDue,
+  Tier
+} from "../../src/domain/Billing.ts"
+
+describe("the gate", () => {
+  it.prop(
+    "lets nobody in who does not pay for the API, whatever the tier is called and however it is billed",
+    { tier: Schema.Union([Tier, Schema.String]), billing_status: BillingStatus },
+    ({ tier, billing_status }) => {
+      const paid = ["solo", "team"].includes(tier)
+      assert.strictEqual(isPaid(tier), paid)
+      if (!paid) assert.deepStrictEqual(checkAccess({ tier, billing_status }), ApiNotAllowed)
+    }
+  )
+
+  const unpaid = [
+    "free",
+    "Free",
+    "SOLO",
+    "Team",
+    "solo ",
+    " team",
+    "",
+    "enterprise",
+    "constructor",
+    "__proto__"
+  ]
+
+  it.each([
+    ...unpaid.flatMap((tier) =>
+      BillingStatus.literals.map((billing) => [tier, billing, ApiNotAllowed] as const)
+    ),
+    ...["solo", "team"].flatMap((tier) => [
+      [tier, "active", undefined] as const,
+      [tier, "disputed", Disputed] as const,
+      [tier, "past_due", PastDue] as const,
+      [tier, "over_limit", PastDue] as const
+    ])
+  ])("answers %j and %s", (tier, billing_status, expected) => {
+    assert.deepStrictEqual(checkAccess({ tier, billing_status }), expected)
+  })
+})

@@ -1,0 +1,314 @@
+import { spawn } from "node:child_process"
+import { once } from "node:events"
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { setTimeout } from "node:timers/promises"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import type { Archive } from "../../src/application/formats/Archive.ts"
+import { archive, instant, prompt, sample, version, workspace } from "../support/archives.ts"
+import { connectTo, embedded, makeResources, postgres } from "../support/database.ts"
+import { run, type Service, startService } from "../support/service.ts"
+
+const root = join(import.meta.dirname, "../..")
+const scratch = mkdtempSync(join(tmpdir(), "commands-"))
+afterAll(() => rmSync(scratch, { recursive: true }))
+
+const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
+const time = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
+
+describe.each([embedded, postgres])(
+  "commands beside a running service on $name",
+  { timeout: 120_000 },
+  ({ acquire, missing, name }) => {
+    if (missing !== undefined) {
+      it.skip(`is not run: ${missing}`, () => {})
+      return
+    }
+    const resources = makeResources()
+    let env: Record<string, string>
+    let service: Service
+    const outputs: Array<string> = []
+
+    beforeAll(async () => {
+      env = await resources.acquire(acquire)
+      service = await startService({ ...env, LOG_LEVEL: "All" })
+    })
+    afterAll(async () => {
+      if (service !== undefined) await service.stop()
+      await resources.release()
+    })
+
+    /** The JSON that a command prints, which must succeed and say nothing else. */
+    // biome-ignore lint/suspicious/noExplicitAny: whatever the command prints
+    const json = async (...args: ReadonlyArray<string>): Promise<any> => {
+      const ran = await run([...args, "--json"], env)
+      outputs.push(ran.stderr)
+      expect(ran).toMatchObject({ code: 0, stderr: "" })
+      return JSON.parse(ran.stdout)
+    }
+    const importText = async (made: Archive, ...args: ReadonlyArray<string>) => {
+      const ran = await run(["import", "-", "--json", ...args], env, JSON.stringify(made))
+      expect(ran).toMatchObject({ code: 0, stderr: "" })
+      return JSON.parse(ran.stdout)
+    }
+    const get = async (path: string, key: string) => {
+      const response = await fetch(`${service.url}${path}`, { headers: { authorization: `Bearer ${key}` } })
+      // biome-ignore lint/suspicious/noExplicitAny: whatever the service answers
+      const body = (await response.json()) as any
+      return {
+        status: response.status,
+        code: body.error?.code,
+        message: body.error?.message,
+        data: body.data
+      }
+    }
+    /** What the service answers once a change has reached it. */
+    const eventually = (path: string, key: string, status: number) =>
+      expect.poll(async () => (await get(path, key)).status, { timeout: 5_000 }).toBe(status)
+
+    it("takes a Free workspace from its first key to reading old versions, and back out", async () => {
+      const made = await json("workspaces", "create", "--name", "Acme")
+      expect(made).toEqual({
+        id: expect.stringMatching(uuid),
+        name: "Acme",
+        tier: "free",
+        billing_status: "active"
+      })
+      expect(await json("workspaces", "list")).toContainEqual(made)
+      const old = version(1, { created_at: instant("2020-01-01T00:00:00.000Z") })
+      const one = prompt({ versions: [old] })
+      await importText(archive({ workspace: { ...made, tier: "team" }, prompts: [one] }))
+
+      const issue = ["keys", "issue", "--workspace", made.id, "--user", "Ada@example.com"]
+      const { id, key } = await json(...issue, "--name", "Production")
+      const spoken = await run(issue, env)
+      expect(spoken).toMatchObject({ code: 0, stderr: "" })
+      expect(spoken.stdout).toMatch(/^key_live_[0-9a-f]{64}\n\nThis key is shown only now: put it where /)
+      const summary = `key_live_${key.slice(9, 13)}...${key.slice(-4)}`
+      const listed = {
+        id,
+        key: summary,
+        name: "Production",
+        owner: "Ada@example.com",
+        created_at: expect.stringMatching(time),
+        last_used_at: null,
+        revoked_at: null
+      }
+      expect((await json("keys", "list", "--workspace", made.id))[0]).toEqual(listed)
+
+      const versions = `/api/v1/prompts/${one.id}/versions`
+      for (const path of ["/api/v1/prompts", versions, `${versions}/1`]) {
+        expect(await get(path, key)).toMatchObject({ status: 403, code: "API_NOT_ALLOWED" })
+      }
+      expect(await json("workspaces", "set", made.id, "--tier", "solo")).toEqual({ ...made, tier: "solo" })
+      await eventually(versions, key, 200)
+      expect((await get(versions, key)).data).toHaveLength(1)
+      expect((await get(`${versions}/1`, key)).data.content).toBe(old.content)
+      await expect
+        .poll(async () => (await json("keys", "list", "--workspace", made.id))[0].last_used_at, {
+          timeout: 10_000
+        })
+        .toMatch(time)
+
+      await json("workspaces", "set", made.id, "--billing", "disputed")
+      await eventually(versions, key, 402)
+      await json("workspaces", "set", made.id, "--billing", "active")
+      await eventually(versions, key, 200)
+
+      const users = await json("users", "list", "--workspace", made.id)
+      expect(users).toEqual([
+        { id: expect.stringMatching(uuid), email: "Ada@example.com", must_reset_password: false }
+      ])
+      expect(await json("users", "set", "ada@example.com", "--must-reset", "on")).toEqual({
+        ...users[0],
+        must_reset_password: true
+      })
+      await eventually(versions, key, 401)
+      expect((await get(versions, key)).message).toBe("API key owner must reset password")
+      await json("users", "set", "ada@example.com", "--must-reset", "off")
+      await eventually(versions, key, 200)
+
+      const revoked = await json("keys", "revoke", id.toUpperCase())
+      expect(revoked).toMatchObject({ id, key: summary, revoked_at: expect.stringMatching(time) })
+      await eventually(versions, key, 401)
+      expect((await get(versions, key)).message).toBe("API key has been revoked")
+      expect(await json("keys", "revoke", id)).toEqual(revoked)
+      const table = await run(["keys", "list", "--workspace", made.id], env)
+      expect(table.stdout.split("\n")[0]).toMatch(/^ID +KEY +NAME +OWNER +CREATED +LAST USED +REVOKED$/)
+      expect(table.stdout).toContain(summary)
+
+      // All that was stored and logged, against both keys.
+      const database = await resources.acquire(connectTo(env))
+      const columns = (await database.sql(`select table_name, column_name, data_type
+      from information_schema.columns where table_schema = 'public'`)) as ReadonlyArray<{
+        table_name: string
+        column_name: string
+        data_type: string
+      }>
+      expect(columns.length).toBeGreaterThan(40)
+      const dumped: Array<string> = [service.output(), ...outputs]
+      for (const { table_name, column_name, data_type } of columns) {
+        const value = data_type === "bytea" ? `encode(${column_name}, 'escape')` : `${column_name}::text`
+        dumped.push(JSON.stringify(await database.sql(`select ${value} as value from ${table_name}`)))
+        if (data_type === "bytea") {
+          const hex = `select encode(${column_name}, 'hex') as value from ${table_name}`
+          dumped.push(JSON.stringify(await database.sql(hex)))
+        }
+      }
+      const stored = dumped.join("\n")
+      expect(stored).toContain(id)
+      for (const plaintext of [key, spoken.stdout.slice(0, 73)]) {
+        expect(plaintext).toHaveLength(73)
+        expect(stored).not.toContain(plaintext.slice(9, -4))
+        expect(stored).not.toContain(plaintext.slice(13))
+      }
+    })
+
+    it("exports what it imports, byte for byte, and changes nothing the second time", async () => {
+      const { archive: own } = sample()
+      await importText(own)
+      const first = join(scratch, `${own.workspace.id}.json`)
+      expect(await json("export", "--workspace", own.workspace.id, "--out", first)).toEqual({
+        workspace_id: own.workspace.id,
+        out: first
+      })
+      const bytes = readFileSync(first, "utf8")
+      const elsewhere = await resources.acquire(acquire)
+      for (const _ of [1, 2]) {
+        expect(await run(["import", first], elsewhere)).toMatchObject({ code: 0, stderr: "" })
+        const again = await run(["export", "--workspace", own.workspace.id], elsewhere)
+        expect(again).toEqual({ code: 0, stdout: bytes, stderr: "" })
+      }
+      const counts = await json("import", first, "--dry-run")
+      expect(counts).toMatchObject({ prompts: own.prompts.length, api_keys: 5, users: 2 })
+    })
+
+    it("keeps prompts as files: what changes in git changes, and nothing else", async () => {
+      const home = workspace()
+      await importText(archive({ workspace: home }))
+      const directory = join(scratch, `files-${home.id}`)
+      cpSync(join(root, "examples/prompts-as-files"), directory, { recursive: true })
+      const load = (...more: ReadonlyArray<string>) =>
+        json("import", directory, "--workspace", home.id, ...more)
+      const changesOf = ({ changes }: { changes: ReadonlyArray<{ change: string; path: string | null }> }) =>
+        changes.map(({ change, path }) => `${change} ${path}`)
+      const all = ["added fragments/tone.md", "added prompts/Support/agent.md", "added prompts/summary.md"]
+      expect(changesOf(await load("--dry-run"))).toEqual(all)
+      expect(changesOf(await load())).toEqual(all)
+      expect(changesOf(await load())).toEqual([])
+
+      writeFileSync(join(directory, "prompts/summary.md"), "---\ntitle: Summary\ntype: poem\n---\nShort\n")
+      const refused = await run(["import", directory, "--workspace", home.id], env)
+      expect(refused).toEqual({
+        code: 1,
+        stdout: "",
+        stderr: `prompt-retrieval: nothing was imported; ${directory} has 1 fault:\nprompts/summary.md: type: Expected "system" | "user" | "assistant" | "template" | "few-shot" | "chain-of-thought"\n`
+      })
+      writeFileSync(join(directory, "prompts/summary.md"), "---\ntitle: Summary\n---\nShort\n")
+      rmSync(join(directory, "prompts/Support"), { recursive: true })
+      expect(changesOf(await load())).toEqual(["new version prompts/summary.md", "archived null"])
+
+      const written = join(scratch, `written-${home.id}`)
+      await json("export", "--workspace", home.id, "--format", "files", "--out", written)
+      expect(readFileSync(join(written, "prompts/summary.md"), "utf8")).toMatch(
+        /^---\nid: [0-9a-f-]{36}\ntitle: Summary\ntype: user\n---\nShort\n$/
+      )
+      const again = await json("import", written, "--workspace", home.id)
+      expect(changesOf(again)).toEqual([])
+    })
+
+    it("says what is wrong in one line, without a stack", async () => {
+      const nobody = "00000000-0000-0000-0000-000000000000"
+      const cases: ReadonlyArray<readonly [ReadonlyArray<string>, number, RegExp]> = [
+        [["keys", "list", "--workspace", nobody], 1, /there is no workspace 0{8}-.*: see workspaces list/],
+        [["users", "list", "--workspace", nobody], 1, /there is no workspace/],
+        [["export", "--workspace", nobody], 1, /there is no workspace/],
+        [["import", scratch, "--workspace", nobody], 1, /it has no directory prompts\//],
+        [["keys", "revoke", nobody], 1, /there is no key/],
+        [["users", "set", "nobody@example.com", "--must-reset", "on"], 1, /there is no user/],
+        [["import", join(scratch, "missing")], 1, /can't read .*missing: ENOENT/],
+        [["import", scratch], 2, /is a directory: say --workspace ID/],
+        [["export", "--workspace", nobody, "--format", "files"], 2, /say --out DIR/],
+        [["workspaces", "set", nobody], 2, /nothing to set/],
+        [["workspaces", "set", nobody, "--tier", "gold"], 2, /Invalid value for flag --tier/],
+        [["workspaces"], 2, /SUBCOMMANDS/],
+        [["keys", "issue"], 2, /Missing required flag/],
+        [["nonsense"], 2, /nonsense/]
+      ]
+      for (const [args, code, message] of cases) {
+        const ran = await run(args, env)
+        expect({ args, code: ran.code, stdout: ran.stdout }).toEqual({ args, code, stdout: "" })
+        expect(ran.stderr).toMatch(message)
+        expect(ran.stderr).not.toMatch(/^ +at /m)
+      }
+      const help = await run(["keys", "issue", "--help"], env)
+      expect(help).toMatchObject({ code: 0, stderr: "" })
+      expect(help.stdout).toContain("--workspace")
+    })
+
+    it.each(["SIGINT", "SIGKILL"] as const)(
+      "leaves nothing behind of an import ended by %s",
+      async (signal) => {
+        const versions = () => Array.from({ length: 5 }, (_, index) => version(index + 1))
+        const made = archive({
+          prompts: Array.from({ length: 10_000 }, () => prompt({ versions: versions() }))
+        })
+        const file = join(scratch, `${made.workspace.id}.json`)
+        writeFileSync(file, JSON.stringify(made))
+        const child = spawn(process.execPath, [join(root, "src/main.ts"), "import", file], {
+          env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env },
+          stdio: "ignore"
+        })
+        const exit = once(child, "exit")
+        const database = await resources.acquire(connectTo(env))
+        if (name === postgres.name) {
+          const inside = `select from pg_stat_activity where datname = current_database() and query like '%recordset%'
+        and xact_start is not null and pid <> pg_backend_pid()`
+          await expect
+            .poll(async () => (await database.sql(inside)).length, { timeout: 30_000, interval: 20 })
+            .toBe(1)
+        } else {
+          // While an import has the embedded session nobody else can ask it how far it is.
+          await setTimeout(2_500)
+        }
+        child.kill(signal)
+        const [code] = await exit
+        expect(code).toBe(signal === "SIGINT" ? 130 : null)
+        const found = () => database.sql("select from workspaces where id = $1", [made.workspace.id])
+        await expect.poll(found, { timeout: 20_000 }).toEqual([])
+        await importText({ ...made, prompts: made.prompts.slice(0, 10) })
+        expect(await found()).toHaveLength(1)
+      }
+    )
+
+    if (name === embedded.name) {
+      it("keeps what was imported, however often and whenever the service is killed", async () => {
+        const kept: Array<string> = []
+        for (let round = 0; round < 3; round++) {
+          const { archive: own } = sample()
+          await importText(own)
+          kept.push(own.workspace.id)
+          const cutShort = run(["import", "-"], env, JSON.stringify(sample().archive))
+          await setTimeout(200 + 400 * round)
+          const exit = once(service.process, "exit")
+          service.process.kill("SIGKILL")
+          await exit
+          await cutShort
+          service = await startService({ ...env, LOG_LEVEL: "All" })
+          const ids = (await json("workspaces", "list")).map(({ id }: { id: string }) => id)
+          expect(ids).toEqual(expect.arrayContaining(kept))
+          const { code, stdout } = await run(["export", "--workspace", kept[0]!], env)
+          expect(code).toBe(0)
+          expect(JSON.parse(stdout).prompts).toHaveLength(own.prompts.length)
+        }
+      })
+
+      it("lets no second service have its data, and says so", async () => {
+        const second = await run(["serve"], { ...env, PORT: "0" })
+        expect(second).toMatchObject({ code: 1, stdout: "" })
+        expect(second.stderr).toContain(`${env.DATA_DIR} is in use by another process`)
+      })
+    }
+  }
+)
