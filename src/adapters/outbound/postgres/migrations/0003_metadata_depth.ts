@@ -1,6 +1,6 @@
 /**
- * A version's metadata nests at most 100 levels deep, as in an archive: what nests some thousands deep can be stored,
- * but not written as JSON. Rows that are there already stay as they are.
+ * Migration 3: limits the nesting of a version's metadata to 100 levels, the limit of an archive. PostgreSQL stores JSON that nests
+ * thousands of levels deep, but cannot write it as text. Existing rows are not checked. Released, so this text never changes.
  */
 export const statements: ReadonlyArray<string> = [
   `alter table prompt_versions add constraint prompt_versions_metadata_depth check (
