@@ -11,19 +11,19 @@ export type ApiKeyId = typeof ApiKeyId.Type
 export const UserId = Uuid.pipe(Schema.brand("UserId"))
 export type UserId = typeof UserId.Type
 
-/** The fixed prefix of every key (SPEC.md section 5.3). */
+/** The fixed prefix of every key (specification 5.3). */
 export const keyPrefix = "key_live_"
 
-/** The plaintext of a key: the prefix and 64 lower-case hexadecimal digits. Never stored, never logged. */
+/** The plaintext of a key: the prefix and 64 lowercase hexadecimal digits. It is never stored and never logged. */
 export type ApiKey = string & { readonly ApiKey: unique symbol }
 
-/** SHA-256 of a whole key, as 64 lower-case hexadecimal digits: all that is stored of it (SPEC.md section 5.4). */
+/** The SHA-256 hash of a key in 64 lowercase hexadecimal digits. Only the hash is stored (specification 5.4). */
 export const KeyHash = Schema.String.check(
   Schema.isPattern(/^[0-9a-f]{64}$/, { message: "must be 64 lower-case hexadecimal digits" })
 ).pipe(Schema.brand("KeyHash"))
 export type KeyHash = typeof KeyHash.Type
 
-/** What the store knows of a key, its owner and its workspace; `workspace` is null for a legacy key. */
+/** A stored key with the state of its owner and its workspace. `workspace` is null for a legacy key. */
 export interface KeyRecord {
   readonly id: ApiKeyId
   readonly revoked: boolean
@@ -35,7 +35,7 @@ export interface KeyRecord {
   } | null
 }
 
-/** The six refusals of SPEC.md section 5. */
+/** The six authentication errors, in the order of the checks (specification 5). */
 export const MalformedAuthorization = { _tag: "MalformedAuthorization" } as const
 export const InvalidKeyFormat = { _tag: "InvalidKeyFormat" } as const
 export const InvalidKey = { _tag: "InvalidKey" } as const
@@ -51,9 +51,9 @@ export type AuthenticationError =
   | typeof OwnerMustReset
   | typeof NoOrganization
 
-/** A key made of 32 random bytes (SPEC.md section 5.3). */
+/** Creates a key from 32 random bytes (specification 5.3). Throws a RangeError for another length. */
 export const makeApiKey = (random: Uint8Array): ApiKey => {
-  if (random.length !== 32) throw new RangeError("a key is made of 32 bytes")
+  if (random.length !== 32) throw new RangeError("a key needs 32 random bytes")
   return (keyPrefix + Buffer.from(random).toString("hex")) as ApiKey
 }
 
@@ -75,27 +75,31 @@ export const parseAuthorization = (
 const keyPattern = /^key_live_[0-9a-f]{64}$/
 
 /**
- * Checks a token's form: without the prefix its format is wrong; with the prefix and a wrong rest it is a key that
- * cannot exist (DESIGN.md section 4.5).
+ * Parses a token as a key. A token without the prefix fails with `InvalidKeyFormat`; a token with the prefix that is not followed
+ * by 64 lowercase hexadecimal digits fails with `InvalidKey`, because no such key can exist (specification 5).
  */
 export const parseApiKey = (token: string): Result.Result<ApiKey, typeof InvalidKeyFormat | InvalidKey> => {
   if (!token.startsWith(keyPrefix)) return Result.fail(InvalidKeyFormat)
   return keyPattern.test(token) ? Result.succeed(token as ApiKey) : Result.fail(InvalidKey)
 }
 
+/** Returns the hash under which a key is stored and looked up (specification 5.4). */
 export const hashApiKey = (key: ApiKey): KeyHash => hash("sha256", key, "hex") as KeyHash
 
-/** The four digits at each end of a key, which is all that listings show of it (SPEC.md section 5.4). */
+/** Returns the first and the last four digits of a key, the only digits that a listing shows (specification 5.4). */
 export const keyEnds = (key: ApiKey): { readonly key_start: string; readonly key_end: string } => ({
   key_start: key.slice(keyPrefix.length, keyPrefix.length + 4),
   key_end: key.slice(-4)
 })
 
-/** `key_live_ab12...9f0e` (SPEC.md section 5.4). */
+/** Formats the summary of a key, such as `key_live_ab12...9f0e` (specification 5.4). */
 export const keySummary = (ends: { readonly key_start: string; readonly key_end: string }): string =>
   `${keyPrefix}${ends.key_start}...${ends.key_end}`
 
-/** Who calls, once the key has been looked up; the refusals come in this order (DESIGN.md section 4.6). */
+/**
+ * Returns the workspace of a stored key. Fails if the key is revoked, then if its owner must reset the password, then if the key has
+ * no workspace (specification 5).
+ */
 export const authenticate = (
   record: KeyRecord
 ): Result.Result<

@@ -5,16 +5,16 @@ import { parseUuid, Uuid } from "./Uuid.ts"
 export const WorkspaceId = Uuid.pipe(Schema.brand("WorkspaceId"))
 export type WorkspaceId = typeof WorkspaceId.Type
 
-export const PromptId = Uuid.pipe(Schema.brand("PromptId")).annotate({ description: "The prompt's id." })
+export const PromptId = Uuid.pipe(Schema.brand("PromptId")).annotate({ description: "Id of the prompt." })
 export type PromptId = typeof PromptId.Type
 
 export const FolderId = Uuid.pipe(Schema.brand("FolderId"))
 export type FolderId = typeof FolderId.Type
 
-export const TagId = Uuid.pipe(Schema.brand("TagId")).annotate({ description: "The tag's id." })
+export const TagId = Uuid.pipe(Schema.brand("TagId")).annotate({ description: "Id of the tag." })
 export type TagId = typeof TagId.Type
 
-/** The kinds of prompt (SPEC.md section 2.2). */
+/** The types of prompts (specification 2.2). */
 export const PromptType = Schema.Literals([
   "system",
   "user",
@@ -22,31 +22,31 @@ export const PromptType = Schema.Literals([
   "template",
   "few-shot",
   "chain-of-thought"
-]).annotate({ description: "What the prompt is for." })
+]).annotate({ description: "Type of the prompt." })
 export type PromptType = typeof PromptType.Type
 
-/** A label of a prompt; the colour is `#rrggbb` (SPEC.md section 2.3). */
+/** A label of a prompt (specification 2.3). */
 export const Tag = Schema.Struct({
   id: TagId,
-  name: Schema.String.annotate({ description: "What the list filters by." }),
+  name: Schema.String.annotate({ description: "Name of the tag; the list of prompts filters by it." }),
   color: Schema.String.check(
-    Schema.isPattern(/^#[0-9a-fA-F]{6}$/u, { message: "must be a colour #rrggbb" })
-  ).annotate({ description: "As `#rrggbb`." })
+    Schema.isPattern(/^#[0-9a-fA-F]{6}$/u, { message: "must be a color like #rrggbb" })
+  ).annotate({ description: "Color in the form `#rrggbb`." })
 }).annotate({ identifier: "Tag", description: "A label of a prompt." })
 export type Tag = typeof Tag.Type
 
-const Title = Schema.String.annotate({ description: "The prompt's name." })
-const Description = Schema.String.annotate({ description: "What the prompt does, for people." })
-const TargetModel = Schema.String.annotate({ description: "The model that the prompt is written for." })
-const Intent = Schema.String.annotate({ description: "What the prompt is meant to achieve." })
+const Title = Schema.String.annotate({ description: "Title of the prompt." })
+const Description = Schema.String.annotate({ description: "What the prompt does." })
+const TargetModel = Schema.String.annotate({ description: "Model that the prompt is written for." })
+const Intent = Schema.String.annotate({ description: "Purpose of the prompt." })
 const CurrentVersion = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 2147483647 })).annotate({
-  description: "The number of the version that the content is of."
+  description: "Version number of `current_content`."
 })
 const SortOrder = Schema.Int.check(Schema.isBetween({ minimum: -2147483648, maximum: 2147483647 })).annotate({
-  description: "Where the editor shows the prompt among others."
+  description: "Position of the prompt in the editor."
 })
 
-/** An item of the prompt list: no content, tags or folder (SPEC.md section 2.2). */
+/** An item of the prompt list, without content, tags and folder (specification 2.2). */
 export const PromptSummary = Schema.Struct({
   id: PromptId,
   title: Title,
@@ -59,33 +59,39 @@ export const PromptSummary = Schema.Struct({
   updated_at: Timestamp
 }).annotate({
   identifier: "PromptSummary",
-  description: "An item of the prompt list: no content, tags or folder."
+  description: "An item of the prompt list, without content, tags and folder."
 })
 export type PromptSummary = typeof PromptSummary.Type
 
-/** A whole prompt; `folder_id` is null outside any folder, tags come by name (SPEC.md section 2.3). */
+/** A prompt. `folder_id` is null outside any folder; tags are ordered by name (specification 2.3). */
 export const Prompt = Schema.Struct({
   id: PromptId,
   title: Title,
   description: Description,
   current_content: Schema.String.annotate({
-    description: "The prompt itself; may contain `{{name}}` slots."
+    description: "Body of the prompt. May contain `{{name}}` slots."
   }),
   prompt_type: PromptType,
   target_model: TargetModel,
   intent: Intent,
   current_version: CurrentVersion,
-  folder_id: Schema.NullOr(FolderId).annotate({ description: "The folder that the prompt is in, if any." }),
-  is_favorite: Schema.Boolean.annotate({ description: "Marked as a favourite in the editor." }),
-  is_archived: Schema.Boolean.annotate({ description: "An archived prompt is in no list." }),
+  folder_id: Schema.NullOr(FolderId).annotate({
+    description: "Id of the folder that contains the prompt, or null."
+  }),
+  is_favorite: Schema.Boolean.annotate({
+    description: "True if the prompt is marked as a favorite in the editor."
+  }),
+  is_archived: Schema.Boolean.annotate({
+    description: "True if the prompt is archived. Lists omit archived prompts."
+  }),
   sort_order: SortOrder,
-  tags: Schema.Array(Tag).annotate({ description: "By name." }),
+  tags: Schema.Array(Tag).annotate({ description: "Tags of the prompt, ordered by name." }),
   created_at: Timestamp,
   updated_at: Timestamp
-}).annotate({ identifier: "Prompt", description: "A whole prompt." })
+}).annotate({ identifier: "Prompt", description: "A prompt with its content, folder and tags." })
 export type Prompt = typeof Prompt.Type
 
-/** A prompt ready to send to a model, its fragments inlined (SPEC.md section 2.4). */
+/** A prompt with its fragments inlined, ready to send to a model (specification 2.4). */
 export const ResolvedPrompt = Schema.Struct({
   id: PromptId,
   title: Title,
@@ -93,20 +99,20 @@ export const ResolvedPrompt = Schema.Struct({
   target_model: TargetModel,
   resolved_content: Schema.String.annotate({
     description:
-      "The prompt's content, then each of its fragments with its slots filled, ready to send to a model."
+      "Content of the prompt, followed by its fragments with their slots filled, ready to send to a model."
   }),
   fragment_count: Schema.Int.check(Schema.isGreaterThanOrEqualTo(0)).annotate({
-    description: "How many fragments were appended."
+    description: "Number of fragments appended."
   })
 }).annotate({
   identifier: "ResolvedPrompt",
-  description: "A prompt ready to send to a model, its fragments inlined."
+  description: "A prompt with its fragments inlined, ready to send to a model."
 })
 export type ResolvedPrompt = typeof ResolvedPrompt.Type
 
-/** No prompt with that id is in the caller's workspace; another workspace's looks the same (SPEC.md section 4). */
+/** The caller's workspace has no prompt with that id. A prompt of another workspace fails in the same way (specification 4). */
 export const PromptNotFound = { _tag: "PromptNotFound" } as const
 export type PromptNotFound = typeof PromptNotFound
 
-/** Reads the id of a prompt in any case; `undefined` when it is no UUID. */
+/** Parses the id of a prompt in any case. Returns `undefined` for anything but a UUID. */
 export const parsePromptId = (text: string): PromptId | undefined => parseUuid(text) as PromptId | undefined

@@ -1,16 +1,16 @@
-const minute = 60_000
+const windowMs = 60_000
 
-/** A clock minute, counted from the epoch: both rate limits count in these (SPEC.md section 8). */
+/** A clock minute, numbered from the epoch. Both rate limits count per clock minute (specification 8). */
 export type RateWindow = number
 
-/** The minute that holds an instant, given in milliseconds since the epoch. */
-export const toRateWindow = (now: number): RateWindow => Math.floor(now / minute)
+/** Returns the minute that contains `now` (milliseconds since the epoch). */
+export const toRateWindow = (now: number): RateWindow => Math.floor(now / windowMs)
 
-/** Whole seconds until the minute of `now` is over, 1 to 60: what `Retry-After` says. */
-export const secondsLeft = (now: number): number =>
-  Math.max(1, Math.ceil(((toRateWindow(now) + 1) * minute - now) / 1000))
+/** Returns the whole seconds, 1 to 60, until the minute of `now` (milliseconds since the epoch) ends. */
+export const secondsUntilReset = (now: number): number =>
+  Math.max(1, Math.ceil(((toRateWindow(now) + 1) * windowMs - now) / 1000))
 
-/** A limit that is exceeded: which one, how many requests a minute it allows, and in how many seconds it resets. */
+/** An exceeded rate limit: its scope, the requests that it allows per minute, and the seconds until it resets. */
 export interface RateLimited {
   readonly _tag: "RateLimited"
   readonly scope: "key" | "process"
@@ -18,9 +18,10 @@ export interface RateLimited {
   readonly retry_after: number
 }
 
+/** Returns the error of a limit that is exceeded at `now` (milliseconds since the epoch). */
 export const rateLimited = (scope: RateLimited["scope"], limit: number, now: number): RateLimited => ({
   _tag: "RateLimited",
   scope,
   limit,
-  retry_after: secondsLeft(now)
+  retry_after: secondsUntilReset(now)
 })

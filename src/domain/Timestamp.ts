@@ -4,8 +4,8 @@ const pattern = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 const jsonSchema = { format: "date-time", pattern: pattern.source }
 
 /**
- * An instant as the API writes it: ISO 8601, UTC, milliseconds (SPEC.md section 2). Its text order is its
- * order in time, and domain, row and wire all hold this text.
+ * An ISO 8601 timestamp in UTC with milliseconds (specification 2). Text order is time order. The domain, the rows and the responses
+ * all use this text.
  */
 export const Timestamp = Schema.String.check(
   Schema.isPattern(pattern, {
@@ -14,17 +14,17 @@ export const Timestamp = Schema.String.check(
   })
 )
   .pipe(Schema.brand("Timestamp"))
-  .annotate({ description: "ISO 8601, UTC, with milliseconds." })
+  .annotate({ description: "ISO 8601 timestamp in UTC with milliseconds." })
 export type Timestamp = typeof Timestamp.Type
 
-/** The last instant that four digits of year can write, in milliseconds since the epoch. */
+/** The last instant with a four-digit year, in milliseconds since the epoch. */
 const latest = Date.UTC(9999, 11, 31, 23, 59, 59, 999)
-/** PostgreSQL writes no year 0. */
+/** The first instant of the year 1: there is no year 0. */
 const earliest = new Date(0).setUTCFullYear(1, 0, 1)
 
-/** Whether a Timestamp can hold an instant, given in milliseconds since the epoch. */
+/** Returns true if a Timestamp can represent an instant (milliseconds since the epoch). */
 export const isRepresentable = (millis: number): boolean => millis >= earliest && millis <= latest
 
-/** Milliseconds since the epoch as a Timestamp, held within the years 0001 to 9999. */
+/** Converts milliseconds since the epoch to a Timestamp, clamped to the years 0001 to 9999. */
 export const toTimestamp = (millis: number): Timestamp =>
   new Date(Math.min(Math.max(millis, earliest), latest)).toISOString() as Timestamp

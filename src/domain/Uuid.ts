@@ -3,14 +3,14 @@ import * as Schema from "effect/Schema"
 const pattern = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 const jsonSchema = { format: "uuid", pattern: pattern.source }
 
-/** A UUID in its one form here: 8-4-4-4-12 hexadecimal digits, lower case. */
+/** A UUID in canonical form: 8-4-4-4-12 lowercase hexadecimal digits. */
 export const Uuid = Schema.String.check(
   Schema.isPattern(pattern, { message: "must be a UUID", toJsonSchema: () => jsonSchema })
 )
 
 /**
- * Reads a UUID that somebody typed: any case in, lower case out; braces, missing dashes and the like
- * give `undefined` (DESIGN.md section 5).
+ * Parses a UUID in any case and returns it in lowercase. Returns `undefined` for any other form, such as a UUID in braces or without
+ * dashes.
  */
 export const parseUuid = (text: string): string | undefined => {
   if (text.length !== 36) return undefined

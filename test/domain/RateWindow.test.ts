@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Schema from "effect/Schema"
-import { rateLimited, secondsLeft, toRateWindow } from "../../src/domain/RateWindow.ts"
+import { rateLimited, secondsUntilReset, toRateWindow } from "../../src/domain/RateWindow.ts"
 
 const Now = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: Date.UTC(9999, 0) }))
 
@@ -14,8 +14,8 @@ describe("a window", () => {
     assert.strictEqual(toRateWindow(start - 1), toRateWindow(now) - 1)
   })
 
-  it.prop("is over after secondsLeft, 1 to 60, and not a whole second sooner", { now: Now }, ({ now }) => {
-    const left = secondsLeft(now)
+  it.prop("is over after secondsUntilReset, 1 to 60, and not a whole second sooner", { now: Now }, ({ now }) => {
+    const left = secondsUntilReset(now)
     assert.isTrue(Number.isInteger(left) && left >= 1 && left <= 60)
     assert.strictEqual(toRateWindow(now + left * 1000), toRateWindow(now) + 1)
     assert.strictEqual(toRateWindow(now + (left - 1) * 1000), toRateWindow(now))
@@ -31,8 +31,8 @@ describe("a window", () => {
     [59_999, 1],
     [60_000, 60]
   ])("has at %d ms %d s left", (now, left) => {
-    assert.strictEqual(secondsLeft(now), left)
-    assert.strictEqual(secondsLeft(Date.UTC(2026, 0) + now), left)
+    assert.strictEqual(secondsUntilReset(now), left)
+    assert.strictEqual(secondsUntilReset(Date.UTC(2026, 0) + now), left)
   })
 })
 
@@ -45,7 +45,7 @@ describe("rateLimited", () => {
         _tag: "RateLimited",
         scope,
         limit,
-        retry_after: secondsLeft(now)
+        retry_after: secondsUntilReset(now)
       })
     }
   )
