@@ -27,24 +27,24 @@ const bytes = Arbitrary.map(
 )
 const key = Arbitrary.map(bytes, makeApiKey)
 
-describe("a key", () => {
-  it.prop("is the prefix and its bytes in hexadecimal", { bytes }, ({ bytes }) => {
+describe("makeApiKey", () => {
+  it.prop("returns the prefix followed by the bytes in hexadecimal", { bytes }, ({ bytes }) => {
     const hex = Array.from(bytes, (byte) => (byte < 16 ? "0" : "") + byte.toString(16)).join("")
     assert.strictEqual(makeApiKey(bytes), `key_live_${hex}`)
     assert.match(makeApiKey(bytes), /^key_live_[0-9a-f]{64}$/)
   })
 
-  it("is made of 32 bytes and no other number", () => {
+  it("throws unless it gets exactly 32 bytes", () => {
     for (const length of [0, 1, 31, 33, 64]) {
       assert.throws(() => makeApiKey(new Uint8Array(length)), RangeError)
     }
   })
 
-  it.prop("is stored as the SHA-256 of its whole text", { key }, ({ key }) => {
+  it.prop("hashApiKey returns the SHA-256 hash of the whole key", { key }, ({ key }) => {
     assert.strictEqual(hashApiKey(key), createHash("sha256").update(key, "utf8").digest("hex"))
   })
 
-  it.prop("shows its first and its last four digits", { bytes }, ({ bytes }) => {
+  it.prop("keySummary shows the first and the last four digits", { bytes }, ({ bytes }) => {
     const hex = Buffer.from(bytes).toString("hex")
     const ends = keyEnds(makeApiKey(bytes))
     assert.deepStrictEqual(ends, { key_start: hex.slice(0, 4), key_end: hex.slice(60) })
@@ -53,12 +53,12 @@ describe("a key", () => {
 })
 
 describe("parseApiKey", () => {
-  it.prop("takes every key", { key }, ({ key }) => {
+  it.prop("accepts every key that makeApiKey returns", { key }, ({ key }) => {
     assert.deepStrictEqual(parseApiKey(key), Result.succeed(key))
   })
 
   it.prop(
-    "takes one wrong character after the prefix for a key that cannot exist",
+    "fails with InvalidKey when one character after the prefix is wrong",
     {
       key,
       at: Schema.Int.check(Schema.isBetween({ minimum: 9, maximum: 72 })),
@@ -70,41 +70,41 @@ describe("parseApiKey", () => {
     }
   )
 
+  it.prop("fails with InvalidKeyFormat when the prefix is missing", { token: Schema.String }, ({ token }) => {
+    if (token.startsWith("key_live_")) return
+    assert.deepStrictEqual(parseApiKey(token), Result.fail(InvalidKeyFormat))
+  })
+
   it.prop(
-    "finds the format wrong without the prefix, whatever follows",
-    { token: Schema.String },
-    ({ token }) => {
-      if (token.startsWith("key_live_")) return
-      assert.deepStrictEqual(parseApiKey(token), Result.fail(InvalidKeyFormat))
+    "fails with InvalidKeyFormat when the prefix is in another case or not at the start",
+    { key },
+    ({ key }) => {
+      const rest = key.slice(9)
+      for (const token of [
+        rest,
+        `KEY_LIVE_${rest}`,
+        `Key_live_${rest}`,
+        `key_test_${rest}`,
+        `key_live${rest}`,
+        ` ${key}`,
+        `x${key}`,
+        "key_live",
+        ""
+      ]) {
+        assert.deepStrictEqual(parseApiKey(token), Result.fail(InvalidKeyFormat), token)
+      }
+      for (const token of [
+        "key_live_",
+        `${key}\n`,
+        `${key} `,
+        key.slice(0, -1),
+        `${key}0`,
+        `key_live_${key}`
+      ]) {
+        assert.deepStrictEqual(parseApiKey(token), Result.fail(InvalidKey), token)
+      }
     }
   )
-
-  it.prop("finds the format wrong in any other case or place of the prefix", { key }, ({ key }) => {
-    const rest = key.slice(9)
-    for (const token of [
-      rest,
-      `KEY_LIVE_${rest}`,
-      `Key_live_${rest}`,
-      `key_test_${rest}`,
-      `key_live${rest}`,
-      ` ${key}`,
-      `x${key}`,
-      "key_live",
-      ""
-    ]) {
-      assert.deepStrictEqual(parseApiKey(token), Result.fail(InvalidKeyFormat), token)
-    }
-    for (const token of [
-      "key_live_",
-      `${key}\n`,
-      `${key} `,
-      key.slice(0, -1),
-      `${key}0`,
-      `key_live_${key}`
-    ]) {
-      assert.deepStrictEqual(parseApiKey(token), Result.fail(InvalidKey), token)
-    }
-  })
 })
 
 const visible = Array.from({ length: 94 }, (_, index) => String.fromCharCode(33 + index)).filter(
@@ -121,7 +121,7 @@ const scheme = Arbitrary.map(
 
 describe("parseAuthorization", () => {
   it.prop(
-    "takes the scheme in any case, one or more spaces, and one token",
+    "accepts the scheme in any case, one or more spaces and one token",
     { scheme, token, spaces: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 5 })) },
     ({ scheme, token, spaces }) => {
       assert.deepStrictEqual(parseAuthorization(scheme + " ".repeat(spaces) + token), Result.succeed(token))
@@ -129,7 +129,7 @@ describe("parseAuthorization", () => {
   )
 
   it.prop(
-    "refuses what is not one token of visible ASCII",
+    "fails for anything but one token of visible ASCII characters",
     {
       token,
       wrong: Schema.Literals([",", " ", "\t", "\n", "\r", "\0", "\u007f", "\u0080", "é", "\u00a0", "😀"]),
@@ -170,7 +170,7 @@ describe("parseAuthorization", () => {
 
 describe("authenticate", () => {
   it.prop(
-    "refuses a revoked key first, then a forced reset, then the want of a workspace",
+    "checks revocation first, then the forced reset, then the workspace",
     { revoked: Schema.Boolean, owner_must_reset: Schema.Boolean, assigned: Schema.Boolean },
     ({ revoked, owner_must_reset, assigned }) => {
       const workspace = { id: newId<never>(), tier: "solo", billing_status: "active" as const }

@@ -26,13 +26,13 @@ const numeric = Arbitrary.map(
   (chars) => chars.join("")
 )
 
-describe("parseCount", () => {
-  it.prop("reads every whole number from 1 to 2^53-1", { count: Count }, ({ count }) => {
+describe("parsePositiveInt", () => {
+  it.prop("parses every integer from 1 to 2^53-1", { count: Count }, ({ count }) => {
     assert.strictEqual(parsePositiveInt(String(count)), count)
   })
 
   it.prop(
-    "reads nothing that isn't written just so",
+    "returns undefined for every other spelling",
     { text: numeric },
     ({ text }) => {
       const isWhole = text !== "" && [...text].every((char) => "0123456789".includes(char))
@@ -43,7 +43,7 @@ describe("parseCount", () => {
     { arbitrary: { runs: 2000 } }
   )
 
-  it("reads its bounds, and nothing beyond or beside them", () => {
+  it("accepts its bounds and nothing beyond them", () => {
     assert.strictEqual(parsePositiveInt("1"), 1)
     assert.strictEqual(parsePositiveInt("9007199254740991"), 9007199254740991)
     for (const text of [
@@ -91,7 +91,7 @@ describe("parseCount", () => {
 })
 
 describe("makePage", () => {
-  it("is page 1 of 20 where nothing is asked for", () => {
+  it("defaults to page 1 with 20 items", () => {
     assert.deepStrictEqual(makePage({}), Result.succeed({ page: 1, per_page: 20 }))
     assert.deepStrictEqual(
       makePage({ page: undefined, per_page: undefined }),
@@ -99,17 +99,21 @@ describe("makePage", () => {
     )
   })
 
-  it.prop("takes any page, and at most 100 a page", { page: Count, per_page: Count }, (asked) => {
-    const { page, per_page } = asked
-    assert.deepStrictEqual(makePage(asked), Result.succeed({ page, per_page: Math.min(per_page, 100) }))
-    assert.deepStrictEqual(makePage({ page }), Result.succeed({ page, per_page: 20 }))
-  })
+  it.prop(
+    "accepts any page and reduces per_page to at most 100",
+    { page: Count, per_page: Count },
+    (asked) => {
+      const { page, per_page } = asked
+      assert.deepStrictEqual(makePage(asked), Result.succeed({ page, per_page: Math.min(per_page, 100) }))
+      assert.deepStrictEqual(makePage({ page }), Result.succeed({ page, per_page: 20 }))
+    }
+  )
 
-  it.prop("takes every size from 1 to 100 as it is", { per_page: PerPage }, ({ per_page }) => {
+  it.prop("keeps every per_page from 1 to 100", { per_page: PerPage }, ({ per_page }) => {
     assert.deepStrictEqual(makePage({ per_page }), Result.succeed({ page: 1, per_page }))
   })
 
-  it.prop("fails for all but whole numbers from 1 to 2^53-1", { number: Schema.Number }, ({ number }) => {
+  it.prop("fails for everything but integers from 1 to 2^53-1", { number: Schema.Number }, ({ number }) => {
     const isCount = Number.isInteger(number) && number >= 1 && number <= 2 ** 53 - 1
     const failure = (name: string) => Result.fail(InvalidParameter(`${name} ${positiveIntRule}`))
     if (isCount) return
@@ -132,7 +136,7 @@ describe("makePage", () => {
 
 describe("offset", () => {
   it.prop(
-    "makes slices that partition any list",
+    "places consecutive pages side by side, so that they partition any list",
     { total: Total, per_page: PerPage },
     ({ total, per_page }) => {
       const all = Array.from({ length: total }, (_, index) => index)
@@ -148,9 +152,9 @@ describe("offset", () => {
   )
 })
 
-describe("reaches", () => {
+describe("isWithinOffsetLimit", () => {
   it.prop(
-    "is true of any page that starts before the 2^31st item",
+    "is true for every page that starts before item 2^31",
     { page: Count, per_page: PerPage },
     (page) => {
       const exact = BigInt(page.page - 1) * BigInt(page.per_page)
@@ -158,7 +162,7 @@ describe("reaches", () => {
     }
   )
 
-  it("is exact at its edge", () => {
+  it("is exact at the limit", () => {
     assert.isTrue(isWithinOffsetLimit({ page: 2147483648, per_page: 1 }))
     assert.isFalse(isWithinOffsetLimit({ page: 2147483649, per_page: 1 }))
     assert.isTrue(isWithinOffsetLimit({ page: 21474837, per_page: 100 }))
@@ -169,7 +173,7 @@ describe("reaches", () => {
 
 describe("pageMeta", () => {
   it.prop(
-    "says the page and the total, and is what the schema takes",
+    "returns page, per_page and total, and matches the PageMeta schema",
     { page: Count, per_page: PerPage, total: Total },
     (meta) => {
       const { total, ...page } = meta

@@ -4,8 +4,8 @@ import { rateLimited, secondsUntilReset, toRateWindow } from "../../src/domain/R
 
 const Now = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: Date.UTC(9999, 0) }))
 
-describe("a window", () => {
-  it.prop("is the clock minute that holds the instant", { now: Now }, ({ now }) => {
+describe("toRateWindow", () => {
+  it.prop("returns the clock minute that contains the instant", { now: Now }, ({ now }) => {
     const start = toRateWindow(now) * 60_000
     assert.isTrue(Number.isInteger(toRateWindow(now)) && start <= now && now < start + 60_000)
     assert.strictEqual(toRateWindow(start), toRateWindow(now))
@@ -14,12 +14,16 @@ describe("a window", () => {
     assert.strictEqual(toRateWindow(start - 1), toRateWindow(now) - 1)
   })
 
-  it.prop("is over after secondsUntilReset, 1 to 60, and not a whole second sooner", { now: Now }, ({ now }) => {
-    const left = secondsUntilReset(now)
-    assert.isTrue(Number.isInteger(left) && left >= 1 && left <= 60)
-    assert.strictEqual(toRateWindow(now + left * 1000), toRateWindow(now) + 1)
-    assert.strictEqual(toRateWindow(now + (left - 1) * 1000), toRateWindow(now))
-  })
+  it.prop(
+    "ends after secondsUntilReset, which is 1 to 60 and never a whole second too long",
+    { now: Now },
+    ({ now }) => {
+      const left = secondsUntilReset(now)
+      assert.isTrue(Number.isInteger(left) && left >= 1 && left <= 60)
+      assert.strictEqual(toRateWindow(now + left * 1000), toRateWindow(now) + 1)
+      assert.strictEqual(toRateWindow(now + (left - 1) * 1000), toRateWindow(now))
+    }
+  )
 
   it.each([
     [0, 60],
@@ -38,7 +42,7 @@ describe("a window", () => {
 
 describe("rateLimited", () => {
   it.prop(
-    "says which limit it was and when to come again",
+    "returns the scope, the limit and the seconds until the reset",
     { scope: Schema.Literals(["key", "process"]), limit: Schema.Natural, now: Now },
     ({ scope, limit, now }) => {
       assert.deepStrictEqual(rateLimited(scope, limit, now), {

@@ -100,7 +100,7 @@ const fragments = Arbitrary.array(fragment, { maxLength: 5 })
 
 describe("resolve", () => {
   it.prop(
-    "appends two newlines and the filled content of every fragment, and counts them",
+    "appends two newlines and the filled content of every fragment, and counts the fragments",
     { content: text, fragments },
     ({ content, fragments }) => {
       const from = source(content, fragments)
@@ -122,24 +122,28 @@ describe("resolve", () => {
     { arbitrary: { runs: 1000 } }
   )
 
-  it.prop("never touches the prompt's own slots", { content: text, fragments }, ({ content, fragments }) => {
-    assert.isTrue(contentOf(content, fragments).startsWith(content))
-    assert.strictEqual(contentOf(content, []), content)
-  })
+  it.prop(
+    "leaves the slots of the prompt unchanged",
+    { content: text, fragments },
+    ({ content, fragments }) => {
+      assert.isTrue(contentOf(content, fragments).startsWith(content))
+      assert.strictEqual(contentOf(content, []), content)
+    }
+  )
 
-  it.prop("fills each fragment as if it were the only one", { fragments }, ({ fragments }) => {
+  it.prop("fills each fragment independently of the others", { fragments }, ({ fragments }) => {
     const alone = fragments.map(({ content, variable_overrides }) => filled(content, variable_overrides))
     assert.strictEqual(contentOf("", fragments), ["", ...alone].join("\n\n"))
   })
 
-  it.prop("keeps slots without a binding byte for byte", { content: text }, ({ content }) => {
+  it.prop("keeps a slot without a binding byte for byte", { content: text }, ({ content }) => {
     for (const none of [{}, { other: "x" }, null, undefined, 7, "a", true, ["a"], [["a", "b"]]]) {
       assert.strictEqual(filled(content, none), content)
     }
   })
 
   it.prop(
-    "puts a binding in as it is and does not read it again",
+    "inserts a binding unchanged and does not look for slots in it",
     { bound: text, times: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 20 })) },
     ({ bound, times }) => {
       assert.strictEqual(
@@ -149,19 +153,15 @@ describe("resolve", () => {
     }
   )
 
-  it.prop(
-    "does not split a slot over what a binding brings in",
-    { name: Schema.Literals(names) },
-    ({ name }) => {
-      assert.strictEqual(
-        filled("{{open}}{{close}}", { open: `{{${name}`, close: "}}", [name]: "WRONG" }),
-        `{{${name}}}`
-      )
-    }
-  )
+  it.prop("finds no slot that spans an inserted binding", { name: Schema.Literals(names) }, ({ name }) => {
+    assert.strictEqual(
+      filled("{{open}}{{close}}", { open: `{{${name}`, close: "}}", [name]: "WRONG" }),
+      `{{${name}}}`
+    )
+  })
 
   it.prop(
-    "writes numbers and booleans as text, and takes null, arrays and objects for no binding",
+    "converts numbers and booleans to text and ignores null, arrays and objects",
     { value: Schema.Json },
     ({ value }) => {
       const bound = typeof value === "object" ? "{{a}}" : String(value)
@@ -169,7 +169,7 @@ describe("resolve", () => {
     }
   )
 
-  it("reads own properties only", () => {
+  it("ignores inherited properties of the bindings", () => {
     const inherited = ["__proto__", "constructor", "toString", "hasOwnProperty", "valueOf"]
     const content = inherited.map((name) => `{{${name}}}`).join()
     assert.strictEqual(filled(content, {}), content)
@@ -179,7 +179,7 @@ describe("resolve", () => {
     assert.strictEqual(Object.hasOwn(Object.prototype, "polluted"), false)
   })
 
-  it("knows a slot by 1 to 256 code units that are not all blank", () => {
+  it("treats 1 to 256 code units that are not all blank as a slot name", () => {
     const name = "n".repeat(256)
     assert.strictEqual(filled(`{{${name}}}`, { [name]: "x" }), "x")
     assert.strictEqual(filled(`{{${name}n}}`, { [`${name}n`]: "x" }), `{{${name}n}}`)
@@ -209,8 +209,8 @@ const textOfBytes = (bytes: number, char: string): string => {
   return char.repeat(Math.floor(bytes / size)) + "x".repeat(bytes % size)
 }
 
-describe("the bound of resolved content", () => {
-  it.each(["x", "é", "€", "😀"])("is exact to the byte in characters like %s", (char) => {
+describe("the size limit of resolved content", () => {
+  it.each(["x", "é", "€", "😀"])("is exact to the byte for characters like %s", (char) => {
     const full = textOfBytes(maxResolvedBytes, char)
     assert.isFalse(tooLarge(full, []))
     assert.isTrue(tooLarge(`${full}x`, []))
@@ -227,14 +227,14 @@ describe("the bound of resolved content", () => {
     assert.isTrue(tooLarge("h".repeat(100), [use(rest), use("")]))
   })
 
-  it("is reached by what comes out, not by what goes in", () => {
+  it("applies to the resolved content, not to its sources", () => {
     const slots = `{{${"a".repeat(250)}}}`.repeat(40_000)
     assert.isAbove(slots.length, maxResolvedBytes)
     assert.isFalse(tooLarge("", [{ content: slots, variable_overrides: { ["a".repeat(250)]: "" } }]))
     assert.isTrue(tooLarge("", [{ content: slots, variable_overrides: {} }]))
   })
 
-  it("stops as soon as it is passed", () => {
+  it("ends the resolution as soon as it is exceeded", () => {
     let reads = 0
     const mebibyte = "x".repeat(1024 * 1024)
     const variable_overrides = {
@@ -266,7 +266,7 @@ const bestTime = (run: () => void): number => {
   return best
 }
 
-describe("hostile content", () => {
+describe("resolve with hostile content", () => {
   const hostile: Record<string, (size: number) => string> = {
     "an open slot of blanks": (size) => `{{${" ".repeat(size)}`,
     "open braces": (size) => "{".repeat(size),
@@ -279,7 +279,7 @@ describe("hostile content", () => {
   }
 
   // Four times the size takes 4 times the time where it is linear, and 16 times where it is quadratic.
-  it.each(Object.keys(hostile))("takes time in proportion to its length: %s", (kind) => {
+  it.each(Object.keys(hostile))("takes linear time: %s", (kind) => {
     const timeOf = (size: number) => {
       const content = hostile[kind]!(size)
       return bestTime(() => assert.strictEqual(filled(content, { a: "x" }).length, content.length))

@@ -7,8 +7,8 @@ const latest = 253_402_300_799_999
 
 const Instant = Schema.Int.check(Schema.isBetween({ minimum: earliest, maximum: latest }))
 
-describe("a timestamp", () => {
-  it.prop("says an instant to the millisecond, in UTC, always alike", { millis: Instant }, ({ millis }) => {
+describe("toTimestamp", () => {
+  it.prop("formats an instant in UTC with milliseconds", { millis: Instant }, ({ millis }) => {
     const text = toTimestamp(millis)
     assert.match(text, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
     assert.isTrue(Schema.is(Timestamp)(text))
@@ -16,20 +16,20 @@ describe("a timestamp", () => {
     assert.strictEqual(Date.parse(text), millis)
   })
 
-  it.prop("is ordered as text as it is in time", { a: Instant, b: Instant }, ({ a, b }) => {
+  it.prop("preserves the order of instants as text order", { a: Instant, b: Instant }, ({ a, b }) => {
     assert.strictEqual(toTimestamp(a) < toTimestamp(b), a < b)
     assert.strictEqual(toTimestamp(a) === toTimestamp(b), a === b)
     assert.isTrue(toTimestamp(Math.min(a, latest - 1)) < toTimestamp(Math.min(a, latest - 1) + 1))
   })
 
-  it.prop("is held within the years 0001 to 9999", { beyond: Schema.Natural }, ({ beyond }) => {
+  it.prop("clamps instants to the years 0001 to 9999", { beyond: Schema.Natural }, ({ beyond }) => {
     assert.strictEqual(toTimestamp(earliest - beyond), "0001-01-01T00:00:00.000Z")
     assert.strictEqual(toTimestamp(latest + beyond), "9999-12-31T23:59:59.999Z")
     assert.isFalse(isRepresentable(earliest - 1 - beyond))
     assert.isFalse(isRepresentable(latest + 1 + beyond))
   })
 
-  it("is held there however far the instant is", () => {
+  it("clamps infinite instants too", () => {
     assert.strictEqual(toTimestamp(Number.NEGATIVE_INFINITY), "0001-01-01T00:00:00.000Z")
     assert.strictEqual(toTimestamp(Number.POSITIVE_INFINITY), "9999-12-31T23:59:59.999Z")
     assert.isFalse(isRepresentable(Number.NaN))

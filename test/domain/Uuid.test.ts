@@ -15,7 +15,7 @@ const digits = (length: number) =>
 const uuid = Arbitrary.map(Arbitrary.all([8, 4, 4, 4, 12].map(digits)), (groups) => groups.join("-"))
 
 describe("parseUuid", () => {
-  it.prop("takes 8-4-4-4-12 hexadecimal digits in any case, and gives lower case", { uuid }, ({ uuid }) => {
+  it.prop("accepts 8-4-4-4-12 hexadecimal digits in any case and returns lowercase", { uuid }, ({ uuid }) => {
     const lower = uuid.toLowerCase()
     assert.strictEqual(parseUuid(uuid), lower)
     assert.strictEqual(parsePromptId(uuid), lower)
@@ -24,7 +24,7 @@ describe("parseUuid", () => {
   })
 
   it.prop(
-    "takes nothing with one character wrong, missing or more",
+    "returns undefined when one character is wrong, missing or added",
     {
       uuid,
       at: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 35 })),
@@ -52,7 +52,7 @@ describe("parseUuid", () => {
     }
   )
 
-  it.prop("takes no other way to write one", { uuid }, ({ uuid }) => {
+  it.prop("returns undefined for other spellings of a UUID", { uuid }, ({ uuid }) => {
     for (const text of [
       `{${uuid}}`,
       uuid.replaceAll("-", ""),
@@ -69,7 +69,7 @@ describe("parseUuid", () => {
     }
   })
 
-  it.prop("takes no other text", { text: Schema.String }, ({ text }) => {
+  it.prop("returns undefined for any other text", { text: Schema.String }, ({ text }) => {
     assert.strictEqual(parseUuid(text), undefined)
   })
 })

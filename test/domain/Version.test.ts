@@ -11,12 +11,12 @@ const numeric = Arbitrary.map(
 )
 
 describe("parseVersionNumber", () => {
-  it.prop("reads every number that a version can have", { number: VersionNumber }, ({ number }) => {
+  it.prop("parses every version number", { number: VersionNumber }, ({ number }) => {
     assert.strictEqual(parseVersionNumber(String(number)), number)
   })
 
   it.prop(
-    "reads nothing that isn't written just so",
+    "returns undefined for every other spelling",
     { text: numeric },
     ({ text }) => {
       const isWhole = text !== "" && [...text].every((char) => "0123456789".includes(char))
@@ -27,7 +27,7 @@ describe("parseVersionNumber", () => {
     { arbitrary: { runs: 2000 } }
   )
 
-  it("reads its bounds, and nothing beyond or beside them", () => {
+  it("accepts its bounds and nothing beyond them", () => {
     assert.strictEqual(parseVersionNumber("1"), 1)
     assert.strictEqual(parseVersionNumber("2147483647"), 2147483647)
     for (const text of [
