@@ -72,7 +72,7 @@ const version: (typeof Version)["Encoded"] = {
 
 const list = <A>(item: A, meta: (typeof PageMeta)["Encoded"]) => ({ data: [item], meta })
 
-/** What the demo workspace answers, by operation and, where the operation takes any, by parameter. */
+/** Responses of the demo workspace, by operation. */
 export const exampleResponses: Readonly<Record<string, unknown>> = {
   "prompts.list": list(summary, { page: 1, per_page: 1, total: 6 }),
   "prompts.get": { data: prompt },
@@ -81,5 +81,5 @@ export const exampleResponses: Readonly<Record<string, unknown>> = {
   "prompts.getVersion": { data: version }
 }
 
-/** The values of parameters that the answers are to. */
+/** The parameter values that produce the example responses. */
 export const exampleIds = { id, version: versionSummary.version_number, folder_id: prompt.folder_id! }

@@ -21,102 +21,105 @@ const requestId = "5e2cf1d3-0b5f-4f9e-9a63-8f0d6f6b9c1e"
 const integer = (maximum: number): Json => ({ type: "integer", minimum: 1, maximum })
 const constant = (...values: ReadonlyArray<string>): Json => ({ type: "string", enum: [...new Set(values)] })
 
-/** An example, which the page starts from. */
+/** An example value that `/docs` fills in. */
 const example = (value: unknown): Json => ({ examples: { default: { value } } })
-/** An example, which the page sends for whoever ticks it only. */
-const optional = (value: unknown): Json => ({ examples: { default: { value, "x-disabled": true } } })
+/** An example value that `/docs` sends only if the user selects the parameter. */
+const optionalExample = (value: unknown): Json => ({ examples: { default: { value, "x-disabled": true } } })
 
-/** What the contract's schemas can't say of a parameter, for in the request it is text. */
+/** Descriptions, schemas and examples of parameters. The contract's schemas describe a parameter only as text. */
 const parameters: Readonly<Record<string, Json>> = {
   id: {
-    description: "The prompt's id.",
+    description: "Id of the prompt.",
     schema: { type: "string", format: "uuid" },
     ...example(exampleIds.id)
   },
   version: {
-    description: "The version's number.",
+    description: "Version number, starting at 1.",
     schema: integer(maxVersionNumber),
     ...example(exampleIds.version)
   },
   page: {
-    description: "Which page, counted from 1.",
+    description: "Page number, starting at 1.",
     schema: { ...integer(Number.MAX_SAFE_INTEGER), default: 1 },
-    ...optional(1)
+    ...optionalExample(1)
   },
   per_page: {
-    description: `How many items a page holds; more than ${maxPerPage} counts as ${maxPerPage}.`,
+    description: `Items per page. Values over ${maxPerPage} are reduced to ${maxPerPage}.`,
     schema: { ...integer(Number.MAX_SAFE_INTEGER), default: defaultPerPage },
-    ...optional(defaultPerPage)
+    ...optionalExample(defaultPerPage)
   },
   folder_id: {
-    description: "Only prompts of this folder.",
+    description: "Return only prompts in this folder.",
     schema: { type: "string", format: "uuid" },
-    ...optional(exampleIds.folder_id)
+    ...optionalExample(exampleIds.folder_id)
   },
   tag: {
-    description: "Only prompts with the tag of exactly this name.",
+    description: "Return only prompts with this tag. The name is case-sensitive.",
     schema: { type: "string" },
-    ...optional("production")
+    ...optionalExample("production")
   },
   type: {
-    description: "Only prompts of this type.",
+    description: "Return only prompts of this type.",
     schema: { type: "string", enum: PromptType.literals },
-    ...optional("system")
+    ...optionalExample("system")
   }
 }
 
 const etag = computeEtag(Buffer.from(JSON.stringify(exampleResponses["prompts.list"])))
 
-/** Headers that any request may have. */
+/** Request headers of every endpoint. */
 const requestHeaders: Readonly<Record<string, Json>> = {
   IfNoneMatch: {
     name: "If-None-Match",
     in: "header",
-    description: "ETags of answers that you have; 304 if one of them is current.",
+    description:
+      "ETag of an earlier response, or a list of ETags. Returns 304 if one of them is still current.",
     schema: { type: "string" },
-    ...optional(etag)
+    ...optionalExample(etag)
   },
   RequestId: {
     name: "X-Request-Id",
     in: "header",
     description:
-      "A name for the request, 1 to 128 of `A-Z a-z 0-9 . _ -`, that the answer and the service's log repeat; anything else is replaced.",
+      "Request id: 1 to 128 characters of `A-Z a-z 0-9 . _ -`. The response and the service log repeat it. An invalid id is replaced.",
     schema: { type: "string" },
-    ...optional(requestId)
+    ...optionalExample(requestId)
   }
 }
 
-/** Headers of answers; one without a schema has no other values than those that it is seen with. */
+/** Response headers. The enum of a header without a schema is derived from the values that responses have. */
 const responseHeaders: Readonly<Record<string, Json>> = {
   "X-Request-Id": {
-    description: "The request's name, yours or a new one.",
+    description: "Request id: the one that was sent, or a generated one.",
     schema: { type: "string", pattern: requestIdPattern.source }
   },
-  "X-Content-Type-Options": { description: "Nobody should guess the content type." },
-  "Cache-Control": { description: "Only successes may be stored, each for one key only." },
-  Vary: { description: "Every key has answers of its own." },
+  "X-Content-Type-Options": { description: "Disables MIME sniffing." },
+  "Cache-Control": { description: "Only successful responses may be cached, separately for each key." },
+  Vary: { description: "Responses differ per API key." },
   ETag: {
-    description: "Names these bytes; send it back as If-None-Match.",
+    description: "Identifies this response. Send it as `If-None-Match` to revalidate.",
     schema: { type: "string", pattern: '^"[A-Za-z0-9_-]{43}"$' }
   },
-  "WWW-Authenticate": { description: "That a key is asked for, and whether one was refused." },
+  "WWW-Authenticate": {
+    description: 'Bearer challenge, with `error="invalid_token"` if a key was sent and rejected.'
+  },
   "Retry-After": {
-    description: "In how many seconds it is worth trying again.",
+    description: "Seconds to wait before the next attempt.",
     schema: { type: "integer", minimum: 1, maximum: 60 }
   },
   "RateLimit-Policy": {
-    description: "The limit that was exceeded, its requests (`q`) and its window (`w`) in seconds.",
+    description: "The limit that was exceeded: requests (`q`) per window of `w` seconds.",
     schema: { type: "string", pattern: '^"(key|process)";q=[0-9]+;w=60$' }
   },
   RateLimit: {
-    description: "What is left of that limit (`r`), and in how many seconds it resets (`t`).",
+    description: "Requests left (`r`) and seconds until the limit resets (`t`).",
     schema: { type: "string", pattern: '^"(key|process)";r=0;t=[0-9]+$' }
   }
 }
 
-/** The headers of answers of one kind, from the headers that each of these answers has. */
-const headersOf = (seen: ReadonlyArray<Readonly<Record<string, string>>>): Json => {
-  const all: ReadonlyArray<Readonly<Record<string, string>>> = seen.map((headers) => ({
+/** Describes the headers of responses of one kind, derived from the headers of samples. */
+const describeHeaders = (samples: ReadonlyArray<Readonly<Record<string, string>>>): Json => {
+  const all: ReadonlyArray<Readonly<Record<string, string>>> = samples.map((headers) => ({
     ...headers,
     "x-request-id": requestId,
     "x-content-type-options": "nosniff"
@@ -134,12 +137,12 @@ const headersOf = (seen: ReadonlyArray<Readonly<Record<string, string>>>): Json 
 }
 
 const notModified = {
-  description: "You have the current answer already.",
-  headers: headersOf([{ ...cachingHeaders, etag }])
+  description: "Not modified: the response with the given ETag is still current.",
+  headers: describeHeaders([{ ...cachingHeaders, etag }])
 }
 
-/** One error of each kind, as an answer. */
-const sampleOf = (tag: Tag): ErrorDescription => {
+/** Returns a sample of an error. */
+const sampleError = (tag: Tag): ErrorDescription => {
   switch (tag) {
     case "InvalidParameter":
       return describeError(InvalidParameter(`page ${positiveIntRule}`))
@@ -150,7 +153,7 @@ const sampleOf = (tag: Tag): ErrorDescription => {
   }
 }
 
-const codesOf = (tags: ReadonlyArray<Tag>) => [...new Set(tags.map((tag) => errors[tag].code))]
+const uniqueCodes = (tags: ReadonlyArray<Tag>) => [...new Set(tags.map((tag) => errors[tag].code))]
 
 const errorSchema = (tags: ReadonlyArray<Tag>): Json => ({
   type: "object",
@@ -158,8 +161,8 @@ const errorSchema = (tags: ReadonlyArray<Tag>): Json => ({
     error: {
       type: "object",
       properties: {
-        code: { ...constant(...codesOf(tags)), description: "Stable: what to switch on." },
-        message: { type: "string", description: "For people." }
+        code: { ...constant(...uniqueCodes(tags)), description: "Machine-readable code. Stable." },
+        message: { type: "string", description: "Human-readable message. May change." }
       },
       required: ["code", "message"],
       additionalProperties: false
@@ -169,18 +172,18 @@ const errorSchema = (tags: ReadonlyArray<Tag>): Json => ({
   additionalProperties: false
 })
 
-/** The name of what is shared by answers of one status. */
-const nameOf = (status: number): string => STATUS_CODES[status]!.replaceAll(" ", "")
+/** Returns the component name of a status, such as `NotFound`. */
+const componentName = (status: number): string => STATUS_CODES[status]!.replaceAll(" ", "")
 
-/** The answer of one status, which stands for each of some errors. */
-const errorResponse = (status: number, tags: ReadonlyArray<Tag>): Json => {
-  const samples = tags.map(sampleOf)
+/** Describes the response with one status, which several errors may share. */
+const describeErrorResponse = (status: number, tags: ReadonlyArray<Tag>): Json => {
+  const samples = tags.map(sampleError)
   return {
-    description: codesOf(tags).join(" or "),
-    headers: headersOf(samples.map(({ headers }) => headers)),
+    description: uniqueCodes(tags).join(" or "),
+    headers: describeHeaders(samples.map(({ headers }) => headers)),
     content: {
       "application/json": {
-        schema: { $ref: `#/components/schemas/${nameOf(status)}` },
+        schema: { $ref: `#/components/schemas/${componentName(status)}` },
         examples: Object.fromEntries(
           samples.map((sample, i) => [
             tags[i],
@@ -192,23 +195,25 @@ const errorResponse = (status: number, tags: ReadonlyArray<Tag>): Json => {
   }
 }
 
-const ownErrors = new Map<string, ReadonlyArray<Tag>>()
+const errorsByOperation = new Map<string, ReadonlyArray<Tag>>()
 HttpApi.reflect(Api, {
   onGroup: () => {},
   onEndpoint: ({ endpoint, group }) => {
     const own = Context.getOrElse(endpoint.annotations, EndpointErrors, () => [])
-    ownErrors.set(`${group.identifier}.${endpoint.identifier}`, own)
+    errorsByOperation.set(`${group.identifier}.${endpoint.identifier}`, own)
   }
 })
-const owned = new Set([...ownErrors.values()].flat())
+const endpointSpecificErrors = new Set([...errorsByOperation.values()].flat())
 
-/** What an operation may answer with: no operation has a method that is not allowed. */
-const answerable = (Object.keys(errors) as ReadonlyArray<Tag>).filter((tag) => tag !== "MethodNotAllowed")
+/** All documented errors. No documented operation uses a method that is not allowed. */
+const documentedErrors = (Object.keys(errors) as ReadonlyArray<Tag>).filter(
+  (tag) => tag !== "MethodNotAllowed"
+)
 
-/** What any operation may answer with. */
-const anywhere = answerable.filter((tag) => !owned.has(tag))
+/** The errors that every operation shares. */
+const commonErrors = documentedErrors.filter((tag) => !endpointSpecificErrors.has(tag))
 
-/** One entry for each status that the errors have, in order. */
+/** Groups errors by status, in order, and creates one entry for each status. */
 const byStatus = <A>(
   tags: ReadonlyArray<Tag>,
   entry: (status: number, tags: ReadonlyArray<Tag>) => readonly [key: string | number, value: A]
@@ -221,17 +226,19 @@ const byStatus = <A>(
   )
 
 const errorResponses = (own: ReadonlyArray<Tag>) =>
-  byStatus([...own, ...anywhere], (status, tags) => [
+  byStatus([...own, ...commonErrors], (status, tags) => [
     status,
-    tags.some((tag) => owned.has(tag))
-      ? errorResponse(status, tags)
-      : { $ref: `#/components/responses/${nameOf(status)}` }
+    tags.some((tag) => endpointSpecificErrors.has(tag))
+      ? describeErrorResponse(status, tags)
+      : { $ref: `#/components/responses/${componentName(status)}` }
   ])
 
-const successResponse = (response: OpenApi.OpenApiSpecResponse, answer: unknown): Json => ({
+const describeSuccessResponse = (response: OpenApi.OpenApiSpecResponse, exampleBody: unknown): Json => ({
   description: "Success",
-  headers: headersOf([{ ...cachingHeaders, etag: computeEtag(Buffer.from(JSON.stringify(answer))) }]),
-  content: { "application/json": { ...response.content!["application/json"], ...example(answer) } }
+  headers: describeHeaders([
+    { ...cachingHeaders, etag: computeEtag(Buffer.from(JSON.stringify(exampleBody))) }
+  ]),
+  content: { "application/json": { ...response.content!["application/json"], ...example(exampleBody) } }
 })
 
 const operation = (generated: OpenApi.OpenAPISpecOperation): Json => {
@@ -243,27 +250,30 @@ const operation = (generated: OpenApi.OpenAPISpecOperation): Json => {
       ...Object.keys(requestHeaders).map((name) => ({ $ref: `#/components/parameters/${name}` }))
     ],
     responses: {
-      200: successResponse(generated.responses[200]!, exampleResponses[operationId]),
+      200: describeSuccessResponse(generated.responses[200]!, exampleResponses[operationId]),
       304: { $ref: "#/components/responses/NotModified" },
-      ...errorResponses(ownErrors.get(operationId)!)
+      ...errorResponses(errorsByOperation.get(operationId)!)
     }
   }
 }
 
-/** Adds to what is generated what the contract's schemas can't say: headers, errors, examples. */
-const complete = ({ paths, components, ...spec }: OpenApi.OpenAPISpec): Json => ({
+/** Adds to the generated document what the contract's schemas cannot express: headers, errors and examples. */
+const withDetails = ({ paths, components, ...spec }: OpenApi.OpenAPISpec): Json => ({
   ...spec,
   paths: Object.fromEntries(Object.entries(paths).map(([path, { get }]) => [path, { get: operation(get!) }])),
   components: {
     ...components,
     schemas: {
       ...components.schemas,
-      ...byStatus(answerable, (status, tags) => [nameOf(status), errorSchema(tags)])
+      ...byStatus(documentedErrors, (status, tags) => [componentName(status), errorSchema(tags)])
     },
     parameters: requestHeaders,
     responses: {
       NotModified: notModified,
-      ...byStatus(anywhere, (status, tags) => [nameOf(status), errorResponse(status, tags)])
+      ...byStatus(commonErrors, (status, tags) => [
+        componentName(status),
+        describeErrorResponse(status, tags)
+      ])
     }
   }
 })
@@ -272,22 +282,22 @@ const { version } = JSON.parse(readFileSync(new URL("../../../../../package.json
 
 const description = `Prompts, their versions and their resolved content, read with an API key.
 
-An answer is \`{"data": …}\`, with \`meta\` where it is a page of a list; an error is \`{"error": {"code", "message"}}\`.
-A key reads its own workspace: whatever is another's is not found. Requests are limited a minute, for each key and for
-the whole service. \`HEAD\` is answered as \`GET\`, without the body.
+A successful response is \`{"data": …}\`, plus \`meta\` for a page of a list. An error response is
+\`{"error": {"code", "message"}}\`. A key reads only its own workspace; resources of other workspaces return 404. Requests are
+rate limited per minute, per key and per service instance. \`HEAD\` returns the headers of \`GET\` without the body.
 
-To try it: [/docs](/docs). For programs: [/openapi.json](/openapi.json).`
+Interactive documentation: [/docs](/docs). OpenAPI document: [/openapi.json](/openapi.json).`
 
-/** The contract with all that its description says. */
+/** The contract with its documentation. */
 export const DocumentedApi = Api.annotateMerge(
   OpenApi.annotations({
     title: "Prompt Retrieval",
     version,
     description,
     servers: [{ url: "/" }],
-    transform: (spec) => complete(spec as OpenApi.OpenAPISpec)
+    transform: (spec) => withDetails(spec as OpenApi.OpenAPISpec)
   })
 )
 
-/** The OpenAPI 3.1 document of SPEC.md section 4. */
+/** The OpenAPI 3.1 document of the API (specification 4). */
 export const openApi = OpenApi.fromApi(DocumentedApi)
