@@ -5,7 +5,7 @@ import { join } from "node:path"
 
 const root = join(import.meta.dirname, "../..")
 
-export const clientFolder = join(root, "src/adapters/client")
+export const clientFolder = join(root, "client/src")
 
 /** Runs tsc on a folder's own tsconfig; what it complains about is what it fails with. */
 const compile = (folder: string, settings: object): void => {
