@@ -141,6 +141,7 @@ export interface Prompts {
    * ```
    */
   getResolved(id: string, options?: CallOptions): Promise<Single<ResolvedPrompt>>
+  /** Calls that read the versions of a prompt. */
   readonly versions: Versions
 }
 

@@ -344,8 +344,8 @@ describe("the timeout", () => {
   ])(
     "an attempt without a response is aborted after the timeout: %s of the client, %s of the call, %i ms in effect",
     async (client, call, took) => {
-      const { client: quiet, requests, log } = makeScriptedClient([neverResponds], { timeout: client })
-      expect(await settle(quiet.prompts.get("p", { timeout: call }))).toEqual({
+      const { client: stalled, requests, log } = makeScriptedClient([neverResponds], { timeout: client })
+      expect(await settle(stalled.prompts.get("p", { timeout: call }))).toEqual({
         error: new TimeoutError(`No result within ${took} ms`),
         took
       })
@@ -382,8 +382,8 @@ describe("the timeout", () => {
 
   it("a fetch that ignores its signal times out, and its late response is not retried", async () => {
     let respond: (response: Response) => void = () => {}
-    const deaf = () => new Promise<Response>((resolve) => (respond = resolve))
-    const { client, requests } = makeScriptedClient([deaf])
+    const ignoreSignal = () => new Promise<Response>((resolve) => (respond = resolve))
+    const { client, requests } = makeScriptedClient([ignoreSignal])
     expect(await settle(client.prompts.get("p"))).toMatchObject({
       error: { name: "TimeoutError" },
       took: 30_000
@@ -468,11 +468,11 @@ describe("a signal", () => {
     await flush()
     expect(cancel).toHaveBeenCalledTimes(1)
 
-    const silenced = new AbortController()
-    const quiet = client.prompts.get("p", { signal: silenced.signal })
+    const secondController = new AbortController()
+    const second = client.prompts.get("p", { signal: secondController.signal })
     await flush()
-    silenced.abort()
-    expect(await captureError(quiet)).toBeInstanceOf(AbortError)
+    secondController.abort()
+    expect(await captureError(second)).toBeInstanceOf(AbortError)
     await flush()
     expect(log.map(([level, message]) => [level, message])).toEqual([
       ["debug", "GET /api/v1/prompts/p 200"],
