@@ -1,10 +1,10 @@
 /**
- * Reads a prompt as an application does before each call of a model: out of the client's cache, with its slots filled.
- * Stop the service while it runs, and it goes on.
+ * Reads a resolved prompt twice, as an application does before each call of a model: first from the service, then from the
+ * client's cache, and fills its `{{shop}}` slot. Pass the id of a prompt that has no other slot.
  *
- *   API_KEY=key_live_… node examples/client-cache.ts support-agent-id
+ *   API_KEY=key_live_… npx node examples/client-cache.ts cef02dd3-514f-5723-8852-d3305a2e66a8
  */
-import { fillSlots, PromptClient } from "../client/src/index.ts"
+import { fillSlots, PromptClient } from "@prompt-retrieval/client"
 
 const [id = ""] = process.argv.slice(2)
 

@@ -1,136 +1,141 @@
 import { InvalidResponseError, PromptApiError, TimeoutError } from "./Errors.ts"
-import { aborted, type Call, now, withLimits } from "./Limits.ts"
+import { type CallSettings, now, rejectOnAbort, withLimits } from "./Limits.ts"
 import type { Source } from "./Resources.ts"
 
-/** How long results are kept. The defaults are what the service allows any cache (SPEC.md section 8). */
+/** How long, and how many, results are cached. The default times are those that the service allows shared caches. */
 export interface CacheOptions {
-  /** How long a result is served without asking again, in milliseconds; 30,000 unless told. */
+  /** How long a cached result is returned without a request, in milliseconds. Default: 30,000. */
   readonly ttl?: number | undefined
   /**
-   * How long past `ttl` a result is still served, in milliseconds; 300,000 unless told. Each such read is answered at
-   * once, and has the service asked in the background; while the service is away, it goes on like this until then.
+   * How long after `ttl` a cached result may still be returned, in milliseconds. Default: 300,000. Such a result is
+   * returned immediately and refreshed in the background, so reads survive an outage of this length.
    */
   readonly maxStale?: number | undefined
-  /** How many results are kept, 1,000 unless told; the one that was not read for longest goes first. */
+  /** Maximum number of cached results; the least recently used is evicted first. Default: 1,000. */
   readonly maxEntries?: number | undefined
 }
 
-/** Reads a target from the service; `undefined` when what `etag` names is still current. */
-export type Send = (call: Call, etag?: string | null) => Promise<Body | undefined>
+/** Requests a target from the service. Resolves to `undefined` if the representation named by `etag` is current. */
+export type Loader = (settings: CallSettings, etag?: string | null) => Promise<ResponseBody | undefined>
 
-/** The body of a successful answer. */
-export interface Body {
+/** The body of a successful response. */
+export interface ResponseBody {
   readonly text: string
   readonly etag: string | null
 }
 
-interface Entry extends Body {
-  /** When the read began that last confirmed it. */
-  readonly at: number
+interface CacheEntry extends ResponseBody {
+  /** Start time of the request that returned or revalidated the entry. */
+  readonly confirmedAt: number
 }
 
-/** A read that is under way, and how many wait for it. */
+/** A request that is shared by all callers who wait for it. */
 interface InFlightRead {
-  readonly body: Promise<Body>
+  readonly body: Promise<ResponseBody>
   readonly controller: AbortController
-  waiting: number
+  waiters: number
 }
 
-const statusOf = (error: unknown): number | undefined =>
+const getStatus = (error: unknown): number | undefined =>
   error instanceof PromptApiError || error instanceof InvalidResponseError ? error.status : undefined
 
 /**
- * Keeps the bodies of successful answers by their target: text, so that no two callers share an object. An answer of 404
- * drops its entry, one of 401 or 403 drops all, as it is about the key; any other failure leaves the entry as it is.
+ * Caches the bodies of successful responses by target (path and query). Entries are text, so that callers never share
+ * an object. A 404 evicts its entry; a 401 or 403 clears the cache, because it concerns the key; any other failure
+ * leaves the entries unchanged.
  */
 export class Cache {
   readonly #options: Readonly<Record<keyof CacheOptions, number>>
-  readonly #defaults: Call
-  #entries = new Map<string, Entry>()
-  readonly #flights = new Map<string, InFlightRead>()
+  readonly #refreshSettings: CallSettings
+  #entries = new Map<string, CacheEntry>()
+  readonly #inFlight = new Map<string, InFlightRead>()
 
-  /** `defaults` are the limits of the reads that no caller waits for. */
-  constructor(options: Readonly<Record<keyof CacheOptions, number>>, defaults: Call) {
+  /** Background refreshes use `refreshSettings`, because no caller waits for them. */
+  constructor(options: Readonly<Record<keyof CacheOptions, number>>, refreshSettings: CallSettings) {
     this.#options = options
-    this.#defaults = defaults
+    this.#refreshSettings = refreshSettings
   }
 
-  /** Reads a target, by the entry's age: from the cache, from it while asking again, or from the service. */
+  /**
+   * Returns a target's body: from the cache within `ttl`, from the cache with a background refresh within `maxStale`,
+   * otherwise from the service.
+   */
   async read(
     target: string,
-    call: Call,
-    send: Send
+    settings: CallSettings,
+    load: Loader
   ): Promise<{ readonly text: string; readonly source: Source }> {
     const { ttl, maxStale } = this.#options
     const entry = this.#entries.get(target)
-    if (entry === undefined || call.signal?.aborted) return this.#join(target, call, send)
-    this.#put(this.#entries, target, entry)
-    const age = now() - entry.at
+    if (entry === undefined || settings.signal?.aborted) return this.#awaitShared(target, settings, load)
+    this.#store(this.#entries, target, entry)
+    const age = now() - entry.confirmedAt
     if (age < ttl) return { text: entry.text, source: "cached" }
-    if (age >= ttl + maxStale) return this.#join(target, call, send)
-    // Nobody waits for it, so nobody's leaving can end it.
-    this.#flight(target, this.#defaults, send).waiting = Number.POSITIVE_INFINITY
+    if (age >= ttl + maxStale) return this.#awaitShared(target, settings, load)
+    // Background refresh: no caller can abort it.
+    this.#startOrJoin(target, this.#refreshSettings, load).waiters = Number.POSITIVE_INFINITY
     return { text: entry.text, source: "stale" }
   }
 
-  /** Waits for a read with others who want the same. Whoever leaves goes alone; the last to leave ends the read. */
-  #join(target: string, call: Call, send: Send) {
-    return withLimits(call, async (signal) => {
+  /** Waits for a shared read. A caller's abort ends only its own wait; the last waiter's abort ends the read. */
+  #awaitShared(target: string, settings: CallSettings, load: Loader) {
+    return withLimits(settings, async (signal) => {
       for (;;) {
-        const flight = this.#flight(target, call, send)
-        flight.waiting++
+        const read = this.#startOrJoin(target, settings, load)
+        read.waiters++
         try {
-          const { text } = await Promise.race([flight.body, aborted(signal)])
+          const { text } = await Promise.race([read.body, rejectOnAbort(signal)])
           return { text, source: "fresh" as const }
         } catch (error) {
-          // The read's time was up, but it began before this call did, whose own time is not.
+          // A read that was joined may time out before this call does: then start another one.
           if (signal.aborted || !(error instanceof TimeoutError)) throw error
         } finally {
-          if (--flight.waiting === 0) flight.controller.abort()
+          if (--read.waiters === 0) read.controller.abort()
         }
       }
     })
   }
 
-  /** The read of a target that is under way, or a new one. Calls that would wait differently read apart. */
-  #flight(target: string, call: Call, send: Send): InFlightRead {
-    const name = `${target} ${call.timeout} ${call.maxRetries}`
-    const running = this.#flights.get(name)
+  /** Returns the in-flight read of a target or starts one. Calls with different limits do not share a read. */
+  #startOrJoin(target: string, settings: CallSettings, load: Loader): InFlightRead {
+    const key = `${target} ${settings.timeout} ${settings.maxRetries}`
+    const running = this.#inFlight.get(key)
     if (running !== undefined) return running
     const controller = new AbortController()
-    const flight = {
-      body: this.#fetch(target, { ...call, signal: controller.signal }, send),
+    const read = {
+      body: this.#load(target, { ...settings, signal: controller.signal }, load),
       controller,
-      waiting: 0
+      waiters: 0
     }
-    const land = () => {
-      if (this.#flights.get(name) === flight) this.#flights.delete(name)
+    const remove = () => {
+      if (this.#inFlight.get(key) === read) this.#inFlight.delete(key)
     }
-    this.#flights.set(name, flight)
-    controller.signal.addEventListener("abort", land)
-    flight.body.then(land, land)
-    return flight
+    this.#inFlight.set(key, read)
+    controller.signal.addEventListener("abort", remove)
+    read.body.then(remove, remove)
+    return read
   }
 
-  async #fetch(target: string, call: Call, send: Send): Promise<Body> {
-    // Once the entries are dropped, what was read before goes into the map that was dropped too.
+  async #load(target: string, settings: CallSettings, load: Loader): Promise<ResponseBody> {
+    // If the cache is cleared meanwhile, the result is stored in the discarded map.
     const entries = this.#entries
-    const known = entries.get(target)
-    const at = now()
+    const previous = entries.get(target)
+    const confirmedAt = now()
     try {
-      const { text, etag } = (await send(call, known?.etag)) ?? known!
-      if ((entries.get(target)?.at ?? at) <= at) this.#put(entries, target, { text, etag, at })
+      const { text, etag } = (await load(settings, previous?.etag)) ?? previous!
+      const isNewest = (entries.get(target)?.confirmedAt ?? confirmedAt) <= confirmedAt
+      if (isNewest) this.#store(entries, target, { text, etag, confirmedAt })
       return { text, etag }
     } catch (error) {
-      const status = statusOf(error)
+      const status = getStatus(error)
       if (status === 404) entries.delete(target)
       if (status === 401 || status === 403) this.#entries = new Map()
       throw error
     }
   }
 
-  /** Puts an entry last, where the one that goes next is first. */
-  #put(entries: Map<string, Entry>, target: string, entry: Entry): void {
+  /** Stores an entry as the most recently used one and evicts the least recently used one if the map is full. */
+  #store(entries: Map<string, CacheEntry>, target: string, entry: CacheEntry): void {
     entries.delete(target)
     entries.set(target, entry)
     if (entries.size > this.#options.maxEntries) entries.delete(entries.keys().next().value!)

@@ -1,24 +1,29 @@
-/** What every failure of the client's calls is. */
+/** Base class of every error that a call of the client rejects with. */
 export class PromptClientError extends Error {
   override get name(): string {
     return "PromptClientError"
   }
 }
 
-/** What an error answer of the service says. */
-export interface ErrorAnswer {
+/** The contents of an error response. */
+export interface ErrorResponse {
+  /** HTTP status code. */
   readonly status: number
-  /** The stable identifier to switch on (SPEC.md section 7). */
+  /** Machine-readable and stable. */
   readonly code: string
+  /** Human-readable; may change. */
   readonly message: string
-  /** The answer's `X-Request-Id`, to be quoted to whoever runs the service. */
+  /** The response's `X-Request-Id`. Quote it to support. */
   readonly requestId: string | undefined
-  /** Seconds to wait, where the answer says so (429 and 503). */
+  /** Seconds to wait before retrying, if the response has a `Retry-After` header. */
   readonly retryAfter: number | undefined
 }
 
-/** The service answered with an error: one class for each `code`, this one itself for a code that it does not know. */
-export class PromptApiError extends PromptClientError implements ErrorAnswer {
+/** @deprecated Use `ErrorResponse`. */
+export type ErrorAnswer = ErrorResponse
+
+/** The service returned an error. Each known `code` has a subclass; an unknown code is an instance of this class. */
+export class PromptApiError extends PromptClientError implements ErrorResponse {
   override get name(): string {
     return "PromptApiError"
   }
@@ -26,93 +31,93 @@ export class PromptApiError extends PromptClientError implements ErrorAnswer {
   readonly code: string
   readonly requestId: string | undefined
   readonly retryAfter: number | undefined
-  constructor(answer: ErrorAnswer) {
-    super(answer.message)
-    this.status = answer.status
-    this.code = answer.code
-    this.requestId = answer.requestId
-    this.retryAfter = answer.retryAfter
+  constructor(response: ErrorResponse) {
+    super(response.message)
+    this.status = response.status
+    this.code = response.code
+    this.requestId = response.requestId
+    this.retryAfter = response.retryAfter
   }
 }
 
-/** 400, `BAD_REQUEST`: a parameter breaks its rule; the message says which. */
+/** 400 `BAD_REQUEST`: a parameter is invalid; the message names it and its rule. */
 export class BadRequestError extends PromptApiError {
   override get name(): "BadRequestError" {
     return "BadRequestError"
   }
 }
 
-/** 401, `UNAUTHORIZED`: the key is not accepted; the message says why. */
+/** 401 `UNAUTHORIZED`: the API key was rejected; the message says why. */
 export class UnauthorizedError extends PromptApiError {
   override get name(): "UnauthorizedError" {
     return "UnauthorizedError"
   }
 }
 
-/** 402, `DISPUTED`: the workspace has an active payment dispute. */
+/** 402 `DISPUTED`: the workspace has an active payment dispute. */
 export class DisputedError extends PromptApiError {
   override get name(): "DisputedError" {
     return "DisputedError"
   }
 }
 
-/** 402, `PAST_DUE`: the subscription is past due or over its limit. */
+/** 402 `PAST_DUE`: the subscription is past due or over its limit. */
 export class PastDueError extends PromptApiError {
   override get name(): "PastDueError" {
     return "PastDueError"
   }
 }
 
-/** 403, `API_NOT_ALLOWED`: the workspace's plan has no API access. */
+/** 403 `API_NOT_ALLOWED`: the workspace's plan does not include API access. */
 export class ApiNotAllowedError extends PromptApiError {
   override get name(): "ApiNotAllowedError" {
     return "ApiNotAllowedError"
   }
 }
 
-/** 404, `NOT_FOUND`: no such prompt or version in the key's workspace. */
+/** 404 `NOT_FOUND`: the key's workspace has no such prompt or version. */
 export class NotFoundError extends PromptApiError {
   override get name(): "NotFoundError" {
     return "NotFoundError"
   }
 }
 
-/** 405, `METHOD_NOT_ALLOWED`: something on the way changed the method. */
+/** 405 `METHOD_NOT_ALLOWED`: a proxy changed the request's method. */
 export class MethodNotAllowedError extends PromptApiError {
   override get name(): "MethodNotAllowedError" {
     return "MethodNotAllowedError"
   }
 }
 
-/** 408, `REQUEST_TIMEOUT`: the request reached the service too slowly. */
+/** 408 `REQUEST_TIMEOUT`: the service did not receive the whole request in time. */
 export class RequestTimeoutError extends PromptApiError {
   override get name(): "RequestTimeoutError" {
     return "RequestTimeoutError"
   }
 }
 
-/** 429, `RATE_LIMITED`: too many requests in this minute; `retryAfter` says when it is over. */
+/** 429 `RATE_LIMITED`: too many requests per minute. `retryAfter` is the number of seconds to wait. */
 export class RateLimitedError extends PromptApiError {
   override get name(): "RateLimitedError" {
     return "RateLimitedError"
   }
 }
 
-/** 431, `HEADERS_TOO_LARGE`: the call's headers are larger than the service reads. */
+/** 431 `HEADERS_TOO_LARGE`: the request's headers exceed the service's limit. */
 export class HeadersTooLargeError extends PromptApiError {
   override get name(): "HeadersTooLargeError" {
     return "HeadersTooLargeError"
   }
 }
 
-/** 500, `INTERNAL_ERROR`: the service failed. */
+/** 500 `INTERNAL_ERROR`: the service failed unexpectedly. */
 export class InternalServerError extends PromptApiError {
   override get name(): "InternalServerError" {
     return "InternalServerError"
   }
 }
 
-/** 503, `SERVICE_UNAVAILABLE`: the service can't answer for the moment. */
+/** 503 `SERVICE_UNAVAILABLE`: the service is temporarily unavailable. */
 export class ServiceUnavailableError extends PromptApiError {
   override get name(): "ServiceUnavailableError" {
     return "ServiceUnavailableError"
@@ -120,14 +125,16 @@ export class ServiceUnavailableError extends PromptApiError {
 }
 
 /**
- * Something answered, but not as the service does: a redirect, a page of HTML, JSON that is broken or has another shape.
- * `baseUrl` may be wrong, or a proxy answered in the service's place.
+ * The response is not one of the API's: a redirect, an HTML page, malformed JSON or JSON of another shape. Either
+ * `baseUrl` is wrong or a proxy responded in place of the service.
  */
 export class InvalidResponseError extends PromptClientError {
   override get name(): "InvalidResponseError" {
     return "InvalidResponseError"
   }
+  /** HTTP status code. */
   readonly status: number
+  /** The response's `X-Request-Id`, if any. */
   readonly requestId: string | undefined
   constructor(message: string, status: number, requestId: string | undefined) {
     super(message)
@@ -137,8 +144,8 @@ export class InvalidResponseError extends PromptClientError {
 }
 
 /**
- * No answer, or not all of it: refused, reset, no such host. The message holds the causes' words; the cause itself is
- * left out, as it may hold the request's headers.
+ * The connection failed before a complete response arrived: refused, reset, unknown host. The message includes the
+ * messages of the underlying errors. `cause` is not set, because an underlying error may contain the API key.
  */
 export class ConnectionError extends PromptClientError {
   override get name(): "ConnectionError" {
@@ -146,7 +153,7 @@ export class ConnectionError extends PromptClientError {
   }
 }
 
-/** The call did not end within its `timeout`. */
+/** The call did not complete within its `timeout`. */
 export class TimeoutError extends PromptClientError {
   override get name(): "TimeoutError" {
     return "TimeoutError"
@@ -160,7 +167,7 @@ export class AbortError extends PromptClientError {
   }
 }
 
-const classes = new Map<string, typeof PromptApiError>([
+const errorClasses = new Map<string, typeof PromptApiError>([
   ["BAD_REQUEST", BadRequestError],
   ["UNAUTHORIZED", UnauthorizedError],
   ["DISPUTED", DisputedError],
@@ -175,6 +182,6 @@ const classes = new Map<string, typeof PromptApiError>([
   ["SERVICE_UNAVAILABLE", ServiceUnavailableError]
 ])
 
-/** An error answer as an error of its code's class. */
-export const apiErrorOf = (answer: ErrorAnswer): PromptApiError =>
-  new (classes.get(answer.code) ?? PromptApiError)(answer)
+/** Creates an instance of the class of the response's `code`. */
+export const toApiError = (response: ErrorResponse): PromptApiError =>
+  new (errorClasses.get(response.code) ?? PromptApiError)(response)

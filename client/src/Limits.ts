@@ -1,6 +1,6 @@
 import { AbortError, TimeoutError } from "./Errors.ts"
 
-/** What is used of an `AbortSignal`. */
+/** The part of `AbortSignal` that the client uses. */
 export interface SignalLike {
   readonly aborted: boolean
   readonly reason: unknown
@@ -8,27 +8,27 @@ export interface SignalLike {
   removeEventListener(type: "abort", listener: () => void): void
 }
 
-/** The platform's `AbortSignal` where its types are known, so that the client's types need no library of them. */
+/** The platform's `AbortSignal`, or `SignalLike` in projects without the DOM's or Node's types. */
 export type Signal = typeof globalThis extends { AbortSignal: { prototype: infer S } } ? S : SignalLike
 
 export interface Limits {
-  /** Milliseconds. */
+  /** In milliseconds. */
   readonly timeout: number
   readonly signal?: Signal | undefined
 }
 
-/** What one call asks of its requests, limits included. */
-export interface Call extends Limits {
+/** The options of one call, with the client's defaults applied. */
+export interface CallSettings extends Limits {
   readonly maxRetries: number
   readonly headers?: Readonly<Record<string, string>> | undefined
 }
 
-/** A clock that nobody sets, in milliseconds. */
+/** Monotonic clock, in ms. */
 export const now = (): number => performance.now()
 
 /**
- * Runs something until it ends, its time is up or the caller aborts, whichever comes first: what does not listen to the
- * signal that it is given can't hold the caller up.
+ * Runs an operation until it settles, the timeout expires or the caller aborts, whichever comes first. The result does
+ * not wait for an operation that ignores its signal.
  */
 export const withLimits = <A>(
   { timeout, signal }: Limits,
@@ -36,14 +36,14 @@ export const withLimits = <A>(
 ): Promise<A> =>
   new Promise((resolve, reject) => {
     const controller = new AbortController()
-    const stop = (error: Error) => {
-      end()
+    const fail = (error: Error) => {
+      cleanUp()
       reject(error)
       controller.abort(error)
     }
-    const onAbort = () => stop(new AbortError("The call was aborted", { cause: signal?.reason }))
-    const timer = setTimeout(() => stop(new TimeoutError(`No result within ${timeout} ms`)), timeout)
-    const end = () => {
+    const onAbort = () => fail(new AbortError("The call was aborted", { cause: signal?.reason }))
+    const timer = setTimeout(() => fail(new TimeoutError(`No result within ${timeout} ms`)), timeout)
+    const cleanUp = () => {
       clearTimeout(timer)
       signal?.removeEventListener("abort", onAbort)
     }
@@ -51,21 +51,21 @@ export const withLimits = <A>(
     signal?.addEventListener("abort", onAbort)
     run(controller.signal, now() + timeout)
       .then(resolve, reject)
-      .finally(end)
+      .finally(cleanUp)
   })
 
-/** Never resolves; rejects with the signal's reason once it is aborted. */
-export const aborted = (signal: Signal): Promise<never> =>
+/** Rejects with the signal's reason when the signal is aborted; never resolves. */
+export const rejectOnAbort = (signal: Signal): Promise<never> =>
   new Promise((_, reject) => {
     if (signal.aborted) reject(signal.reason)
     signal.addEventListener("abort", () => reject(signal.reason))
   })
 
-/** Waits so many milliseconds, or rejects with the signal's reason once it is aborted. */
-export const sleep = async (millis: number, signal: Signal): Promise<void> => {
+/** Resolves after a delay in milliseconds, or rejects with the signal's reason when the signal is aborted. */
+export const sleep = async (delay: number, signal: Signal): Promise<void> => {
   let timer: ReturnType<typeof setTimeout> | undefined
-  const waited = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, millis)
+  const elapsed = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, delay)
   })
-  await Promise.race([waited, aborted(signal)]).finally(() => clearTimeout(timer))
+  await Promise.race([elapsed, rejectOnAbort(signal)]).finally(() => clearTimeout(timer))
 }

@@ -1,5 +1,5 @@
 import { Cache, type CacheOptions } from "./Cache.ts"
-import type { Call, Signal } from "./Limits.ts"
+import type { CallSettings, Signal } from "./Limits.ts"
 import type {
   ListParams,
   Page,
@@ -14,47 +14,58 @@ import type {
 } from "./Resources.ts"
 import { type Fetch, type Logger, Transport, type UnknownJson } from "./Transport.ts"
 
-/** What may be told for a client and for one call alike. */
-interface Settings {
-  /** The most that a whole call may take, its retries and waits included, in milliseconds; 30,000 unless told. */
+/** Options of the client that a call may override. */
+interface SharedOptions {
+  /** Time limit of a whole call, including retries and the waits between them, in milliseconds. Default: 30,000. */
   readonly timeout?: number | undefined
-  /** How often a request is sent again after a connection error, 408, 429 or 5xx; 2 unless told. */
+  /** How many times a request is retried after a connection error, 408, 429 or 5xx. Default: 2. */
   readonly maxRetries?: number | undefined
-  /** Sent along; those of a call over those of the client. `accept` and `authorization` are always the client's own. */
+  /**
+   * Additional request headers; a call's headers override the client's. `accept` and `authorization` cannot be
+   * overridden. Default: none.
+   */
   readonly headers?: Readonly<Record<string, string>> | undefined
 }
 
-export interface ClientOptions extends Settings {
-  /** An API key of the account settings; it is in no log line and in no error. */
+/** Options of a client. */
+export interface ClientOptions extends SharedOptions {
+  /** Your API key. Never logged or included in errors. */
   readonly apiKey: string
-  /** Where the service is, `/api/v1` left out; `http://127.0.0.1:3000` unless told. A path is a prefix. */
+  /**
+   * URL of the service, without `/api/v1`. A path is kept as a prefix of every request's path.
+   * Default: `http://127.0.0.1:3000`.
+   */
   readonly baseUrl?: string | undefined
-  /** In place of the platform's `fetch`. */
+  /** Used instead of the global `fetch`. Default: `globalThis.fetch`. */
   readonly fetch?: Fetch | undefined
+  /** Receives a log line for each attempt. `console` is a valid logger. Default: no logging. */
   readonly logger?: Logger | undefined
-  /** Keeps results; without it each call is a request. */
+  /** Enables the cache; `{}` uses its defaults. Default: no cache, so every call sends a request. */
   readonly cache?: CacheOptions | undefined
 }
 
-export interface CallOptions extends Settings {
-  /** Ends the call with an `AbortError`, also while it waits. */
+/** Options of one call, which override the client's. */
+export interface CallOptions extends SharedOptions {
+  /** Aborts the call, which then rejects with an `AbortError`. Default: none. */
   readonly signal?: Signal | undefined
 }
 
 /**
- * A list: awaited it is one page, iterated it is every item from that page on, page after page, each page a call of its
- * own. An item that moves to a later page meanwhile comes once; one that moves to an earlier page may be missed.
+ * A list, to be awaited for one page or iterated for all items from that page on.
+ *
+ * Iteration requests one page at a time; each page is a call of its own, with its own timeout. If the list changes
+ * during iteration, no item is returned twice, but an item that moves to an earlier page may be missed.
  */
 export interface List<A> extends Promise<Page<A>>, AsyncIterable<A> {}
 
-/** Reads the versions of a prompt. */
+/** Calls that read the versions of a prompt. */
 export interface Versions {
   /**
-   * Lists a prompt's versions, the newest first, without their content.
+   * Lists a prompt's versions, newest first, without their content.
    *
    * @example
    * ```ts
-   * import { PromptClient } from "prompt-retrieval/client"
+   * import { PromptClient } from "@prompt-retrieval/client"
    *
    * const client = new PromptClient({ apiKey: "key_live_…" })
    * for await (const version of client.prompts.versions.list("cef02dd3-514f-5723-8852-d3305a2e66a8")) {
@@ -64,11 +75,11 @@ export interface Versions {
    */
   list(promptId: string, params?: PageParams, options?: CallOptions): List<VersionSummary>
   /**
-   * Reads one version of a prompt; a `NotFoundError` where there is none of that number.
+   * Gets one version of a prompt. Rejects with a `NotFoundError` if the prompt has no such version.
    *
    * @example
    * ```ts
-   * import { PromptClient } from "prompt-retrieval/client"
+   * import { PromptClient } from "@prompt-retrieval/client"
    *
    * const client = new PromptClient({ apiKey: "key_live_…" })
    * const { data } = await client.prompts.versions.get("cef02dd3-514f-5723-8852-d3305a2e66a8", 3)
@@ -78,14 +89,17 @@ export interface Versions {
   get(promptId: string, version: number, options?: CallOptions): Promise<Single<Version>>
 }
 
-/** Reads the prompts of the key's workspace. Every failure is a `PromptClientError`; a misuse is a `TypeError`. */
+/**
+ * Calls that read the prompts of the key's workspace. They reject with a `PromptClientError`, or with a `TypeError` or
+ * `RangeError` if an argument is invalid.
+ */
 export interface Prompts {
   /**
-   * Lists prompts, the last updated first, archived ones left out.
+   * Lists prompts, most recently updated first, without archived prompts.
    *
    * @example
    * ```ts
-   * import { PromptClient } from "prompt-retrieval/client"
+   * import { PromptClient } from "@prompt-retrieval/client"
    *
    * const client = new PromptClient({ apiKey: "key_live_…" })
    * const { data, meta } = await client.prompts.list({ page: 1, per_page: 50, tag: "production" })
@@ -97,11 +111,11 @@ export interface Prompts {
    */
   list(params?: ListParams, options?: CallOptions): List<PromptSummary>
   /**
-   * Reads one prompt; a `NotFoundError` where the workspace has none of that id.
+   * Gets one prompt. Rejects with a `NotFoundError` if the workspace has no prompt with this id.
    *
    * @example
    * ```ts
-   * import { NotFoundError, PromptClient } from "prompt-retrieval/client"
+   * import { NotFoundError, PromptClient } from "@prompt-retrieval/client"
    *
    * const client = new PromptClient({ apiKey: "key_live_…" })
    * try {
@@ -114,11 +128,12 @@ export interface Prompts {
    */
   get(id: string, options?: CallOptions): Promise<Single<Prompt>>
   /**
-   * Reads one prompt with its fragments inlined, ready to send to a model; as `get` otherwise.
+   * Gets one prompt with its fragments appended. Rejects with a `NotFoundError` if the workspace has no prompt with
+   * this id.
    *
    * @example
    * ```ts
-   * import { fillSlots, PromptClient } from "prompt-retrieval/client"
+   * import { fillSlots, PromptClient } from "@prompt-retrieval/client"
    *
    * const client = new PromptClient({ apiKey: "key_live_…", cache: {} })
    * const { data } = await client.prompts.getResolved("cef02dd3-514f-5723-8852-d3305a2e66a8", { timeout: 2_000 })
@@ -126,63 +141,74 @@ export interface Prompts {
    * ```
    */
   getResolved(id: string, options?: CallOptions): Promise<Single<ResolvedPrompt>>
+  /** Calls that read the versions of a prompt. */
   readonly versions: Versions
 }
 
-/** A limit as it was given: an integer from `least` to the longest that a timer can be set to. */
-const limit = (name: string, value: number, least: number): number => {
-  if (Number.isInteger(value) && value >= least && value < 2 ** 31) return value
-  throw new RangeError(`${name} must be an integer from ${least} to ${2 ** 31 - 1}`)
+/** Returns an integer between `minimum` and the maximum delay of a timer. */
+const requireInteger = (name: string, value: number, minimum: number): number => {
+  if (Number.isInteger(value) && value >= minimum && value < 2 ** 31) return value
+  throw new RangeError(`${name} must be an integer from ${minimum} to ${2 ** 31 - 1}`)
 }
 
-const baseOf = (baseUrl: string): string => {
-  const { protocol, host, pathname, username, password, search, hash } = new URL(baseUrl)
-  if (!/^https?:$/.test(protocol) || username || password || search || hash) {
+/** Returns the URL without trailing slashes. The error does not repeat the URL, which may contain credentials. */
+const normalizeBaseUrl = (baseUrl: string): string => {
+  const url = URL.canParse(baseUrl) ? new URL(baseUrl) : undefined
+  if (!url || !/^https?:$/.test(url.protocol) || url.username || url.password || url.search || url.hash) {
     throw new TypeError("baseUrl must be an http or https URL without credentials, query or fragment")
   }
-  return `${protocol}//${host}${pathname.replace(/\/+$/, "")}`
+  return `${url.protocol}//${url.host}${url.pathname.replace(/\/+$/, "")}`
 }
 
-/** Anything else could not be sent in a header; a refusal must not repeat it. */
-const keyOf = (apiKey: string): string => {
-  if (typeof apiKey === "string" && /^[\x21-\x7e]+$/.test(apiKey)) return apiKey
-  throw new TypeError("apiKey must be printable ASCII without spaces")
+/** Returns the key if a header can carry it. The errors do not repeat the key. */
+const requireApiKey = (apiKey: unknown): string => {
+  if (apiKey === undefined || apiKey === null || apiKey === "") throw new TypeError("apiKey is missing")
+  if (typeof apiKey !== "string") throw new TypeError("apiKey must be a string")
+  if (!/^[\x21-\x7e]+$/.test(apiKey)) throw new TypeError("apiKey contains invalid characters")
+  return apiKey
 }
 
-const promptPath = (id: string): string => {
-  // A URL can't hold these as a part of its path: it would be another path.
-  if (typeof id !== "string" || /^\.{0,2}$/.test(id)) throw new TypeError("id must be a prompt's id")
+const toPromptPath = (id: string): string => {
+  // A URL parser removes empty, "." and ".." segments, so the request would have another path.
+  if (typeof id !== "string" || /^\.{0,2}$/.test(id)) throw new TypeError("id must be a prompt id")
   return `/api/v1/prompts/${encodeURIComponent(id.toWellFormed())}`
 }
 
-/** In one order, so that the same question is the same target. */
-const queryOf = (params: object): string => {
-  const given = Object.entries(params).filter(([, value]) => value !== undefined)
-  return given.length > 0 ? `?${new URLSearchParams(given.sort())}` : ""
+/** Renders the defined parameters in alphabetical order, so that equal queries share a cache entry. */
+const toQuery = (params: object): string => {
+  const defined = Object.entries(params).filter(([, value]) => value !== undefined)
+  return defined.length > 0 ? `?${new URLSearchParams(defined.sort())}` : ""
 }
 
 const isObject = (value: unknown): boolean =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
-const isSingle = (body: UnknownJson): boolean => isObject(body?.data)
+const isSingleEnvelope = (body: UnknownJson): boolean => isObject(body?.data)
 
-const isPage = (body: UnknownJson): boolean =>
+const isPageEnvelope = (body: UnknownJson): boolean =>
   Array.isArray(body?.data) &&
   body.data.every(isObject) &&
   [body.meta?.page, body.meta?.per_page, body.meta?.total].every(Number.isInteger) &&
   body.meta.per_page > 0
 
-/** Headers that only tell who asks: whatever they say, the answer is the same. */
-const tellsOnly = /^(x-request-id|traceparent|tracestate|baggage|user-agent)$/i
+/** Headers that identify the request or the caller and never change the response. Any other header bypasses the cache. */
+const cacheNeutralHeaders = /^(x-request-id|traceparent|tracestate|baggage|user-agent)$/i
+
+/** Adds `source` to an envelope as a property that is not enumerable. */
+const withSource = (envelope: unknown, source: Source): unknown =>
+  Object.defineProperty(envelope as object, "source", { value: source })
 
 /**
- * A client of the prompt retrieval API. It has no dependency, holds no connection of its own and needs no closing.
+ * A client of the prompt-retrieval API. It has no dependencies, holds no connections and does not need to be closed.
  *
- * Throws a `TypeError` or `RangeError` that names the option where one is unusable.
+ * The constructor throws a `TypeError` or `RangeError` that names the invalid option.
+ *
+ * After a 429, the client delays all its calls until the time in `Retry-After` has passed. A call whose timeout would
+ * expire before that rejects immediately with a `RateLimitedError`, without sending a request.
  *
  * @example
  * ```ts
- * import { PromptClient } from "prompt-retrieval/client"
+ * import { PromptClient } from "@prompt-retrieval/client"
  *
  * const client = new PromptClient({
  *   apiKey: "key_live_…",
@@ -195,17 +221,17 @@ const tellsOnly = /^(x-request-id|traceparent|tracestate|baggage|user-agent)$/i
 export class PromptClient {
   readonly #transport: Transport
   readonly #cache: Cache | undefined
-  readonly #defaults: Call
+  readonly #defaults: CallSettings
 
   constructor(options: ClientOptions) {
     const { timeout = 30_000, maxRetries = 2, cache } = options
     this.#defaults = {
-      timeout: limit("timeout", timeout, 1),
-      maxRetries: limit("maxRetries", maxRetries, 0)
+      timeout: requireInteger("timeout", timeout, 1),
+      maxRetries: requireInteger("maxRetries", maxRetries, 0)
     }
     this.#transport = new Transport({
-      apiKey: keyOf(options.apiKey),
-      baseUrl: baseOf(options.baseUrl ?? "http://127.0.0.1:3000"),
+      apiKey: requireApiKey(options.apiKey),
+      baseUrl: normalizeBaseUrl(options.baseUrl ?? "http://127.0.0.1:3000"),
       headers: Object.fromEntries(new Headers(options.headers)),
       fetch: options.fetch ?? ((url, init) => globalThis.fetch(url, init)),
       logger: options.logger ?? {}
@@ -214,38 +240,40 @@ export class PromptClient {
     const { ttl = 30_000, maxStale = 300_000, maxEntries = 1_000 } = cache
     this.#cache = new Cache(
       {
-        ttl: limit("cache.ttl", ttl, 0),
-        maxStale: limit("cache.maxStale", maxStale, 0),
-        maxEntries: limit("cache.maxEntries", maxEntries, 1)
+        ttl: requireInteger("cache.ttl", ttl, 0),
+        maxStale: requireInteger("cache.maxStale", maxStale, 0),
+        maxEntries: requireInteger("cache.maxEntries", maxEntries, 1)
       },
       this.#defaults
     )
   }
 
+  /** Calls that read the prompts of the key's workspace. */
   readonly prompts: Prompts = {
     list: (params, options) => this.#list(() => "/api/v1/prompts", params, options),
-    get: async (id, options) => this.#read(promptPath(id), isSingle, options),
-    getResolved: async (id, options) => this.#read(`${promptPath(id)}/resolved`, isSingle, options),
+    get: async (id, options) => this.#read(toPromptPath(id), isSingleEnvelope, options),
+    getResolved: async (id, options) => this.#read(`${toPromptPath(id)}/resolved`, isSingleEnvelope, options),
     versions: {
-      list: (id, params, options) => this.#list(() => `${promptPath(id)}/versions`, params, options),
+      list: (id, params, options) => this.#list(() => `${toPromptPath(id)}/versions`, params, options),
       get: async (id, version, options) =>
-        this.#read(`${promptPath(id)}/versions/${encodeURIComponent(version)}`, isSingle, options)
+        this.#read(`${toPromptPath(id)}/versions/${encodeURIComponent(version)}`, isSingleEnvelope, options)
     }
   }
 
+  /** `path` is a function so that an invalid id rejects the list instead of throwing. */
   #list<A>(path: () => string, params: PageParams = {}, options?: CallOptions): List<A> {
-    const read = async (page: number | undefined) =>
-      this.#read<Page<A>>(path() + queryOf({ ...params, page }), isPage, options)
-    const first = read(params.page)
-    return Object.assign(first, {
+    const readPage = async (page: number | undefined) =>
+      this.#read<Page<A>>(path() + toQuery({ ...params, page }), isPageEnvelope, options)
+    const firstPage = readPage(params.page)
+    return Object.assign(firstPage, {
       async *[Symbol.asyncIterator]() {
         const seen = new Set<unknown>()
-        for (let page = await first, number = params.page ?? 1; ; page = await read(++number)) {
+        for (let page = await firstPage, number = params.page ?? 1; ; page = await readPage(++number)) {
           for (const item of page.data) {
             const { id, version_number } = item as { id?: string; version_number?: number }
-            const name = id ?? version_number
-            if (!seen.has(name)) yield item
-            seen.add(name)
+            const identity = id ?? version_number
+            if (!seen.has(identity)) yield item
+            seen.add(identity)
           }
           if (page.data.length === 0 || number * page.meta.per_page >= page.meta.total) return
         }
@@ -259,21 +287,18 @@ export class PromptClient {
     options: CallOptions = {}
   ): Promise<E> {
     const { timeout = this.#defaults.timeout, maxRetries = this.#defaults.maxRetries, headers = {} } = options
-    const call: Call = {
-      timeout: limit("timeout", timeout, 1),
-      maxRetries: limit("maxRetries", maxRetries, 0),
+    const settings: CallSettings = {
+      timeout: requireInteger("timeout", timeout, 1),
+      maxRetries: requireInteger("maxRetries", maxRetries, 0),
       headers,
       signal: options.signal
     }
-    const send = (call: Call, etag?: string | null) => this.#transport.send(target, call, isEnvelope, etag)
-    if (this.#cache === undefined || !Object.keys(headers).every((name) => tellsOnly.test(name))) {
-      return from((await send(call))!.envelope, "fresh") as E
+    const send = (settings: CallSettings, etag?: string | null) =>
+      this.#transport.send(target, settings, isEnvelope, etag)
+    if (this.#cache === undefined || !Object.keys(headers).every((name) => cacheNeutralHeaders.test(name))) {
+      return withSource((await send(settings))!.envelope, "fresh") as E
     }
-    const { text, source } = await this.#cache.read(target, call, send)
-    return from(JSON.parse(text), source) as E
+    const { text, source } = await this.#cache.read(target, settings, send)
+    return withSource(JSON.parse(text), source) as E
   }
 }
-
-/** An envelope that tells where it came from to whoever asks, and is as the service sent it to everyone else. */
-const from = (envelope: unknown, source: Source): unknown =>
-  Object.defineProperty(envelope as object, "source", { value: source })

@@ -1,11 +1,11 @@
 import { PromptClientError } from "./Errors.ts"
 
-/** Slots that no variable was given for. */
+/** `fillSlots` found slots without a variable. */
 export class MissingVariablesError extends PromptClientError {
   override get name(): "MissingVariablesError" {
     return "MissingVariablesError"
   }
-  /** Their names, each once, in the order they first occur. */
+  /** The names of the slots, without duplicates, in order of first occurrence. */
   readonly missing: ReadonlyArray<string>
   constructor(missing: ReadonlyArray<string>) {
     super(`No value for ${missing.map((name) => `{{${name}}}`).join(", ")}`)
@@ -13,18 +13,18 @@ export class MissingVariablesError extends PromptClientError {
   }
 }
 
-/** The service's own grammar: 1 to 256 code units other than braces, not all blank (DESIGN.md section 5). */
-const slot = /\{\{([^{}]{1,256})\}\}/g
+/** The service's slot grammar: 1 to 256 UTF-16 code units other than braces. A blank name is not a slot. */
+const slotPattern = /\{\{([^{}]{1,256})\}\}/g
 
 /**
- * Fills the slots that are the caller's: each `{{name}}` of `content` by the variable of that name. Strings go in as they
- * are and are not read again, numbers and booleans as text. Variables that no slot names are passed over.
+ * Replaces each `{{name}}` slot of `content` with the variable of that name. Inserted text is not searched for further
+ * slots. Variables without a slot are ignored.
  *
  * Throws a `MissingVariablesError` that names every slot without a variable.
  *
  * @example
  * ```ts
- * import { fillSlots } from "prompt-retrieval/client"
+ * import { fillSlots } from "@prompt-retrieval/client"
  *
  * const text = fillSlots("You are a support agent of {{shop}}.", { shop: "Acme" })
  * ```
@@ -34,13 +34,13 @@ export const fillSlots = (
   variables: Readonly<Record<string, string | number | boolean>>
 ): string => {
   const missing = new Set<string>()
-  const filled = content.replace(slot, (whole: string, inner: string) => {
+  const filled = content.replace(slotPattern, (slot: string, inner: string) => {
     const name = inner.trim()
-    if (name === "") return whole
+    if (name === "") return slot
     const value: unknown = Object.hasOwn(variables, name) ? variables[name] : undefined
     if (/^(string|number|boolean)$/.test(typeof value)) return String(value)
     missing.add(name)
-    return whole
+    return slot
   })
   if (missing.size > 0) throw new MissingVariablesError([...missing])
   return filled

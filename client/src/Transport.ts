@@ -1,7 +1,7 @@
-import { AbortError, apiErrorOf, ConnectionError, InvalidResponseError } from "./Errors.ts"
-import { type Call, now, type Signal, sleep, withLimits } from "./Limits.ts"
+import { AbortError, ConnectionError, InvalidResponseError, toApiError } from "./Errors.ts"
+import { type CallSettings, now, type Signal, sleep, withLimits } from "./Limits.ts"
 
-/** What the client asks of `fetch`. */
+/** The options that the client passes to `fetch`. */
 export interface FetchInit {
   readonly method: "GET"
   readonly headers: Record<string, string>
@@ -9,7 +9,7 @@ export interface FetchInit {
   readonly signal: Signal
 }
 
-/** What the client reads of a `Response`. */
+/** The part of `Response` that the client uses. */
 export interface FetchResponse {
   readonly status: number
   readonly headers: { get(name: string): string | null }
@@ -17,35 +17,37 @@ export interface FetchResponse {
   text(): Promise<string>
 }
 
-/** The standard `fetch`, or what stands in for it. */
+/** The standard `fetch` or a replacement. */
 export type Fetch = (url: string, init: FetchInit) => Promise<FetchResponse>
 
-/** One attempt of a call. It never holds the key, a query string or anything of a body. */
+/** Log fields of one attempt. They never contain the API key, the query string or a body. */
 export interface LogFields {
   readonly method: "GET"
+  /** Path of the request, without the query string. */
   readonly path: string
-  /** None where no answer came. */
+  /** HTTP status code; undefined if there was no complete response. */
   readonly status: number | undefined
-  /** Milliseconds. */
+  /** In milliseconds. */
   readonly duration: number
+  /** The response's `X-Request-Id`, if any. */
   readonly requestId: string | undefined
-  /** Counted from 1. */
+  /** Number of the attempt, starting at 1. */
   readonly attempt: number
 }
 
 /**
- * Told of each attempt: `warn` of one without an answer or answered with 408, 429 or 5xx, `debug` of any other. `console`
- * fits. What a logger throws is passed over.
+ * Receives one line for each attempt: `warn` after a connection error, a timeout, 408, 429 or 5xx, otherwise `debug`.
+ * `console` is a valid logger. Exceptions thrown by a logger are ignored.
  */
 export interface Logger {
   debug?(message: string, fields: LogFields): void
   warn?(message: string, fields: LogFields): void
 }
 
-/** A successful answer. */
+/** A successful response. */
 export interface SuccessResponse {
   readonly text: string
-  /** The text, parsed. */
+  /** The parsed text. */
   readonly envelope: unknown
   readonly etag: string | null
 }
@@ -58,38 +60,45 @@ export interface TransportOptions {
   readonly logger: Logger
 }
 
-/** Whether the same request may do better later. */
+/** True if the same request may succeed later. */
 const isTransient = (status: number): boolean => status === 408 || status === 429 || status >= 500
 
-/** Half a second doubled with each attempt up to 8 s, of which a random half is taken off: milliseconds. */
-const backoff = (attempt: number): number => (Math.min(8000, 250 * 2 ** attempt) * (1 + Math.random())) / 2
+/**
+ * Exponential backoff with jitter, in milliseconds: 500 before the first retry, doubled for each further one up to 8,000,
+ * minus up to half at random.
+ */
+const computeBackoff = (attempt: number): number =>
+  (Math.min(8000, 250 * 2 ** attempt) * (1 + Math.random())) / 2
 
-/** `Retry-After` in seconds: a number, or a date, which is read by the service's own clock where it tells it. */
-const retryAfterOf = (headers: FetchResponse["headers"]): number | undefined => {
+/**
+ * Parses `Retry-After` (seconds or an HTTP date) to seconds. A date is compared with the response's `Date` header, or with
+ * the local clock if there is none.
+ */
+const parseRetryAfter = (headers: FetchResponse["headers"]): number | undefined => {
   const value = headers.get("retry-after")?.trim() ?? ""
   if (/^\d+$/.test(value)) return Number(value)
   const millis = Date.parse(value) - (Date.parse(headers.get("date") ?? "") || Date.now())
   return / GMT$/.test(value) && !Number.isNaN(millis) ? Math.max(0, Math.ceil(millis / 1000)) : undefined
 }
 
-/** What went wrong on the way, in words: those of the error and of its causes. */
-const reasonOf = (error: unknown): string => {
-  const words: Array<string> = []
-  for (let at = error; at instanceof Error && words.length < 5; at = at.cause) {
-    words.push(at.message || (at as { code?: string }).code || at.name)
+/** Joins the messages of an error and its causes. */
+const describeCauses = (error: unknown): string => {
+  const messages: Array<string> = []
+  for (let cause = error; cause instanceof Error && messages.length < 5; cause = cause.cause) {
+    messages.push(cause.message || (cause as { code?: string }).code || cause.name)
   }
-  return words.join(": ") || "no reason given"
+  return messages.join(": ") || "no reason given"
 }
 
-const discard = (response: FetchResponse): undefined => {
+const cancelBody = (response: FetchResponse): undefined => {
   response.body?.cancel().catch(() => {})
 }
 
-/** The body of an answer, of whatever shape: whoever reads it looks before each step. */
-// biome-ignore lint/suspicious/noExplicitAny: steps that are looked at one by one need no types.
+/** Parsed JSON of unknown shape. Every property access must allow for `undefined`. */
+// biome-ignore lint/suspicious/noExplicitAny: `unknown` would need a type guard for each property access.
 export type UnknownJson = any
 
-const parse = (text: string): UnknownJson => {
+const parseJson = (text: string): UnknownJson => {
   try {
     return JSON.parse(text)
   } catch {
@@ -97,12 +106,12 @@ const parse = (text: string): UnknownJson => {
   }
 }
 
-const isJson = /^application\/(.+\+)?json\b/i
+const jsonType = /^application\/(.+\+)?json\b/i
 
-/** Sends requests with the key: again where that may help, within the call's limits. */
+/** Sends authenticated requests and retries transient failures within the call's limits. */
 export class Transport {
   readonly #options: TransportOptions
-  /** Until when no call is to be sent, since an answer of 429, and the id of the request that it answered. */
+  /** No request is sent before `until`, because the request with this id got a 429. */
   #pause: { readonly until: number; readonly requestId: string | undefined } = {
     until: 0,
     requestId: undefined
@@ -113,24 +122,24 @@ export class Transport {
   }
 
   /**
-   * Reads a target, path and query, that answers with an envelope which `isEnvelope` knows; `undefined` when what
-   * `etag` names is still current. Fails with a `PromptClientError`.
+   * Requests a target (path and query) whose body must satisfy `isEnvelope`. Resolves to `undefined` if the representation
+   * named by `etag` is current. Rejects with a `PromptClientError`.
    */
   send(
     target: string,
-    call: Call,
+    settings: CallSettings,
     isEnvelope: (body: UnknownJson) => boolean,
     etag?: string | null
   ): Promise<SuccessResponse | undefined> {
     const { fetch, baseUrl } = this.#options
-    const headers = this.#headers(call, etag)
-    return withLimits(call, async (signal, deadline) => {
+    const headers = this.#buildHeaders(settings, etag)
+    return withLimits(settings, async (signal, deadline) => {
       for (let attempt = 1; ; attempt++) {
         await this.#waitForPause(signal, deadline)
-        const log = this.#logAttempt(target, attempt, signal)
-        const mayRetry = (wait: number) => attempt <= call.maxRetries && now() + wait < deadline
-        let wait = backoff(attempt)
-        let read: (() => SuccessResponse | undefined) | undefined
+        const log = this.#startLog(target, attempt, signal)
+        const canRetryAfter = (delay: number) => attempt <= settings.maxRetries && now() + delay < deadline
+        let delay = computeBackoff(attempt)
+        let parse: (() => SuccessResponse | undefined) | undefined
         try {
           const response = await fetch(baseUrl + target, {
             method: "GET",
@@ -139,60 +148,61 @@ export class Transport {
             signal
           })
           const { status } = response
-          const retryAfter = retryAfterOf(response.headers)
-          if (retryAfter !== undefined) wait = retryAfter * 1000
-          if (status === 429) this.#pauseFor(wait, this.#requestIdOf(response))
-          const discarded = signal.aborted || (isTransient(status) && mayRetry(wait))
-          const text = discarded ? discard(response) : await response.text()
-          log(status, this.#requestIdOf(response))
-          if (text !== undefined) read = () => this.#read(response, text, retryAfter, isEnvelope, etag)
+          const retryAfter = parseRetryAfter(response.headers)
+          if (retryAfter !== undefined) delay = retryAfter * 1000
+          if (status === 429) this.#pauseFor(delay, this.#getRequestId(response))
+          const isDiscarded = signal.aborted || (isTransient(status) && canRetryAfter(delay))
+          const text = isDiscarded ? cancelBody(response) : await response.text()
+          log(status, this.#getRequestId(response))
+          if (text !== undefined) parse = () => this.#parse(response, text, retryAfter, isEnvelope, etag)
         } catch (error) {
           log()
-          if (!mayRetry(wait)) {
-            throw new ConnectionError(this.#redact(`No answer from the service: ${reasonOf(error)}`))
+          if (!canRetryAfter(delay)) {
+            throw new ConnectionError(this.#redact(`No response from the service: ${describeCauses(error)}`))
           }
         }
-        if (read !== undefined) return read()
-        await sleep(wait, signal)
+        if (parse !== undefined) return parse()
+        await sleep(delay, signal)
       }
     })
   }
 
-  #headers(call: Call, etag: string | null | undefined): Record<string, string> {
+  #buildHeaders(settings: CallSettings, etag: string | null | undefined): Record<string, string> {
     const headers = new Headers(this.#options.headers)
-    for (const [name, value] of Object.entries(call.headers ?? {})) headers.set(name, value)
+    for (const [name, value] of Object.entries(settings.headers ?? {})) headers.set(name, value)
     headers.set("accept", "application/json")
     headers.set("authorization", `Bearer ${this.#options.apiKey}`)
     if (etag) headers.set("if-none-match", etag)
     return Object.fromEntries(headers)
   }
 
-  /** Waits until the pause is over, which others may prolong; fails at once where it lasts longer than the call. */
+  /** Waits until the pause ends; another call may extend it meanwhile. Rejects at once if it outlasts the deadline. */
   async #waitForPause(signal: Signal, deadline: number): Promise<void> {
     for (;;) {
       const { until, requestId } = this.#pause
-      const wait = until - now()
-      if (wait <= 0) return
+      const delay = until - now()
+      if (delay <= 0) return
       if (until >= deadline) {
-        throw apiErrorOf({
+        throw toApiError({
           status: 429,
           code: "RATE_LIMITED",
-          message: "Rate limit exceeded",
+          message: "Rate limit exceeded; no request was sent",
           requestId,
-          retryAfter: Math.ceil(wait / 1000)
+          retryAfter: Math.ceil(delay / 1000)
         })
       }
-      await sleep(wait, signal)
+      await sleep(delay, signal)
     }
   }
 
-  #pauseFor(wait: number, requestId: string | undefined): void {
-    const until = now() + wait
+  /** Pauses all calls for a delay in milliseconds. Never shortens a pause. */
+  #pauseFor(delay: number, requestId: string | undefined): void {
+    const until = now() + delay
     if (until > this.#pause.until) this.#pause = { until, requestId }
   }
 
-  /** What a whole answer holds, or throws the error that it is. */
-  #read(
+  /** Parses a complete response, or throws the error that it represents. */
+  #parse(
     response: FetchResponse,
     text: string,
     retryAfter: number | undefined,
@@ -202,14 +212,14 @@ export class Transport {
     const { status, headers } = response
     if (status === 304 && etag) return undefined
     const type = headers.get("content-type") ?? "without a content type"
-    const body = isJson.test(type) ? parse(text) : undefined
+    const body = jsonType.test(type) ? parseJson(text) : undefined
     if (status >= 200 && status < 300 && isEnvelope(body)) {
       return { text, envelope: body, etag: headers.get("etag") }
     }
-    const requestId = this.#requestIdOf(response)
+    const requestId = this.#getRequestId(response)
     const { code, message } = body?.error ?? {}
     if (status >= 400 && typeof code === "string" && typeof message === "string") {
-      throw apiErrorOf({
+      throw toApiError({
         status,
         code: this.#redact(code),
         message: this.#redact(message),
@@ -217,38 +227,39 @@ export class Transport {
         retryAfter
       })
     }
-    // A platform that hides redirects gives them the status 0.
+    // Browsers report a redirect that is not followed as status 0.
     const isRedirect = status === 0 || (status >= 300 && status < 400 && status !== 304)
     throw new InvalidResponseError(
       isRedirect
-        ? `The service answered ${status}, a redirect: set baseUrl to where it leads`
-        : this.#redact(`The service answered ${status} ${type}, which is none of its answers`),
+        ? `Unexpected response: ${status} redirect; set baseUrl to its target`
+        : this.#redact(`Unexpected response: ${status} ${type}`),
       status,
       requestId
     )
   }
 
-  #requestIdOf(response: FetchResponse): string | undefined {
+  #getRequestId(response: FetchResponse): string | undefined {
     const id = response.headers.get("x-request-id")
     return id === null ? undefined : this.#redact(id)
   }
 
-  /** The key never shows in what is said of a request, whatever an answer or an error repeats. */
+  /** Removes the API key, which a response or an error message may repeat. */
   #redact(text: string): string {
     return text.replaceAll(this.#options.apiKey, "[API key]")
   }
 
-  #logAttempt(target: string, attempt: number, signal: Signal) {
+  /** Starts the clock of an attempt. The returned function logs the outcome; without a status, there was no response. */
+  #startLog(target: string, attempt: number, signal: Signal) {
     const start = now()
     const path = this.#redact(target.replace(/\?.*/, ""))
     return (status?: number, requestId?: string): void => {
       const { logger } = this.#options
-      const failed = status === undefined ? !(signal.reason instanceof AbortError) : isTransient(status)
+      const isFailure = status === undefined ? !(signal.reason instanceof AbortError) : isTransient(status)
       const fields = { method: "GET", path, status, duration: now() - start, requestId, attempt } as const
       try {
-        logger[failed ? "warn" : "debug"]?.(`GET ${path} ${status ?? "without an answer"}`, fields)
+        logger[isFailure ? "warn" : "debug"]?.(`GET ${path} ${status ?? "without a response"}`, fields)
       } catch {
-        // A logger that fails is no reason for a call to fail.
+        // A failing logger must not fail the call.
       }
     }
   }

@@ -1,5 +1,28 @@
 export type { CacheOptions } from "./Cache.ts"
-export * from "./Errors.ts"
+export {
+  AbortError,
+  ApiNotAllowedError,
+  BadRequestError,
+  ConnectionError,
+  DisputedError,
+  type ErrorAnswer,
+  type ErrorResponse,
+  HeadersTooLargeError,
+  InternalServerError,
+  InvalidResponseError,
+  MethodNotAllowedError,
+  NotFoundError,
+  PastDueError,
+  PromptApiError,
+  PromptClientError,
+  RateLimitedError,
+  RequestTimeoutError,
+  ServiceUnavailableError,
+  TimeoutError,
+  /** @deprecated Use a class's constructor. */
+  toApiError as apiErrorOf,
+  UnauthorizedError
+} from "./Errors.ts"
 export type { Signal, SignalLike } from "./Limits.ts"
 export {
   type CallOptions,

@@ -1,25 +1,25 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
 import { AbortError, type ClientOptions, TimeoutError } from "../src/index.ts"
 import {
-  calls,
-  failure,
-  fakeTime,
+  advance,
+  allCalls,
+  captureError,
+  connectionRefused,
+  errorResponse,
   flush,
-  json,
-  limited,
-  pass,
-  type Reply,
+  installFakeTime,
+  jsonResponse,
+  makeScriptedClient,
+  neverResponds,
   type Request,
-  refusal,
-  refused,
-  scripted,
-  settle,
-  silent,
-  unavailable
+  type Responder,
+  rateLimited,
+  serviceUnavailable,
+  settle
 } from "./support.ts"
 
 beforeEach(() => {
-  fakeTime()
+  installFakeTime()
   vi.spyOn(Math, "random").mockReturnValue(0)
 })
 afterEach(() => {
@@ -29,31 +29,31 @@ afterEach(() => {
 
 const cache = { ttl: 1_000, maxStale: 9_000, maxEntries: 3 }
 
-const found = (title: string, etag = `"${title}"`) => json(200, { data: { title } }, { etag })
+const ok = (title: string, etag = `"${title}"`) => jsonResponse(200, { data: { title } }, { etag })
 const notModified = (etag: string) => new Response(null, { status: 304, headers: { etag } })
 
-/** Answers with what is current, or that it is what the request names. */
-const current =
-  (title: string): Reply =>
+/** Responds 200 with a title and its ETag, or 304 if the request names that ETag. */
+const revalidatable =
+  (title: string): Responder =>
   ({ headers }) =>
-    headers["if-none-match"] === `"${title}"` ? notModified(`"${title}"`) : found(title)
+    headers["if-none-match"] === `"${title}"` ? notModified(`"${title}"`) : ok(title)
 
-const cached = (replies: ReadonlyArray<Reply>, options: Partial<ClientOptions> = {}) => {
-  const { client, requests } = scripted(replies, { cache, ...options })
-  /** A read as the caller sees it: what, from where, after how long. */
+const makeCachingClient = (responders: ReadonlyArray<Responder>, options: Partial<ClientOptions> = {}) => {
+  const { client, requests } = makeScriptedClient(responders, { cache, ...options })
+  /** Reads a prompt and returns its title, its source and the duration of the call. */
   const read = async (id = "p", call = {}) => {
-    const ended = await settle(client.prompts.get(id, call))
-    if ("error" in ended) throw ended.error
-    return [ended.value.data.title, ended.value.source, ended.took]
+    const outcome = await settle(client.prompts.get(id, call))
+    if ("error" in outcome) throw outcome.error
+    return [outcome.value.data.title, outcome.value.source, outcome.took]
   }
-  const asked = () => requests.map(({ headers }) => headers["if-none-match"])
-  return { client, requests, read, asked }
+  const sentEtags = () => requests.map(({ headers }) => headers["if-none-match"])
+  return { client, requests, read, sentEtags }
 }
 
-describe("a result", () => {
-  it("tells where it came from, in no way that changes the envelope", async () => {
+describe("the source of a result", () => {
+  it("source is a property of every result that JSON, spread and comparison do not show", async () => {
     for (const options of [{}, { cache }]) {
-      const { client } = scripted([() => found("a")], options)
+      const { client } = makeScriptedClient([() => ok("a")], options)
       const { value } = (await settle(client.prompts.get("p"))) as { value: object }
       expect(value).toEqual({ data: { title: "a" } })
       expect(JSON.stringify(value)).toBe('{"data":{"title":"a"}}')
@@ -67,19 +67,20 @@ describe("a result", () => {
     }
   })
 
-  it("tells of every call", async () => {
+  it("every method returns source: fresh from the service, cached on the second call", async () => {
     const page = { data: [], meta: { page: 1, per_page: 20, total: 0 } }
-    const answer: Reply = ({ url }) => json(200, /(prompts|versions)$/.test(url) ? page : { data: {} })
-    const { client, requests } = scripted([answer], { cache: {} })
+    const respondOk: Responder = ({ url }) =>
+      jsonResponse(200, /(prompts|versions)$/.test(url) ? page : { data: {} })
+    const { client, requests } = makeScriptedClient([respondOk], { cache: {} })
     for (const source of ["fresh", "cached"]) {
-      const results = await Promise.all(calls.map((call) => call(client)))
+      const results = await Promise.all(allCalls.map((call) => call(client)))
       expect(results).toEqual(Array(5).fill(expect.objectContaining({ source })))
     }
     expect(requests).toHaveLength(5)
   })
 
-  it("is its caller's own to change", async () => {
-    const { client } = cached([() => found("a")])
+  it("a caller may modify its result without changing the cache or other callers' results", async () => {
+    const { client } = makeCachingClient([() => ok("a")])
     const results = await Promise.all([client.prompts.get("p"), client.prompts.get("p")])
     results.push(await client.prompts.get("p"))
     for (const result of results) {
@@ -88,8 +89,8 @@ describe("a result", () => {
     }
   })
 
-  it("without a cache is asked for each time", async () => {
-    const { client, requests } = scripted([() => found("a")])
+  it("a client without a cache sends a request for every call", async () => {
+    const { client, requests } = makeScriptedClient([() => ok("a")])
     await settle(Promise.all([client.prompts.get("p"), client.prompts.get("p")]))
     await settle(client.prompts.get("p"))
     expect(requests.map(({ headers }) => headers["if-none-match"])).toEqual([undefined, undefined, undefined])
@@ -97,170 +98,204 @@ describe("a result", () => {
 })
 
 describe("the age of a result", () => {
-  it("up to ttl, asks nothing", async () => {
-    const { read, requests } = cached([current("a"), current("b")])
+  it("a result younger than ttl is returned from the cache without a request", async () => {
+    const { read, requests } = makeCachingClient([revalidatable("a"), revalidatable("b")])
     expect(await read()).toEqual(["a", "fresh", 0])
-    await pass(999)
+    await advance(999)
     expect(await read()).toEqual(["a", "cached", 0])
     expect(requests).toHaveLength(1)
   })
 
-  it("past ttl, is served at once and asked for in the background, once, with its ETag", async () => {
-    const { client, read, asked } = cached([current("a"), silent])
+  it("a result older than ttl is returned immediately and revalidated once in the background with its ETag", async () => {
+    const { client, read, sentEtags } = makeCachingClient([revalidatable("a"), neverResponds])
     await read()
-    await pass(1_000)
+    await advance(1_000)
     const sources = await Promise.all(Array.from({ length: 100 }, () => client.prompts.get("p")))
     expect(sources.map(({ source }) => source)).toEqual(Array(100).fill("stale"))
-    expect(asked()).toEqual([undefined, '"a"'])
+    expect(sentEtags()).toEqual([undefined, '"a"'])
   })
 
-  it("starts anew with what the background brings, or with its confirmation", async () => {
-    const { read, asked } = cached([current("a"), current("a"), current("b"), current("b")])
+  it("a background refresh resets the age, whether the service returns 200 or 304", async () => {
+    const { read, sentEtags } = makeCachingClient([
+      revalidatable("a"),
+      revalidatable("a"),
+      revalidatable("b"),
+      revalidatable("b")
+    ])
     await read()
-    await pass(1_500)
+    await advance(1_500)
     expect(await read()).toEqual(["a", "stale", 0])
-    await pass(999)
+    await advance(999)
     expect(await read()).toEqual(["a", "cached", 0])
-    await pass(1)
+    await advance(1)
     expect(await read()).toEqual(["a", "stale", 0])
     await flush()
     expect(await read()).toEqual(["b", "cached", 0])
-    expect(asked()).toEqual([undefined, '"a"', '"a"'])
+    expect(sentEtags()).toEqual([undefined, '"a"', '"a"'])
   })
 
-  it("past ttl and maxStale, is asked for before it is served again", async () => {
-    const { read, asked } = cached([current("a"), current("a"), current("b")])
+  it("a result older than ttl plus maxStale is requested again before it is returned", async () => {
+    const { read, sentEtags } = makeCachingClient([
+      revalidatable("a"),
+      revalidatable("a"),
+      revalidatable("b")
+    ])
     await read()
-    await pass(9_999)
+    await advance(9_999)
     expect(await read("p")).toEqual(["a", "stale", 0])
     await flush()
-    await pass(10_000)
+    await advance(10_000)
     expect(await read()).toEqual(["b", "fresh", 0])
-    expect(asked()).toEqual([undefined, '"a"', '"a"'])
+    expect(sentEtags()).toEqual([undefined, '"a"', '"a"'])
   })
 
-  it("counts from when its reading began", async () => {
+  it("the age of a result counts from the start of its request", async () => {
     const slow = async () => {
       await new Promise((resolve) => setTimeout(resolve, 800))
-      return found("a")
+      return ok("a")
     }
-    const { read } = cached([slow, current("b")])
+    const { read } = makeCachingClient([slow, revalidatable("b")])
     expect(await read()).toEqual(["a", "fresh", 800])
-    await pass(199)
+    await advance(199)
     expect(await read()).toEqual(["a", "cached", 0])
-    await pass(1)
+    await advance(1)
     expect(await read()).toEqual(["a", "stale", 0])
   })
 
-  it("has the service's own bounds unless told", async () => {
-    const { read, requests } = cached([current("a")], { cache: {} })
+  it("ttl defaults to 30 s and maxStale to 300 s", async () => {
+    const { read, requests } = makeCachingClient([revalidatable("a")], { cache: {} })
     await read()
-    await pass(29_999)
+    await advance(29_999)
     expect(await read()).toEqual(["a", "cached", 0])
-    await pass(1)
+    await advance(1)
     expect(await read()).toEqual(["a", "stale", 0])
-    await pass(329_999)
+    await advance(329_999)
     expect(await read()).toEqual(["a", "stale", 0])
-    await pass(330_000)
+    await advance(330_000)
     expect(await read()).toEqual(["a", "fresh", 0])
     expect(requests).toHaveLength(4)
   })
 
-  it("needs no ETag", async () => {
-    const { read, asked } = cached([
-      () => json(200, { data: { title: "a" } }),
-      () => json(200, { data: { title: "b" } })
+  it("a response without an ETag is cached and refreshed without If-None-Match", async () => {
+    const { read, sentEtags } = makeCachingClient([
+      () => jsonResponse(200, { data: { title: "a" } }),
+      () => jsonResponse(200, { data: { title: "b" } })
     ])
     await read()
-    await pass(1_000)
+    await advance(1_000)
     expect(await read()).toEqual(["a", "stale", 0])
     await flush()
     expect(await read()).toEqual(["b", "cached", 0])
-    expect(asked()).toEqual([undefined, undefined])
+    expect(sentEtags()).toEqual([undefined, undefined])
   })
 
   it.each([{ ttl: -1 }, { ttl: 0.5 }, { maxStale: Number.POSITIVE_INFINITY }, { maxEntries: 0 }])(
-    "can't be bounded by %j",
+    "the constructor throws a RangeError for the cache options %j",
     (bounds) => {
-      expect(() => scripted([silent], { cache: bounds })).toThrow(RangeError)
+      expect(() => makeScriptedClient([neverResponds], { cache: bounds })).toThrow(RangeError)
     }
   )
 })
 
-const outages: Record<string, Reply> = {
-  "500": () => refusal(500, "INTERNAL_ERROR", "Internal error"),
-  "502 in HTML": () => new Response("<html>", { status: 502, headers: { "content-type": "text/html" } }),
-  "503": unavailable,
-  "429": () => limited("1"),
-  "connection refused": refused,
-  silence: silent,
-  "402": () => refusal(402, "PAST_DUE", "Subscription is past due or over its limit"),
-  "another page": () => new Response("<html>", { headers: { "content-type": "text/html" } }),
-  "a redirect": () => new Response(null, { status: 302, headers: { location: "http://login.test/" } })
+const htmlPage = (status: number) => () =>
+  new Response("<html>", { status, headers: { "content-type": "text/html" } })
+
+const outages: Record<string, { readonly respond: Responder; readonly error: object }> = {
+  "500": {
+    respond: () => errorResponse(500, "INTERNAL_ERROR", "Internal error"),
+    error: { name: "InternalServerError", status: 500 }
+  },
+  "502 with an HTML body": { respond: htmlPage(502), error: { name: "InvalidResponseError", status: 502 } },
+  "503": { respond: serviceUnavailable, error: { name: "ServiceUnavailableError", status: 503 } },
+  "429": { respond: () => rateLimited("1"), error: { name: "RateLimitedError", status: 429 } },
+  "connection refused": { respond: connectionRefused, error: { name: "ConnectionError" } },
+  "no response": { respond: neverResponds, error: { name: "TimeoutError" } },
+  "402": {
+    respond: () => errorResponse(402, "PAST_DUE", "Subscription is past due or over its limit"),
+    error: { name: "PastDueError", status: 402 }
+  },
+  "200 with an HTML body": { respond: htmlPage(200), error: { name: "InvalidResponseError", status: 200 } },
+  "a redirect": {
+    respond: () => new Response(null, { status: 302, headers: { location: "http://login.test/" } }),
+    error: { name: "InvalidResponseError", status: 302 }
+  }
 }
 
-describe("while the service fails", () => {
-  it.each(Object.keys(outages))("stale results are served until maxStale, at once: %s", async (kind) => {
-    let down = false
-    const { read } = cached([(request) => (down ? outages[kind]! : current("a"))(request)], { timeout: 500 })
-    await read()
-    down = true
-    await pass(1_000)
-    for (let age = 1_000; age < 10_000; age += 500) {
-      expect(await read()).toEqual(["a", "stale", 0])
-      await pass(500)
+describe("the cache during an outage", () => {
+  it.each(Object.keys(outages))(
+    "stale results are returned immediately until maxStale, then the call fails: %s",
+    async (kind) => {
+      let down = false
+      const { read } = makeCachingClient(
+        [(request) => (down ? outages[kind]!.respond : revalidatable("a"))(request)],
+        { timeout: 500 }
+      )
+      await read()
+      down = true
+      await advance(1_000)
+      for (let age = 1_000; age < 10_000; age += 500) {
+        expect(await read()).toEqual(["a", "stale", 0])
+        await advance(500)
+      }
+      expect(await captureError(read())).toMatchObject(outages[kind]!.error)
+      down = false
+      await advance(2_000)
+      expect(await read()).toEqual(["a", "fresh", 0])
     }
-    expect(await failure(read())).toHaveProperty("name")
-    down = false
-    await pass(2_000)
-    expect(await read()).toEqual(["a", "fresh", 0])
-  })
+  )
 
-  it("and until now never answered, it is told so", async () => {
-    for (const outage of Object.values(outages)) {
-      const { read, requests } = cached([outage], { timeout: 500, maxRetries: 0 })
-      expect(await failure(read())).toHaveProperty("name")
-      await pass(2_000)
-      expect(await failure(read())).toHaveProperty("name")
+  it.each(Object.keys(outages))(
+    "a call without a cached result rejects with the outage's error, which is not cached: %s",
+    async (kind) => {
+      const { respond, error } = outages[kind]!
+      const { read, requests } = makeCachingClient([respond], { timeout: 500, maxRetries: 0 })
+      expect(await captureError(read())).toMatchObject(error)
+      await advance(2_000)
+      expect(await captureError(read())).toMatchObject(error)
       expect(requests).toHaveLength(2)
     }
-  })
+  )
 
-  it("the background tries again as any call, and only once at a time", async () => {
-    const { read, requests } = cached([current("a"), unavailable, unavailable, current("b")])
+  it("a background refresh retries like any call, and only one refresh runs at a time", async () => {
+    const { read, requests } = makeCachingClient([
+      revalidatable("a"),
+      serviceUnavailable,
+      serviceUnavailable,
+      revalidatable("b")
+    ])
     await read()
-    await pass(1_000)
+    await advance(1_000)
     expect(await read()).toEqual(["a", "stale", 0])
-    await pass(250)
+    await advance(250)
     expect(await read()).toEqual(["a", "stale", 0])
-    await pass(500)
+    await advance(500)
     expect(requests).toHaveLength(4)
     expect(await read()).toEqual(["b", "cached", 0])
   })
 })
 
-describe("a refusal", () => {
+describe("cache eviction by errors", () => {
   const page = { data: [], meta: { page: 1, per_page: 20, total: 0 } }
-  const world = () => {
+  const makeService = () => {
     const gone = new Map<string, number>()
-    const answer: Reply = ({ url, headers }: Request) => {
+    const respondByPath: Responder = ({ url, headers }: Request) => {
       const path = new URL(url).pathname.slice("/api/v1/prompts".length)
       const status = gone.get(path)
-      if (status !== undefined) return refusal(status, "CODE", "No")
-      return path === "" ? json(200, page) : current(path)({ headers } as Request)
+      if (status !== undefined) return errorResponse(status, "CODE", "No")
+      return path === "" ? jsonResponse(200, page) : revalidatable(path)({ headers } as Request)
     }
-    return { gone, ...cached([answer]) }
+    return { gone, ...makeCachingClient([respondByPath]) }
   }
 
-  it("of 404 drops what it is about, and nothing else", async () => {
-    const { gone, read, requests } = world()
+  it("a 404 evicts only its own entry", async () => {
+    const { gone, read, requests } = makeService()
     await read("a")
     await read("b")
-    await pass(1_000)
+    await advance(1_000)
     gone.set("/a", 404)
     expect(await read("a")).toEqual(["/a", "stale", 0])
     await flush()
-    expect(await failure(read("a"))).toMatchObject({ status: 404 })
+    expect(await captureError(read("a"))).toMatchObject({ status: 404 })
     expect(await read("b")).toEqual(["/b", "stale", 0])
     await flush()
     expect(await read("b")).toEqual(["/b", "cached", 0])
@@ -269,71 +304,75 @@ describe("a refusal", () => {
     expect(requests.at(-1)!.headers["if-none-match"]).toBeUndefined()
   })
 
-  it.each([401, 403])("of %i drops everything: it is about the key", async (status) => {
-    const { gone, read, client } = world()
+  it.each([401, 403])("a %i clears the cache, because it concerns the key", async (status) => {
+    const { gone, read, client } = makeService()
     await read("a")
-    await pass(500)
+    await advance(500)
     await read("b")
     await settle(client.prompts.list())
-    await pass(500)
+    await advance(500)
     for (const path of ["", "/a", "/b"]) gone.set(path, status)
     expect(await read("a")).toEqual(["/a", "stale", 0])
     await flush()
-    for (const id of ["a", "b"]) expect(await failure(read(id))).toMatchObject({ status })
-    expect(await failure(client.prompts.list())).toMatchObject({ status })
+    for (const id of ["a", "b"]) expect(await captureError(read(id))).toMatchObject({ status })
+    expect(await captureError(client.prompts.list())).toMatchObject({ status })
   })
 
-  it.each([401, 403, 404])("of %i counts whatever its body", async (status) => {
+  it.each([401, 403, 404])("a %i with an HTML body evicts like one of the service", async (status) => {
     const page = () => new Response("<html>", { status, headers: { "content-type": "text/html" } })
-    const { read, asked } = cached([current("a"), page, current("b")])
+    const { read, sentEtags } = makeCachingClient([revalidatable("a"), page, revalidatable("b")])
     await read()
-    await pass(1_000)
+    await advance(1_000)
     expect(await read()).toEqual(["a", "stale", 0])
     await flush()
     expect(await read()).toEqual(["b", "fresh", 0])
-    expect(asked()).toEqual([undefined, '"a"', undefined])
+    expect(sentEtags()).toEqual([undefined, '"a"', undefined])
   })
 
-  it("drops what was read before it and comes in after it, too", async () => {
-    let answer: (response: Response) => void = () => {}
-    const { read, client } = cached([
-      () => new Promise<Response>((resolve) => (answer = resolve)),
-      () => refusal(401, "UNAUTHORIZED", "API key has been revoked")
+  it("a response that arrives after a 401 is not cached if its request was sent before", async () => {
+    let respond: (response: Response) => void = () => {}
+    const { read, client } = makeCachingClient([
+      () => new Promise<Response>((resolve) => (respond = resolve)),
+      () => errorResponse(401, "UNAUTHORIZED", "API key has been revoked")
     ])
     const early = client.prompts.get("early")
     await flush()
-    expect(await failure(read("late"))).toMatchObject({ status: 401 })
-    answer(found("early"))
+    expect(await captureError(read("late"))).toMatchObject({ status: 401 })
+    respond(ok("early"))
     expect((await early).data.title).toBe("early")
-    expect(await failure(read("early"))).toMatchObject({ status: 401 })
+    expect(await captureError(read("early"))).toMatchObject({ status: 401 })
   })
 })
 
-describe("many reads of the same", () => {
-  it("are one request", async () => {
-    let answer: (response: Response) => void = () => {}
-    const { client, requests } = cached([() => new Promise<Response>((resolve) => (answer = resolve))])
+describe("concurrent reads of the same target", () => {
+  it("1,000 concurrent calls share one request, and each gets its own object", async () => {
+    let respond: (response: Response) => void = () => {}
+    const { client, requests } = makeCachingClient([
+      () => new Promise<Response>((resolve) => (respond = resolve))
+    ])
     const reads = Array.from({ length: 1_000 }, () => client.prompts.get("p"))
     await flush()
-    answer(found("a"))
+    respond(ok("a"))
     const results = await Promise.all(reads)
     expect(requests).toHaveLength(1)
     expect(new Set(results).size).toBe(1_000)
     expect(results.every(({ data, source }) => data.title === "a" && source === "fresh")).toBe(true)
   })
 
-  it("fail as one", async () => {
-    const { client, requests } = cached([() => refusal(404, "NOT_FOUND", "Prompt not found")])
+  it("all callers of a shared request get its error, and the next call sends a new request", async () => {
+    const { client, requests } = makeCachingClient([
+      () => errorResponse(404, "NOT_FOUND", "Prompt not found")
+    ])
     const results = await Promise.allSettled([1, 2, 3].map(() => client.prompts.get("p")))
     expect(results.map((result) => result.status)).toEqual(Array(3).fill("rejected"))
     expect(requests).toHaveLength(1)
-    expect(await failure(client.prompts.get("p"))).toMatchObject({ status: 404 })
+    expect(await captureError(client.prompts.get("p"))).toMatchObject({ status: 404 })
     expect(requests).toHaveLength(2)
   })
 
-  it("are apart for each question, and for each way to wait for it", async () => {
+  it("calls share a request only if query, timeout and maxRetries are equal", async () => {
     const page = { data: [], meta: { page: 1, per_page: 20, total: 0 } }
-    const { client, requests } = cached([() => json(200, { ...page })])
+    const { client, requests } = makeCachingClient([() => jsonResponse(200, { ...page })])
     await settle(
       Promise.all([
         client.prompts.list(),
@@ -349,40 +388,40 @@ describe("many reads of the same", () => {
     expect(requests).toHaveLength(5)
   })
 
-  it("survive the abort of any of their callers, and end with the last", async () => {
-    let answer: (response: Response) => void = () => {}
-    const { client, requests } = cached([
+  it("a shared request survives the abort of one caller and is aborted with its last caller", async () => {
+    let respond: (response: Response) => void = () => {}
+    const { client, requests } = makeCachingClient([
       ({ signal }) =>
         new Promise<Response>((resolve, reject) => {
-          answer = resolve
+          respond = resolve
           signal.addEventListener("abort", () => reject(signal.reason))
         }),
-      () => found("b")
+      () => ok("b")
     ])
     const [first, second, third] = [new AbortController(), new AbortController(), new AbortController()]
     const one = client.prompts.get("p", { signal: first.signal })
     const two = client.prompts.get("p", { signal: second.signal })
     await flush()
     first.abort("one")
-    expect(await failure(one)).toEqual(new AbortError("The call was aborted", { cause: "one" }))
+    expect(await captureError(one)).toEqual(new AbortError("The call was aborted", { cause: "one" }))
     expect(requests[0]!.signal.aborted).toBe(false)
-    answer(found("a"))
+    respond(ok("a"))
     expect((await two).data.title).toBe("a")
 
-    const alone = scripted([silent, () => found("c")], { cache })
+    const alone = makeScriptedClient([neverResponds, () => ok("c")], { cache })
     const call = alone.client.prompts.get("p", { signal: third.signal })
     await flush()
     third.abort()
-    expect(await failure(call)).toBeInstanceOf(AbortError)
+    expect(await captureError(call)).toBeInstanceOf(AbortError)
     await flush()
     expect(alone.requests[0]!.signal.aborted).toBe(true)
     expect(vi.getTimerCount()).toBe(0)
     expect((await alone.client.prompts.get("p")).data.title).toBe("c")
   })
 
-  it("never join one that was ended with its last caller", async () => {
+  it("a call never joins a request that was aborted by its last caller", async () => {
     for (let turns = 0; turns < 20; turns++) {
-      const { client } = cached([silent, current("a")])
+      const { client } = makeCachingClient([neverResponds, revalidatable("a")])
       const controller = new AbortController()
       const first = client.prompts.get("p", { signal: controller.signal })
       first.catch(() => {})
@@ -390,63 +429,67 @@ describe("many reads of the same", () => {
       controller.abort()
       for (let turn = 0; turn < turns; turn++) await Promise.resolve()
       const second = client.prompts.get("p", { timeout: 30_000 })
-      expect(await settle(second).then((ended) => "error" in ended && (ended.error as Error).name)).not.toBe(
-        "AbortError"
-      )
+      expect(
+        await settle(second).then((outcome) => "error" in outcome && (outcome.error as Error).name)
+      ).not.toBe("AbortError")
     }
   })
 
-  it("each have their own time", async () => {
-    const { client, requests } = cached([silent, silent, () => found("a")], { timeout: 1_000 })
+  it("a call that joins a request has its own timeout and sends a new request if the shared one times out", async () => {
+    const { client, requests } = makeCachingClient([neverResponds, neverResponds, () => ok("a")], {
+      timeout: 1_000
+    })
     const early = client.prompts.get("p").catch((error) => error)
-    await pass(600)
+    await advance(600)
     const late = client.prompts.get("p")
-    await pass(400)
+    await advance(400)
     expect(await early).toEqual(new TimeoutError("No result within 1000 ms"))
-    // What the late one joined has ended; its own time has not.
+    // The shared request has timed out, the late call has not.
     expect(requests).toHaveLength(2)
     expect(await settle(late)).toEqual({ error: new TimeoutError("No result within 1000 ms"), took: 600 })
     expect((await client.prompts.get("p")).data.title).toBe("a")
     expect(vi.getTimerCount()).toBe(0)
   })
 
-  it("in the background hang on no caller", async () => {
-    const { client, read, requests } = cached([current("a"), silent])
+  it("a background refresh survives the abort of the call that started it", async () => {
+    const { client, read, requests } = makeCachingClient([revalidatable("a"), neverResponds])
     await read()
-    await pass(1_000)
+    await advance(1_000)
     const controller = new AbortController()
     const { source } = await client.prompts.get("p", { signal: controller.signal })
     controller.abort()
-    await pass(1_000)
+    await advance(1_000)
     expect(source).toBe("stale")
     expect(requests[1]!.signal.aborted).toBe(false)
   })
 
-  it("in the background outlive a caller who joins them and leaves", async () => {
-    const { client, read, requests } = cached([current("a"), silent])
+  it("a background refresh survives the abort of a call that joined it", async () => {
+    const { client, read, requests } = makeCachingClient([revalidatable("a"), neverResponds])
     await read()
-    await pass(9_999)
+    await advance(9_999)
     expect(await read()).toEqual(["a", "stale", 0])
-    await pass(1)
+    await advance(1)
     const controller = new AbortController()
     const joined = client.prompts.get("p", { signal: controller.signal })
     await flush()
     controller.abort()
-    expect(await failure(joined)).toBeInstanceOf(AbortError)
+    expect(await captureError(joined)).toBeInstanceOf(AbortError)
     expect(requests).toHaveLength(2)
     expect(requests[1]!.signal.aborted).toBe(false)
   })
 
-  it("that are aborted already are refused, cached or not", async () => {
-    const { client, read } = cached([current("a")])
+  it("a call with an aborted signal rejects with an AbortError even if its result is cached", async () => {
+    const { client, read } = makeCachingClient([revalidatable("a")])
     await read()
-    expect(await failure(client.prompts.get("p", { signal: AbortSignal.abort() }))).toBeInstanceOf(AbortError)
+    expect(await captureError(client.prompts.get("p", { signal: AbortSignal.abort() }))).toBeInstanceOf(
+      AbortError
+    )
   })
 })
 
-describe("the cache", () => {
-  it("holds maxEntries, and drops what was not read for longest", async () => {
-    const { read, requests } = cached([({ url }) => found(url.slice(-1))])
+describe("the contents of the cache", () => {
+  it("a cache with maxEntries entries evicts the least recently used one", async () => {
+    const { read, requests } = makeCachingClient([({ url }) => ok(url.slice(-1))])
     for (const id of ["a", "b", "c"]) expect(await read(id)).toEqual([id, "fresh", 0])
     expect(await read("a")).toEqual(["a", "cached", 0])
     expect(await read("d")).toEqual(["d", "fresh", 0])
@@ -455,8 +498,12 @@ describe("the cache", () => {
     expect(requests).toHaveLength(5)
   })
 
-  it("is passed by where a call's headers could change the answer", async () => {
-    const { read, requests, asked } = cached([current("a"), () => found("b"), current("a")])
+  it("a call with headers bypasses the cache, unless they only identify the request", async () => {
+    const { read, requests, sentEtags } = makeCachingClient([
+      revalidatable("a"),
+      () => ok("b"),
+      revalidatable("a")
+    ])
     await read()
     expect(await read("p", { headers: { "Cache-Control": "no-cache" } })).toEqual(["b", "fresh", 0])
     expect(await read()).toEqual(["a", "cached", 0])
@@ -466,19 +513,21 @@ describe("the cache", () => {
     expect(requests).toHaveLength(2)
     expect(await read("q", { headers: { "x-request-id": "mine" } })).toEqual(["a", "fresh", 0])
     expect(requests[2]!.headers["x-request-id"]).toBe("mine")
-    expect(asked()).toEqual([undefined, undefined, undefined])
+    expect(sentEtags()).toEqual([undefined, undefined, undefined])
   })
 
-  it("keeps the later of two readings that overtake each other", async () => {
-    const answers: Array<(response: Response) => void> = []
-    const { client, read } = cached([() => new Promise<Response>((resolve) => answers.push(resolve))])
+  it("of two overlapping requests, the result of the one that started later stays cached", async () => {
+    const respond: Array<(response: Response) => void> = []
+    const { client, read } = makeCachingClient([
+      () => new Promise<Response>((resolve) => respond.push(resolve))
+    ])
     const early = client.prompts.get("p")
-    await pass(10)
+    await advance(10)
     const late = client.prompts.get("p", { timeout: 5_000 })
     await flush()
-    answers[1]!(found("new"))
+    respond[1]!(ok("new"))
     expect((await late).data.title).toBe("new")
-    answers[0]!(found("old"))
+    respond[0]!(ok("old"))
     expect((await early).data.title).toBe("old")
     expect(await read()).toEqual(["new", "cached", 0])
   })

@@ -1,16 +1,26 @@
 import { inspect } from "node:util"
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
-import * as Client from "../src/index.ts"
 import { errors } from "../../src/adapters/inbound/http/Errors.ts"
-import { calls, failure, fakeTime, json, key, refusal, refused, scripted, settle } from "./support.ts"
+import * as Client from "../src/index.ts"
+import {
+  allCalls,
+  captureError,
+  connectionRefused,
+  errorResponse,
+  installFakeTime,
+  jsonResponse,
+  key,
+  makeScriptedClient,
+  settle
+} from "./support.ts"
 
-beforeEach(() => void fakeTime())
+beforeEach(() => void installFakeTime())
 afterEach(() => void vi.useRealTimers())
 
-const once = { maxRetries: 0 }
+const noRetries = { maxRetries: 0 }
 
-/** The class of each code that the service has. */
-const classes: Record<string, string> = {
+/** The class of each error code of the service. */
+const errorClasses: Record<string, string> = {
   BAD_REQUEST: "BadRequestError",
   UNAUTHORIZED: "UnauthorizedError",
   DISPUTED: "DisputedError",
@@ -25,41 +35,41 @@ const classes: Record<string, string> = {
   SERVICE_UNAVAILABLE: "ServiceUnavailableError"
 }
 
-describe("an error of the service", () => {
-  it("has a class for every code of the service's own table, and no other", () => {
-    expect(Object.keys(classes).toSorted()).toEqual(
+describe("an error response", () => {
+  it("the client has an error class for every error code of the service, and no other", () => {
+    expect(Object.keys(errorClasses).toSorted()).toEqual(
       [...new Set(Object.values(errors).map(({ code }) => code))].toSorted()
     )
   })
 
   it.each(Object.values(errors).map(({ status, code }) => ({ status, code })))(
-    "$status $code is of its class",
+    "a $status $code response rejects the call with its class, status, code, requestId and retryAfter",
     async ({ status, code }) => {
-      const { client } = scripted(
-        [() => refusal(status, code, "What happened", { "retry-after": "7", "x-request-id": "req-1" })],
-        once
+      const { client } = makeScriptedClient(
+        [() => errorResponse(status, code, "What happened", { "retry-after": "7", "x-request-id": "req-1" })],
+        noRetries
       )
-      const error = await failure(client.prompts.get("p"))
-      expect(error).toBeInstanceOf(new Map(Object.entries(Client)).get(classes[code]!))
+      const error = await captureError(client.prompts.get("p"))
+      expect(error).toBeInstanceOf(new Map(Object.entries(Client)).get(errorClasses[code]!))
       expect(error).toBeInstanceOf(Client.PromptApiError)
       expect(error).toBeInstanceOf(Client.PromptClientError)
       expect({ ...error, name: error.name, message: error.message }).toEqual({
-        name: classes[code],
+        name: errorClasses[code],
         message: "What happened",
         status,
         code,
         requestId: "req-1",
         retryAfter: 7
       })
-      expect(error.stack).toMatch(`${classes[code]}: What happened\n`)
+      expect(error.stack).toMatch(`${errorClasses[code]}: What happened\n`)
     }
   )
 
   it.each(["TEAPOT", "__proto__", "constructor", ""])(
-    "is of the base with an unknown code: %s",
+    "a response with an unknown code rejects with a PromptApiError: %j",
     async (code) => {
-      const { client } = scripted([() => refusal(418, code, "Short and stout")])
-      const error = await failure(client.prompts.get("p"))
+      const { client } = makeScriptedClient([() => errorResponse(418, code, "Short and stout")])
+      const error = await captureError(client.prompts.get("p"))
       expect(error.constructor).toBe(Client.PromptApiError)
       expect({ ...error, message: error.message }).toEqual({
         status: 418,
@@ -80,46 +90,46 @@ const html = (status: number): Response =>
 const text = (status: number, body: string, type = "application/json"): Response =>
   new Response(body, { status, headers: { "content-type": type, "x-request-id": "r" } })
 
-describe("an answer that is not the service's", () => {
-  const strange: Record<string, { readonly answer: () => Response; readonly message: string }> = {
-    "a page of HTML": {
-      answer: () => html(200),
-      message: "The service answered 200 text/html, which is none of its answers"
+describe("a response that is not the service's", () => {
+  const foreignResponses: Record<string, { readonly respond: () => Response; readonly message: string }> = {
+    "200 text/html": {
+      respond: () => html(200),
+      message: "Unexpected response: 200 text/html"
     },
-    "an error page of HTML": {
-      answer: () => html(502),
-      message: "The service answered 502 text/html, which is none of its answers"
+    "502 text/html": {
+      respond: () => html(502),
+      message: "Unexpected response: 502 text/html"
     },
-    "the right body with the wrong type": {
-      answer: () => text(200, '{"data":{}}', "text/plain"),
-      message: "The service answered 200 text/plain, which is none of its answers"
+    "a valid body with content type text/plain": {
+      respond: () => text(200, '{"data":{}}', "text/plain"),
+      message: "Unexpected response: 200 text/plain"
     },
-    "no content type": {
-      answer: () => new Response(new Uint8Array([123, 125]), { headers: { "x-request-id": "r" } }),
-      message: "The service answered 200 without a content type, which is none of its answers"
+    "a body without a content type": {
+      respond: () => new Response(new Uint8Array([123, 125]), { headers: { "x-request-id": "r" } }),
+      message: "Unexpected response: 200 without a content type"
     },
-    "not modified, where nobody asked": {
-      answer: () => new Response(null, { status: 304, headers: { "x-request-id": "r" } }),
-      message: "The service answered 304 without a content type, which is none of its answers"
+    "304 without a conditional request": {
+      respond: () => new Response(null, { status: 304, headers: { "x-request-id": "r" } }),
+      message: "Unexpected response: 304 without a content type"
     },
-    "an error that is none by its status": {
-      answer: () => text(200, '{"error":{"code":"NOT_FOUND","message":"Prompt not found"}}'),
-      message: "The service answered 200 application/json, which is none of its answers"
+    "an error envelope with status 200": {
+      respond: () => text(200, '{"error":{"code":"NOT_FOUND","message":"Prompt not found"}}'),
+      message: "Unexpected response: 200 application/json"
     },
-    "an error whose parts are no text": {
-      answer: () => text(404, '{"error":{"code":404,"message":["no"]}}'),
-      message: "The service answered 404 application/json, which is none of its answers"
+    "an error envelope whose code and message are not strings": {
+      respond: () => text(404, '{"error":{"code":404,"message":["no"]}}'),
+      message: "Unexpected response: 404 application/json"
     },
     ...Object.fromEntries(
       [301, 302, 307, 308].map((status) => [
-        `a redirect, ${status}`,
+        `a ${status} redirect`,
         {
-          answer: () =>
+          respond: () =>
             new Response(null, {
               status,
               headers: { location: "http://elsewhere.test/", "x-request-id": "r" }
             }),
-          message: `The service answered ${status}, a redirect: set baseUrl to where it leads`
+          message: `Unexpected response: ${status} redirect; set baseUrl to its target`
         }
       ])
     ),
@@ -141,30 +151,33 @@ describe("an answer that is not the service's", () => {
         "undefined"
       ].flatMap((body) =>
         [200, 400].map((status) => [
-          `${status} ${body}`,
+          `${status} with the body ${body}`,
           {
-            answer: () => text(status, body),
-            message: `The service answered ${status} application/json, which is none of its answers`
+            respond: () => text(status, body),
+            message: `Unexpected response: ${status} application/json`
           }
         ])
       )
     )
   }
 
-  it.each(Object.keys(strange))("is an InvalidResponseError of every call: %s", async (kind) => {
-    const { answer, message } = strange[kind]!
-    for (const call of calls) {
-      const { client } = scripted([answer], once)
-      const error = await failure(call(client))
-      expect(error).toBeInstanceOf(Client.InvalidResponseError)
-      expect({ ...error, name: error.name, message: error.message }).toEqual({
-        name: "InvalidResponseError",
-        message,
-        status: answer().status,
-        requestId: "r"
-      })
+  it.each(Object.keys(foreignResponses))(
+    "every method rejects with an InvalidResponseError: %s",
+    async (kind) => {
+      const { respond, message } = foreignResponses[kind]!
+      for (const call of allCalls) {
+        const { client } = makeScriptedClient([respond], noRetries)
+        const error = await captureError(call(client))
+        expect(error).toBeInstanceOf(Client.InvalidResponseError)
+        expect({ ...error, name: error.name, message: error.message }).toEqual({
+          name: "InvalidResponseError",
+          message,
+          status: respond().status,
+          requestId: "r"
+        })
+      }
     }
-  })
+  )
 
   const meta = { page: 1, per_page: 20, total: 1 }
   it.each([
@@ -176,22 +189,22 @@ describe("an answer that is not the service's", () => {
     { data: [], meta: { ...meta, total: "1" } },
     { data: [], meta: { ...meta, per_page: 0 } },
     { data: [], meta: { page: 1, total: 1 } }
-  ])("is one where a list has another shape: %j", async (body) => {
-    const { client } = scripted([() => json(200, body)])
-    expect(await failure(client.prompts.list())).toBeInstanceOf(Client.InvalidResponseError)
-    expect(await failure(client.prompts.versions.list("p"))).toBeInstanceOf(Client.InvalidResponseError)
+  ])("a list method rejects a body of another shape with an InvalidResponseError: %j", async (body) => {
+    const { client } = makeScriptedClient([() => jsonResponse(200, body)])
+    expect(await captureError(client.prompts.list())).toBeInstanceOf(Client.InvalidResponseError)
+    expect(await captureError(client.prompts.versions.list("p"))).toBeInstanceOf(Client.InvalidResponseError)
   })
 
-  it("is one where a single resource is a list", async () => {
-    const { client } = scripted([() => json(200, { data: [], meta })])
-    for (const call of [calls[1]!, calls[2]!, calls[4]!]) {
-      expect(await failure(call(client))).toBeInstanceOf(Client.InvalidResponseError)
+  it("a single-resource method rejects a list with an InvalidResponseError", async () => {
+    const { client } = makeScriptedClient([() => jsonResponse(200, { data: [], meta })])
+    for (const call of [allCalls[1]!, allCalls[2]!, allCalls[4]!]) {
+      expect(await captureError(call(client))).toBeInstanceOf(Client.InvalidResponseError)
     }
   })
 
-  it("is read as JSON whatever the parameters and the case of its type", async () => {
+  it("a JSON content type may have parameters, upper case letters and a +json suffix", async () => {
     for (const type of ["application/json; charset=utf-8", "Application/JSON", "application/problem+json"]) {
-      const { client } = scripted([() => text(200, '{"data":{"id":"p"}}', type)])
+      const { client } = makeScriptedClient([() => text(200, '{"data":{"id":"p"}}', type)])
       expect((await settle(client.prompts.get("p"))) as object).toMatchObject({
         value: { data: { id: "p" } }
       })
@@ -200,23 +213,23 @@ describe("an answer that is not the service's", () => {
 })
 
 describe("the API key", () => {
-  const seen = (value: unknown) =>
+  const inspectAll = (value: unknown) =>
     inspect(value, { depth: 20, showHidden: true, getters: true }) + JSON.stringify(value)
 
-  it("is in no view of the client", () => {
-    const { client } = scripted([refused], { cache: {} })
-    expect(seen(client)).not.toContain(key.slice(9, 25))
-    expect(seen(client)).toContain("getResolved")
+  it("util.inspect and JSON.stringify of a client do not show the API key", () => {
+    const { client } = makeScriptedClient([connectionRefused], { cache: {} })
+    expect(inspectAll(client)).not.toContain(key.slice(9, 25))
+    expect(inspectAll(client)).toContain("getResolved")
   })
 
-  it("is in no error and no log line, even where the answer, its headers or the failure repeat it", async () => {
-    const replies = [
-      () => refusal(400, key, `Bad key ${key}`, { "x-request-id": key }),
+  it("errors and log lines do not contain the API key, even if the response or the failure repeats it", async () => {
+    const responders = [
+      () => errorResponse(400, key, `Bad key ${key}`, { "x-request-id": key }),
       () => new Response(key, { status: 502, headers: { "content-type": key, "x-request-id": key } }),
       () => new Response(null, { status: 302, headers: { location: `http://x.test/?${key}` } }),
-      () => limited(key),
+      () => rateLimited(key),
       ({ headers }: { headers: object }) => {
-        throw new Error(`can't send ${JSON.stringify(headers)}`, { cause: { headers } })
+        throw new Error(`cannot send ${JSON.stringify(headers)}`, { cause: { headers } })
       },
       () => {
         throw Object.assign(new Error("no"), { config: { headers: { authorization: `Bearer ${key}` } } })
@@ -229,27 +242,31 @@ describe("the API key", () => {
         return new Response(body, { headers: { "content-type": "application/json", "x-request-id": key } })
       }
     ]
-    const limited = (id: string) =>
-      refusal(429, "RATE_LIMITED", id, { "retry-after": "600", "x-request-id": id })
-    for (const reply of replies) {
-      const { client, log, requests } = scripted([reply], { maxRetries: 1 })
-      const error = await failure(client.prompts.get(key))
+    const rateLimited = (id: string) =>
+      errorResponse(429, "RATE_LIMITED", id, { "retry-after": "600", "x-request-id": id })
+    for (const respond of responders) {
+      const { client, log, requests } = makeScriptedClient([respond], { maxRetries: 1 })
+      const error = await captureError(client.prompts.get(key))
       expect(error).toBeInstanceOf(Client.PromptClientError)
-      // In the pause after 429, too.
-      const paused = await failure(client.prompts.get(key))
+      // The pause after a 429 repeats its request id.
+      const paused = await captureError(client.prompts.get(key))
       for (const value of [error, paused, log]) {
-        expect(seen(value) + (value as Error).stack).not.toContain(key.slice(9, 25))
+        expect(inspectAll(value) + (value as Error).stack).not.toContain(key.slice(9, 25))
       }
       expect(log.length).toBe(requests.length)
     }
   })
 
-  it.each(["", " ", "key live", "key\n", "clé", undefined, null, 7])(
-    "is refused, and not repeated, where it can't be sent: %j",
-    (apiKey) => {
-      expect(() => new Client.PromptClient({ apiKey: apiKey as string })).toThrow(
-        new TypeError("apiKey must be printable ASCII without spaces")
-      )
-    }
-  )
+  it.each([
+    [undefined, "apiKey is missing"],
+    [null, "apiKey is missing"],
+    ["", "apiKey is missing"],
+    [7, "apiKey must be a string"],
+    [" ", "apiKey contains invalid characters"],
+    ["key live", "apiKey contains invalid characters"],
+    ["key\n", "apiKey contains invalid characters"],
+    ["clé", "apiKey contains invalid characters"]
+  ])("the constructor throws a TypeError that does not repeat an invalid API key: %j", (apiKey, message) => {
+    expect(() => new Client.PromptClient({ apiKey: apiKey as string })).toThrow(new TypeError(message))
+  })
 })

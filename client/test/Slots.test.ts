@@ -2,12 +2,12 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Arbitrary from "effect/Arbitrary"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import { fillSlots, MissingVariablesError, PromptClientError } from "../src/index.ts"
 import { type ResolutionSource, resolve } from "../../src/domain/Resolution.ts"
 import { newId } from "../../test/support/archives.ts"
+import { fillSlots, MissingVariablesError, PromptClientError } from "../src/index.ts"
 
-/** What the domain makes of a fragment, and the names of the slots that it looked for, each once. */
-const byDomain = (content: string, bindings: object) => {
+/** Fills a fragment with the domain's `resolve` and records which slot names it looked up. */
+const fillByDomain = (content: string, bindings: object) => {
   const names = new Set<string>()
   const variable_overrides = new Proxy(bindings, {
     getOwnPropertyDescriptor: (target, name) => {
@@ -26,7 +26,7 @@ const byDomain = (content: string, bindings: object) => {
   return { text: Result.getOrThrow(resolve(source)).resolved_content.slice(2), names: [...names] }
 }
 
-const attempt = (content: string, variables: object) => {
+const tryFill = (content: string, variables: object) => {
   try {
     return { text: fillSlots(content, variables as Record<string, string>) }
   } catch (error) {
@@ -63,16 +63,16 @@ const variables = Arbitrary.map(
 
 describe("fillSlots", () => {
   it.prop(
-    "fills the slots of the service's grammar, or names every one that is missing",
+    "fillSlots finds the same slots as the service, and fills them or names every missing one",
     { content: text, variables },
     ({ content, variables }) => {
-      const domain = byDomain(content, variables)
+      const domain = fillByDomain(content, variables)
       const bound = new Map<string, unknown>(Object.entries(variables))
       const missing = domain.names.filter(
         (name) => !["string", "number", "boolean"].includes(typeof bound.get(name))
       )
       assert.deepStrictEqual(
-        attempt(content, variables),
+        tryFill(content, variables),
         missing.length === 0 ? { text: domain.text } : { missing }
       )
     },
@@ -80,15 +80,15 @@ describe("fillSlots", () => {
   )
 
   it.prop(
-    "fills everything where every name is given",
+    "fillSlots fills content as the service fills a fragment when every variable is given",
     { content: text, bound: text },
     ({ content, bound }) => {
-      const all = Object.fromEntries(byDomain(content, {}).names.map((name) => [name, bound]))
-      assert.strictEqual(fillSlots(content, all), byDomain(content, all).text)
+      const all = Object.fromEntries(fillByDomain(content, {}).names.map((name) => [name, bound]))
+      assert.strictEqual(fillSlots(content, all), fillByDomain(content, all).text)
     }
   )
 
-  it("names the missing ones in its message, each once, in order", () => {
+  it("MissingVariablesError lists each missing name once, in order of occurrence", () => {
     const error = (() => {
       try {
         return fillSlots("{{b}} {{ a }} {{b}} {{c}}", { c: "x" })
@@ -103,7 +103,7 @@ describe("fillSlots", () => {
     )
   })
 
-  it("puts strings in as they are, numbers and booleans as text, and passes others over", () => {
+  it("fillSlots inserts strings verbatim and numbers and booleans as text, and ignores unused variables", () => {
     const all = { a: "$& $1 {{b}} \\", b: 0, c: false, d: "unused" }
     assert.strictEqual(
       fillSlots("{{a}}|{{ b }}|{{\tc\n}}|{{ }}|{{}}", all),
@@ -111,16 +111,16 @@ describe("fillSlots", () => {
     )
   })
 
-  it("reads own properties only", () => {
+  it("fillSlots reads only own properties of the variables", () => {
     const inherited = Object.create({ a: "WRONG" })
-    assert.deepStrictEqual(attempt("{{a}}{{toString}}{{__proto__}}", inherited), {
+    assert.deepStrictEqual(tryFill("{{a}}{{toString}}{{__proto__}}", inherited), {
       missing: ["a", "toString", "__proto__"]
     })
     const own = JSON.parse('{"__proto__":"p","toString":"t"}')
     assert.strictEqual(fillSlots("{{__proto__}}{{toString}}", own), "pt")
   })
 
-  it("takes null and undefined for no value", () => {
-    assert.deepStrictEqual(attempt("{{a}}{{b}}", { a: null, b: undefined }), { missing: ["a", "b"] })
+  it("fillSlots treats null and undefined as missing", () => {
+    assert.deepStrictEqual(tryFill("{{a}}{{b}}", { a: null, b: undefined }), { missing: ["a", "b"] })
   })
 })

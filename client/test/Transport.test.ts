@@ -1,7 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
 import {
   AbortError,
-  ConnectionError,
   InvalidResponseError,
   PromptClient,
   RateLimitedError,
@@ -9,35 +8,38 @@ import {
   TimeoutError
 } from "../src/index.ts"
 import {
-  calls,
-  failure,
-  fakeTime,
+  advance,
+  allCalls,
+  captureError,
+  connectionRefused,
+  errorResponse,
   flush,
-  json,
+  installFakeTime,
+  jsonResponse,
   key,
-  limited,
-  pass,
-  type Reply,
-  refusal,
-  refused,
-  scripted,
-  settle,
-  silent,
-  unavailable
+  makeScriptedClient,
+  neverResponds,
+  type Responder,
+  rateLimited,
+  serviceUnavailable,
+  settle
 } from "./support.ts"
 
-beforeEach(() => void fakeTime())
+beforeEach(() => void installFakeTime())
 afterEach(() => {
   vi.restoreAllMocks()
   vi.useRealTimers()
 })
 
-const found = () => json(200, { data: { id: "p" } }, { "x-request-id": "req-200" })
+const ok = () => jsonResponse(200, { data: { id: "p" } }, { "x-request-id": "req-200" })
 const envelope = { data: { id: "p" } }
 
 describe("a request", () => {
-  const targetOf = async (call: (client: PromptClient) => Promise<unknown>, baseUrl?: string) => {
-    const { client, requests } = scripted([() => json(200, { data: {} })], { baseUrl, maxRetries: 0 })
+  const captureUrl = async (call: (client: PromptClient) => Promise<unknown>, baseUrl?: string) => {
+    const { client, requests } = makeScriptedClient([() => jsonResponse(200, { data: {} })], {
+      baseUrl,
+      maxRetries: 0
+    })
     await settle(call(client))
     expect(requests).toHaveLength(1)
     return requests[0]!.url
@@ -50,8 +52,8 @@ describe("a request", () => {
     ["http://host:8080/a/b", "http://host:8080/a/b"],
     ["http://host:8080/a/b//", "http://host:8080/a/b"],
     ["http://[::1]:3000/", "http://[::1]:3000"]
-  ])("goes to baseUrl %s", async (baseUrl, base) => {
-    expect(await targetOf((client) => client.prompts.get("p"), baseUrl)).toBe(`${base}/api/v1/prompts/p`)
+  ])("a client with baseUrl %s sends its requests to %s/api/v1", async (baseUrl, base) => {
+    expect(await captureUrl((client) => client.prompts.get("p"), baseUrl)).toBe(`${base}/api/v1/prompts/p`)
   })
 
   it.each([
@@ -62,13 +64,15 @@ describe("a request", () => {
     "http://host#a",
     "host",
     ""
-  ])("can't go to baseUrl %s", (baseUrl) => {
-    expect(() => new PromptClient({ apiKey: key, baseUrl })).toThrow(TypeError)
+  ])("the constructor throws a TypeError that names baseUrl: %j", (baseUrl) => {
+    expect(() => new PromptClient({ apiKey: key, baseUrl })).toThrow(
+      new TypeError("baseUrl must be an http or https URL without credentials, query or fragment")
+    )
   })
 
-  it("has the path of its endpoint", async () => {
+  it("each method requests the path of its endpoint", async () => {
     const base = "http://127.0.0.1:3000/api/v1/prompts"
-    expect(await Promise.all(calls.map((call) => targetOf(call)))).toEqual([
+    expect(await Promise.all(allCalls.map((call) => captureUrl(call)))).toEqual([
       base,
       `${base}/p`,
       `${base}/p/resolved`,
@@ -77,7 +81,7 @@ describe("a request", () => {
     ])
   })
 
-  it("percent-encodes ids", async () => {
+  it("ids are percent-encoded in the path", async () => {
     const base = "http://127.0.0.1:3000/api/v1/prompts/"
     for (const [id, encoded] of [
       ["a/b", "a%2Fb"],
@@ -87,19 +91,21 @@ describe("a request", () => {
       ["ä\ud800", "%C3%A4%EF%BF%BD"],
       ["...", "..."]
     ] as const) {
-      expect(await targetOf((client) => client.prompts.get(id))).toBe(base + encoded)
-      expect(await targetOf((client) => client.prompts.getResolved(id))).toBe(`${base}${encoded}/resolved`)
-      expect(await targetOf((client) => client.prompts.versions.list(id))).toBe(`${base}${encoded}/versions`)
-      expect(await targetOf((client) => client.prompts.versions.get(id, 2))).toBe(
+      expect(await captureUrl((client) => client.prompts.get(id))).toBe(base + encoded)
+      expect(await captureUrl((client) => client.prompts.getResolved(id))).toBe(`${base}${encoded}/resolved`)
+      expect(await captureUrl((client) => client.prompts.versions.list(id))).toBe(
+        `${base}${encoded}/versions`
+      )
+      expect(await captureUrl((client) => client.prompts.versions.get(id, 2))).toBe(
         `${base}${encoded}/versions/2`
       )
     }
   })
 
   it.each(["", ".", "..", undefined, 7])(
-    "is not made for an id that is no part of a path: %s",
+    "an id that cannot be a path segment rejects with a TypeError and sends no request: %j",
     async (wrong) => {
-      const { client, requests } = scripted([found])
+      const { client, requests } = makeScriptedClient([ok])
       const id = wrong as string
       for (const call of [
         () => client.prompts.get(id),
@@ -107,16 +113,16 @@ describe("a request", () => {
         () => client.prompts.versions.list(id),
         () => client.prompts.versions.get(id, 1)
       ]) {
-        expect(await failure(call())).toEqual(new TypeError("id must be a prompt's id"))
+        expect(await captureError(call())).toEqual(new TypeError("id must be a prompt id"))
       }
       expect(requests).toEqual([])
     }
   )
 
-  it("leaves undefined parameters out and writes the others in one order", async () => {
+  it("undefined query parameters are omitted, the others sorted by name", async () => {
     const folder_id = "bab2b473-f525-5bbd-9bfd-ea3313c3418e"
     const query = async (params: Parameters<PromptClient["prompts"]["list"]>[0]) =>
-      new URL(await targetOf((client) => client.prompts.list(params))).search
+      new URL(await captureUrl((client) => client.prompts.list(params))).search
     expect(await query(undefined)).toBe("")
     expect(await query({})).toBe("")
     expect(await query({ page: undefined, tag: undefined, type: undefined })).toBe("")
@@ -125,8 +131,8 @@ describe("a request", () => {
     )
   })
 
-  it("carries the key, the client's headers and the call's over them, and follows no redirect", async () => {
-    const { client, requests } = scripted([found], { headers: { "X-App": "one", "x-both": "client" } })
+  it("a request carries the API key and the headers of client and call, and does not follow redirects", async () => {
+    const { client, requests } = makeScriptedClient([ok], { headers: { "X-App": "one", "x-both": "client" } })
     await settle(client.prompts.get("p", { headers: { "X-Both": "call", Authorization: "Bearer other" } }))
     await settle(client.prompts.get("p"))
     const own = { accept: "application/json", authorization: `Bearer ${key}`, "x-app": "one" }
@@ -140,8 +146,8 @@ describe("a request", () => {
     )
   })
 
-  it("is made with the platform's fetch, found when it is called", async () => {
-    const platform = vi.spyOn(globalThis, "fetch").mockImplementation(async () => found())
+  it("the default fetch is globalThis.fetch at the time of the call", async () => {
+    const platform = vi.spyOn(globalThis, "fetch").mockImplementation(async () => ok())
     const client = new PromptClient({ apiKey: key })
     expect(await settle(client.prompts.get("p"))).toMatchObject({ value: envelope })
     expect(platform).toHaveBeenCalledTimes(1)
@@ -154,105 +160,96 @@ describe("a request", () => {
     { timeout: Number.NaN },
     { maxRetries: -1 },
     { maxRetries: Number.POSITIVE_INFINITY }
-  ])("has limits that a timer can keep: not %j", async (options) => {
-    expect(() => scripted([found], options)).toThrow(RangeError)
-    const { client, requests } = scripted([found])
-    for (const call of calls) expect(await failure(call(client, options))).toBeInstanceOf(RangeError)
+  ])("limits that a timer cannot keep throw or reject with a RangeError: %j", async (options) => {
+    expect(() => makeScriptedClient([ok], options)).toThrow(RangeError)
+    const { client, requests } = makeScriptedClient([ok])
+    for (const call of allCalls) expect(await captureError(call(client, options))).toBeInstanceOf(RangeError)
     expect(requests).toEqual([])
   })
 })
 
-/** Failures that may pass. */
-const transient: Record<string, Reply> = {
-  "connection refused": refused,
-  "reset in mid-body": () =>
-    new Response(
-      new ReadableStream({
-        pull: (stream) => stream.error(new TypeError("terminated", { cause: new Error("other side closed") }))
-      }),
-      { headers: { "content-type": "application/json" } }
-    ),
+/** Failures that are retried. */
+const transientFailures: Record<string, Responder> = {
+  "connection refused": connectionRefused,
   ...Object.fromEntries(
     [408, 429, 500, 501, 502, 503, 504, 599].map((status) => [
       String(status),
-      () => refusal(status, "SOME_CODE", "Later")
+      () => errorResponse(status, "SOME_CODE", "Later")
     ])
   ),
   "502 in HTML": () => new Response("<html>", { status: 502, headers: { "content-type": "text/html" } })
 }
 
 describe("a retry", () => {
-  it.each(Object.keys(transient))(
-    "comes after %s, twice unless told, with a growing random wait",
+  it.each(Object.keys(transientFailures))(
+    "a call is retried twice by default, with exponential backoff and jitter, after: %s",
     async (kind) => {
       for (const [random, first, second] of [
         [0, 250, 500],
         [0.999999, 499, 999]
       ] as const) {
         vi.spyOn(Math, "random").mockReturnValue(random)
-        const { client, requests } = scripted([transient[kind]!, transient[kind]!, found])
+        const { client, requests } = makeScriptedClient([
+          transientFailures[kind]!,
+          transientFailures[kind]!,
+          ok
+        ])
         const call = client.prompts.get("p")
-        await pass(first - 1)
+        await advance(first - 1)
         expect(requests).toHaveLength(1)
-        await pass(2)
+        await advance(2)
         expect(requests).toHaveLength(2)
-        await pass(second - 3)
+        await advance(second - 3)
         expect(requests).toHaveLength(2)
-        await pass(4)
+        await advance(4)
         expect(await call).toEqual(envelope)
         expect(requests).toHaveLength(3)
       }
     }
   )
 
-  it("gives up after maxRetries, of the client or of the call", async () => {
+  it("a call fails after maxRetries retries, set for the client or for the call", async () => {
     for (const maxRetries of [0, 1, 2, 5]) {
-      const byClient = scripted([unavailable], { maxRetries })
-      expect(await failure(byClient.client.prompts.get("p"))).toBeInstanceOf(ServiceUnavailableError)
+      const byClient = makeScriptedClient([serviceUnavailable], { maxRetries })
+      expect(await captureError(byClient.client.prompts.get("p"))).toBeInstanceOf(ServiceUnavailableError)
       expect(byClient.requests).toHaveLength(maxRetries + 1)
-      const byCall = scripted([unavailable])
-      expect(await failure(byCall.client.prompts.get("p", { maxRetries }))).toBeInstanceOf(
+      const byCall = makeScriptedClient([serviceUnavailable])
+      expect(await captureError(byCall.client.prompts.get("p", { maxRetries }))).toBeInstanceOf(
         ServiceUnavailableError
       )
       expect(byCall.requests).toHaveLength(maxRetries + 1)
     }
   })
 
-  it("gives up with the words of the connection's causes", async () => {
-    const { client } = scripted([refused])
-    const error = await failure(client.prompts.get("p"))
-    expect(error).toBeInstanceOf(ConnectionError)
-    expect(error.message).toBe(
-      "No answer from the service: fetch failed: connect ECONNREFUSED 127.0.0.1:3000"
-    )
-    const nameless = scripted([
+  it("a ConnectionError shows the code of a cause without a message", async () => {
+    const { client } = makeScriptedClient([
       () => {
         throw Object.assign(new AggregateError([], ""), { code: "ECONNREFUSED" })
       }
     ])
-    expect((await failure(nameless.client.prompts.get("p"))).message).toBe(
-      "No answer from the service: ECONNREFUSED"
+    expect((await captureError(client.prompts.get("p"))).message).toBe(
+      "No response from the service: ECONNREFUSED"
     )
   })
 
-  it.each([400, 401, 402, 403, 404, 405, 409, 431])("never comes after %s", async (status) => {
-    const { client, requests } = scripted([() => refusal(status, "CODE", "No")])
+  it.each([400, 401, 402, 403, 404, 405, 409, 431])("a %i is not retried", async (status) => {
+    const { client, requests } = makeScriptedClient([() => errorResponse(status, "CODE", "No")])
     expect(await settle(client.prompts.get("p"))).toMatchObject({ error: { status }, took: 0 })
     expect(requests).toHaveLength(1)
   })
 
-  it("never comes after an answer that is broken or redirects", async () => {
-    for (const answer of [
+  it("malformed JSON and redirects are not retried", async () => {
+    for (const respond of [
       () => new Response("{", { headers: { "content-type": "application/json" } }),
       () => new Response(null, { status: 301, headers: { location: "/" } })
     ]) {
-      const { client, requests } = scripted([answer])
-      expect(await failure(client.prompts.get("p"))).toBeInstanceOf(InvalidResponseError)
+      const { client, requests } = makeScriptedClient([respond])
+      expect(await captureError(client.prompts.get("p"))).toBeInstanceOf(InvalidResponseError)
       expect(requests).toHaveLength(1)
     }
   })
 
-  it("cancels the body of the answer that it comes after, and no other", async () => {
+  it("a retry cancels the body of the previous response, and the last body is read", async () => {
     const cancelled: Array<number> = []
     const open = (status: number) => () =>
       new Response(
@@ -265,8 +262,12 @@ describe("a retry", () => {
         }),
         { status, headers: { "content-type": "application/json" } }
       )
-    const { client } = scripted([open(500), open(503)], { maxRetries: 1 })
-    expect(await failure(client.prompts.get("p"))).toMatchObject({ status: 503, code: "C", message: "m" })
+    const { client } = makeScriptedClient([open(500), open(503)], { maxRetries: 1 })
+    expect(await captureError(client.prompts.get("p"))).toMatchObject({
+      status: 503,
+      code: "C",
+      message: "m"
+    })
     expect(cancelled).toEqual([500])
   })
 })
@@ -276,18 +277,18 @@ describe("Retry-After", () => {
     ["0", 0],
     ["1", 1_000],
     ["17", 17_000]
-  ])("%s is obeyed, on 429 and 503 alike", async (value, took) => {
+  ])("Retry-After: %s delays the retry of a 429 and of a 503 by %i ms", async (value, took) => {
     for (const status of [429, 503]) {
-      const { client, requests } = scripted([
-        () => refusal(status, "CODE", "Later", { "retry-after": value }),
-        found
+      const { client, requests } = makeScriptedClient([
+        () => errorResponse(status, "CODE", "Later", { "retry-after": value }),
+        ok
       ])
       expect(await settle(client.prompts.get("p"))).toEqual({ value: envelope, took })
       expect(requests).toHaveLength(2)
     }
   })
 
-  it("as a date is read by the clock of the service, or by one's own where it tells none", async () => {
+  it("a Retry-After date is compared with the Date header, or with the local clock without one", async () => {
     const at = (millis: number) => new Date(millis).toUTCString()
     vi.setSystemTime(Date.UTC(2026, 0, 1))
     for (const [headers, took] of [
@@ -296,35 +297,38 @@ describe("Retry-After", () => {
       [{ date: at(Date.UTC(2026, 0, 1)), "retry-after": at(Date.UTC(2025, 0, 1)) }, 0]
     ] as const) {
       vi.setSystemTime(Date.UTC(2026, 0, 1))
-      const { client } = scripted([() => refusal(503, "CODE", "Later", headers), found])
+      const { client } = makeScriptedClient([() => errorResponse(503, "CODE", "Later", headers), ok])
       expect(await settle(client.prompts.get("p"))).toEqual({ value: envelope, took })
     }
   })
 
   it.each(["", "soon", "-5", "1.5", "2026-01-01", "0x10", "1e3"])(
-    "that is neither a number nor a date is none: %j",
+    "a Retry-After that is neither a number nor an HTTP date is ignored: %j",
     async (value) => {
       vi.spyOn(Math, "random").mockReturnValue(0)
-      const { client } = scripted([() => refusal(503, "CODE", "Later", { "retry-after": value }), found])
+      const { client } = makeScriptedClient([
+        () => errorResponse(503, "CODE", "Later", { "retry-after": value }),
+        ok
+      ])
       expect(await settle(client.prompts.get("p"))).toEqual({ value: envelope, took: 250 })
-      const once = scripted([() => refusal(503, "CODE", "Later", { "retry-after": value })], {
+      const once = makeScriptedClient([() => errorResponse(503, "CODE", "Later", { "retry-after": value })], {
         maxRetries: 0
       })
-      expect(await failure(once.client.prompts.get("p"))).toMatchObject({ retryAfter: undefined })
+      expect(await captureError(once.client.prompts.get("p"))).toMatchObject({ retryAfter: undefined })
     }
   )
 
-  it("beyond the deadline fails at once, with the error itself", async () => {
+  it("a Retry-After beyond the call's timeout rejects immediately with the response's error", async () => {
     for (const value of ["30", "60", "99999999999999999999"]) {
-      const { client, requests } = scripted([() => limited(value)])
-      const ended = await settle(client.prompts.get("p"))
-      expect(ended).toMatchObject({
+      const { client, requests } = makeScriptedClient([() => rateLimited(value)])
+      const outcome = await settle(client.prompts.get("p"))
+      expect(outcome).toMatchObject({
         error: { status: 429, code: "RATE_LIMITED", requestId: "req-429", retryAfter: Number(value) },
         took: 0
       })
       expect(requests).toHaveLength(1)
     }
-    const patient = scripted([() => limited("60"), found])
+    const patient = makeScriptedClient([() => rateLimited("60"), ok])
     expect(await settle(patient.client.prompts.get("p", { timeout: 60_001 }))).toEqual({
       value: envelope,
       took: 60_000
@@ -337,65 +341,68 @@ describe("the timeout", () => {
     [undefined, undefined, 30_000],
     [5_000, undefined, 5_000],
     [5_000, 70, 70]
-  ])("bounds a silent attempt: %s of the client, %s of the call", async (client, call, took) => {
-    const { client: quiet, requests, log } = scripted([silent], { timeout: client })
-    expect(await settle(quiet.prompts.get("p", { timeout: call }))).toEqual({
-      error: new TimeoutError(`No result within ${took} ms`),
-      took
-    })
-    expect(requests).toHaveLength(1)
-    expect(requests[0]!.signal.aborted).toBe(true)
-    expect(log).toEqual([
-      [
-        "warn",
-        "GET /api/v1/prompts/p without an answer",
-        {
-          method: "GET",
-          path: "/api/v1/prompts/p",
-          status: undefined,
-          duration: took,
-          requestId: undefined,
-          attempt: 1
-        }
-      ]
-    ])
-  })
+  ])(
+    "an attempt without a response is aborted after the timeout: %s of the client, %s of the call, %i ms in effect",
+    async (client, call, took) => {
+      const { client: stalled, requests, log } = makeScriptedClient([neverResponds], { timeout: client })
+      expect(await settle(stalled.prompts.get("p", { timeout: call }))).toEqual({
+        error: new TimeoutError(`No result within ${took} ms`),
+        took
+      })
+      expect(requests).toHaveLength(1)
+      expect(requests[0]!.signal.aborted).toBe(true)
+      expect(log).toEqual([
+        [
+          "warn",
+          "GET /api/v1/prompts/p without a response",
+          {
+            method: "GET",
+            path: "/api/v1/prompts/p",
+            status: undefined,
+            duration: took,
+            requestId: undefined,
+            attempt: 1
+          }
+        ]
+      ])
+    }
+  )
 
-  it("bounds the reading of a body", async () => {
+  it("the timeout covers a body that never ends", async () => {
     const stuck = () =>
       new Response(new ReadableStream({ start: (stream) => stream.enqueue(new Uint8Array([123])) }), {
         headers: { "content-type": "application/json" }
       })
-    const { client } = scripted([stuck])
+    const { client } = makeScriptedClient([stuck])
     expect(await settle(client.prompts.get("p"))).toEqual({
       error: new TimeoutError("No result within 30000 ms"),
       took: 30_000
     })
   })
 
-  it("bounds a fetch that does not listen to its signal, and asks nothing more once that ends", async () => {
-    let answer: (response: Response) => void = () => {}
-    const deaf = () => new Promise<Response>((resolve) => (answer = resolve))
-    const { client, requests } = scripted([deaf])
+  it("a fetch that ignores its signal times out, and its late response is not retried", async () => {
+    let respond: (response: Response) => void = () => {}
+    const ignoreSignal = () => new Promise<Response>((resolve) => (respond = resolve))
+    const { client, requests } = makeScriptedClient([ignoreSignal])
     expect(await settle(client.prompts.get("p"))).toMatchObject({
       error: { name: "TimeoutError" },
       took: 30_000
     })
-    answer(unavailable())
-    await pass(60_000)
+    respond(serviceUnavailable())
+    await advance(60_000)
     expect(requests).toHaveLength(1)
   })
 
-  it("bounds all attempts and waits together", async () => {
+  it("the timeout covers all attempts and the delays between them", async () => {
     vi.spyOn(Math, "random").mockReturnValue(0)
-    const { client, requests } = scripted([unavailable, silent])
+    const { client, requests } = makeScriptedClient([serviceUnavailable, neverResponds])
     expect(await settle(client.prompts.get("p", { timeout: 1_000 }))).toMatchObject({
       error: { name: "TimeoutError" },
       took: 1_000
     })
     expect(requests).toHaveLength(2)
     // The third attempt would come 750 ms after the first.
-    const short = scripted([unavailable])
+    const short = makeScriptedClient([serviceUnavailable])
     expect(await settle(short.client.prompts.get("p", { timeout: 700 }))).toMatchObject({
       error: { status: 503 },
       took: 250
@@ -403,18 +410,18 @@ describe("the timeout", () => {
     expect(short.requests).toHaveLength(2)
   })
 
-  it("leaves no timer behind", async () => {
-    const { client } = scripted([unavailable, found])
+  it("a call that has settled leaves no timer behind", async () => {
+    const { client } = makeScriptedClient([serviceUnavailable, ok])
     await settle(client.prompts.get("p"))
     expect(vi.getTimerCount()).toBe(0)
-    await failure(scripted([silent]).client.prompts.get("p"))
+    await captureError(makeScriptedClient([neverResponds]).client.prompts.get("p"))
     expect(vi.getTimerCount()).toBe(0)
   })
 })
 
 describe("a signal", () => {
-  const aborts: Record<string, Reply> = {
-    "before an answer": silent,
+  const aborts: Record<string, Responder> = {
+    "before the response": neverResponds,
     "while the body is read": ({ signal }) =>
       new Response(
         new ReadableStream({
@@ -422,63 +429,69 @@ describe("a signal", () => {
         }),
         { headers: { "content-type": "application/json" } }
       ),
-    "while waiting to retry": () => limited("20"),
-    "when fetch does not listen": () => new Promise(() => {})
+    "while waiting to retry": () => rateLimited("20"),
+    "when fetch ignores its signal": () => new Promise(() => {})
   }
 
-  it.each(Object.keys(aborts))("ends the call with an AbortError: %s", async (kind) => {
-    const { client, requests } = scripted([aborts[kind]!])
-    const controller = new AbortController()
-    const call = client.prompts.get("p", { signal: controller.signal })
-    await flush()
-    expect(requests).toHaveLength(1)
-    controller.abort("why not")
-    expect(await settle(call)).toEqual({
-      error: new AbortError("The call was aborted", { cause: "why not" }),
-      took: 0
-    })
-    await pass(60_000)
-    expect(requests).toHaveLength(1)
-    expect(vi.getTimerCount()).toBe(0)
-  })
+  it.each(Object.keys(aborts))(
+    "aborting the signal rejects the call immediately with an AbortError: %s",
+    async (kind) => {
+      const { client, requests } = makeScriptedClient([aborts[kind]!])
+      const controller = new AbortController()
+      const call = client.prompts.get("p", { signal: controller.signal })
+      await flush()
+      expect(requests).toHaveLength(1)
+      controller.abort("why not")
+      expect(await settle(call)).toEqual({
+        error: new AbortError("The call was aborted", { cause: "why not" }),
+        took: 0
+      })
+      await advance(60_000)
+      expect(requests).toHaveLength(1)
+      expect(vi.getTimerCount()).toBe(0)
+    }
+  )
 
-  it("has the body of an answer that comes too late cancelled, and is no warning", async () => {
-    let answer: (response: Response) => void = () => {}
-    const { client, log } = scripted([() => new Promise<Response>((resolve) => (answer = resolve)), silent])
+  it("after an abort, the body of a late response is cancelled, and nothing is logged as a warning", async () => {
+    let respond: (response: Response) => void = () => {}
+    const { client, log } = makeScriptedClient([
+      () => new Promise<Response>((resolve) => (respond = resolve)),
+      neverResponds
+    ])
     const controller = new AbortController()
     const late = client.prompts.get("p", { signal: controller.signal })
     await flush()
     controller.abort()
-    expect(await failure(late)).toBeInstanceOf(AbortError)
+    expect(await captureError(late)).toBeInstanceOf(AbortError)
     const cancel = vi.fn()
-    answer(new Response(new ReadableStream({ cancel }), { headers: { "content-type": "application/json" } }))
+    respond(new Response(new ReadableStream({ cancel }), { headers: { "content-type": "application/json" } }))
     await flush()
     expect(cancel).toHaveBeenCalledTimes(1)
 
-    const silenced = new AbortController()
-    const quiet = client.prompts.get("p", { signal: silenced.signal })
+    const secondController = new AbortController()
+    const second = client.prompts.get("p", { signal: secondController.signal })
     await flush()
-    silenced.abort()
-    expect(await failure(quiet)).toBeInstanceOf(AbortError)
+    secondController.abort()
+    expect(await captureError(second)).toBeInstanceOf(AbortError)
     await flush()
     expect(log.map(([level, message]) => [level, message])).toEqual([
       ["debug", "GET /api/v1/prompts/p 200"],
-      ["debug", "GET /api/v1/prompts/p without an answer"]
+      ["debug", "GET /api/v1/prompts/p without a response"]
     ])
   })
 
-  it("that is aborted already sends nothing", async () => {
-    const { client, requests } = scripted([found])
-    for (const call of calls) {
-      expect(await failure(call(client, { signal: AbortSignal.abort("gone") }))).toEqual(
+  it("every method rejects an aborted signal with an AbortError and sends no request", async () => {
+    const { client, requests } = makeScriptedClient([ok])
+    for (const call of allCalls) {
+      expect(await captureError(call(client, { signal: AbortSignal.abort("gone") }))).toEqual(
         new AbortError("The call was aborted", { cause: "gone" })
       )
     }
     expect(requests).toEqual([])
   })
 
-  it("used for many calls holds nothing of those that have ended", async () => {
-    const { client } = scripted([found, unavailable, found])
+  it("a call removes its listener from the signal when it settles", async () => {
+    const { client } = makeScriptedClient([ok, serviceUnavailable, ok])
     const { signal } = new AbortController()
     const listeners = new Set<unknown>()
     vi.spyOn(signal, "addEventListener").mockImplementation((_, listener) => void listeners.add(listener))
@@ -492,45 +505,45 @@ describe("a signal", () => {
   })
 })
 
-describe("the pause after 429", () => {
-  it("holds up every call of the client, and no other client's", async () => {
-    const { client, requests } = scripted([() => limited("10"), found])
-    const other = scripted([found])
+describe("the pause after a 429", () => {
+  it("a 429 delays every call of the client, but not another client's", async () => {
+    const { client, requests } = makeScriptedClient([() => rateLimited("10"), ok])
+    const other = makeScriptedClient([ok])
     const all = [client.prompts.get("a")]
     await flush()
     all.push(client.prompts.get("b"), client.prompts.get("c", { maxRetries: 0 }))
     expect(await settle(other.client.prompts.get("d"))).toEqual({ value: envelope, took: 0 })
-    await pass(9_999)
+    await advance(9_999)
     expect(requests).toHaveLength(1)
-    await pass(1)
+    await advance(1)
     expect(await Promise.all(all)).toEqual([envelope, envelope, envelope])
     expect(requests.map(({ url }) => url.slice(-1))).toEqual(["a", "a", "b", "c"])
   })
 
-  it("fails a call that can't wait so long at once, with an error of its own", async () => {
-    const { client, requests } = scripted([() => limited("50"), found])
-    const first = await failure(client.prompts.get("a"))
+  it("a call that would time out during the pause rejects immediately, without a request", async () => {
+    const { client, requests } = makeScriptedClient([() => rateLimited("50"), ok])
+    const first = await captureError(client.prompts.get("a"))
     expect(first).toBeInstanceOf(RateLimitedError)
-    await pass(7_500)
-    const ended = await settle(client.prompts.get("b"))
-    const error = (ended as { error: RateLimitedError }).error
+    await advance(7_500)
+    const outcome = await settle(client.prompts.get("b"))
+    const error = (outcome as { error: RateLimitedError }).error
     expect(error).toBeInstanceOf(RateLimitedError)
     expect(error).not.toBe(first)
-    expect({ ...error, message: error.message, took: ended.took }).toEqual({
+    expect({ ...error, message: error.message, took: outcome.took }).toEqual({
       status: 429,
       code: "RATE_LIMITED",
-      message: "Rate limit exceeded",
+      message: "Rate limit exceeded; no request was sent",
       requestId: "req-429",
       retryAfter: 43,
       took: 0
     })
     expect(requests).toHaveLength(1)
-    await pass(42_500)
+    await advance(42_500)
     expect(await settle(client.prompts.get("b"))).toEqual({ value: envelope, took: 0 })
   })
 
-  it("can only become longer", async () => {
-    const { client, requests } = scripted([() => limited("20"), () => limited("5"), found])
+  it("a later 429 with a shorter Retry-After does not shorten the pause", async () => {
+    const { client, requests } = makeScriptedClient([() => rateLimited("20"), () => rateLimited("5"), ok])
     const both = [settle(client.prompts.get("a")), settle(client.prompts.get("b"))]
     expect(await Promise.all(both)).toMatchObject([
       { value: envelope, took: 20_000 },
@@ -539,8 +552,11 @@ describe("the pause after 429", () => {
     expect(requests).toHaveLength(4)
   })
 
-  it("is none of 503's", async () => {
-    const { client } = scripted([() => refusal(503, "CODE", "Later", { "retry-after": "5" }), found])
+  it("a 503 does not delay other calls", async () => {
+    const { client } = makeScriptedClient([
+      () => errorResponse(503, "CODE", "Later", { "retry-after": "5" }),
+      ok
+    ])
     const first = client.prompts.get("a")
     await flush()
     expect(await settle(client.prompts.get("b"))).toEqual({ value: envelope, took: 0 })
@@ -549,9 +565,14 @@ describe("the pause after 429", () => {
 })
 
 describe("the log", () => {
-  it("tells of each attempt", async () => {
+  it("each attempt is logged: warn after a transient failure, otherwise debug", async () => {
     vi.spyOn(Math, "random").mockReturnValue(0)
-    const { client, log } = scripted([refused, unavailable, found, () => refusal(404, "NOT_FOUND", "No")])
+    const { client, log } = makeScriptedClient([
+      connectionRefused,
+      serviceUnavailable,
+      ok,
+      () => errorResponse(404, "NOT_FOUND", "No")
+    ])
     await settle(client.prompts.list({ tag: "secret" }).catch(() => {}))
     await settle(client.prompts.get("p").catch(() => {}))
     const line = (status: number | undefined, requestId: string | undefined, attempt: number, path = "") => ({
@@ -563,19 +584,19 @@ describe("the log", () => {
       attempt
     })
     expect(log).toEqual([
-      ["warn", "GET /api/v1/prompts without an answer", line(undefined, undefined, 1)],
+      ["warn", "GET /api/v1/prompts without a response", line(undefined, undefined, 1)],
       ["warn", "GET /api/v1/prompts 503", line(503, "req-503", 2)],
       ["debug", "GET /api/v1/prompts 200", line(200, "req-200", 3)],
       ["debug", "GET /api/v1/prompts/p 404", line(404, undefined, 1, "/p")]
     ])
   })
 
-  it("may be partial, absent or broken", async () => {
+  it("a logger may lack methods, be absent or throw", async () => {
     const broken = () => {
       throw new Error("disk full")
     }
     for (const logger of [undefined, {}, { warn: broken, debug: broken }]) {
-      const { client } = scripted([unavailable, found], { logger })
+      const { client } = makeScriptedClient([serviceUnavailable, ok], { logger })
       expect(await settle(client.prompts.get("p"))).toMatchObject({ value: envelope })
     }
   })

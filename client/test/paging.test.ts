@@ -1,23 +1,34 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
 import type { PageParams } from "../src/index.ts"
-import { failure, fakeTime, json, type Request, refusal, scripted, settle } from "./support.ts"
+import {
+  captureError,
+  errorResponse,
+  installFakeTime,
+  jsonResponse,
+  makeScriptedClient,
+  type Request,
+  settle
+} from "./support.ts"
 
-beforeEach(() => void fakeTime())
+beforeEach(() => void installFakeTime())
 afterEach(() => void vi.useRealTimers())
 
-/** A list that answers as the service does, and may be changed before any of its pages is read. */
-const listOf = (ids: Array<string>, before: (page: number, ids: Array<string>) => void = () => {}) => {
-  const answer = ({ url }: Request) => {
+/** Creates a client of a list that `before` may change before each of its pages is returned. */
+const makeListClient = (
+  ids: Array<string>,
+  before: (page: number, ids: Array<string>) => void = () => {}
+) => {
+  const respondPage = ({ url }: Request) => {
     const query = new URL(url).searchParams
     const page = Number(query.get("page") ?? 1)
     const per_page = Math.min(100, Number(query.get("per_page") ?? 20))
     before(page, ids)
     const data = ids.slice((page - 1) * per_page, page * per_page).map((id) => ({ id }))
-    return json(200, { data, meta: { page, per_page, total: ids.length } })
+    return jsonResponse(200, { data, meta: { page, per_page, total: ids.length } })
   }
-  const { client, requests } = scripted([answer])
-  const pages = () => requests.map(({ url }) => Number(new URL(url).searchParams.get("page") ?? 1))
-  return { client, pages }
+  const { client, requests } = makeScriptedClient([respondPage])
+  const requestedPages = () => requests.map(({ url }) => Number(new URL(url).searchParams.get("page") ?? 1))
+  return { client, requestedPages }
 }
 
 const collect = async (list: AsyncIterable<{ readonly id: string }>): Promise<Array<string>> => {
@@ -26,18 +37,18 @@ const collect = async (list: AsyncIterable<{ readonly id: string }>): Promise<Ar
   return ids
 }
 
-const letters = (count: number) => Array.from({ length: count }, (_, index) => `p${index}`)
+const makeIds = (count: number) => Array.from({ length: count }, (_, index) => `p${index}`)
 
 describe("a list", () => {
-  it("that is awaited is one page", async () => {
-    const { client, pages } = listOf(letters(7))
+  it("an awaited list is one page", async () => {
+    const { client, requestedPages } = makeListClient(makeIds(7))
     const list = client.prompts.list({ page: 2, per_page: 3 })
     expect(list).toBeInstanceOf(Promise)
     expect(await settle(list)).toEqual({
       value: { data: [{ id: "p3" }, { id: "p4" }, { id: "p5" }], meta: { page: 2, per_page: 3, total: 7 } },
       took: 0
     })
-    expect(pages()).toEqual([2])
+    expect(requestedPages()).toEqual([2])
   })
 
   it.each<[count: number, params: PageParams, from: number, pages: Array<number>]>([
@@ -52,15 +63,18 @@ describe("a list", () => {
     [7, { per_page: 3, page: 9 }, 7, [9]],
     [250, { per_page: 1000 }, 0, [1, 2, 3]],
     [3, { per_page: 1 }, 0, [1, 2, 3]]
-  ])("of %i that is iterated with %j gives every item once, in order", async (count, params, from, pages) => {
-    const list = listOf(letters(count))
-    expect(await collect(list.client.prompts.list(params))).toEqual(letters(count).slice(from))
-    expect(list.pages()).toEqual(pages)
-  })
+  ])(
+    "iterating a list of %i items with %j returns every item from index %i on, once and in order",
+    async (count, params, from, pages) => {
+      const list = makeListClient(makeIds(count))
+      expect(await collect(list.client.prompts.list(params))).toEqual(makeIds(count).slice(from))
+      expect(list.requestedPages()).toEqual(pages)
+    }
+  )
 
-  it("keeps its filters and its limits on every page", async () => {
-    const { client, requests } = scripted([
-      () => json(200, { data: [{ id: "a" }], meta: { page: 1, per_page: 1, total: 2 } })
+  it("filters and call options apply to every page of an iteration", async () => {
+    const { client, requests } = makeScriptedClient([
+      () => jsonResponse(200, { data: [{ id: "a" }], meta: { page: 1, per_page: 1, total: 2 } })
     ])
     await collect(client.prompts.list({ per_page: 1, tag: "t" }, { headers: { "x-app": "a" } }))
     expect(requests.map(({ url, headers }) => [new URL(url).search, headers["x-app"]])).toEqual([
@@ -69,28 +83,28 @@ describe("a list", () => {
     ])
   })
 
-  it("reads no page that nobody asks for", async () => {
-    const { client, pages } = listOf(letters(9))
+  it("an iteration that ends early requests no further page", async () => {
+    const { client, requestedPages } = makeListClient(makeIds(9))
     for await (const { id } of client.prompts.list({ per_page: 3 })) if (id === "p2") break
-    expect(pages()).toEqual([1])
+    expect(requestedPages()).toEqual([1])
   })
 
-  it("can be awaited and iterated, and shares its first page", async () => {
-    const { client, pages } = listOf(letters(4))
+  it("a list can be awaited and iterated repeatedly, and requests its first page only once", async () => {
+    const { client, requestedPages } = makeListClient(makeIds(4))
     const list = client.prompts.list({ per_page: 2 })
     expect((await list).meta.total).toBe(4)
-    expect(await collect(list)).toEqual(letters(4))
-    expect(await collect(list)).toEqual(letters(4))
-    expect(pages()).toEqual([1, 2, 2])
+    expect(await collect(list)).toEqual(makeIds(4))
+    expect(await collect(list)).toEqual(makeIds(4))
+    expect(requestedPages()).toEqual([1, 2, 2])
   })
 
-  it("of versions does the same", async () => {
+  it("the version list can be iterated too", async () => {
     const numbers = [3, 2, 1]
-    const { client, requests } = scripted([
+    const { client, requests } = makeScriptedClient([
       ({ url }) => {
         const page = Number(new URL(url).searchParams.get("page") ?? 1)
         const data = [{ version_number: numbers[page - 1]! }]
-        return json(200, { data, meta: { page, per_page: 1, total: 3 } })
+        return jsonResponse(200, { data, meta: { page, per_page: 1, total: 3 } })
       }
     ])
     const seen: Array<number> = []
@@ -103,58 +117,59 @@ describe("a list", () => {
     )
   })
 
-  it("ends with the failure of the page that failed", async () => {
-    const answers = [
-      () => json(200, { data: [{ id: "a" }], meta: { page: 1, per_page: 1, total: 2 } }),
-      () => refusal(401, "UNAUTHORIZED", "API key has been revoked")
+  it("an iteration rejects with the error of the page that failed", async () => {
+    const responders = [
+      () => jsonResponse(200, { data: [{ id: "a" }], meta: { page: 1, per_page: 1, total: 2 } }),
+      () => errorResponse(401, "UNAUTHORIZED", "API key has been revoked")
     ]
     const seen: Array<string> = []
-    const { client } = scripted(answers)
+    const { client } = makeScriptedClient(responders)
     const run = async () => {
       for await (const { id } of client.prompts.list({ per_page: 1 })) seen.push(id)
     }
-    expect(await failure(run())).toMatchObject({ name: "UnauthorizedError" })
+    expect(await captureError(run())).toMatchObject({ name: "UnauthorizedError" })
     expect(seen).toEqual(["a"])
-    expect(await failure(collect(client.prompts.list()))).toMatchObject({ name: "UnauthorizedError" })
+    expect(await captureError(collect(client.prompts.list()))).toMatchObject({ name: "UnauthorizedError" })
   })
 })
 
 describe("a list that changes between its pages", () => {
-  it("gives an item that moves to a later page once", async () => {
-    const { client } = listOf(letters(6), (page, ids) => {
+  it("an item that moves to a later page during iteration is returned once", async () => {
+    const { client } = makeListClient(makeIds(6), (page, ids) => {
       if (page === 2) ids.unshift("new")
     })
-    expect(await collect(client.prompts.list({ per_page: 2 }))).toEqual(letters(6))
+    expect(await collect(client.prompts.list({ per_page: 2 }))).toEqual(makeIds(6))
   })
 
-  it("goes on past a page of which everything was seen", async () => {
-    const { client, pages } = listOf(letters(3), (page, ids) => {
+  it("an iteration continues after a page whose items were all returned before", async () => {
+    const { client, requestedPages } = makeListClient(makeIds(3), (page, ids) => {
       if (page === 2) ids.unshift("new")
     })
-    expect(await collect(client.prompts.list({ per_page: 1 }))).toEqual(letters(3))
-    expect(pages()).toEqual([1, 2, 3, 4])
+    expect(await collect(client.prompts.list({ per_page: 1 }))).toEqual(makeIds(3))
+    expect(requestedPages()).toEqual([1, 2, 3, 4])
   })
 
-  it("ends where it has become shorter, or longer", async () => {
-    const shorter = listOf(letters(9), (page, ids) => {
+  it("an iteration ends at the current end of a list that becomes shorter or longer", async () => {
+    const shorter = makeListClient(makeIds(9), (page, ids) => {
       if (page === 2) ids.splice(3)
     })
-    expect(await collect(shorter.client.prompts.list({ per_page: 3 }))).toEqual(letters(3))
-    expect(shorter.pages()).toEqual([1, 2])
-    const longer = listOf(letters(4), (page, ids) => {
+    expect(await collect(shorter.client.prompts.list({ per_page: 3 }))).toEqual(makeIds(3))
+    expect(shorter.requestedPages()).toEqual([1, 2])
+    const longer = makeListClient(makeIds(4), (page, ids) => {
       if (page === 2) ids.push("p4", "p5", "p6")
     })
-    expect(await collect(longer.client.prompts.list({ per_page: 3 }))).toEqual(letters(7))
+    expect(await collect(longer.client.prompts.list({ per_page: 3 }))).toEqual(makeIds(7))
   })
 
-  it("never goes on for ever, whatever the service says", async () => {
-    const { client, requests } = scripted([
-      () => json(200, { data: [{ id: "same" }], meta: { page: -1e9, per_page: 1, total: 50 } })
+  it("an iteration always ends: at the total of the pages or at an empty page", async () => {
+    const { client, requests } = makeScriptedClient([
+      () => jsonResponse(200, { data: [{ id: "same" }], meta: { page: -1e9, per_page: 1, total: 50 } })
     ])
     expect(await collect(client.prompts.list())).toEqual(["same"])
     expect(requests).toHaveLength(50)
-    const page = (data: Array<object>) => () => json(200, { data, meta: { page: 1, per_page: 1, total: 50 } })
-    const empty = scripted([page([{ id: "a" }]), page([])])
+    const page = (data: Array<object>) => () =>
+      jsonResponse(200, { data, meta: { page: 1, per_page: 1, total: 50 } })
+    const empty = makeScriptedClient([page([{ id: "a" }]), page([])])
     expect(await collect(empty.client.prompts.list())).toEqual(["a"])
     expect(empty.requests).toHaveLength(2)
   })

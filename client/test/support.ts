@@ -10,70 +10,70 @@ import {
 
 export const key = `key_live_${"0123456789abcdef".repeat(4)}`
 
-/** Fakes the client's clock: real I/O goes on, waits happen only where a test lets them. */
-export const fakeTime = () =>
+/** Installs fake timers. Real I/O continues; time passes only when a test advances it. */
+export const installFakeTime = () =>
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance", "Date"] })
 
-/** Lets everything run that waits for no timer. */
+/** Runs everything that does not wait for a timer. */
 export const flush = async (): Promise<void> => {
   for (let turn = 0; turn < 5; turn++) await new Promise((resolve) => setImmediate(resolve))
 }
 
-/** Lets time pass, in milliseconds. */
-export const pass = async (millis: number): Promise<void> => {
+/** Advances the fake clock by a number of milliseconds. */
+export const advance = async (millis: number): Promise<void> => {
   await flush()
   await vi.advanceTimersByTimeAsync(millis)
   await flush()
 }
 
-/** How a call ended, and the milliseconds of fake time that it took: from timer to timer until it has. */
+/** Advances the fake clock until a promise settles. Returns its outcome and the elapsed fake milliseconds. */
 export const settle = async <A>(promise: Promise<A>) => {
-  let ended: { readonly value: A } | { readonly error: unknown } | undefined
+  let outcome: { readonly value: A } | { readonly error: unknown } | undefined
   promise.then(
-    (value) => (ended = { value }),
-    (error) => (ended = { error })
+    (value) => (outcome = { value }),
+    (error) => (outcome = { error })
   )
   const start = performance.now()
   for (let turn = 0; turn < 1_000; turn++) {
     await flush()
-    if (ended !== undefined) return { ...ended, took: performance.now() - start }
+    if (outcome !== undefined) return { ...outcome, took: performance.now() - start }
     vi.advanceTimersToNextTimer()
   }
-  throw new Error("the call never ended")
+  throw new Error("the call did not settle")
 }
 
-/** The error that a call ends with. */
-export const failure = async (promise: Promise<unknown>): Promise<Error> => {
-  const ended = await settle(promise)
-  if (!("error" in ended)) throw new Error(`no failure: ${JSON.stringify(ended.value)}`)
-  return ended.error as Error
+/** Returns the error that a promise rejects with. Throws if the promise resolves. */
+export const captureError = async (promise: Promise<unknown>): Promise<Error> => {
+  const outcome = await settle(promise)
+  if (!("error" in outcome)) throw new Error(`expected a rejection, got ${JSON.stringify(outcome.value)}`)
+  return outcome.error as Error
 }
 
-export const json = (status: number, body: unknown, headers: Record<string, string> = {}): Response =>
+export const jsonResponse = (status: number, body: unknown, headers: Record<string, string> = {}): Response =>
   new Response(JSON.stringify(body), { status, headers: { "content-type": "application/json", ...headers } })
 
-export const refusal = (
+export const errorResponse = (
   status: number,
   code: string,
   message: string,
   headers: Record<string, string> = {}
-): Response => json(status, { error: { code, message } }, headers)
+): Response => jsonResponse(status, { error: { code, message } }, headers)
 
-export const unavailable = (): Response =>
-  refusal(503, "SERVICE_UNAVAILABLE", "Service unavailable", { "x-request-id": "req-503" })
+export const serviceUnavailable = (): Response =>
+  errorResponse(503, "SERVICE_UNAVAILABLE", "Service unavailable", { "x-request-id": "req-503" })
 
-export const limited = (retryAfter: string): Response =>
-  refusal(429, "RATE_LIMITED", "Rate limit exceeded", {
+export const rateLimited = (retryAfter: string): Response =>
+  errorResponse(429, "RATE_LIMITED", "Rate limit exceeded", {
     "retry-after": retryAfter,
     "x-request-id": "req-429"
   })
 
-export const refused = (): never => {
+export const connectionRefused = (): never => {
   throw new TypeError("fetch failed", { cause: new Error("connect ECONNREFUSED 127.0.0.1:3000") })
 }
 
-/** Never answers; ends as `fetch` does when it is aborted. */
-export const silent = ({ signal }: Request): Promise<never> =>
+/** Never responds. Rejects like `fetch` when the request is aborted. */
+export const neverResponds = ({ signal }: Request): Promise<never> =>
   new Promise((_, reject) => {
     signal.addEventListener("abort", () => reject(signal.reason))
   })
@@ -81,10 +81,13 @@ export const silent = ({ signal }: Request): Promise<never> =>
 export interface Request extends FetchInit {
   readonly url: string
 }
-export type Reply = (request: Request) => Response | Promise<Response>
+export type Responder = (request: Request) => Response | Promise<Response>
 
-/** A client whose requests are answered by a script, the last line again and again; it keeps what it was asked. */
-export const scripted = (replies: ReadonlyArray<Reply>, options: Partial<ClientOptions> = {}) => {
+/** Creates a client whose requests get the responses of a script, the last one repeatedly. Records requests and log lines. */
+export const makeScriptedClient = (
+  responders: ReadonlyArray<Responder>,
+  options: Partial<ClientOptions> = {}
+) => {
   const requests: Array<Request> = []
   const log: Array<readonly [level: string, message: string, fields: LogFields]> = []
   const client = new PromptClient({
@@ -92,7 +95,7 @@ export const scripted = (replies: ReadonlyArray<Reply>, options: Partial<ClientO
     fetch: async (url, init) => {
       const request = { url, ...init }
       requests.push(request)
-      return replies[Math.min(requests.length, replies.length) - 1]!(request)
+      return responders[Math.min(requests.length, responders.length) - 1]!(request)
     },
     logger: {
       debug: (message, fields) => void log.push(["debug", message, fields]),
@@ -103,8 +106,8 @@ export const scripted = (replies: ReadonlyArray<Reply>, options: Partial<ClientO
   return { client, requests, log }
 }
 
-/** Every call of the client there is. */
-export const calls: ReadonlyArray<
+/** Every method of the client. */
+export const allCalls: ReadonlyArray<
   (client: PromptClient, options?: CallOptions, params?: PageParams) => Promise<unknown>
 > = [
   (client, options, params) => client.prompts.list(params, options),

@@ -1,34 +1,18 @@
-import { execFile, spawnSync } from "node:child_process"
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { spawnSync } from "node:child_process"
+import { copyFileSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { promisify } from "node:util"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
 import { embedded, makeResources, postgres } from "../support/database.ts"
+import { bin, install, makeProject, nodes, pack, removeDirectories, run } from "../support/packages.ts"
 import { run as runCommand, type Service, startService } from "../support/service.ts"
 
 const root = join(import.meta.dirname, "../..")
-const bin = (name: string) => join(root, "node_modules/.bin", name)
-const exec = promisify(execFile)
 
-/** What a program printed, and how it ended. */
-const run = async (
-  cwd: string,
-  command: string,
-  args: ReadonlyArray<string>,
-  env: Record<string, string> = {}
-) => {
-  try {
-    const { stdout, stderr } = await exec(command, args, {
-      cwd,
-      env: { ...process.env, ...env },
-      maxBuffer: 2 ** 26
-    })
-    return { code: 0, stdout, stderr }
-  } catch (error) {
-    const { code, stdout, stderr } = error as { code: number; stdout: string; stderr: string }
-    return { code, stdout, stderr }
-  }
+interface DemoPrompt {
+  readonly id: string
+  readonly title: string
+  readonly is_archived: boolean
+  readonly updated_at: string
 }
 
 const strict = (skipLibCheck: boolean) =>
@@ -45,32 +29,18 @@ const strict = (skipLibCheck: boolean) =>
     include: ["*.ts"]
   })
 
-const directories: Array<string> = []
-const emptyProject = (name: string): string => {
-  const directory = mkdtempSync(join(tmpdir(), `${name}-`))
-  directories.push(directory)
-  writeFileSync(join(directory, "package.json"), JSON.stringify({ name, private: true, type: "module" }))
-  return directory
-}
-
 let tarball: string
 beforeAll(async () => {
-  const directory = mkdtempSync(join(tmpdir(), "tarball-"))
-  directories.push(directory)
-  const packed = await run(root, "npm", ["pack", "--pack-destination", directory])
-  expect(packed).toMatchObject({ code: 0 })
-  tarball = join(directory, readdirSync(directory).find((file) => file.endsWith(".tgz"))!)
+  tarball = await pack(root)
 }, 120_000)
-afterAll(() => {
-  for (const directory of directories) rmSync(directory, { recursive: true, force: true })
-})
+afterAll(removeDirectories)
 
-it("publint and are-the-types-wrong find nothing", async () => {
+it("publint and are-the-types-wrong report no problem of the service's tarball", async () => {
   expect(await run(root, bin("publint"), ["--strict", tarball])).toMatchObject({ code: 0 })
   expect(await run(root, bin("attw"), ["--profile", "esm-only", tarball])).toMatchObject({ code: 0 })
 }, 60_000)
 
-describe("the client's consumer, with no other package at all", () => {
+describe("prompt-retrieval/client, in a project without any other package", () => {
   let project: string
   const consumer = (statement: string) => `
 import { PromptClient } from "prompt-retrieval/client"
@@ -83,7 +53,7 @@ export const program = async () => {
 }
 `
   beforeAll(async () => {
-    project = emptyProject("client-consumer")
+    project = makeProject("client-consumer")
     const target = join(project, "node_modules/prompt-retrieval")
     mkdirSync(target, { recursive: true })
     expect(await run(project, "tar", ["xzf", tarball, "--strip-components=1", "-C", target])).toMatchObject({
@@ -96,7 +66,7 @@ export const program = async () => {
     return run(project, bin("tsc"), ["-p", "."])
   }
 
-  it("type-checks under strict and NodeNext, its libraries too", async () => {
+  it("a consumer of prompt-retrieval/client type-checks with strict, NodeNext and skipLibCheck off", async () => {
     expect(
       await check("const content: string = resolved.resolved_content; console.log(content)")
     ).toMatchObject({
@@ -105,49 +75,109 @@ export const program = async () => {
     })
   })
 
-  it("has types that a wrong assignment breaks", async () => {
+  it("a wrong assignment from prompt-retrieval/client does not type-check", async () => {
     const { code, stdout } = await check(
       "const content: number = resolved.resolved_content; console.log(content)"
     )
     expect(code).not.toBe(0)
     expect(stdout).toContain("Type 'string' is not assignable to type 'number'")
   })
-
-  it("reads from a running service", async () => {
-    const resources = makeResources()
-    const service: Service = await startService({
-      ...(await resources.acquire(embedded.acquire)),
-      LOG_LEVEL: "Error"
-    })
-    try {
-      await expect.poll(() => service.output(), { timeout: 20_000 }).toContain("curl")
-      const [, key] = /(key_live_[0-9a-f]{64})/.exec(service.output())!
-      writeFileSync(
-        join(project, "run.js"),
-        `import { PromptClient } from "prompt-retrieval/client"
-const client = new PromptClient({ apiKey: process.env.KEY, baseUrl: process.env.BASE })
-const { data, meta } = await client.prompts.list({ type: "system" })
-const { data: resolved } = await client.prompts.getResolved(data[0].id)
-console.log(JSON.stringify([meta.total, resolved.fragment_count]))`
-      )
-      expect(await run(project, process.execPath, ["run.js"], { KEY: key!, BASE: service.url })).toEqual({
-        code: 0,
-        stdout: "[1,3]\n",
-        stderr: ""
-      })
-    } finally {
-      await service.stop()
-      await resources.release()
-    }
-  }, 60_000)
 })
 
-describe("an empty project with the package installed", () => {
+it.each(Object.keys(nodes) as Array<keyof typeof nodes>)(
+  "npm ci builds @prompt-retrieval/client, so that the checkout can import it under %s",
+  async (version) => {
+    const [node, env] = nodes[version]
+    const script = 'import { PromptClient } from "@prompt-retrieval/client"; console.log(PromptClient.name)'
+    expect(await run(root, node, ["--input-type=module", "--eval", script], env)).toEqual({
+      code: 0,
+      stdout: "PromptClient\n",
+      stderr: ""
+    })
+  }
+)
+
+describe("clients of a running service", () => {
+  const resources = makeResources()
+  const demo = JSON.parse(readFileSync(join(root, "src/demo/workspace.json"), "utf8"))
+  const agent = demo.prompts.find(({ title }: DemoPrompt) => title === "Support agent")
+  const listedTitles = demo.prompts
+    .filter((prompt: DemoPrompt) => !prompt.is_archived)
+    .toSorted((a: DemoPrompt, b: DemoPrompt) => (a.updated_at + a.id < b.updated_at + b.id ? 1 : -1))
+    .map(({ title }: DemoPrompt) => title)
+  let service: Service
+  let env: Readonly<Record<string, string>>
   let project: string
   beforeAll(async () => {
-    project = emptyProject("consumer")
-    const installed = await run(project, "npm", ["install", "--no-audit", "--no-fund", tarball])
-    expect(installed).toMatchObject({ code: 0 })
+    service = await startService({ ...(await resources.acquire(embedded.acquire)), LOG_LEVEL: "Error" })
+    const findKey = () => /key_live_[0-9a-f]{64}/.exec(service.output())?.[0]
+    env = { API_KEY: await vi.waitUntil(findKey, { timeout: 20_000 }), BASE_URL: service.url }
+    project = makeProject("client-user")
+    await install(project, await pack(join(root, "client")))
+    const alias = join(project, "node_modules/prompt-retrieval")
+    mkdirSync(alias)
+    expect(await run(project, "tar", ["xzf", tarball, "--strip-components=1", "-C", alias])).toMatchObject({
+      code: 0
+    })
+  }, 120_000)
+  afterAll(async () => {
+    await service?.stop()
+    await resources.release()
+  })
+
+  it.each(
+    ["@prompt-retrieval/client", "prompt-retrieval/client"].flatMap((specifier) =>
+      (Object.keys(nodes) as Array<keyof typeof nodes>).map((version) => [specifier, version] as const)
+    )
+  )("%s reads from a running service under %s, without any other package", async (specifier, version) => {
+    writeFileSync(
+      join(project, "main.js"),
+      `import { fillSlots, NotFoundError, PromptClient } from "${specifier}"
+const client = new PromptClient({ apiKey: process.env.API_KEY, baseUrl: process.env.BASE_URL, cache: {} })
+const titles = []
+for await (const { title } of client.prompts.list({ per_page: 4 })) titles.push(title)
+const id = process.argv[2]
+const sources = [await client.prompts.get(id), await client.prompts.get(id)].map(({ source }) => source)
+const { data } = await client.prompts.getResolved(id)
+const filled = fillSlots(data.resolved_content, { shop: "Acme" }).slice(0, 32)
+const missing = await client.prompts.versions.get(id, 99).catch((error) => error instanceof NotFoundError)
+const { meta } = await client.prompts.versions.list(id)
+console.log(JSON.stringify({ titles, sources, fragments: data.fragment_count, filled, missing, meta }))
+`
+    )
+    const [node, path] = nodes[version]
+    const { code, stdout, stderr } = await run(project, node, ["main.js", agent.id], { ...env, ...path })
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" })
+    expect(JSON.parse(stdout)).toEqual({
+      titles: listedTitles,
+      sources: ["fresh", "cached"],
+      fragments: 3,
+      filled: "You are a support agent of Acme.",
+      missing: true,
+      meta: { page: 1, per_page: 20, total: 3 }
+    })
+  })
+
+  it("examples/client-cache.ts runs unchanged in a project with the client installed", async () => {
+    copyFileSync(join(root, "examples/client-cache.ts"), join(project, "client-cache.ts"))
+    const line = "Be brief and friendly, and end with one clear next step."
+    expect(await run(project, process.execPath, ["client-cache.ts", agent.id], env)).toEqual({
+      code: 0,
+      stdout: [
+        `Support agent (fresh): You are a support agent of Acme. ${line}`,
+        `Support agent (cached): You are a support agent of Globex. ${line}`,
+        ""
+      ].join("\n"),
+      stderr: ""
+    })
+  })
+})
+
+describe("a project with prompt-retrieval installed", () => {
+  let project: string
+  beforeAll(async () => {
+    project = makeProject("consumer")
+    await install(project, tarball)
     writeFileSync(join(project, "tsconfig.json"), strict(true))
   }, 240_000)
 
@@ -155,6 +185,7 @@ describe("an empty project with the package installed", () => {
     writeFileSync(
       join(project, "consumer.ts"),
       `import { createPromptApi, PromptApiError, serviceLayer } from "prompt-retrieval"
+import { KeyStore } from "prompt-retrieval/application/ports/KeyStore"
 import { PromptRepo } from "prompt-retrieval/application/PromptRepo"
 import { Prompts } from "prompt-retrieval/application/Prompts"
 import { resolve } from "prompt-retrieval/domain/Resolution"
@@ -163,13 +194,31 @@ export const read = async (id: string): Promise<string> => {
   const { data } = await api.prompts.getResolved({ workspaceId: id, tier: "team" }, id)
   return data.resolved_content
 }
-export { PromptApiError, PromptRepo, Prompts, resolve, serviceLayer }
+export { KeyStore, PromptApiError, PromptRepo, Prompts, resolve, serviceLayer }
 // @ts-expect-error there is no such parameter
 export const wrong = createPromptApi({ database: 1 })
 `
     )
     expect(await run(project, bin("tsc"), ["-p", "."])).toMatchObject({ code: 0, stdout: "" })
   }, 60_000)
+
+  it("every port is exported as application/X and as application/ports/X", async () => {
+    const ports = readdirSync(join(root, "src/application/ports")).map((file) => file.replace(/\.ts$/, ""))
+    writeFileSync(
+      join(project, "ports.js"),
+      `const load = (path) => import("prompt-retrieval/application/" + path)
+for (const port of process.argv.slice(2)) {
+  const [short, full] = await Promise.all([load(port), load("ports/" + port)])
+  if (short !== full) throw new Error(port + " is loaded twice")
+}`
+    )
+    expect(ports).toContain("KeyStore")
+    expect(await run(project, process.execPath, ["ports.js", ...ports])).toEqual({
+      code: 0,
+      stdout: "",
+      stderr: ""
+    })
+  })
 
   it("runs the command line", async () => {
     const { code, stdout } = await run(project, process.execPath, [

@@ -1,0 +1,124 @@
+import type { IncomingMessage, ServerResponse } from "node:http"
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest"
+import { type ClientOptions, ConnectionError, PromptClient, TimeoutError } from "../src/index.ts"
+import { type Fault, type FaultyServer, listen, startFaultyServer } from "./FaultyServer.ts"
+import { flush, key } from "./support.ts"
+
+/** Faults that only a real connection shows. `Transport.test.ts` covers error responses. */
+const resets = {
+  "a reset before the response": (request: IncomingMessage) => void request.socket.resetAndDestroy(),
+  "a connection closed in the response's head": (request: IncomingMessage) =>
+    void request.socket.end("HTTP/1.1 200 OK\r\ncontent-"),
+  "a connection closed in the response's body": (_: IncomingMessage, response: ServerResponse) => {
+    response.writeHead(200, { "content-type": "application/json", "content-length": "100" })
+    response.write('{"data":', () => response.destroy())
+  },
+  "a response that is not HTTP": (request: IncomingMessage) =>
+    void request.socket.end("220 mail.example.com ESMTP\r\n")
+} satisfies Record<string, Fault>
+
+const stalls = {
+  "before the response": () => {},
+  "in the response's body": (_: IncomingMessage, response: ServerResponse) => {
+    response.writeHead(200, { "content-type": "application/json", "content-length": "100" })
+    response.write('{"data":')
+  }
+} satisfies Record<string, Fault>
+
+let server: FaultyServer
+beforeAll(async () => {
+  server = await startFaultyServer()
+})
+afterAll(() => server?.close())
+
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] })
+  server.faults.length = 0
+  server.requests.length = 0
+})
+afterEach(() => void vi.useRealTimers())
+
+/** Creates a client that does not wait between attempts: each failed attempt advances the fake clock. */
+const makeImpatientClient = (options: Partial<ClientOptions> = {}) =>
+  new PromptClient({
+    apiKey: key,
+    baseUrl: server.url,
+    timeout: 60_000,
+    logger: { warn: () => void flush().then(() => vi.advanceTimersByTime(10_000)) },
+    ...options
+  })
+
+describe("a connection", () => {
+  it.each(Object.keys(resets) as Array<keyof typeof resets>)("a call is retried after %s", async (kind) => {
+    server.faults.push(resets[kind], resets[kind])
+    const { data } = await makeImpatientClient().prompts.get("p")
+    expect(data.title).toBe("Support agent")
+    expect(server.requests).toEqual(Array(3).fill("/api/v1/prompts/p"))
+  })
+
+  it.each(Object.keys(resets) as Array<keyof typeof resets>)(
+    "a call rejects with a ConnectionError when every attempt ends with %s",
+    async (kind) => {
+      server.faults.push(resets[kind], resets[kind], resets[kind])
+      const call = makeImpatientClient().prompts.get("p")
+      await expect(call).rejects.toBeInstanceOf(ConnectionError)
+      expect(server.requests).toHaveLength(3)
+    }
+  )
+
+  it("a refused connection rejects with a ConnectionError that includes the cause's message", async () => {
+    const closed = await listen(() => {})
+    await closed.close()
+    const client = makeImpatientClient({ baseUrl: closed.url, maxRetries: 0 })
+    await expect(client.prompts.list()).rejects.toEqual(
+      new ConnectionError(
+        `No response from the service: fetch failed: connect ECONNREFUSED ${new URL(closed.url).host}`
+      )
+    )
+  })
+
+  it.each(Object.keys(stalls) as Array<keyof typeof stalls>)(
+    "a timeout closes the connection when the service stalls %s",
+    async (kind) => {
+      let onClose = () => {}
+      const connectionClosed = new Promise<void>((resolve) => (onClose = resolve))
+      const stalled = new Promise<void>((resolve) => {
+        server.faults.push((request, response) => {
+          stalls[kind](request, response)
+          request.socket.once("close", onClose)
+          resolve()
+        })
+      })
+      const client = new PromptClient({ apiKey: key, baseUrl: server.url, timeout: 3_000 })
+      const call = client.prompts.get("p")
+      call.catch(() => {})
+      await stalled
+      await flush()
+      vi.advanceTimersByTime(3_000)
+      await expect(call).rejects.toEqual(new TimeoutError("No result within 3000 ms"))
+      await connectionClosed
+      expect(server.requests).toHaveLength(1)
+    }
+  )
+
+  it.each([301, 302, 303, 307, 308])(
+    "a %i redirect is not followed, so its target never receives the API key",
+    async (status) => {
+      const received: Array<string | undefined> = []
+      const target = await listen((request, response) => {
+        received.push(request.headers.authorization)
+        response.end()
+      })
+      try {
+        server.faults.push((_, response) => void response.writeHead(status, { location: target.url }).end())
+        await expect(makeImpatientClient().prompts.get("p")).rejects.toMatchObject({
+          name: "InvalidResponseError",
+          status
+        })
+        expect(received).toEqual([])
+      } finally {
+        await target.close()
+      }
+    }
+  )
+})

@@ -1,0 +1,77 @@
+import { execFile } from "node:child_process"
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { delimiter, join } from "node:path"
+import { promisify } from "node:util"
+
+const root = join(import.meta.dirname, "../..")
+const exec = promisify(execFile)
+
+/** Returns the path of a program that a dev dependency installs. */
+export const bin = (name: string): string => join(root, "node_modules/.bin", name)
+
+/** Runs a program to its end and returns its exit code and output. */
+export const run = async (
+  cwd: string,
+  command: string,
+  args: ReadonlyArray<string>,
+  env: Readonly<Record<string, string>> = {}
+): Promise<{ readonly code: number; readonly stdout: string; readonly stderr: string }> => {
+  try {
+    const { stdout, stderr } = await exec(command, args, {
+      cwd,
+      env: { ...process.env, ...env },
+      maxBuffer: 2 ** 26
+    })
+    return { code: 0, stdout, stderr }
+  } catch (error) {
+    const { code, stdout, stderr } = error as { code: number; stdout: string; stderr: string }
+    return { code, stdout, stderr }
+  }
+}
+
+/** PATH without the project's own programs, so that `node` is the Node that the machine has installed. */
+const machinePath = process.env
+  .PATH!.split(delimiter)
+  .filter((entry) => !entry.includes("node_modules"))
+  .join(delimiter)
+
+/** The Node versions that tests of the client run under: the project's and the machine's, which may be older. */
+export const nodes = {
+  "the project's Node": [process.execPath, {}],
+  "the machine's Node": ["node", { PATH: machinePath }]
+} as const satisfies Record<string, readonly [command: string, env: Readonly<Record<string, string>>]>
+
+const directories: Array<string> = []
+
+/** Creates a temporary directory, which `removeDirectories` removes. */
+export const makeDirectory = (name: string): string => {
+  const directory = mkdtempSync(join(tmpdir(), `${name}-`))
+  directories.push(directory)
+  return directory
+}
+
+/** Creates a temporary ESM project without dependencies. */
+export const makeProject = (name: string): string => {
+  const directory = makeDirectory(name)
+  writeFileSync(join(directory, "package.json"), JSON.stringify({ name, private: true, type: "module" }))
+  return directory
+}
+
+export const removeDirectories = (): void => {
+  for (const directory of directories) rmSync(directory, { recursive: true, force: true })
+}
+
+/** Packs the package in a folder and returns the path of the tarball. */
+export const pack = async (folder: string): Promise<string> => {
+  const directory = makeDirectory("tarball")
+  const packed = await run(folder, "npm", ["pack", "--pack-destination", directory])
+  if (packed.code !== 0) throw new Error(packed.stderr)
+  return join(directory, readdirSync(directory).find((file) => file.endsWith(".tgz"))!)
+}
+
+/** Installs a tarball into a project. */
+export const install = async (project: string, tarball: string): Promise<void> => {
+  const installed = await run(project, "npm", ["install", "--no-audit", "--no-fund", tarball])
+  if (installed.code !== 0) throw new Error(installed.stderr)
+}
