@@ -96,7 +96,10 @@ export class RequestTimeoutError extends PromptApiError {
   }
 }
 
-/** 429 `RATE_LIMITED`: too many requests per minute. `retryAfter` is the number of seconds to wait. */
+/**
+ * 429 `RATE_LIMITED`: too many requests per minute. `retryAfter` is the number of seconds to wait, as received. The client itself
+ * waits at most one minute.
+ */
 export class RateLimitedError extends PromptApiError {
   override get name(): "RateLimitedError" {
     return "RateLimitedError"

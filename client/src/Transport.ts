@@ -64,6 +64,12 @@ export interface TransportOptions {
 const isTransient = (status: number): boolean => status === 408 || status === 429 || status >= 500
 
 /**
+ * The longest delay that the client takes from a `Retry-After`, in milliseconds. The service sends at most one minute; a larger value
+ * comes from a proxy and must not silence the client.
+ */
+const maxRetryAfterMs = 60_000
+
+/**
  * Exponential backoff with jitter, in milliseconds: 500 before the first retry, doubled for each further one up to 8,000,
  * minus up to half at random.
  */
@@ -149,7 +155,7 @@ export class Transport {
           })
           const { status } = response
           const retryAfter = parseRetryAfter(response.headers)
-          if (retryAfter !== undefined) delay = retryAfter * 1000
+          if (retryAfter !== undefined) delay = Math.min(retryAfter * 1000, maxRetryAfterMs)
           if (status === 429) this.#pauseFor(delay, this.#getRequestId(response))
           const isDiscarded = signal.aborted || (isTransient(status) && canRetryAfter(delay))
           const text = isDiscarded ? cancelBody(response) : await response.text()

@@ -336,6 +336,45 @@ describe("Retry-After", () => {
   })
 })
 
+describe("a Retry-After of more than a minute", () => {
+  it("pauses the client for one minute at most after 429, and the error has the value received", async () => {
+    const { client, requests } = makeScriptedClient([() => rateLimited("86400"), ok])
+    expect(await captureError(client.prompts.get("a"))).toMatchObject({ status: 429, retryAfter: 86_400 })
+    await advance(20_000)
+    expect(await captureError(client.prompts.get("b"))).toMatchObject({ status: 429, retryAfter: 40 })
+    await advance(40_000)
+    expect(requests).toHaveLength(1)
+    expect(await settle(client.prompts.get("c"))).toEqual({ value: envelope, took: 0 })
+  })
+
+  it.each([429, 503])("delays a retry after %s by one minute at most", async (status) => {
+    const date = new Date(Date.now() + 86_400_000).toUTCString()
+    for (const value of ["86400", "99999999999999999999", date]) {
+      const { client } = makeScriptedClient([
+        () => errorResponse(status, "CODE", "Later", { "retry-after": value }),
+        ok
+      ])
+      expect(await settle(client.prompts.get("p", { timeout: 90_000 }))).toEqual({
+        value: envelope,
+        took: 60_000
+      })
+    }
+  })
+
+  it("rejects immediately after 503 if the call cannot wait a minute", async () => {
+    const { client, requests } = makeScriptedClient([
+      () => errorResponse(503, "CODE", "Later", { "retry-after": "86400" }),
+      ok
+    ])
+    expect(await settle(client.prompts.get("p"))).toMatchObject({
+      error: { status: 503, retryAfter: 86_400 },
+      took: 0
+    })
+    expect(requests).toHaveLength(1)
+    expect(await settle(client.prompts.get("p"))).toEqual({ value: envelope, took: 0 })
+  })
+})
+
 describe("the timeout", () => {
   it.each([
     [undefined, undefined, 30_000],

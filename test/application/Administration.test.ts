@@ -10,7 +10,7 @@ import { Administration } from "../../src/application/Administration.ts"
 import { KeyStore } from "../../src/application/ports/KeyStore.ts"
 import { WorkspaceNotFound } from "../../src/application/ports/WorkspaceStore.ts"
 import { type KeyHash, keyPrefix } from "../../src/domain/ApiKey.ts"
-import { archive, archives, newId, sample, user, workspace } from "../support/archives.ts"
+import { archive, archives, newId, prompt, sample, user, version, workspace } from "../support/archives.ts"
 
 const layer = Administration.layer.pipe(
   Layer.provide(SecureRandom.layerWebCrypto),
@@ -145,6 +145,25 @@ describe("exportArchive", () => {
   )
 })
 
+describe("exportArchive of a long history", () => {
+  it.effect("writes one version or little more at a time", () =>
+    Effect.gen(function* () {
+      const { importArchive, exportArchive } = yield* Administration
+      const long = prompt({
+        versions: Array.from({ length: 200 }, (_, index) =>
+          version(index + 1, { content: "x".repeat(100_000) })
+        )
+      })
+      const made = archive({ prompts: [long] })
+      yield* importArchive(bytesOf(made))
+      const texts: Array<string> = []
+      yield* exportArchive(made.workspace.id, (text) => Effect.sync(() => void texts.push(text)))
+      assert.isBelow(Math.max(...texts.map(({ length }) => length)), 200_000)
+      assert.deepStrictEqual(JSON.parse(texts.join("")), JSON.parse(JSON.stringify(made)))
+    }).pipe(Effect.provide(layer))
+  )
+})
+
 describe("importArchive", () => {
   it.effect.prop(
     "imports the bytes of any archive's file, and gives what it imported",
@@ -222,7 +241,8 @@ describe("importArchive", () => {
       const bad = { ...own, prompts: [], users: own.users.map((user) => ({ ...user, email: "same" })) }
       assert.deepStrictEqual(yield* Effect.flip(importArchive(bytesOf(bad))), {
         _tag: "InvalidArchive",
-        problems: [{ path: "users[1].email", message: "is there already" }]
+        problems: [{ path: "users[1].email", message: "is there already" }],
+        count: 1
       })
       assert.deepStrictEqual(yield* contents, before)
     }).pipe(Effect.provide(layer))

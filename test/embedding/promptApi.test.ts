@@ -1,13 +1,18 @@
 import { spawn } from "node:child_process"
 import { once } from "node:events"
+import { connect } from "node:net"
 import { join } from "node:path"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { setTimeout } from "node:timers/promises"
+import * as Effect from "effect/Effect"
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
 import { makeApplication } from "../../examples/hono.ts"
 import * as routeHandler from "../../examples/route-handler.ts"
+import { parseJson } from "../../src/domain/Json.ts"
 import { createPromptApi, type PromptApi, PromptApiError } from "../../src/index.ts"
-import { newId, sample } from "../support/archives.ts"
+import { fragment, newId, prompt, sample, use, version } from "../support/archives.ts"
 import { connectTo, makeResources, postgres } from "../support/database.ts"
 import { freePort } from "../support/ports.ts"
+import { freshName, onServer, urlOf } from "../support/postgres.ts"
 import { run, startService } from "../support/service.ts"
 
 const tenant = sample()
@@ -17,6 +22,19 @@ const member = { workspaceId: tenant.archive.workspace.id, tier: "solo" }
 /** What a resolved read answers. */
 interface Resolved {
   readonly data: { readonly resolved_content: string }
+}
+
+/** Sends bytes to a local port; ends its half of the connection or resets it, and returns what was received. */
+const sendRaw = async (port: number, bytes: string, ending: "end" | "reset"): Promise<string> => {
+  const socket = connect(port, "127.0.0.1")
+  let received = ""
+  socket.setEncoding("latin1").on("data", (chunk) => (received += chunk))
+  socket.on("error", () => {})
+  await once(socket, "connect")
+  if (ending === "reset") socket.write(bytes, "latin1", () => socket.resetAndDestroy())
+  else socket.end(bytes, "latin1")
+  await once(socket, "close")
+  return received
 }
 
 const examples = join(import.meta.dirname, "../../examples")
@@ -96,6 +114,36 @@ describe.skipIf(postgres.missing !== undefined)("the API inside another service"
     )
   })
 
+  it("reads exact numbers as JavaScript numbers that are written exactly, over HTTP and in process", async () => {
+    const numbers = `{"id": 1234567890123456789, "list": [1.10, {"huge": 1e400}], "small": 0.1}`
+    const snippet = fragment("{{id}} {{small}}")
+    const one = prompt({
+      fragments: [use(snippet, 1, { variable_overrides: parseJson(numbers) as never })],
+      versions: [version(1, { metadata: parseJson(numbers) as never })]
+    })
+    const database = await resources.acquire(connectTo(env))
+    const other = sample()
+    await database.importArchive({ ...other.archive, fragments: [snippet], prompts: [one] })
+    const caller = { ...member, workspaceId: other.archive.workspace.id }
+    const version1 = await api.prompts.versions.get(caller, one.id, 1)
+    const huge = `1${"0".repeat(400)}`
+    const written = `{"id":1234567890123456789,"list":[1.10,{"huge":${huge}}],"small":0.1}`
+    expect(JSON.stringify(version1.data.metadata)).toBe(written)
+    expect(JSON.stringify(version1.data.metadata.list)).toBe(`[1.10,{"huge":${huge}}]`)
+    expect(version1.data.metadata).toEqual({
+      id: Number("1234567890123456789"),
+      list: [1.1, { huge: Number.POSITIVE_INFINITY }],
+      small: 0.1
+    })
+    const target = `/api/v1/prompts/${one.id}/versions/1`
+    const response = await api.handler(request(target, other.keys.active.plaintext))
+    const body = await response.text()
+    expect(body).toContain(`"metadata":${written}`)
+    expect(JSON.stringify(version1)).toBe(body)
+    const resolved = await api.prompts.getResolved(caller, one.id)
+    expect(resolved.data.resolved_content.endsWith("\n\n1234567890123456789 0.1")).toBe(true)
+  })
+
   it("has no gate and no limit in process, but Free sees 7 days only", async () => {
     const free = { ...member, tier: "free" }
     expect((await api.prompts.get(free, greeting!.id)).data.id).toBe(greeting!.id)
@@ -141,6 +189,52 @@ describe.skipIf(postgres.missing !== undefined)("the API inside another service"
     })
   })
 
+  it("rejects with a PromptApiError for every wrong argument and never throws synchronously", async () => {
+    // biome-ignore lint/suspicious/noExplicitAny: what callers in plain JavaScript pass
+    const prompts = api.prompts as any
+    const id = greeting!.id
+    const broken = {
+      toString: () => {
+        throw new Error("broken")
+      }
+    }
+    const callers = [undefined, null, 7, "x", Symbol("x"), {}, { ...member, workspaceId: Symbol("x") }]
+    const badCaller = { code: "BAD_REQUEST", message: "workspaceId must be a UUID" }
+    for (const caller of callers) {
+      expect(await refusal(prompts.list(caller))).toEqual(badCaller)
+      expect(await refusal(prompts.get(caller, id))).toEqual(badCaller)
+      expect(await refusal(prompts.getResolved(caller, id))).toEqual(badCaller)
+      expect(await refusal(prompts.versions.list(caller, id))).toEqual(badCaller)
+      expect(await refusal(prompts.versions.get(caller, id, 1))).toEqual(badCaller)
+    }
+    const badId = { code: "BAD_REQUEST", message: "id must be a string" }
+    for (const wrong of [undefined, null, 7, 7n, Symbol("x"), {}, [id], Object.create(null), broken]) {
+      expect(await refusal(prompts.get(member, wrong))).toEqual(badId)
+      expect(await refusal(prompts.getResolved(member, wrong))).toEqual(badId)
+      expect(await refusal(prompts.versions.list(member, wrong))).toEqual(badId)
+      expect(await refusal(prompts.versions.get(member, wrong, 1))).toEqual(badId)
+    }
+    for (const wrong of [undefined, null, Symbol("x"), {}, Object.create(null), broken]) {
+      expect(await refusal(prompts.versions.get(member, id, wrong))).toEqual({
+        code: "BAD_REQUEST",
+        message: "version must be a number"
+      })
+    }
+    for (const [parameters, message] of [
+      [null, "parameters must be an object"],
+      ["page", "parameters must be an object"],
+      [{ page: "abc" }, "page must be an integer from 1 to 9007199254740991"],
+      [{ page: null }, "page must be an integer from 1 to 9007199254740991"],
+      [{ page: Symbol("x") }, "page must be a string or a number"],
+      [{ page: broken }, "page must be a string or a number"],
+      [{ per_page: [5] }, "per_page must be a string or a number"]
+    ] as const) {
+      const expected = { code: "BAD_REQUEST", message }
+      expect(await refusal(prompts.list(member, parameters))).toEqual(expected)
+      expect(await refusal(prompts.versions.list(member, id, parameters))).toEqual(expected)
+    }
+  })
+
   it("refuses a schema that is not there, and says what to do", async () => {
     const empty = await resources.acquire(postgres.acquire)
     await expect(createPromptApi({ databaseUrl: empty.DATABASE_URL! })).rejects.toThrow(/run .*migrate/)
@@ -156,6 +250,46 @@ describe.skipIf(postgres.missing !== undefined)("the API inside another service"
       await away.close()
     }
   })
+
+  it("starts before its database exists and serves once the database is created and migrated later", async () => {
+    const printed: Array<string> = []
+    const errors = vi
+      .spyOn(console, "error")
+      .mockImplementation((...parts) => void printed.push(parts.join(" ")))
+    const own = makeResources()
+    const name = freshName()
+    const early = await createPromptApi({ databaseUrl: urlOf(name) })
+    try {
+      const status = async () => (await early.handler(request("/readyz"))).status
+      const logged = (text: RegExp) => printed.filter((line) => text.test(line)).length
+      expect(await status()).toBe(503)
+
+      await Effect.runPromise(onServer(`create database ${name} template template0`))
+      await expect.poll(() => logged(/version 0 and this program needs/), { timeout: 10_000 }).toBe(1)
+      const env = { DATABASE_URL: urlOf(name) }
+      const database = await own.acquire(connectTo(env))
+      const table = "prompt_retrieval_migrations"
+      await database.sql(`create table ${table} (id integer primary key, name text not null)`)
+      await database.sql(`insert into ${table} values (999, 'from a newer program')`)
+      await expect.poll(() => logged(/version 999 .*upgrade the program/), { timeout: 10_000 }).toBe(1)
+      // Two more looks, which log nothing new.
+      await setTimeout(1_200)
+      expect(logged(/schema is version/)).toBe(2)
+      expect(await status()).toBe(503)
+
+      await database.sql(`drop table ${table}`)
+      expect((await run(["migrate"], env)).code).toBe(0)
+      await expect.poll(status, { timeout: 10_000 }).toBe(200)
+      await database.importArchive(tenant.archive)
+      expect((await early.handler(request(path, key))).status).toBe(200)
+      expect(logged(/schema is version/)).toBe(2)
+    } finally {
+      errors.mockRestore()
+      await early.close()
+      await own.release()
+      await Effect.runPromise(onServer(`drop database if exists ${name} with (force)`))
+    }
+  }, 60_000)
 
   it("says that it is not available once it is closed", async () => {
     const closed = await createPromptApi({ databaseUrl: env.DATABASE_URL! })
@@ -201,6 +335,29 @@ describe.skipIf(postgres.missing !== undefined)("the API inside another service"
         const response = await fetch(url, { headers: { authorization: `Bearer ${key}` } })
         expect(((await response.json()) as Resolved).data.resolved_content).toBe(await resolved())
         expect((await fetch(`http://127.0.0.1:${port}/elsewhere`)).status).toBe(404)
+
+        const raw = (head: string, ending: "end" | "reset") => sendRaw(port, head, ending)
+        const trace = await raw(`TRACE ${path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`, "end")
+        expect(trace).toMatch(/^HTTP\/1\.1 405 .*\r\nallow: GET, HEAD\r\n/is)
+        expect(trace).toContain('{"error":{"code":"METHOD_NOT_ALLOWED","message":"Method not allowed"}}')
+        for (const start of [
+          `TRACE ${path}`,
+          `PROPFIND ${path}`,
+          "CONNECT a:1",
+          "CONNECT /api/v1/prompts",
+          "OPTIONS *",
+          "GET http://[/api/v1/",
+          "GET http://elsewhere/api/v1/prompts",
+          "GET //api/v1/prompts",
+          "GET /api/v1//[::/../..//%ff%00",
+          "GET /api/v1/\\\\host:99999/",
+          "nonsense"
+        ]) {
+          const head = `${start} HTTP/1.1\r\nHost: a\r\nX-A: \xff\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n`
+          for (const ending of ["end", "reset"] as const) await raw(head, ending)
+        }
+        expect(child.exitCode).toBeNull()
+        expect((await fetch(url, { headers: { authorization: `Bearer ${key}` } })).status).toBe(200)
       } finally {
         child.kill("SIGTERM")
         expect(await once(child, "exit")).toEqual([0, null])

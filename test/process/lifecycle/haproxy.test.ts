@@ -11,7 +11,7 @@ import { adapted, noProgram, runProgram } from "../../support/programs.ts"
 import { type Service, startService } from "../../support/service.ts"
 
 const missing = postgres.missing ?? noProgram("haproxy", "-v")
-const example = readFileSync(join(import.meta.dirname, "../../../../deploy/haproxy.cfg"), "utf8")
+const example = readFileSync(join(import.meta.dirname, "../../../deploy/haproxy.cfg"), "utf8")
 
 describe.skipIf(missing !== undefined)("two instances behind HAProxy", () => {
   const resources = makeResources()

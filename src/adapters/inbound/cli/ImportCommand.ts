@@ -18,14 +18,18 @@ import { readDirectory } from "./PromptDirectory.ts"
 
 const maxFaultsShown = 100
 
-const describeFaults = (whole: string, faults: ReadonlyArray<Problem>): CommandError => {
+const describeFaults = (
+  whole: string,
+  faults: ReadonlyArray<Problem>,
+  count = faults.length
+): CommandError => {
   const lines = faults
     .slice(0, maxFaultsShown)
     .map(({ path, message }) => printable(`${path === "" ? whole : path}: ${message}`))
-  const more = faults.length > maxFaultsShown ? [`… and ${faults.length - maxFaultsShown} more`] : []
-  const count = `${faults.length} fault${faults.length === 1 ? "" : "s"}`
+  const more = count > maxFaultsShown ? [`… and ${count - maxFaultsShown} more`] : []
+  const found = `${count} fault${count === 1 ? "" : "s"}`
   return new CommandError({
-    message: [`nothing was imported; ${whole} has ${count}:`, ...lines, ...more].join("\n")
+    message: [`nothing was imported; ${whole} has ${found}:`, ...lines, ...more].join("\n")
   })
 }
 
@@ -41,7 +45,8 @@ const importArchive = Effect.fnUntraced(function* (file: string, { dryRun, json 
   const result = yield* importArchive(readArchiveFile(path, progress.add), { dryRun }).pipe(
     Effect.ensuring(Effect.sync(progress.end)),
     Effect.catchTags({
-      InvalidArchive: ({ problems: faults }) => Effect.fail(describeFaults("the archive", faults)),
+      InvalidArchive: ({ problems: faults, count }) =>
+        Effect.fail(describeFaults("the archive", faults, count)),
       Unavailable: () => Effect.fail(unavailable())
     })
   )

@@ -5,6 +5,7 @@ import type * as Schema from "effect/Schema"
 import type { Caller } from "../../../application/Admission.ts"
 import { Prompts } from "../../../application/Prompts.ts"
 import { Unavailable } from "../../../application/ports/Unavailable.ts"
+import { toPlainNumbers } from "../../../domain/Json.ts"
 import { InvalidParameter, type PageMeta } from "../../../domain/Page.ts"
 import type {
   Prompt,
@@ -69,31 +70,53 @@ export interface InProcessPrompts {
   readonly getResolved: (caller: HostCaller, id: string) => Promise<Single<ResolvedPrompt>>
   readonly versions: {
     readonly list: (caller: HostCaller, id: string, page?: PageParameters) => Promise<Paged<VersionSummary>>
+    /**
+     * Resolves to a version whose `metadata` holds JavaScript numbers. A number that JavaScript cannot hold exactly, such
+     * as 1234567890123456789, is the nearest one; `JSON.stringify` of the result, or of any object or array in it that
+     * holds such a number, still writes the number exactly.
+     */
     readonly get: (caller: HostCaller, id: string, version: number) => Promise<Single<Version>>
   }
 }
 
 /** Parameters as a query writes them, so that one schema holds for both. */
-const toQueryStrings = (parameters: object): Record<string, string> =>
-  Object.fromEntries(
-    Object.entries(parameters)
-      .filter(([, value]) => value !== undefined)
-      .map(([name, value]) => [name, String(value)])
-  )
+const toQueryStrings = (parameters: object): Effect.Effect<Record<string, string>, InvalidParameter> => {
+  if (typeof parameters !== "object" || parameters === null)
+    return Effect.fail(InvalidParameter("parameters must be an object"))
+  const query: Record<string, string> = Object.create(null)
+  for (const [name, value] of Object.entries(parameters)) {
+    if (value === undefined) continue
+    if (["object", "function", "symbol"].includes(typeof value) && value !== null)
+      return Effect.fail(InvalidParameter(`${name} must be a string or a number`))
+    query[name] = String(value)
+  }
+  return Effect.succeed(query)
+}
 
 const readerOf = <A>(schema: Schema.Decoder<A>) => {
   const read = makeParameterReader(schema)
-  return (parameters: object) => Effect.fromResult(read(toQueryStrings(parameters)))
+  return (parameters: object) =>
+    Effect.flatMap(toQueryStrings(parameters), (query) => Effect.fromResult(read(query)))
 }
 const readList = readerOf(ListQuery)
 const readPage = readerOf(PageQuery)
 
-const callerOf = ({ workspaceId, tier }: HostCaller): Effect.Effect<Caller, InvalidParameter> => {
-  const id = parseUuid(workspaceId)
+const callerOf = (caller: HostCaller): Effect.Effect<Caller, InvalidParameter> => {
+  // Hosts in plain JavaScript pass anything.
+  const { workspaceId, tier } = caller ?? {}
+  const id = typeof workspaceId === "string" ? parseUuid(workspaceId) : undefined
   return id === undefined
     ? Effect.fail(InvalidParameter("workspaceId must be a UUID"))
     : Effect.succeed({ workspaceId: id as WorkspaceId, tier })
 }
+
+const readId = (id: string): Effect.Effect<string, InvalidParameter> =>
+  typeof id === "string" ? Effect.succeed(id) : Effect.fail(InvalidParameter("id must be a string"))
+
+const readNumber = (version: number): Effect.Effect<string, InvalidParameter> =>
+  ["number", "string"].includes(typeof version)
+    ? Effect.succeed(String(version))
+    : Effect.fail(InvalidParameter("version must be a number"))
 
 const toPromptApiError = (error: ApiError): PromptApiError => {
   const { code, message } = describeError(error)
@@ -105,6 +128,7 @@ export const makeInProcessPrompts: Effect.Effect<InProcessPrompts, never, Prompt
   const prompts = yield* Prompts
   const run = Effect.runPromiseExitWith(yield* Effect.context<never>())
 
+  /** Runs a read, which looks at its arguments only then: a wrong argument rejects. */
   const promise = async <A, E extends ApiError>(read: Effect.Effect<A, E>): Promise<A> => {
     const exit = await run(
       read.pipe(
@@ -133,33 +157,37 @@ export const makeInProcessPrompts: Effect.Effect<InProcessPrompts, never, Prompt
       ),
     get: (caller, id) =>
       promise(
-        Effect.map(
-          Effect.flatMap(callerOf(caller), (who) => prompts.get(who, id)),
-          dataEnvelope
-        )
+        Effect.gen(function* () {
+          const who = yield* callerOf(caller)
+          return dataEnvelope(yield* prompts.get(who, yield* readId(id)))
+        })
       ),
     getResolved: (caller, id) =>
       promise(
-        Effect.map(
-          Effect.flatMap(callerOf(caller), (who) => prompts.getResolved(who, id)),
-          dataEnvelope
-        )
+        Effect.gen(function* () {
+          const who = yield* callerOf(caller)
+          return dataEnvelope(yield* prompts.getResolved(who, yield* readId(id)))
+        })
       ),
     versions: {
       list: (caller, id, parameters = {}) =>
         promise(
           Effect.gen(function* () {
             const who = yield* callerOf(caller)
+            const promptId = yield* readId(id)
             const query = yield* readPage(parameters)
-            return yield* pageEnvelope(query, (page) => prompts.listVersions(who, id, page))
+            return yield* pageEnvelope(query, (page) => prompts.listVersions(who, promptId, page))
           })
         ),
       get: (caller, id, version) =>
         promise(
-          Effect.map(
-            Effect.flatMap(callerOf(caller), (who) => prompts.getVersion(who, id, String(version))),
-            dataEnvelope
-          )
+          Effect.gen(function* () {
+            const who = yield* callerOf(caller)
+            const promptId = yield* readId(id)
+            return toPlainNumbers(
+              dataEnvelope(yield* prompts.getVersion(who, promptId, yield* readNumber(version)))
+            )
+          })
         )
     }
   }

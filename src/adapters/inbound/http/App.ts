@@ -5,7 +5,7 @@ import { Admission, type AdmittedCaller } from "../../../application/Admission.t
 import { ChangeFeed } from "../../../application/ports/ChangeFeed.ts"
 import { Unavailable } from "../../../application/ports/Unavailable.ts"
 import { Endpoints } from "./contract/Api.ts"
-import { cachingHeaders, respondConditionally, toRepresentation } from "./response/Representation.ts"
+import { respondConditionally, representJson } from "./response/Representation.ts"
 import { withDeadline } from "./request/Deadline.ts"
 import { type ApiError, InternalError, MethodNotAllowed, RouteNotFound, toErrorResponse } from "./Errors.ts"
 import { makeEndpoints } from "./Endpoints.ts"
@@ -26,8 +26,21 @@ export const matchRoute = makeRouteMatcher([
   ...operationalPaths
 ])
 
-/** The whole service: from a request to its answer, without fail. */
-export type App = (request: HttpRequest) => Effect.Effect<HttpResponse>
+/** Whether the memory for responses that clients have not taken has room for one more body. */
+export type HasRoom = (bodyBytes: number) => boolean
+
+const alwaysRoom: HasRoom = () => true
+
+const fits = ({ method }: HttpRequest, { body }: HttpResponse, hasRoom: HasRoom): boolean =>
+  method === "HEAD" || hasRoom(body.length)
+
+const refuseForLackOfRoom = Effect.andThen(
+  Effect.logWarning("Clients take their responses too slowly; large response replaced by 503"),
+  Effect.fail(Unavailable)
+)
+
+/** The whole service: from a request to its answer, without fail. A response without room becomes 503. */
+export type App = (request: HttpRequest, hasRoom?: HasRoom) => Effect.Effect<HttpResponse>
 
 /** What becomes known of a request on its way, for its log line. */
 interface RequestContext {
@@ -71,15 +84,20 @@ export const makeApp = Effect.gen(function* () {
   const traced = yield* isTraced
 
   /** All that is left to check is the limits: the long way has checked the rest. */
-  const answerReady = (request: HttpRequest, { caller, representation }: CachedResponse) =>
-    Effect.flatMap(Clock.currentTimeMillis, (now) =>
-      Effect.as(admission.consumeQuota(caller.keyId, now), respondConditionally(request, representation))
-    )
+  const answerReady = (request: HttpRequest, { caller, representation }: CachedResponse, hasRoom: HasRoom) =>
+    Effect.flatMap(Clock.currentTimeMillis, (now) => {
+      const counted = admission.consumeQuota(caller.keyId, now)
+      const answer = respondConditionally(request, representation)
+      return fits(request, answer, hasRoom)
+        ? Effect.as(counted, answer)
+        : Effect.andThen(counted, refuseForLackOfRoom)
+    })
 
   const answerLong = (
     request: HttpRequest,
     vacancy: Vacancy,
-    exchange: RequestContext
+    exchange: RequestContext,
+    hasRoom: HasRoom
   ): Effect.Effect<HttpResponse, ApiError> => {
     const target = matchRoute(request.target)
     if (target === undefined) return Effect.fail(RouteNotFound)
@@ -90,28 +108,32 @@ export const makeApp = Effect.gen(function* () {
     if (endpoint === undefined) return system[route as keyof typeof system](request)
     return Effect.flatMap(admission.admit(request.headers.authorization), (caller) => {
       exchange.caller = caller
-      return Effect.map(endpoint(caller, target), (body) => {
-        const representation = toRepresentation(body, "application/json", cachingHeaders)
+      return Effect.flatMap(Effect.flatMap(endpoint(caller, target), representJson), (representation) => {
         vacancy.keep({ caller, route, representation })
-        return respondConditionally(request, representation)
+        const answer = respondConditionally(request, representation)
+        return fits(request, answer, hasRoom) ? Effect.succeed(answer) : refuseForLackOfRoom
       })
     })
   }
 
-  const answer = (request: HttpRequest, exchange: RequestContext): Effect.Effect<HttpResponse, ApiError> => {
+  const answer = (
+    request: HttpRequest,
+    exchange: RequestContext,
+    hasRoom: HasRoom
+  ): Effect.Effect<HttpResponse, ApiError> => {
     const found = ready.find(request)
-    if ("keep" in found) return inTime(answerLong(request, found, exchange))
+    if ("keep" in found) return inTime(answerLong(request, found, exchange, hasRoom))
     exchange.route = found.route
     exchange.caller = found.caller
-    return answerReady(request, found)
+    return answerReady(request, found, hasRoom)
   }
 
-  const app: App = (request) =>
+  const app: App = (request, hasRoom = alwaysRoom) =>
     Effect.suspend(() => {
       const started = performance.now()
       const requestId = chooseRequestId(request.headers["x-request-id"])
       const exchange: RequestContext = { requestId, route: undefined, caller: undefined }
-      const answered = answer(request, exchange).pipe(
+      const answered = answer(request, exchange, hasRoom).pipe(
         Effect.catch(refuse),
         Effect.catchCause((cause) => refuseDefect(cause, exchange))
       )

@@ -2,10 +2,12 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import type { Caller } from "../../../application/Admission.ts"
+import { largeWork } from "../../../application/LargeWork.ts"
 import { Prompts } from "../../../application/Prompts.ts"
 import { makePage, type Page, pageMeta, type PageOfItems } from "../../../domain/Page.ts"
 import { Endpoints } from "./contract/Api.ts"
 import type { ApiError } from "./Errors.ts"
+import { encodeInSlices, holdsLargeText } from "./response/LargeJson.ts"
 import { makeParameterReader, parseParameters } from "./request/Query.ts"
 import type { MatchedRoute } from "./request/Route.ts"
 
@@ -48,15 +50,27 @@ type Endpoint = (caller: Caller, target: MatchedRoute) => Effect.Effect<Uint8Arr
 /** Where the contract names no parameter, none is looked at. */
 const noQuery = Result.succeed({} as never)
 
+/** Encodes a body into memory of its own. `Buffer.from` would put small ones into a pool, which a cached one pins. */
+export const toBody = (text: string): Uint8Array => {
+  const body = Buffer.allocUnsafeSlow(Buffer.byteLength(text))
+  body.write(text)
+  return body
+}
+
 const endpointOf = (contract: EndpointSpec, handler: Handler<EndpointSpec>): Endpoint => {
   const read = contract.query && makeParameterReader(contract.query as Schema.Decoder<never>)
   const readQuery = (query: string) => (read === undefined ? noQuery : read(parseParameters(query)))
   const encode = Schema.encodeSync([...contract.success][0] as Schema.Encoder<unknown>)
-  const bodyOf = (envelope: unknown) => Buffer.from(JSON.stringify(encode(envelope)))
+  const encodeBody = (envelope: unknown): Effect.Effect<Uint8Array> => {
+    const encoded = encode(envelope)
+    return holdsLargeText(encoded)
+      ? largeWork.encode(encodeInSlices(encoded))
+      : Effect.succeed(toBody(JSON.stringify(encoded)))
+  }
   return (caller, { params, query }) =>
     Effect.fromResult(readQuery(query)).pipe(
       Effect.flatMap((query) => handler(caller, params as never, query)),
-      Effect.map(bodyOf)
+      Effect.flatMap(encodeBody)
     )
 }
 

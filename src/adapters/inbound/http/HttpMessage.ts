@@ -16,6 +16,8 @@ export interface HttpResponse {
   /** Names and values in turn, as `writeHead` of `node:http` takes them. */
   readonly headers: ReadonlyArray<string>
   readonly body: Uint8Array
+  /** True if the body lives as long as the process, so that a response in flight holds no memory of its own. */
+  readonly isShared?: boolean
 }
 
 export type HeaderFields = Readonly<Record<string, string>>
@@ -35,10 +37,11 @@ export const entityHeaders = (body: Uint8Array, contentType: string) => ({
 
 /** An answer with the headers that every answer has (DESIGN.md section 5). */
 export const withCommonHeaders = (
-  { status, headers, body }: HttpResponse,
+  { status, headers, body, isShared }: HttpResponse,
   requestId: string
 ): HttpResponse => ({
   status,
   headers: ["x-request-id", requestId, "x-content-type-options", "nosniff", ...headers],
-  body
+  body,
+  isShared: isShared === true
 })

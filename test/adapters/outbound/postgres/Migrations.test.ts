@@ -5,7 +5,8 @@ import {
   migrate,
   migrateWith,
   migrations,
-  assertSchemaCurrent
+  assertSchemaCurrent,
+  serverMismatch
 } from "../../../../src/adapters/outbound/postgres/Migrations.ts"
 import { connect, emptyDatabase, freshDatabase, noPostgres, onServer } from "../../../support/postgres.ts"
 
@@ -51,6 +52,19 @@ const trace = Effect.flatMap(
   (sql) => sql<{ readonly step: number }>`select step from trace order by step`
 ).pipe(Effect.map((rows) => rows.map(({ step }) => step)))
 
+describe("a PostgreSQL server's version", () => {
+  it.each([90624, 130023])("%s is refused with the version that is needed", (version) => {
+    assert.deepStrictEqual(serverMismatch(version), {
+      _tag: "SchemaMismatch",
+      message: `the server is PostgreSQL ${Math.floor(version / 10_000)} and this program needs PostgreSQL 14 or later: upgrade the server`
+    })
+  })
+
+  it.each([140000, 150020, 180001])("%s is accepted", (version) => {
+    assert.isUndefined(serverMismatch(version))
+  })
+})
+
 describe.skipIf(noPostgres !== undefined)("migrations", () => {
   it.live("make every table, once", () =>
     Effect.gen(function* () {
@@ -65,7 +79,8 @@ describe.skipIf(noPostgres !== undefined)("migrations", () => {
       assert.deepStrictEqual(yield* history, [
         { id: 1, name: "initial" },
         { id: 2, name: "changes" },
-        { id: 3, name: "metadata depth" }
+        { id: 3, name: "metadata depth" },
+        { id: 4, name: "concurrent writes" }
       ])
     }).pipe(Effect.provide(emptyDatabase))
   )

@@ -1,4 +1,7 @@
 import { hash } from "node:crypto"
+import * as Effect from "effect/Effect"
+import { largeBytes } from "../../../../application/LargeWork.ts"
+import { hashInSlices } from "./LargeJson.ts"
 import {
   type HttpResponse,
   entityHeaders,
@@ -30,15 +33,23 @@ export const computeEtag = (body: Uint8Array): string => `"${hash("sha256", body
 export const toRepresentation = (
   body: Uint8Array,
   contentType: string,
-  caching: HeaderFields
+  caching: HeaderFields,
+  etag: string = computeEtag(body)
 ): Representation => {
-  const etag = computeEtag(body)
   const headers = { ...caching, etag }
   return {
     etag,
     full: { status: 200, headers: toRawHeaders({ ...entityHeaders(body, contentType), ...headers }), body },
     notModified: { status: 304, headers: toRawHeaders(headers), body: empty }
   }
+}
+
+/** The representation of a JSON body. Hashes a large body slice by slice. */
+export const representJson = (body: Uint8Array): Effect.Effect<Representation> => {
+  const represent = (etag?: string) => toRepresentation(body, "application/json", cachingHeaders, etag)
+  return body.length > largeBytes
+    ? Effect.map(hashInSlices(body), (digest) => represent(`"${digest}"`))
+    : Effect.succeed(represent())
 }
 
 const entityTag = /(?:W\/)?("[^"]*")/g

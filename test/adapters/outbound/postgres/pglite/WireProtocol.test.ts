@@ -119,7 +119,8 @@ describe("readAnswer", () => {
         notices: [
           { channel: "changes", payload: "w1" },
           { channel: "changes", payload: "w1" }
-        ]
+        ],
+        mayCommit: false
       }
     )
   })
@@ -136,7 +137,8 @@ describe("readAnswer", () => {
       bytes: Buffer.concat([row, refused, inTransaction]),
       status: "T",
       error: refused,
-      notices: []
+      notices: [],
+      mayCommit: false
     })
   })
 })
