@@ -26,6 +26,7 @@ import { Admission, defaultRateLimits, type RateLimits } from "./application/Adm
 import * as Lifecycle from "./application/Lifecycle.ts"
 
 import { Prompts } from "./application/Prompts.ts"
+import { formatJsonLine } from "./runtime/telemetry/JsonLogger.ts"
 
 export {
   type HostCaller,
@@ -123,7 +124,7 @@ export const createPromptApi = async (options: {
     Layer.provideMerge(Layer.merge(databaseLayer({ url: Redacted.make(databaseUrl) }), Lifecycle.layer)),
     Layer.provideMerge(
       Layer.mergeAll(
-        Logger.layer([Logger.withConsoleError(Logger.formatJson)]),
+        Logger.layer([Logger.withConsoleError(formatJsonLine)]),
         Layer.succeed(References.MinimumLogLevel, "Warn"),
         // Nobody reads spans here, so none are made.
         Layer.succeed(References.TracerEnabled, false)
