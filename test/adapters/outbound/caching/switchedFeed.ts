@@ -1,7 +1,7 @@
 import * as Layer from "effect/Layer"
 import { ChangeFeed, type WorkspaceRevisions } from "../../../../src/application/ports/ChangeFeed.ts"
 
-/** A feed of changes that a test makes, up or down as it says. */
+/** A change feed that a test takes up and down, over the revisions that the test makes. */
 export const switchedFeed = (changes: WorkspaceRevisions) => {
   const state = { isUp: true }
   const layer = Layer.succeed(ChangeFeed, {
