@@ -20,7 +20,7 @@ import * as changes from "../adapters/outbound/postgres/NotifyChannel.ts"
 import { migrate, assertSchemaCurrent } from "../adapters/outbound/postgres/Migrations.ts"
 import * as JsonLogger from "./telemetry/JsonLogger.ts"
 import * as PrettyLogger from "./telemetry/PrettyLogger.ts"
-import * as Lifecycle from "../application/Lifecycle.ts"
+import { Lifecycle } from "../application/Lifecycle.ts"
 import { administrationLayer, changeFeedLayer, databaseLayer, serviceLayer } from "../index.ts"
 
 /** What an operator is told of an error: its own words, or that the database is away. */
@@ -101,15 +101,15 @@ const serve = Effect.gen(function* () {
   stopDeadline += environment.shutdownGrace + HttpServer.drainTimeoutMs
   yield* metrics(environment)
   const services = Layer.mergeAll(serviceLayer(environment), administrationLayer).pipe(
-    Layer.provideMerge(Layer.merge(yield* servedDatabase(environment), Lifecycle.layer))
+    Layer.provideMerge(Layer.merge(yield* servedDatabase(environment), Lifecycle.starting))
   )
   yield* Effect.gen(function* () {
-    const lifecycle = yield* Lifecycle.Lifecycle
+    const lifecycle = yield* Lifecycle
     const { address, port } = yield* listen(environment)
     const url = urlOf(address, port)
     yield* Effect.logInfo(`Listening on ${url}`)
     yield* orFailure(migrateOnceThere)
-    lifecycle.phase = "serving"
+    yield* lifecycle.markServing
     if (environment.databaseUrl === undefined) yield* orFailure(seedDemoWorkspace(url))
     yield* Effect.never
     // The server drains before what it answers from closes.
