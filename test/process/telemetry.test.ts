@@ -497,7 +497,7 @@ describe("what operators see", () => {
     ["none", () => ({}), false]
   ])("loads what speaks OTLP with %s: %#", async (_, endpoint, loaded) => {
     const hooks =
-      'import { registerHooks } from "node:module"; registerHooks({ load: (url, context, next) => { if (url.includes("/observability/")) console.error("loaded", url); return next(url, context) } })'
+      'import { registerHooks } from "node:module"; registerHooks({ load: (url, context, next) => { if (url.includes("/effect/") && url.includes("/observability/")) console.error("loaded", url); return next(url, context) } })'
     service = await startService({
       ...env,
       ...endpoint(),
