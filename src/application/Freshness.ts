@@ -52,17 +52,7 @@ export class RevisionedCache<Value> {
 
   /** Returns the value of a key, or `undefined` if there is none or its workspace has changed. */
   get(key: string): Value | undefined {
-    const entry = this.#entries.get(key)
-    if (entry === undefined) {
-      this.#onLookup("miss")
-      return undefined
-    }
-    if (!this.#isCurrent(entry)) {
-      this.#onLookup("drop")
-      return undefined
-    }
-    this.#onLookup("hit")
-    return entry.value
+    return this.#find(key)?.value
   }
 
   /**
@@ -74,8 +64,8 @@ export class RevisionedCache<Value> {
     read: (value: Value) => Effect.Effect<A, E>
   ): Effect.Effect<A | undefined, E> {
     return Effect.suspend(() => {
-      const entry = this.#entries.get(key)
-      if (entry === undefined || !this.#isCurrent(entry)) return Effect.undefined
+      const entry = this.#find(key)
+      if (entry === undefined) return Effect.undefined
       return Effect.map(read(entry.value), (result) => (this.#isCurrent(entry) ? result : undefined))
     })
   }
@@ -94,6 +84,20 @@ export class RevisionedCache<Value> {
         return result
       })
     })
+  }
+
+  #find(key: string): CacheEntry<Value> | undefined {
+    const entry = this.#entries.get(key)
+    if (entry === undefined) {
+      this.#onLookup("miss")
+      return undefined
+    }
+    if (!this.#isCurrent(entry)) {
+      this.#onLookup("drop")
+      return undefined
+    }
+    this.#onLookup("hit")
+    return entry
   }
 
   #isCurrent({ workspace, revision }: CacheEntry<Value>): boolean {

@@ -5,24 +5,12 @@ import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Schema from "effect/Schema"
 import { type CacheEntry, RevisionedCache, SingleFlight } from "../../src/application/Freshness.ts"
-import { WorkspaceRevisions } from "../../src/application/ports/ChangeFeed.ts"
 import type { CacheLookup } from "../../src/application/ports/Observations.ts"
 import type { WorkspaceId } from "../../src/domain/Prompt.ts"
 import { newId } from "../support/archives.ts"
+import { switchedFeed } from "../support/switchedFeed.ts"
 
 const workspaces = [newId<WorkspaceId>(), newId<WorkspaceId>()] as const
-
-/** A change feed that can be down, over revisions that a test makes. */
-const makeFeed = () => {
-  const changes = new WorkspaceRevisions()
-  const feed = {
-    changes,
-    isUp: true,
-    revision: () => (feed.isUp ? changes.revision() : undefined),
-    revisionOf: (workspace: WorkspaceId) => (feed.isUp ? changes.revisionOf(workspace) : undefined)
-  }
-  return feed
-}
 
 const index = (count: number) => Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: count - 1 }))
 const Workspace = index(workspaces.length)
@@ -60,7 +48,7 @@ const checkSteps = Effect.fnUntraced(function* (
   steps: ReadonlyArray<typeof Step.Type>,
   knowsWorkspace: boolean
 ) {
-  const feed = makeFeed()
+  const feed = switchedFeed()
   const entries = new Map<string, CacheEntry<number>>()
   const cache = new RevisionedCache<number>(feed, entries)
   const flight = new SingleFlight<number, never>(feed)
@@ -190,7 +178,7 @@ describe("freshness", () => {
 describe("RevisionedCache", () => {
   const [workspace] = workspaces
   const setUp = () => {
-    const feed = makeFeed()
+    const feed = switchedFeed()
     const lookups: Array<CacheLookup> = []
     const cache = new RevisionedCache<string>(feed, new Map(), (result) => lookups.push(result))
     const load = (value: string) =>
@@ -256,7 +244,7 @@ describe("SingleFlight", () => {
       const slow = Effect.delay(Effect.succeed(1), "1 second")
       // A fiber yields after some 2,000 steps, and may be interrupted there.
       for (let steps = 900; steps < 1100; steps++) {
-        const flight = new SingleFlight<number, never>(makeFeed())
+        const flight = new SingleFlight<number, never>(switchedFeed())
         let first: Effect.Effect<unknown> = Effect.void
         for (let i = 0; i < steps; i++) first = Effect.flatMap(first, () => Effect.void)
         const reader = Effect.runFork(

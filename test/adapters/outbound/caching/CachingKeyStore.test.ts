@@ -13,7 +13,7 @@ import { type ApiKeyId, InvalidKey, type KeyHash, type KeyRecord } from "../../.
 import type { WorkspaceId } from "../../../../src/domain/Prompt.ts"
 import { newId } from "../../../support/archives.ts"
 import { type Observed, recordObservations } from "../../../support/observations.ts"
-import { switchedFeed } from "./switchedFeed.ts"
+import { switchedFeed } from "../../../support/switchedFeed.ts"
 
 type Lookup = Effect.Effect<KeyRecord, InvalidKey | Unavailable>
 

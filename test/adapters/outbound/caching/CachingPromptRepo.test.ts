@@ -10,7 +10,7 @@ import { type PromptFilter, PromptRepo } from "../../../../src/application/ports
 import type { Page } from "../../../../src/domain/Page.ts"
 import { type PromptId, PromptNotFound, type WorkspaceId } from "../../../../src/domain/Prompt.ts"
 import { newId } from "../../../support/archives.ts"
-import { switchedFeed } from "./switchedFeed.ts"
+import { switchedFeed } from "../../../support/switchedFeed.ts"
 
 const [own, other] = [newId<WorkspaceId>(), newId<WorkspaceId>()]
 const first: Page = { page: 1, per_page: 20 }

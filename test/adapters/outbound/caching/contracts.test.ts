@@ -8,7 +8,7 @@ import { WorkspaceStore } from "../../../../src/application/ports/WorkspaceStore
 import * as keys from "../../../contracts/KeyStore.ts"
 import * as prompts from "../../../contracts/PromptRepo.ts"
 import { ignoreObservations } from "../../../support/observations.ts"
-import { switchedFeed } from "./switchedFeed.ts"
+import { switchedFeed } from "../../../support/switchedFeed.ts"
 
 /** The memory adapters behind the caches, with a change of all workspaces after every import. */
 const cached = Layer.unwrap(
