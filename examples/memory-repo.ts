@@ -35,6 +35,7 @@ const find = (workspace: WorkspaceId, id: PromptId) =>
 
 const repo = Layer.succeed(PromptRepo, {
   list: () => Effect.succeed({ items: [greeting], total: 1 }),
+  listPage: () => Effect.succeed([greeting]),
   get: find,
   getSource: (workspace, id) =>
     Effect.map(find(workspace, id), (prompt) => ({

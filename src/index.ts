@@ -12,6 +12,7 @@ import * as CachedKeyStore from "./adapters/outbound/caching/CachingKeyStore.ts"
 import * as CachedPromptRepo from "./adapters/outbound/caching/CachingPromptRepo.ts"
 import { type InProcessPrompts, makeInProcessPrompts } from "./adapters/inbound/embedding/InProcessPrompts.ts"
 import { makeWebHandler, type WebHandler } from "./adapters/inbound/http/transport/WebHandler.ts"
+import * as MetricObservations from "./adapters/outbound/metrics/MetricObservations.ts"
 import * as MemoryRateLimiter from "./adapters/outbound/rate-limiter/InProcessRateLimiter.ts"
 import * as PostgresChangeFeed from "./adapters/outbound/postgres/PostgresChangeFeed.ts"
 import { Database, type DatabaseOptions } from "./adapters/outbound/postgres/Database.ts"
@@ -23,9 +24,10 @@ import * as PostgresWorkspaceStore from "./adapters/outbound/postgres/PostgresWo
 import * as RedisRateLimiter from "./adapters/outbound/rate-limiter/RedisRateLimiter.ts"
 import { Administration } from "./application/Administration.ts"
 import { Admission, defaultRateLimits, type RateLimits } from "./application/Admission.ts"
-import * as Lifecycle from "./application/Lifecycle.ts"
+import { Lifecycle } from "./application/Lifecycle.ts"
 
 import { Prompts } from "./application/Prompts.ts"
+import { formatJsonLine } from "./runtime/telemetry/JsonLogger.ts"
 
 export {
   type HostCaller,
@@ -62,7 +64,8 @@ export const serviceLayer = (settings: {
   const keyStore = CachedKeyStore.layer.pipe(Layer.provide(PostgresKeyStore.layer))
   const promptRepo = CachedPromptRepo.layer.pipe(Layer.provide(PostgresPromptRepo.layer))
   return Layer.mergeAll(Prompts.layer, Admission.layer(rateLimits), PostgresReadiness.layer).pipe(
-    Layer.provide([promptRepo, keyStore, rateLimiter])
+    Layer.provide([promptRepo, keyStore, rateLimiter]),
+    Layer.provideMerge(MetricObservations.layer)
   )
 }
 
@@ -82,13 +85,8 @@ export interface PromptApi {
  * first and migrated later. Each distinct problem of the schema is logged once.
  */
 const serveOnceThere = Effect.gen(function* () {
-  const lifecycle = yield* Lifecycle.Lifecycle
-  const ready = Effect.andThen(
-    assertSchemaCurrent,
-    Effect.sync(() => {
-      lifecycle.phase = "serving"
-    })
-  )
+  const lifecycle = yield* Lifecycle
+  const ready = Effect.andThen(assertSchemaCurrent, lifecycle.markServing)
   const logged = new Set<string>()
   const logOnce = (message: string) => {
     if (logged.has(message)) return Effect.void
@@ -132,10 +130,10 @@ export const createPromptApi = async (options: {
     rateLimits: defaultRateLimits
   }).pipe(
     Layer.provideMerge(changeFeedLayer),
-    Layer.provideMerge(Layer.merge(databaseLayer({ url: Redacted.make(databaseUrl) }), Lifecycle.layer)),
+    Layer.provideMerge(Layer.merge(databaseLayer({ url: Redacted.make(databaseUrl) }), Lifecycle.starting)),
     Layer.provideMerge(
       Layer.mergeAll(
-        Logger.layer([Logger.withConsoleError(Logger.formatJson)]),
+        Logger.layer([Logger.withConsoleError(formatJsonLine)]),
         Layer.succeed(References.MinimumLogLevel, "Warn"),
         // Nobody reads spans here, so none are made.
         Layer.succeed(References.TracerEnabled, false)

@@ -8,70 +8,85 @@ import {
   type AuthenticationError,
   authenticate,
   hashApiKey,
-  parseApiKey,
-  parseAuthorization
+  MalformedAuthorization,
+  parseApiKey
 } from "../domain/ApiKey.ts"
 import type { WorkspaceId } from "../domain/Prompt.ts"
 import { type RateLimited, rateLimited } from "../domain/RateWindow.ts"
 import { KeyStore } from "./ports/KeyStore.ts"
 import { Lifecycle } from "./Lifecycle.ts"
-import { recordRateLimitDenial } from "./Metrics.ts"
+import { Observations } from "./ports/Observations.ts"
 import { RateLimiter } from "./ports/RateLimiter.ts"
 import { withSpanIfTraced } from "./Spans.ts"
 import { Unavailable } from "./ports/Unavailable.ts"
 
-/** Whoever reads prompts: the workspace that it reads in, and that workspace's tier. */
+/** A reader of prompts: the workspace it reads and that workspace's tier. */
 export interface Caller {
   readonly workspaceId: WorkspaceId
   readonly tier: string
 }
 
-/** A caller that came with a key. */
+/** A caller that authenticated with an API key. */
 export interface AdmittedCaller extends Caller {
   readonly keyId: ApiKeyId
 }
 
 export type AdmissionError = AuthenticationError | AccessError | RateLimited | Unavailable
 
-/** Requests a minute (SPEC.md section 8). */
+/** Requests per minute. */
 export interface RateLimits {
   readonly perKey: number
   readonly perProcess: number
 }
 
-/** The limits of SPEC.md section 8. */
+/** The limits of specification 8. */
 export const defaultRateLimits: RateLimits = { perKey: 100, perProcess: 500 }
 
-const deny = (scope: RateLimited["scope"], limit: number, now: number) => {
-  recordRateLimitDenial(scope)
-  return Effect.fail(rateLimited(scope, limit, now))
-}
-
-/** From an `Authorization` header to a caller, or to the first refusal that applies. */
+/** Turns a bearer token into a caller, or into the first error that applies. */
 export class Admission extends Context.Service<
   Admission,
   {
-    readonly admit: (authorization: string | undefined) => Effect.Effect<AdmittedCaller, AdmissionError>
     /**
-     * The last step of `admit` alone, for a request of a caller who was admitted before and of whom nothing has changed
-     * since: counts it at `now` (milliseconds since the epoch) against the limits and marks the key used.
+     * Admits the caller with this token, `undefined` if the request has none or a malformed one. The checks run in
+     * this order, which is stated here only, and the first that fails decides:
+     *
+     * 1. The request has a token: `MalformedAuthorization`.
+     * 2. The token has the form of a key: `InvalidKeyFormat` without the prefix, otherwise `InvalidKey`.
+     * 3. The service has started: `Unavailable`.
+     * 4. The key exists: `InvalidKey`; `Unavailable` if the keys cannot be read.
+     * 5. The key is not revoked, its owner need not reset the password, and it has a workspace: `KeyRevoked`,
+     *    `OwnerMustReset`, `NoOrganization`.
+     * 6. The workspace's tier includes the API: `ApiNotAllowed`. Its bills are paid: `Disputed`, `PastDue`.
+     * 7. The rate limits have room, the key's first: `RateLimited`. Only callers who come this far use up quota.
+     */
+    readonly admit: (token: string | undefined) => Effect.Effect<AdmittedCaller, AdmissionError>
+    /**
+     * Runs only the last check of `admit`, for a caller who was admitted before and whose workspace has not changed
+     * since: counts a request at `now` (milliseconds since the epoch) against the limits and marks the key as used.
      */
     readonly consumeQuota: (key: ApiKeyId, now: number) => Effect.Effect<void, RateLimited>
   }
 >()("prompt-retrieval/Admission") {
-  static readonly layer = (limits: RateLimits): Layer.Layer<Admission, never, KeyStore | RateLimiter> =>
+  static readonly layer = (
+    limits: RateLimits
+  ): Layer.Layer<Admission, never, KeyStore | RateLimiter | Lifecycle | Observations> =>
     Layer.effect(
       Admission,
       Effect.gen(function* () {
         const keys = yield* KeyStore
         const limiter = yield* RateLimiter
         const lifecycle = yield* Lifecycle
+        const observations = yield* Observations
+
+        const deny = (scope: RateLimited["scope"], limit: number, now: number) => {
+          observations.recordRateLimitDenial(scope)
+          return Effect.fail(rateLimited(scope, limit, now))
+        }
 
         /**
-         * Per-key first, then process-wide, whose denial gives the key its token back (DESIGN.md section 4.9).
-         * Strangers and refused tenants never come this far, so they use up nothing. While the process is full no
-         * shared counter is asked, and nothing is taken: the answer names the key's limit where this process knows
-         * that it is reached too, and the process's where only other instances could know.
+         * The key's limit comes first; if the process's limit then denies the request, the key gets its request back.
+         * While the process's limit is known to be exhausted, nothing is taken and no shared counter is asked: the
+         * error names the key's limit only if this process knows that limit to be exhausted too.
          */
         const consumeQuota = Effect.fnUntraced(function* (key: ApiKeyId, now: number) {
           const { perKey, perProcess } = limits
@@ -90,23 +105,22 @@ export class Admission extends Context.Service<
           keys.markUsed(key, now)
         })
 
-        /** The order of admission, DESIGN.md section 4.4 to 4.9; it is stated here and nowhere else. */
         const admit = withSpanIfTraced("Admission.admit")(
-          Effect.fnUntraced(function* (authorization: string | undefined) {
-            const token = yield* Effect.fromResult(parseAuthorization(authorization))
+          Effect.fnUntraced(function* (token: string | undefined) {
+            if (token === undefined) return yield* Effect.fail(MalformedAuthorization)
             const key = yield* Effect.fromResult(parseApiKey(token))
-            if (lifecycle.phase === "starting") return yield* Effect.fail(Unavailable)
+            if (lifecycle.phase() === "starting") return yield* Effect.fail(Unavailable)
             const record = yield* keys.find(hashApiKey(key))
             const workspace = yield* Effect.fromResult(authenticate(record))
-            const refusal = checkAccess(workspace)
-            if (refusal !== undefined) return yield* Effect.fail(refusal)
+            const accessError = checkAccess(workspace)
+            if (accessError !== undefined) return yield* Effect.fail(accessError)
             const now = yield* Clock.currentTimeMillis
             yield* consumeQuota(record.id, now)
             return { keyId: record.id, workspaceId: workspace.id, tier: workspace.tier }
           })
         )
 
-        return { admit, consumeQuota: consumeQuota }
+        return { admit, consumeQuota }
       })
     )
 }

@@ -1,15 +1,38 @@
 import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 
-/** Where the service is in its life: it reads nothing before its database is migrated, and wants nothing new once it drains. */
-export interface LifecycleState {
-  phase: "starting" | "serving" | "draining"
+/** `starting`: the database is not migrated yet; `draining`: the service shuts down. */
+export type Phase = "starting" | "serving" | "draining"
+
+/** The phase of this service, from start to shutdown; a phase never returns. */
+export class Lifecycle extends Context.Service<
+  Lifecycle,
+  {
+    readonly phase: () => Phase
+    /** The database is ready. Has no effect while the service drains. */
+    readonly markServing: Effect.Effect<void>
+    /** The service shuts down. */
+    readonly markDraining: Effect.Effect<void>
+  }
+>()("prompt-retrieval/Lifecycle") {
+  static readonly #layer = (initial: Phase): Layer.Layer<Lifecycle> =>
+    Layer.sync(Lifecycle, () => {
+      let phase = initial
+      return {
+        phase: () => phase,
+        markServing: Effect.sync(() => {
+          if (phase === "starting") phase = "serving"
+        }),
+        markDraining: Effect.sync(() => {
+          phase = "draining"
+        })
+      }
+    })
+
+  /** A service that waits for its database. */
+  static readonly starting: Layer.Layer<Lifecycle> = Lifecycle.#layer("starting")
+
+  /** A service whose database is known to be ready. */
+  static readonly serving: Layer.Layer<Lifecycle> = Lifecycle.#layer("serving")
 }
-
-/** The state of this service; who does not start and stop one is always serving. */
-export const Lifecycle = Context.Reference<LifecycleState>("prompt-retrieval/Lifecycle", {
-  defaultValue: () => Object.freeze<LifecycleState>({ phase: "serving" })
-})
-
-/** A service that starts. */
-export const layer = Layer.sync(Lifecycle, (): LifecycleState => ({ phase: "starting" }))

@@ -30,8 +30,8 @@ const resolveInTurns = (resolution: Resolution): Effect.Effect<ResolvedPrompt, R
 }
 
 /**
- * The five reads (SPEC.md section 4), for HTTP and for embedders. Ids and version numbers come as their callers
- * wrote them: what is malformed is not found, and costs no look-up.
+ * The five reads of specification 4, for HTTP and for embedders. Ids and version numbers are raw text: a malformed one
+ * is not found, without a query.
  */
 export class Prompts extends Context.Service<
   Prompts,
@@ -63,7 +63,7 @@ export class Prompts extends Context.Service<
     Effect.gen(function* () {
       const repo = yield* PromptRepo
 
-      const promptId = (id: string): Effect.Effect<PromptId, PromptNotFound> => {
+      const requirePromptId = (id: string): Effect.Effect<PromptId, PromptNotFound> => {
         const parsed = parsePromptId(id)
         return parsed === undefined ? Effect.fail(PromptNotFound) : Effect.succeed(parsed)
       }
@@ -73,17 +73,17 @@ export class Prompts extends Context.Service<
           repo.list(caller.workspaceId, filter, page)
         ),
         get: withSpanIfTraced("Prompts.get")((caller, id) =>
-          Effect.flatMap(promptId(id), (prompt) => repo.get(caller.workspaceId, prompt))
+          Effect.flatMap(requirePromptId(id), (prompt) => repo.get(caller.workspaceId, prompt))
         ),
         getResolved: withSpanIfTraced("Prompts.getResolved")((caller, id) =>
-          promptId(id).pipe(
+          requirePromptId(id).pipe(
             Effect.flatMap((prompt) => repo.getSource(caller.workspaceId, prompt)),
             Effect.flatMap((source) => resolveInTurns(new Resolution(source)))
           )
         ),
         listVersions: withSpanIfTraced("Prompts.listVersions")(
           Effect.fnUntraced(function* (caller, id, page) {
-            const prompt = yield* promptId(id)
+            const prompt = yield* requirePromptId(id)
             const now = yield* Clock.currentTimeMillis
             return yield* repo.listVersions(caller.workspaceId, prompt, historyCutoff(caller.tier, now), page)
           })

@@ -2,8 +2,8 @@ import * as Effect from "effect/Effect"
 import * as References from "effect/References"
 
 /**
- * Makes a span of each call of a function where anybody receives spans. Elsewhere a call costs nothing more, which
- * `Effect.fn` does: it notes where each call came from.
+ * Wraps a function so that each call runs in a span of the given name, if spans are collected. Otherwise a call costs
+ * nothing extra, unlike with `Effect.fn`, which records the call site of every call.
  */
 export const withSpanIfTraced =
   (name: string) =>

@@ -57,21 +57,6 @@ export const makeApiKey = (random: Uint8Array): ApiKey => {
   return (keyPrefix + Buffer.from(random).toString("hex")) as ApiKey
 }
 
-const bearer = /^bearer +([\x21-\x7e]+)$/i
-
-/**
- * The token of an `Authorization` header: one `Bearer <key>`, the scheme in any case, one or more spaces. A
- * missing header, a list, a tab or anything beyond ASCII is malformed (DESIGN.md section 5).
- */
-export const parseAuthorization = (
-  header: string | undefined
-): Result.Result<string, typeof MalformedAuthorization> => {
-  const token = header === undefined ? undefined : bearer.exec(header)?.[1]
-  return token === undefined || token.includes(",")
-    ? Result.fail(MalformedAuthorization)
-    : Result.succeed(token)
-}
-
 const keyPattern = /^key_live_[0-9a-f]{64}$/
 
 /**

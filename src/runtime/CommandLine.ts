@@ -6,7 +6,6 @@ import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
-import * as Logger from "effect/Logger"
 import * as References from "effect/References"
 import * as Schedule from "effect/Schedule"
 import { CommandError } from "../adapters/inbound/cli/CommandError.ts"
@@ -19,8 +18,9 @@ import * as EmbeddedPostgres from "../adapters/outbound/postgres/pglite/Embedded
 import * as HttpServer from "../adapters/inbound/http/transport/Server.ts"
 import * as changes from "../adapters/outbound/postgres/NotifyChannel.ts"
 import { migrate, assertSchemaCurrent } from "../adapters/outbound/postgres/Migrations.ts"
-import { jsonLogger } from "./telemetry/JsonLogger.ts"
-import * as Lifecycle from "../application/Lifecycle.ts"
+import * as JsonLogger from "./telemetry/JsonLogger.ts"
+import * as PrettyLogger from "./telemetry/PrettyLogger.ts"
+import { Lifecycle } from "../application/Lifecycle.ts"
 import { administrationLayer, changeFeedLayer, databaseLayer, serviceLayer } from "../index.ts"
 
 /** What an operator is told of an error: its own words, or that the database is away. */
@@ -101,15 +101,15 @@ const serve = Effect.gen(function* () {
   stopDeadline += environment.shutdownGrace + HttpServer.drainTimeoutMs
   yield* metrics(environment)
   const services = Layer.mergeAll(serviceLayer(environment), administrationLayer).pipe(
-    Layer.provideMerge(Layer.merge(yield* servedDatabase(environment), Lifecycle.layer))
+    Layer.provideMerge(Layer.merge(yield* servedDatabase(environment), Lifecycle.starting))
   )
   yield* Effect.gen(function* () {
-    const lifecycle = yield* Lifecycle.Lifecycle
+    const lifecycle = yield* Lifecycle
     const { address, port } = yield* listen(environment)
     const url = urlOf(address, port)
     yield* Effect.logInfo(`Listening on ${url}`)
     yield* orFailure(migrateOnceThere)
-    lifecycle.phase = "serving"
+    yield* lifecycle.markServing
     if (environment.databaseUrl === undefined) yield* orFailure(seedDemoWorkspace(url))
     yield* Effect.never
     // The server drains before what it answers from closes.
@@ -130,9 +130,8 @@ const operations: Operations = {
 const withLogging = Effect.fnUntraced(function* <A, E, R>(program: Effect.Effect<A, E, R>) {
   const { logLevel, logFormat } = yield* readConfig
   return yield* program.pipe(
-    Effect.provide(Logger.layer([logFormat === "json" ? jsonLogger : Logger.consolePretty()])),
-    Effect.provideService(References.MinimumLogLevel, logLevel),
-    Effect.provideService(Logger.LogToStderr, true)
+    Effect.provide(logFormat === "json" ? JsonLogger.layer : PrettyLogger.layer),
+    Effect.provideService(References.MinimumLogLevel, logLevel)
   )
 })
 

@@ -10,7 +10,7 @@ import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import * as References from "effect/References"
 import { serve } from "../../src/adapters/inbound/http/transport/Server.ts"
-import * as Lifecycle from "../../src/application/Lifecycle.ts"
+import { Lifecycle } from "../../src/application/Lifecycle.ts"
 import { changeFeedLayer, databaseLayer, serviceLayer } from "../../src/index.ts"
 
 const unlimited = 1_000_000
@@ -21,7 +21,7 @@ const services = serviceLayer({
   Layer.provideMerge(
     Layer.provideMerge(
       changeFeedLayer,
-      Layer.merge(databaseLayer({ url: Redacted.make(process.env.DATABASE_URL!) }), Lifecycle.layer)
+      Layer.merge(databaseLayer({ url: Redacted.make(process.env.DATABASE_URL!) }), Lifecycle.starting)
     )
   )
 )
@@ -33,8 +33,7 @@ const program = Effect.gen(function* () {
     shutdownGrace: 0,
     limits: JSON.parse(process.env.LIMITS!)
   })
-  const lifecycle = yield* Lifecycle.Lifecycle
-  lifecycle.phase = "serving"
+  yield* Effect.flatMap(Lifecycle, ({ markServing }) => markServing)
   console.log(port)
   yield* Effect.never
 })

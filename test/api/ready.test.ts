@@ -163,7 +163,10 @@ it("a ready answer has its own log line and request id", async () => {
     .output()
     .split("\n")
     .find((text) => text.includes(id))!
-  expect(JSON.parse(line).message[1]).toEqual({
+  expect(JSON.parse(line)).toEqual({
+    time: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
+    level: "info",
+    msg: "request",
     method: "GET",
     route: "/api/v1/prompts/:id",
     status: 200,

@@ -7,6 +7,7 @@ import * as Memory from "../../src/adapters/outbound/memory/Memory.ts"
 import * as InProcess from "../../src/adapters/outbound/rate-limiter/InProcessRateLimiter.ts"
 import { State } from "../../src/adapters/outbound/memory/MemoryState.ts"
 import { Admission, type AdmissionError, type RateLimits } from "../../src/application/Admission.ts"
+import { Lifecycle } from "../../src/application/Lifecycle.ts"
 import { KeyStore } from "../../src/application/ports/KeyStore.ts"
 import { Unavailable } from "../../src/application/ports/Unavailable.ts"
 import { WorkspaceStore } from "../../src/application/ports/WorkspaceStore.ts"
@@ -20,14 +21,15 @@ import {
   OwnerMustReset
 } from "../../src/domain/ApiKey.ts"
 import { rateLimited } from "../../src/domain/RateWindow.ts"
-import { archive, instant, type Key, key, sample, user, workspace } from "../support/archives.ts"
+import { archive, instant, type Key, key, newId, sample, user, workspace } from "../support/archives.ts"
+import { ignoreObservations, type Observed, recordObservations } from "../support/observations.ts"
 
-/** How often keys were looked up. */
+/** Counts the lookups of keys. */
 class LookUps extends Context.Service<LookUps, { count: number }>()("test/LookUps") {
   static readonly layer = Layer.sync(LookUps, () => ({ count: 0 }))
 }
 
-/** The keys of the store, each look-up of them counted. */
+/** The KeyStore, with its lookups counted. */
 const counted = Layer.effect(
   KeyStore,
   Effect.gen(function* () {
@@ -46,31 +48,29 @@ const counted = Layer.effect(
 
 const layerOf = (limits: RateLimits) =>
   Admission.layer(limits).pipe(
-    Layer.provide(counted),
+    Layer.provide([counted, Lifecycle.serving, ignoreObservations]),
     Layer.provideMerge(Layer.mergeAll(Memory.layer, LookUps.layer, Layer.fresh(InProcess.layer)))
   )
 
 const limits = { perKey: 100, perProcess: 500 }
 
-const admit = (header: string | undefined) => Effect.flatMap(Admission, ({ admit }) => admit(header))
-const admitKey = ({ plaintext }: Key) => admit(`Bearer ${plaintext}`)
+const admit = (token: string | undefined) => Effect.flatMap(Admission, ({ admit }) => admit(token))
+const admitKey = ({ plaintext }: Key) => admit(plaintext)
 
-/** Headers that are refused before any look-up. */
-const formless: ReadonlyArray<readonly [string | undefined, AdmissionError]> = [
+/** Tokens that are refused without a lookup. */
+const malformed: ReadonlyArray<readonly [string | undefined, AdmissionError]> = [
   [undefined, MalformedAuthorization],
-  ["", MalformedAuthorization],
-  ["Basic eDp5", MalformedAuthorization],
-  ["Bearer a, Bearer b", MalformedAuthorization],
-  ["Bearer token", InvalidKeyFormat],
-  [`Bearer KEY_LIVE_${"a".repeat(64)}`, InvalidKeyFormat],
-  ["Bearer key_live_", InvalidKey],
-  [`Bearer key_live_${"A".repeat(64)}`, InvalidKey],
-  [`Bearer key_live_${"a".repeat(63)}`, InvalidKey]
+  ["", InvalidKeyFormat],
+  ["token", InvalidKeyFormat],
+  [`KEY_LIVE_${"a".repeat(64)}`, InvalidKeyFormat],
+  ["key_live_", InvalidKey],
+  [`key_live_${"A".repeat(64)}`, InvalidKey],
+  [`key_live_${"a".repeat(63)}`, InvalidKey]
 ]
 
 const booleans = [false, true]
 
-/** A key for every state that key, owner and workspace can be in, and the refusals that apply to it, in order. */
+/** A key for every combination of states of key, owner and workspace, with the errors that apply to it, in order. */
 const everyState = () =>
   Tier.literals.flatMap((tier) =>
     BillingStatus.literals.map((billing_status) => {
@@ -82,7 +82,7 @@ const everyState = () =>
             key: key(assigned ? home.id : null, owner, {
               revoked_at: revoked ? instant("2026-01-01T00:00:00.000Z") : null
             }),
-            refusals: [
+            errors: [
               ...(revoked ? [KeyRevoked] : []),
               ...(owner.must_reset_password ? [OwnerMustReset] : []),
               ...(assigned ? [] : [NoOrganization]),
@@ -107,27 +107,27 @@ const load = Effect.fnUntraced(function* (workspaces: ReturnType<typeof everySta
 })
 
 describe("admission", () => {
-  it.effect("refuses with the first of all that applies, limits last", () =>
+  it.effect("fails with the first error that applies, rate limits last", () =>
     Effect.gen(function* () {
       const workspaces = everyState()
       yield* load(workspaces)
-      for (const { key, refusals } of workspaces.flatMap(({ states }) => states)) {
+      for (const { key, errors } of workspaces.flatMap(({ states }) => states)) {
         assert.deepStrictEqual(
           yield* Effect.flip(admitKey(key)),
-          refusals[0] ?? rateLimited("key", 0, 0),
-          JSON.stringify(refusals)
+          errors[0] ?? rateLimited("key", 0, 0),
+          JSON.stringify(errors)
         )
       }
     }).pipe(Effect.provide(layerOf({ perKey: 0, perProcess: 500 })))
   )
 
-  it.effect("admits with the key, its workspace and its tier, where nothing applies", () =>
+  it.effect("returns the key, its workspace and its tier if no error applies", () =>
     Effect.gen(function* () {
       const workspaces = everyState()
       yield* load(workspaces)
       let admitted = 0
       for (const { home, states } of workspaces) {
-        for (const { key } of states.filter(({ refusals }) => refusals.length === 0)) {
+        for (const { key } of states.filter(({ errors }) => errors.length === 0)) {
           assert.deepStrictEqual(yield* admitKey(key), {
             keyId: key.stored.id,
             workspaceId: home.id,
@@ -140,39 +140,39 @@ describe("admission", () => {
     }).pipe(Effect.provide(layerOf(limits)))
   )
 
-  it.effect("looks nothing up for a header or a token of the wrong form, and each key once", () =>
+  it.effect("looks up no key for a missing or malformed token, and a well-formed key once", () =>
     Effect.gen(function* () {
       const { archive: own, keys } = sample()
       yield* (yield* WorkspaceStore).importArchive(own)
       const lookUps = yield* LookUps
-      for (const [header, refusal] of formless) {
-        assert.deepStrictEqual(yield* Effect.flip(admit(header)), refusal, header)
+      for (const [token, error] of malformed) {
+        assert.deepStrictEqual(yield* Effect.flip(admit(token)), error, token)
       }
       assert.strictEqual(lookUps.count, 0)
       assert.deepStrictEqual(yield* Effect.flip(admitKey(key(own.workspace.id, user()))), InvalidKey)
       assert.strictEqual(lookUps.count, 1)
-      yield* admit(`bEARER   ${keys.active.plaintext}`)
+      yield* admitKey(keys.active)
       assert.strictEqual(lookUps.count, 2)
     }).pipe(Effect.provide(layerOf(limits)))
   )
 
-  it.effect("counts neither strangers nor refused tenants", () =>
+  it.effect("does not count failed authentication or refused tenants against the limits", () =>
     Effect.gen(function* () {
       const workspaces = everyState()
       yield* load(workspaces)
       const states = workspaces.flatMap(({ states }) => states)
-      for (const [header] of formless) yield* Effect.flip(admit(header))
+      for (const [token] of malformed) yield* Effect.flip(admit(token))
       yield* Effect.flip(admitKey(key(null, user())))
-      for (const { key, refusals } of states) {
-        if (refusals.length > 0) yield* Effect.flip(admitKey(key))
+      for (const { key, errors } of states) {
+        if (errors.length > 0) yield* Effect.flip(admitKey(key))
       }
-      const [one, other] = states.filter(({ refusals }) => refusals.length === 0)
+      const [one, other] = states.filter(({ errors }) => errors.length === 0)
       yield* admitKey(one!.key)
       assert.deepStrictEqual(yield* Effect.flip(admitKey(other!.key)), rateLimited("process", 1, 0))
     }).pipe(Effect.provide(layerOf({ perKey: 1, perProcess: 1 })))
   )
 
-  it.effect("admits 100 a minute for each key and 500 for the process, to the request", () =>
+  it.effect("admits exactly 100 requests per minute for each key and 500 for the process", () =>
     Effect.gen(function* () {
       yield* TestClock.setTime(Date.UTC(2026, 0, 1, 12, 0, 12, 345))
       const [home, owner] = [workspace(), user()]
@@ -198,7 +198,7 @@ describe("admission", () => {
     }).pipe(Effect.provide(layerOf(limits)))
   )
 
-  it.effect("gives the key its request back when the process is full", () =>
+  it.effect("gives the key its request back if the process limit denies it", () =>
     Effect.gen(function* () {
       const { archive: own, keys } = sample()
       yield* (yield* WorkspaceStore).importArchive(own)
@@ -209,7 +209,7 @@ describe("admission", () => {
     }).pipe(Effect.provide(layerOf({ perKey: 2, perProcess: 1 })))
   )
 
-  it.effect("remembers the use of a key that it admitted, and of no other", () =>
+  it.effect("marks a key as used when it is admitted, and no other key", () =>
     Effect.gen(function* () {
       const { archive: own, keys } = sample()
       yield* (yield* WorkspaceStore).importArchive(own)
@@ -225,7 +225,7 @@ describe("admission", () => {
     }).pipe(Effect.provide(layerOf({ perKey: 1, perProcess: 1 })))
   )
 
-  it.effect("says so where the keys can't be reached", () =>
+  it.effect("fails with Unavailable if the keys cannot be read", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* Effect.flip(admitKey(key(null, user()))), Unavailable)
     }).pipe(
@@ -234,9 +234,57 @@ describe("admission", () => {
           Layer.provide(
             Layer.succeed(KeyStore, { find: () => Effect.fail(Unavailable), markUsed: () => undefined })
           ),
-          Layer.provide(InProcess.layer)
+          Layer.provide([InProcess.layer, Lifecycle.serving, ignoreObservations])
         )
       )
     )
   )
+
+  it.effect("fails with Unavailable until the service has started, after the checks of the token alone", () =>
+    Effect.gen(function* () {
+      const lifecycle = yield* Lifecycle
+      const { archive: own, keys } = sample()
+      yield* (yield* WorkspaceStore).importArchive(own)
+      assert.deepStrictEqual(yield* Effect.flip(admitKey(keys.active)), Unavailable)
+      for (const [token, error] of malformed) {
+        assert.deepStrictEqual(yield* Effect.flip(admit(token)), error, token)
+      }
+      yield* lifecycle.markServing
+      yield* admitKey(keys.active)
+      yield* lifecycle.markDraining
+      yield* admitKey(keys.active)
+    }).pipe(
+      Effect.provide(
+        Admission.layer(limits).pipe(
+          Layer.provide([InProcess.layer, ignoreObservations]),
+          Layer.provideMerge(Layer.merge(Memory.layer, Lifecycle.starting))
+        )
+      )
+    )
+  )
+
+  it.effect("reports each denial with the limit that denied it", () => {
+    const observed: Observed = { denials: [], lookups: [] }
+    return Effect.gen(function* () {
+      const { archive: own, keys } = sample()
+      yield* (yield* WorkspaceStore).importArchive(own)
+      yield* admitKey(keys.active)
+      yield* Effect.flip(admitKey(keys.active))
+      yield* admitKey(keys.second)
+      yield* Effect.flip(admitKey(key(null, user())))
+      yield* Effect.flip(admitKey(keys.revoked))
+      assert.deepStrictEqual(observed.denials, ["key"])
+      yield* (yield* Admission).consumeQuota(keys.active.stored.id, 60_000)
+      yield* (yield* Admission).consumeQuota(keys.second.stored.id, 60_000)
+      yield* Effect.flip((yield* Admission).consumeQuota(newId(), 60_000))
+      assert.deepStrictEqual(observed.denials, ["key", "process"])
+    }).pipe(
+      Effect.provide(
+        Admission.layer({ perKey: 1, perProcess: 2 }).pipe(
+          Layer.provide([Layer.fresh(InProcess.layer), Lifecycle.serving, recordObservations(observed)]),
+          Layer.provideMerge(Memory.layer)
+        )
+      )
+    )
+  })
 })

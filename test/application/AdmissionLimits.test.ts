@@ -8,16 +8,18 @@ import * as Memory from "../../src/adapters/outbound/memory/Memory.ts"
 import * as InProcess from "../../src/adapters/outbound/rate-limiter/InProcessRateLimiter.ts"
 import * as Shared from "../../src/adapters/outbound/rate-limiter/RedisRateLimiter.ts"
 import { Admission, type RateLimits } from "../../src/application/Admission.ts"
+import { Lifecycle } from "../../src/application/Lifecycle.ts"
 import { RateLimiter } from "../../src/application/ports/RateLimiter.ts"
 import { WorkspaceStore } from "../../src/application/ports/WorkspaceStore.ts"
 import { admitted } from "../contracts/RateLimiter.ts"
 import { archive, type Key, key, sample, user, workspace } from "../support/archives.ts"
+import { ignoreObservations } from "../support/observations.ts"
 import { noRedis, type RedisServer, redisServer } from "../support/redis.ts"
 
 const home = workspace()
 const owner = user()
 
-/** Keys of one workspace, and what their requests are answered with: the scope of a refusal by a limit, or "in". */
+/** Keys of one workspace, and `ask`, which gives the outcome of a request: "in", or the scope of the limit that denied it. */
 const setUp = Effect.fnUntraced(function* (count: number) {
   const keys = Array.from({ length: count }, () => key(home.id, owner))
   const { importArchive } = yield* WorkspaceStore
@@ -26,7 +28,7 @@ const setUp = Effect.fnUntraced(function* (count: number) {
   )
   const { admit } = yield* Admission
   const ask = (from: Key): Effect.Effect<string> =>
-    Effect.map(Effect.result(admit(`Bearer ${from.plaintext}`)), (result) => {
+    Effect.map(Effect.result(admit(from.plaintext)), (result) => {
       if (Result.isSuccess(result)) return "in"
       return result.failure._tag === "RateLimited" ? result.failure.scope : result.failure._tag
     })
@@ -34,17 +36,20 @@ const setUp = Effect.fnUntraced(function* (count: number) {
 })
 
 const layerOf = (limits: RateLimits, limiter: Layer.Layer<RateLimiter>) =>
-  Admission.layer(limits).pipe(Layer.provideMerge(Layer.merge(Memory.layer, Layer.fresh(limiter))))
+  Admission.layer(limits).pipe(
+    Layer.provide([Lifecycle.serving, ignoreObservations]),
+    Layer.provideMerge(Layer.merge(Memory.layer, Layer.fresh(limiter)))
+  )
 
-/** The clock of these tests stands at 0: one minute. */
+/** The clock of these tests stands still at 0, so that all requests fall into one minute. */
 const admissionCounts = (name: string, limiter: Layer.Layer<RateLimiter>): void => {
-  describe(`the limits of admission: ${name}`, () => {
-    it.effect("a refusal says which limit, how much it allows and when it resets", () =>
+  describe(`the rate limits of Admission: ${name}`, () => {
+    it.effect("RateLimited tells which limit denied the request, its size and when it resets", () =>
       Effect.gen(function* () {
         const { keys, ask } = yield* setUp(1)
         const { admit } = yield* Admission
         yield* ask(keys[0]!)
-        assert.deepStrictEqual(yield* Effect.flip(admit(`Bearer ${keys[0]!.plaintext}`)), {
+        assert.deepStrictEqual(yield* Effect.flip(admit(keys[0]!.plaintext)), {
           _tag: "RateLimited",
           scope: "key",
           limit: 1,
@@ -53,7 +58,7 @@ const admissionCounts = (name: string, limiter: Layer.Layer<RateLimiter>): void 
       }).pipe(Effect.provide(layerOf({ perKey: 1, perProcess: 9 }, limiter)))
     )
 
-    it.effect("the key's limit comes first, also while the process is full", () =>
+    it.effect("the key's limit comes first, even while the process limit is exhausted", () =>
       Effect.gen(function* () {
         const { keys, ask } = yield* setUp(2)
         const [one, other] = [keys[0]!, keys[1]!]
@@ -70,23 +75,25 @@ const admissionCounts = (name: string, limiter: Layer.Layer<RateLimiter>): void 
       }).pipe(Effect.provide(layerOf({ perKey: 3, perProcess: 4 }, limiter)))
     )
 
-    it.effect("what the process refuses costs a key nothing, however many ask at once", () =>
-      Effect.gen(function* () {
-        const { keys, ask } = yield* setUp(10)
-        const requests = Array.from({ length: 100 }, (_, index) => keys[index % 10]!)
-        const answers = yield* Effect.forEach(requests, ask, { concurrency: "unbounded" })
-        const count = (answer: string) => answers.filter((each) => each === answer).length
-        assert.deepStrictEqual([count("in"), count("process")], [25, 75])
-        const limiter = yield* RateLimiter
-        const left = yield* Effect.forEach(keys, ({ stored }) => admitted(limiter, stored.id, 20, 0, 10))
-        assert.strictEqual(
-          left.reduce((sum, each) => sum + each),
-          100 - 25
-        )
-      }).pipe(Effect.provide(layerOf({ perKey: 10, perProcess: 25 }, limiter)))
+    it.effect(
+      "a request that the process limit denies costs its key nothing, however many arrive at once",
+      () =>
+        Effect.gen(function* () {
+          const { keys, ask } = yield* setUp(10)
+          const requests = Array.from({ length: 100 }, (_, index) => keys[index % 10]!)
+          const outcomes = yield* Effect.forEach(requests, ask, { concurrency: "unbounded" })
+          const count = (outcome: string) => outcomes.filter((each) => each === outcome).length
+          assert.deepStrictEqual([count("in"), count("process")], [25, 75])
+          const limiter = yield* RateLimiter
+          const left = yield* Effect.forEach(keys, ({ stored }) => admitted(limiter, stored.id, 20, 0, 10))
+          assert.strictEqual(
+            left.reduce((sum, each) => sum + each),
+            100 - 25
+          )
+        }).pipe(Effect.provide(layerOf({ perKey: 10, perProcess: 25 }, limiter)))
     )
 
-    it.effect("strangers and refused tenants use up nothing", () =>
+    it.effect("failed authentication and refused tenants use up no quota", () =>
       Effect.gen(function* () {
         const { keys, ask } = yield* setUp(1)
         const { importArchive } = yield* WorkspaceStore
@@ -95,10 +102,10 @@ const admissionCounts = (name: string, limiter: Layer.Layer<RateLimiter>): void 
         for (const { archive } of refused) yield* importArchive(archive)
         const { active: _, second: __, ...bad } = refused[0]!.keys
         const theirs = [...Object.values(bad), refused[1]!.keys.active, refused[2]!.keys.active]
-        const answers = yield* Effect.forEach([...theirs, key(home.id, owner)], ask)
-        assert.notInclude(answers, "in")
-        assert.notInclude(answers, "process")
-        for (const header of [undefined, "Basic x", "Bearer x"]) yield* Effect.flip(admit(header))
+        const outcomes = yield* Effect.forEach([...theirs, key(home.id, owner)], ask)
+        assert.notInclude(outcomes, "in")
+        assert.notInclude(outcomes, "process")
+        for (const token of [undefined, "", "x"]) yield* Effect.flip(admit(token))
         assert.deepStrictEqual(yield* Effect.forEach([keys[0]!, keys[0]!], ask), ["in", "process"])
         const limiter = yield* RateLimiter
         assert.deepStrictEqual(
@@ -125,7 +132,7 @@ describe.skipIf(noRedis !== undefined)(
 
     admissionCounts("redis", shared)
 
-    it.effect("while the process is full, Redis is not asked", () =>
+    it.effect("Redis is not asked while the process limit is exhausted", () =>
       Effect.gen(function* () {
         const { keys, ask } = yield* setUp(2)
         yield* redis.ask("CONFIG RESETSTAT")

@@ -16,13 +16,13 @@ import { VersionNotFound } from "../../src/domain/Version.ts"
 import { archive, fragment, newId, prompt, sample, use, version } from "../support/archives.ts"
 import { listOf, promptOf, versionSummaryOf, versionsOf } from "../support/model.ts"
 
-/** The names of the methods of the repository that were called, in order. */
+/** The methods of the repository that were called, in order. */
 class Calls extends Context.Service<Calls, Array<PropertyKey>>()("test/Calls") {
   static readonly layer = Layer.sync(Calls, () => [])
 }
 
-/** The prompts of the store, each call noted. */
-const noted = Layer.effect(
+/** The PromptRepo, with its calls recorded. */
+const recorded = Layer.effect(
   PromptRepo,
   Effect.gen(function* () {
     const calls = yield* Calls
@@ -38,7 +38,7 @@ const noted = Layer.effect(
 )
 
 const layer = Prompts.layer.pipe(
-  Layer.provide(noted),
+  Layer.provide(recorded),
   Layer.provideMerge(Layer.mergeAll(Memory.layer, Calls.layer))
 )
 
@@ -52,17 +52,17 @@ const callerOf = ({ workspace }: Archive, tier: string = workspace.tier) => ({
 const everything = { page: 1, per_page: 100 }
 
 describe("Prompts", () => {
-  it.effect("reads the caller's workspace", () =>
+  it.effect("every read returns what the caller's workspace holds", () =>
     Effect.gen(function* () {
       const prompts = yield* Prompts
       const { archive: own } = sample()
       yield* load(own)
       const caller = callerOf(own)
       const filter = { tag: "production", type: "system" as const }
-      const whole = listOf(own, filter)
+      const matching = listOf(own, filter)
       assert.deepStrictEqual(yield* prompts.list(caller, filter, { page: 2, per_page: 1 }), {
-        items: whole.slice(1, 2),
-        total: whole.length
+        items: matching.slice(1, 2),
+        total: matching.length
       })
       const greeting = own.prompts[0]!
       assert.deepStrictEqual(yield* prompts.get(caller, greeting.id), promptOf(own, greeting))
@@ -76,7 +76,7 @@ describe("Prompts", () => {
     }).pipe(Effect.provide(layer))
   )
 
-  it.effect("resolves the prompt with its fragments", () =>
+  it.effect("getResolved appends the filled fragments in their order", () =>
     Effect.gen(function* () {
       const prompts = yield* Prompts
       const { archive: own } = sample()
@@ -104,7 +104,7 @@ describe("Prompts", () => {
     }).pipe(Effect.provide(layer))
   )
 
-  it.effect("refuses to build more than the bound", () =>
+  it.effect("getResolved fails if the resolved content is larger than the bound", () =>
     Effect.gen(function* () {
       const prompts = yield* Prompts
       const half = fragment("x".repeat(maxResolvedBytes / 2))
@@ -122,7 +122,7 @@ describe("Prompts", () => {
     }).pipe(Effect.provide(layer))
   )
 
-  it.effect("answers for another workspace's prompt as for one that is not there", () =>
+  it.effect("a prompt of another workspace fails like one that does not exist", () =>
     Effect.gen(function* () {
       const prompts = yield* Prompts
       const [own, other] = [sample().archive, sample().archive]
@@ -154,7 +154,7 @@ describe("Prompts", () => {
   ]
 
   it.effect.prop(
-    "never looks a malformed id up",
+    "a malformed id is not found, without a query",
     { id: Schema.Union([Schema.Literals(malformed), Schema.String]) },
     Effect.fnUntraced(function* ({ id }) {
       const caller = callerOf(archive())
@@ -167,49 +167,53 @@ describe("Prompts", () => {
     }, Effect.provide(layer))
   )
 
-  it.effect("never looks a malformed version number up, and a well-formed one once", () =>
-    Effect.gen(function* () {
-      const [prompts, calls] = [yield* Prompts, yield* Calls]
-      const own = archive({ prompts: [prompt({ versions: [version(1)] })] })
-      yield* load(own)
-      const id = own.prompts[0]!.id
-      for (const number of [
-        "",
-        "0",
-        "01",
-        "-1",
-        "+1",
-        "1.0",
-        "1e0",
-        " 1",
-        "1 ",
-        "１",
-        "2147483648",
-        "latest"
-      ]) {
-        assert.deepStrictEqual(
-          yield* Effect.flip(prompts.getVersion(callerOf(own), id, number)),
-          VersionNotFound,
-          number
-        )
-      }
-      assert.deepStrictEqual(calls, [])
-      yield* prompts.getVersion(callerOf(own), id, "1")
-      yield* Effect.flip(prompts.getVersion(callerOf(own), id, "2147483647"))
-      assert.deepStrictEqual(calls, ["getVersion", "getVersion"])
-    }).pipe(Effect.provide(layer))
+  it.effect(
+    "a malformed version number is not found, without a query; a well-formed one takes one query",
+    () =>
+      Effect.gen(function* () {
+        const [prompts, calls] = [yield* Prompts, yield* Calls]
+        const own = archive({ prompts: [prompt({ versions: [version(1)] })] })
+        yield* load(own)
+        const id = own.prompts[0]!.id
+        for (const number of [
+          "",
+          "0",
+          "01",
+          "-1",
+          "+1",
+          "1.0",
+          "1e0",
+          " 1",
+          "1 ",
+          "１",
+          "2147483648",
+          "latest"
+        ]) {
+          assert.deepStrictEqual(
+            yield* Effect.flip(prompts.getVersion(callerOf(own), id, number)),
+            VersionNotFound,
+            number
+          )
+        }
+        assert.deepStrictEqual(calls, [])
+        yield* prompts.getVersion(callerOf(own), id, "1")
+        yield* Effect.flip(prompts.getVersion(callerOf(own), id, "2147483647"))
+        assert.deepStrictEqual(calls, ["getVersion", "getVersion"])
+      }).pipe(Effect.provide(layer))
   )
 
   it.effect(
-    "shows whoever is Free the last seven days, to the millisecond, and the rest after an upgrade",
+    "a Free caller sees the versions of the last seven days, to the millisecond, and all of them after an upgrade",
     () =>
       Effect.gen(function* () {
         const prompts = yield* Prompts
         const now = Date.UTC(2026, 5, 15, 12)
         const sevenDays = 7 * 24 * 60 * 60 * 1000
-        const made = [now - sevenDays - 1, now - sevenDays, now - sevenDays + 1, now]
+        const creationTimes = [now - sevenDays - 1, now - sevenDays, now - sevenDays + 1, now]
         const one = prompt({
-          versions: made.map((millis, index) => version(index + 1, { created_at: toTimestamp(millis) }))
+          versions: creationTimes.map((millis, index) =>
+            version(index + 1, { created_at: toTimestamp(millis) })
+          )
         })
         const own = archive({ prompts: [one] })
         yield* load(own)

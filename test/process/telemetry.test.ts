@@ -50,8 +50,8 @@ const tenant = () => {
 }
 
 interface LogLine {
-  readonly message: unknown
-  readonly annotations: Readonly<Record<string, string>>
+  readonly msg: string
+  readonly [field: string]: unknown
 }
 
 const logLines = (output: string): ReadonlyArray<LogLine> =>
@@ -61,17 +61,14 @@ const logLines = (output: string): ReadonlyArray<LogLine> =>
     .map((line) => JSON.parse(line))
 
 /** The ids of the requests whose failure was logged. */
-const failures = (output: string): ReadonlyArray<string | undefined> =>
+const failures = (output: string): ReadonlyArray<unknown> =>
   logLines(output)
-    .filter(({ message }) => message === "Request failed")
-    .map(({ annotations }) => annotations.request_id)
+    .filter(({ msg }) => msg === "Request failed")
+    .map(({ request_id }) => request_id)
 
-/** The fields of every request's log line. */
-const requestLines = (output: string): ReadonlyArray<Record<string, unknown>> =>
-  logLines(output)
-    .map(({ message }) => message)
-    .filter((message) => Array.isArray(message) && message[0] === "request")
-    .map((message) => (message as [string, Record<string, unknown>])[1])
+/** The log line of every request. */
+const requestLines = (output: string): ReadonlyArray<LogLine> =>
+  logLines(output).filter(({ msg }) => msg === "request")
 
 const metricsOf = async (port: number): Promise<string> => {
   const response = await fetch(`http://127.0.0.1:${port}/metrics`)
@@ -281,6 +278,9 @@ describe("what operators see", () => {
     expect(lines).toHaveLength(sent)
     for (const line of lines)
       expect(Object.keys(line)).toEqual([
+        "time",
+        "level",
+        "msg",
         "method",
         "route",
         "status",
@@ -497,7 +497,7 @@ describe("what operators see", () => {
     ["none", () => ({}), false]
   ])("loads what speaks OTLP with %s: %#", async (_, endpoint, loaded) => {
     const hooks =
-      'import { registerHooks } from "node:module"; registerHooks({ load: (url, context, next) => { if (url.includes("/observability/")) console.error("loaded", url); return next(url, context) } })'
+      'import { registerHooks } from "node:module"; registerHooks({ load: (url, context, next) => { if (url.includes("/effect/") && url.includes("/observability/")) console.error("loaded", url); return next(url, context) } })'
     service = await startService({
       ...env,
       ...endpoint(),

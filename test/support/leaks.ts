@@ -131,7 +131,7 @@ const isUuid = (text: string): boolean => /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f
 
 /** Names of what is random, a time, or said on purpose. */
 const isOwn = (name: string, value: unknown): boolean =>
-  /^(timestamp|traceId|spanId|parentSpanId|\w+UnixNano)$/.test(name) ||
+  /^(time|traceId|spanId|parentSpanId|\w+UnixNano)$/.test(name) ||
   (name === "request_id" && requestIds.has(String(value))) ||
   (name === "prompt_id" && isUuid(String(value)))
 

@@ -15,7 +15,7 @@ import type { Timestamp } from "../../domain/Timestamp.ts"
 import type { Version, VersionNotFound, VersionNumber, VersionSummary } from "../../domain/Version.ts"
 import type { Unavailable } from "./Unavailable.ts"
 
-/** Which prompts of a workspace a list holds; what is absent does not filter. `tag` is a tag's exact name. */
+/** Selects prompts of a workspace; an absent field selects all. `tag` is a tag's exact name. */
 export interface PromptFilter {
   readonly folder_id?: FolderId | undefined
   readonly tag?: string | undefined
@@ -23,45 +23,50 @@ export interface PromptFilter {
 }
 
 /**
- * Port: the prompts of a workspace, read only. Every method sees the given workspace alone: another's prompt is
- * not found, another's folder or tag matches nothing, another's fragment is left out.
+ * Port: the prompts of a workspace, read only. Every method sees only the given workspace: a prompt of another workspace
+ * is not found, a folder or tag of another workspace matches nothing, and a fragment of another workspace is left out.
  */
 export class PromptRepo extends Context.Service<
   PromptRepo,
   {
     /**
-     * One page of the prompts that are not archived and pass the filter, by `updated_at`, then id, both
-     * descending, and how many pass it in all, from one snapshot. Any text is a valid `tag`; a page past the end
-     * is empty. A `total` that the caller knows is given back, and nothing is counted.
+     * Returns one page of the prompts that are not archived and match the filter, ordered by `updated_at`, then id, both
+     * descending, and the number of all matching prompts, both from one snapshot. Any text is a valid `tag`; a page
+     * past the end is empty.
      */
     readonly list: (
       workspace: WorkspaceId,
       filter: PromptFilter,
-      page: Page,
-      total?: number
+      page: Page
     ) => Effect.Effect<PageOfItems<PromptSummary>, Unavailable>
-    /** One prompt, archived or not, its tags by name. */
+    /** Returns the items of the page that `list` returns, without counting all matching prompts. */
+    readonly listPage: (
+      workspace: WorkspaceId,
+      filter: PromptFilter,
+      page: Page
+    ) => Effect.Effect<ReadonlyArray<PromptSummary>, Unavailable>
+    /** Returns one prompt, archived or not, its tags ordered by name. */
     readonly get: (
       workspace: WorkspaceId,
       id: PromptId
     ) => Effect.Effect<Prompt, PromptNotFound | Unavailable>
     /**
-     * What the prompt is resolved from, its fragments by `position`, then by the join row's id. Fails when the
-     * fragments together are larger than `maxSourceBytes`. May fail when the resolved content is certain to be larger
-     * than `maxResolvedBytes`.
+     * Returns what a prompt is resolved from, its fragments ordered by `position`, then by the join row's id. Fails if the
+     * fragments together are larger than `maxSourceBytes`. May fail if the resolved content is certain to be larger than
+     * `maxResolvedBytes`.
      */
     readonly getSource: (
       workspace: WorkspaceId,
       id: PromptId
     ) => Effect.Effect<ResolutionSource, PromptNotFound | ResolvedTooLarge | Unavailable>
-    /** One page of the prompt's versions made at `oldest` or later, newest number first, and how many there are. */
+    /** Returns one page of a prompt's versions created at `oldest` or later, highest number first, and their total. */
     readonly listVersions: (
       workspace: WorkspaceId,
       id: PromptId,
       oldest: Timestamp | undefined,
       page: Page
     ) => Effect.Effect<PageOfItems<VersionSummary>, PromptNotFound | Unavailable>
-    /** One version, if it was made at `oldest` or later. */
+    /** Returns one version if it was created at `oldest` or later. */
     readonly getVersion: (
       workspace: WorkspaceId,
       id: PromptId,

@@ -1,30 +1,49 @@
+import * as Effect from "effect/Effect"
 import * as Formatter from "effect/Formatter"
+import type * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
+import { type LogEntry, toLogEntry } from "./LogEntry.ts"
 
-/** Whether a value is what JSON says as it is, down to some depth: then it costs much less to write. */
-const isPlain = (value: unknown, depth: number): boolean => {
+/** True if `JSON.stringify` writes a value, down to a depth, as `Formatter.formatJson` does: it is much faster. */
+const isJsonSafe = (value: unknown, depth: number): boolean => {
   if (typeof value !== "object") return typeof value !== "bigint" && typeof value !== "function"
   if (value === null) return true
-  const isMap = Object.getPrototypeOf(value) === Object.prototype
+  const isPlainObject = Object.getPrototypeOf(value) === Object.prototype
   return (
-    depth > 0 && (isMap || Array.isArray(value)) && Object.values(value).every((v) => isPlain(v, depth - 1))
+    depth > 0 &&
+    (isPlainObject || Array.isArray(value)) &&
+    Object.values(value).every((v) => isJsonSafe(v, depth - 1))
   )
 }
 
-/** An entry as one line, as Effect's own JSON logger writes it. */
-export const formatEntry = (entry: object): string =>
-  isPlain(entry, 3) ? JSON.stringify(entry) : Formatter.formatJson(entry)
+/** Formats an entry as one line of JSON. Redacted values stay redacted. */
+export const formatEntry = (entry: LogEntry): string =>
+  isJsonSafe(entry, 3) ? JSON.stringify(entry) : Formatter.formatJson(entry)
 
-const lines: Array<string> = []
+/** Formats log entries as lines of flat JSON. */
+export const formatJsonLine: Logger.Logger<unknown, string> = Logger.make((options) =>
+  formatEntry(toLogEntry(options))
+)
 
-const flush = (): void => {
-  if (lines.length > 0) process.stderr.write(lines.splice(0).join(""))
-}
-
-// Whatever ends the process, short of a kill from outside, its last lines are written.
-process.on("exit", flush)
-
-/** Logs to stderr, a line of JSON each, those of one turn of the event loop in one write. */
-export const jsonLogger: Logger.Logger<unknown, void> = Logger.map(Logger.formatStructured, (entry) => {
-  if (lines.push(`${formatEntry(entry)}\n`) === 1) setImmediate(flush)
+/** Writes the lines of one event-loop turn together: a write costs more than a line. */
+const makeBatchedLogger = Effect.gen(function* () {
+  const lines: Array<string> = []
+  const flush = (): void => {
+    if (lines.length > 0) process.stderr.write(lines.splice(0).join(""))
+  }
+  // The exit listener writes the last lines of a process that ends by `process.exit`.
+  yield* Effect.acquireRelease(
+    Effect.sync(() => process.on("exit", flush)),
+    () =>
+      Effect.sync(() => {
+        flush()
+        process.off("exit", flush)
+      })
+  )
+  return Logger.map(formatJsonLine, (line) => {
+    if (lines.push(`${line}\n`) === 1) setImmediate(flush)
+  })
 })
+
+/** Logs lines of flat JSON to stderr. */
+export const layer: Layer.Layer<never> = Logger.layer([makeBatchedLogger])

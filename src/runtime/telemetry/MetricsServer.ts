@@ -4,7 +4,7 @@ import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as PrometheusMetrics from "effect/observability/PrometheusMetrics"
 
-/** The address for metrics can't be listened on. */
+/** The server cannot listen on the address for metrics. */
 export class MetricsListenError extends Data.TaggedError("MetricsListenError")<{
   readonly message: string
 }> {}
@@ -22,8 +22,8 @@ const metricsLimits = {
 }
 
 /**
- * Serves the metrics of this process as Prometheus text at `/metrics`, until the scope closes. Gives the address that it
- * listens on; port 0 is any free one.
+ * Serves the metrics of this process as Prometheus text at `/metrics`, until the scope closes. Returns the address it
+ * listens on; port 0 selects a free port.
  */
 export const serveMetrics = Effect.fnUntraced(function* (host: string, port: number) {
   const context = yield* Effect.context<never>()

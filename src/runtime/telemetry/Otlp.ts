@@ -5,7 +5,7 @@ import * as OtlpMetrics from "effect/observability/OtlpMetrics"
 import * as OtlpSerialization from "effect/observability/OtlpSerialization"
 import * as OtlpTracer from "effect/observability/OtlpTracer"
 
-/** What OpenTelemetry's own variables say goes before this. */
+/** OpenTelemetry's own environment variables override these. */
 const defaults = {
   OTEL_SERVICE_NAME: "prompt-retrieval",
   OTEL_TRACES_EXPORTER: "otlp",
@@ -13,9 +13,9 @@ const defaults = {
 }
 
 /**
- * Sends spans and metrics where `OTEL_EXPORTER_OTLP_ENDPOINT` says, as JSON over HTTP, and what is left when it ends. A
- * collector that is away costs nothing but what was to go there. OpenTelemetry's further variables hold, such as
- * `OTEL_EXPORTER_OTLP_HEADERS` and `OTEL_SERVICE_NAME`.
+ * Exports spans and metrics to the collector at `OTEL_EXPORTER_OTLP_ENDPOINT`, as JSON over HTTP, and flushes them when
+ * the layer closes. While the collector is away, they are dropped. OpenTelemetry's other environment variables apply,
+ * such as `OTEL_EXPORTER_OTLP_HEADERS` and `OTEL_SERVICE_NAME`.
  */
 export const layer = Layer.merge(OtlpTracer.layerFromConfig(), OtlpMetrics.layerFromConfig()).pipe(
   Layer.provide([

@@ -1,15 +1,37 @@
 import { monitorEventLoopDelay } from "node:perf_hooks"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import { registerCounter, registerGauge } from "../../application/Metrics.ts"
+import * as Metric from "effect/Metric"
 
-/** How often the event loop's delay is sampled, in milliseconds; a sample has at least this length. */
+/** The process-wide metric registry, which an empty context falls back to. */
+const registry = Context.empty()
+
+/** Registers a gauge that is computed whenever metrics are read. */
+const registerGauge = (name: string, description: string, read: () => number): void => {
+  Metric.registerUnsafe(Metric.gauge(name, { description }), registry, {
+    get: () => ({ value: read() }),
+    update: () => {},
+    modify: () => {}
+  })
+}
+
+/** Registers a counter that is computed whenever metrics are read. */
+const registerCounter = (name: string, description: string, read: () => number): void => {
+  Metric.registerUnsafe(Metric.counter(name, { description, incremental: true }), registry, {
+    get: () => ({ count: read(), incremental: true }),
+    update: () => {},
+    modify: () => {}
+  })
+}
+
+/** How often the event loop's delay is sampled, in milliseconds. No sample is shorter than this. */
 const resolution = 20
-/** How long a time the figures of the event loop's delay stand for; they hold until the next such time is over. */
-const period = "15 seconds"
+/** The statistics of the event loop's delay cover a window of this length and hold until the next window ends. */
+const window = "15 seconds"
 
 const nanoseconds = 1e-9
 
-/** Measures this process for as long as the scope is open: memory, processor time and the delay of its event loop. */
+/** Measures this process until the scope closes: memory, processor time and the delay of its event loop. */
 export const measureProcess = Effect.gen(function* () {
   registerGauge("process_resident_memory_bytes", "Resident memory of the process", () =>
     process.memoryUsage.rss()
@@ -47,25 +69,29 @@ export const measureProcess = Effect.gen(function* () {
     }),
     (histogram) => Effect.sync(() => histogram.disable())
   )
-  const beyond = (sample: number): number => Math.max(0, sample - resolution * 1e6) * nanoseconds
+  const excessDelaySeconds = (sample: number): number => Math.max(0, sample - resolution * 1e6) * nanoseconds
   const read = () =>
     delay.count === 0
       ? { mean: 0, p99: 0, max: 0 }
-      : { mean: beyond(delay.mean), p99: beyond(delay.percentile(99)), max: beyond(delay.max) }
-  let last: ReturnType<typeof read> | undefined
-  const next = Effect.sync(() => {
-    last = read()
+      : {
+          mean: excessDelaySeconds(delay.mean),
+          p99: excessDelaySeconds(delay.percentile(99)),
+          max: excessDelaySeconds(delay.max)
+        }
+  let lastWindow: ReturnType<typeof read> | undefined
+  const endWindow = Effect.sync(() => {
+    lastWindow = read()
     delay.reset()
   })
-  yield* Effect.sleep(period).pipe(Effect.andThen(next), Effect.forever, Effect.forkScoped)
+  yield* Effect.sleep(window).pipe(Effect.andThen(endWindow), Effect.forever, Effect.forkScoped)
 
-  const lag = (figure: keyof ReturnType<typeof read>, description: string) =>
+  const registerLag = (statistic: keyof ReturnType<typeof read>, description: string) =>
     registerGauge(
-      `nodejs_eventloop_lag_${figure}_seconds`,
-      `${description} of the event loop over ${period}`,
-      () => (last ?? read())[figure]
+      `nodejs_eventloop_lag_${statistic}_seconds`,
+      `${description} of the event loop over ${window}`,
+      () => (lastWindow ?? read())[statistic]
     )
-  lag("mean", "Mean delay")
-  lag("p99", "99th percentile of the delay")
-  lag("max", "Longest delay")
+  registerLag("mean", "Mean delay")
+  registerLag("p99", "99th percentile of the delay")
+  registerLag("max", "Longest delay")
 })

@@ -65,7 +65,7 @@ describe.skipIf(postgres.missing !== undefined)("clients that behave badly", () 
         .split("\n")
         .find((text) => text.includes(id))!
     )
-    expect(line.message[1]).toMatchObject({ route: "/api/v1/prompts/:id", status: 503, request_id: id })
+    expect(line).toMatchObject({ route: "/api/v1/prompts/:id", status: 503, request_id: id })
     const metrics = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text()
     expect(metrics).toContain('http_requests_total{route="/api/v1/prompts/:id",status="503"} 1')
     expect(await observed.stop()).toBe(0)

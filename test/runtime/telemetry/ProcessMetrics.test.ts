@@ -5,8 +5,8 @@ import * as Metric from "effect/Metric"
 import * as TestClock from "effect/testing/TestClock"
 import { measureProcess } from "../../../src/runtime/telemetry/ProcessMetrics.ts"
 
-/** How long the event loop is held up, in seconds, and what a busy machine alone would not make of it. */
-const held = 1
+/** How long the event loop is blocked, in seconds, and a tolerance that a busy machine stays within. */
+const blocked = 1
 const slack = 0.3
 
 const longest = Effect.map(Metric.snapshot, (metrics) => {
@@ -15,28 +15,28 @@ const longest = Effect.map(Metric.snapshot, (metrics) => {
   return Number(found.state.value)
 })
 
-const holdUp = Effect.promise(async () => {
-  // The first sample begins a little later than the measuring.
+const blockEventLoop = Effect.promise(async () => {
+  // The histogram takes its first sample a little after it is enabled.
   await setTimeout(50)
-  const until = performance.now() + held * 1000
+  const until = performance.now() + blocked * 1000
   while (performance.now() < until);
   await setTimeout(50)
 })
 
-it.effect("the event loop's delay stands for the last whole 15 seconds, whoever reads it and how often", () =>
+it.effect("the event loop's delay covers the last complete 15 seconds, however often metrics are read", () =>
   Effect.gen(function* () {
     yield* measureProcess
-    yield* holdUp
-    assert.approximately(yield* longest, held, slack)
+    yield* blockEventLoop
+    assert.approximately(yield* longest, blocked, slack)
     yield* TestClock.adjust("15 seconds")
-    assert.approximately(yield* longest, held, slack)
+    assert.approximately(yield* longest, blocked, slack)
     yield* Effect.promise(() => setTimeout(50))
-    assert.approximately(yield* longest, held, slack)
+    assert.approximately(yield* longest, blocked, slack)
     yield* TestClock.adjust("15 seconds")
-    assert.isBelow(yield* longest, held - slack)
-    yield* holdUp
-    assert.isBelow(yield* longest, held - slack)
+    assert.isBelow(yield* longest, blocked - slack)
+    yield* blockEventLoop
+    assert.isBelow(yield* longest, blocked - slack)
     yield* TestClock.adjust("15 seconds")
-    assert.approximately(yield* longest, held, slack)
+    assert.approximately(yield* longest, blocked, slack)
   })
 )

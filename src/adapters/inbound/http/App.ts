@@ -1,155 +1,138 @@
-import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { Admission, type AdmittedCaller } from "../../../application/Admission.ts"
-import { ChangeFeed } from "../../../application/ports/ChangeFeed.ts"
 import { Unavailable } from "../../../application/ports/Unavailable.ts"
 import { Endpoints } from "./contract/Api.ts"
-import { respondConditionally, representJson } from "./response/Representation.ts"
-import { withDeadline } from "./request/Deadline.ts"
-import { type ApiError, InternalError, MethodNotAllowed, RouteNotFound, toErrorResponse } from "./Errors.ts"
-import { makeEndpoints } from "./Endpoints.ts"
-import { type HttpResponse, withCommonHeaders, isGetOrHead, type HttpRequest } from "./HttpMessage.ts"
-import { type CachedResponse, ResponseCache, type Vacancy } from "./response/ResponseCache.ts"
-import { chooseRequestId } from "./request/RequestId.ts"
+import { type Endpoint, makeEndpoints } from "./Endpoints.ts"
+import { type ApiError, MethodNotAllowed, RouteNotFound } from "./Errors.ts"
+import { type HttpRequest, type HttpResponse, isGetOrHead, withCommonHeaders } from "./HttpMessage.ts"
 import { recordRequest } from "./observability/RequestLog.ts"
-import { makeOperationalRoutes, operationalPaths } from "./OperationalRoutes.ts"
-import { makeRouteMatcher } from "./request/Route.ts"
 import { inSpan, isTraced } from "./observability/Tracing.ts"
+import { makeOperationalRoutes, type OperationalPath, operationalPaths } from "./OperationalRoutes.ts"
+import { parseBearerToken } from "./request/Authorization.ts"
+import { withDeadline } from "./request/Deadline.ts"
+import { chooseRequestId } from "./request/RequestId.ts"
+import { type MatchedRoute, makeRouteMatcher } from "./request/Route.ts"
+import { respondToFailures } from "./response/ErrorResponse.ts"
+import { representJson } from "./response/Representation.ts"
+import { type CachedResponse, makeResponseCache, toCacheKey } from "./response/ResponseCache.ts"
+import { type HasRoom, respondWithinMemory } from "./response/ResponseMemory.ts"
 
-/** The longest that a request may take, in milliseconds; past it the answer is 503 (DESIGN.md section 8). */
-const deadline = 5_000
+/**
+ * The whole service: a function from a request to its response that never fails. A response whose body has no room in memory
+ * becomes 503.
+ */
+export type App = (request: HttpRequest, hasRoom?: HasRoom) => Effect.Effect<HttpResponse>
 
-/** Reads a raw request target against every route there is. */
+const alwaysHasRoom: HasRoom = () => true
+
+/** Matches a raw request target against every route of the service. */
 export const matchRoute = makeRouteMatcher([
   ...Object.values(Endpoints.endpoints).map(({ path }) => path),
   ...operationalPaths
 ])
 
-/** Whether the memory for responses that clients have not taken has room for one more body. */
-export type HasRoom = (bodyBytes: number) => boolean
+/** A request takes at most this long, in milliseconds. */
+const deadlineMs = 5_000
 
-const alwaysRoom: HasRoom = () => true
+const withRequestDeadline = withDeadline(deadlineMs, Unavailable)
 
-const fits = ({ method }: HttpRequest, { body }: HttpResponse, hasRoom: HasRoom): boolean =>
-  method === "HEAD" || hasRoom(body.length)
-
-const refuseForLackOfRoom = Effect.andThen(
-  Effect.logWarning("Clients take their responses too slowly; large response replaced by 503"),
-  Effect.fail(Unavailable)
-)
-
-/** The whole service: from a request to its answer, without fail. A response without room becomes 503. */
-export type App = (request: HttpRequest, hasRoom?: HasRoom) => Effect.Effect<HttpResponse>
-
-/** What becomes known of a request on its way, for its log line. */
+/**
+ * A request and what its log line and span report of it. The steps fill in `route` and `caller` as they learn them: a
+ * step that fails returns nothing but its error.
+ */
 interface RequestContext {
+  readonly request: HttpRequest
+  readonly hasRoom: HasRoom
   readonly requestId: string
+  readonly startedAt: number
+  readonly cacheKey: string | undefined
   route: string | undefined
   caller: AdmittedCaller | undefined
 }
 
-/** An expected error, by the one table of errors. */
-const refuse = (error: ApiError): Effect.Effect<HttpResponse> => {
-  const answer = Effect.succeed(toErrorResponse(error))
-  return error._tag === "ResolvedTooLarge"
-    ? Effect.andThen(Effect.logError("Resolved content is too large", { prompt_id: error.id }), answer)
-    : answer
-}
+const makeContext = (request: HttpRequest, hasRoom: HasRoom): RequestContext => ({
+  request,
+  hasRoom,
+  requestId: chooseRequestId(request.headers["x-request-id"]),
+  startedAt: performance.now(),
+  cacheKey: toCacheKey(request),
+  route: undefined,
+  caller: undefined
+})
 
-/** Anything else: the answer tells nothing of it, the log does. What is interrupted is so because the service closes. */
-const refuseDefect = (
-  cause: Cause.Cause<never>,
-  { requestId }: RequestContext
-): Effect.Effect<HttpResponse> =>
-  Cause.hasInterruptsOnly(cause)
-    ? Effect.succeed(toErrorResponse(Unavailable))
-    : Effect.logError("Request failed", cause).pipe(
-        Effect.annotateLogs({ request_id: requestId }),
-        Effect.as(toErrorResponse(InternalError))
-      )
-
-const inTime = withDeadline(deadline, Unavailable)
-
-/**
- * Makes the service over HTTP for whatever carries requests: what is ready, else route and method, admission, the
- * endpoint, within the deadline; then the headers of every answer and the log line. Admission comes before the query
- * is looked at (DESIGN.md section 4), and costs little where it refuses.
- */
+/** Makes the app, for any transport. A request passes the functions below from top to bottom. */
 export const makeApp = Effect.gen(function* () {
   const admission = yield* Admission
-  const ready = new ResponseCache(yield* ChangeFeed)
   const endpoints = yield* makeEndpoints
-  const system = yield* makeOperationalRoutes
+  const operationalRoutes = yield* makeOperationalRoutes
+  const responses = yield* makeResponseCache
   const traced = yield* isTraced
 
-  /** All that is left to check is the limits: the long way has checked the rest. */
-  const answerReady = (request: HttpRequest, { caller, representation }: CachedResponse, hasRoom: HasRoom) =>
-    Effect.flatMap(Clock.currentTimeMillis, (now) => {
-      const counted = admission.consumeQuota(caller.keyId, now)
-      const answer = respondConditionally(request, representation)
-      return fits(request, answer, hasRoom)
-        ? Effect.as(counted, answer)
-        : Effect.andThen(counted, refuseForLackOfRoom)
-    })
-
-  const answerLong = (
-    request: HttpRequest,
-    vacancy: Vacancy,
-    exchange: RequestContext,
-    hasRoom: HasRoom
-  ): Effect.Effect<HttpResponse, ApiError> => {
-    const target = matchRoute(request.target)
-    if (target === undefined) return Effect.fail(RouteNotFound)
-    const { route } = target
-    exchange.route = route
-    if (!isGetOrHead(request)) return Effect.fail(MethodNotAllowed)
-    const endpoint = endpoints.get(route)
-    if (endpoint === undefined) return system[route as keyof typeof system](request)
-    return Effect.flatMap(admission.admit(request.headers.authorization), (caller) => {
-      exchange.caller = caller
-      return Effect.flatMap(Effect.flatMap(endpoint(caller, target), representJson), (representation) => {
-        vacancy.keep({ caller, route, representation })
-        const answer = respondConditionally(request, representation)
-        return fits(request, answer, hasRoom) ? Effect.succeed(answer) : refuseForLackOfRoom
-      })
-    })
-  }
-
-  const answer = (
-    request: HttpRequest,
-    exchange: RequestContext,
-    hasRoom: HasRoom
-  ): Effect.Effect<HttpResponse, ApiError> => {
-    const found = ready.find(request)
-    if ("keep" in found) return inTime(answerLong(request, found, exchange, hasRoom))
-    exchange.route = found.route
-    exchange.caller = found.caller
-    return answerReady(request, found, hasRoom)
-  }
-
-  const app: App = (request, hasRoom = alwaysRoom) =>
+  const app: App = (request, hasRoom = alwaysHasRoom) =>
     Effect.suspend(() => {
-      const started = performance.now()
-      const requestId = chooseRequestId(request.headers["x-request-id"])
-      const exchange: RequestContext = { requestId, route: undefined, caller: undefined }
-      const answered = answer(request, exchange, hasRoom).pipe(
-        Effect.catch(refuse),
-        Effect.catchCause((cause) => refuseDefect(cause, exchange))
-      )
-      return Effect.flatMap(traced ? inSpan(request, exchange.route, answered) : answered, (answer) =>
-        Effect.as(
-          recordRequest({
-            method: request.method,
-            route: exchange.route,
-            status: answer.status,
-            milliseconds: performance.now() - started,
-            requestId,
-            caller: exchange.caller
-          }),
-          withCommonHeaders(answer, requestId)
-        )
+      const context = makeContext(request, hasRoom)
+      const response = respondToFailures(respond(context), context.requestId)
+      return Effect.flatMap(traced ? inSpan(request, context.route, response) : response, (response) =>
+        Effect.as(record(context, response), withCommonHeaders(response, context.requestId))
       )
     })
+
+  const respond = (context: RequestContext): Effect.Effect<HttpResponse, ApiError> => {
+    const cached = responses.get(context.cacheKey)
+    return cached === undefined
+      ? withRequestDeadline(respondFresh(context))
+      : respondFromCache(context, cached)
+  }
+
+  /** Checks only the rate limits: the request passed every other check when its response was cached. */
+  const respondFromCache = (context: RequestContext, cached: CachedResponse) => {
+    const { caller, route, representation } = cached
+    context.route = route
+    context.caller = caller
+    return Effect.flatMap(Clock.currentTimeMillis, (now) =>
+      Effect.andThen(
+        admission.consumeQuota(caller.keyId, now),
+        respondWithinMemory(context.request, representation, context.hasRoom)
+      )
+    )
+  }
+
+  /** Matches the route, then checks the method, then responds for the endpoint. */
+  const respondFresh = (context: RequestContext): Effect.Effect<HttpResponse, ApiError> => {
+    const { request } = context
+    const matched = matchRoute(request.target)
+    if (matched === undefined) return Effect.fail(RouteNotFound)
+    context.route = matched.route
+    if (!isGetOrHead(request)) return Effect.fail(MethodNotAllowed)
+    const endpoint = endpoints.get(matched.route)
+    if (endpoint === undefined) return operationalRoutes[matched.route as OperationalPath](request)
+    return Effect.flatMap(
+      responses.load(context.cacheKey, admitAndRead(context, endpoint, matched)),
+      ({ representation }) => respondWithinMemory(request, representation, context.hasRoom)
+    )
+  }
+
+  /** Admits the caller, which comes before its query is parsed; then handles the endpoint and renders the result. */
+  const admitAndRead = (
+    context: RequestContext,
+    endpoint: Endpoint,
+    matched: MatchedRoute
+  ): Effect.Effect<CachedResponse, ApiError> =>
+    Effect.flatMap(admission.admit(parseBearerToken(context.request.headers.authorization)), (caller) => {
+      context.caller = caller
+      return Effect.map(Effect.flatMap(endpoint(caller, matched), representJson), (representation) => ({
+        caller,
+        route: matched.route,
+        representation
+      }))
+    })
+
+  const record = (context: RequestContext, { status }: HttpResponse): Effect.Effect<void> => {
+    const { request, requestId, startedAt, route, caller } = context
+    const milliseconds = performance.now() - startedAt
+    return recordRequest({ method: request.method, route, status, milliseconds, requestId, caller })
+  }
+
   return app
 })

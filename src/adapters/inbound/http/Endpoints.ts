@@ -45,7 +45,7 @@ const handlersOf = (prompts: Prompts["Service"]): Handlers => ({
 })
 
 /** Answers an admitted caller with the body that the contract describes. */
-type Endpoint = (caller: Caller, target: MatchedRoute) => Effect.Effect<Uint8Array, ApiError>
+export type Endpoint = (caller: Caller, target: MatchedRoute) => Effect.Effect<Uint8Array, ApiError>
 
 /** Where the contract names no parameter, none is looked at. */
 const noQuery = Result.succeed({} as never)

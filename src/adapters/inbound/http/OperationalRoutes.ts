@@ -2,12 +2,16 @@ import * as Effect from "effect/Effect"
 import { Lifecycle } from "../../../application/Lifecycle.ts"
 import { Readiness } from "../../../application/ports/Readiness.ts"
 import { Unavailable } from "../../../application/ports/Unavailable.ts"
-import { respondConditionally, type Representation } from "./response/Representation.ts"
 import type { ApiError } from "./Errors.ts"
-import { type HttpResponse, entityHeaders, toRawHeaders, type HttpRequest } from "./HttpMessage.ts"
+import { entityHeaders, type HttpRequest, type HttpResponse, toRawHeaders } from "./HttpMessage.ts"
+import { type Representation, respondConditionally } from "./response/Representation.ts"
 
-/** The paths beside the API: no key, not counted (DESIGN.md section 8). */
+/** The paths outside the API: they need no key and no rate limit counts them. */
 export const operationalPaths = ["/healthz", "/readyz", "/openapi.json", "/docs"] as const
+
+export type OperationalPath = (typeof operationalPaths)[number]
+
+type Handler = (request: HttpRequest) => Effect.Effect<HttpResponse, ApiError>
 
 const body = Buffer.from(JSON.stringify({ status: "ok" }))
 const ok: HttpResponse = {
@@ -16,10 +20,10 @@ const ok: HttpResponse = {
   body
 }
 
-/** A page that is loaded and made when it is first asked for. */
-const page = (load: () => Promise<Representation>) => {
+/** Serves a page that is loaded on its first request. */
+const serveLazily = (load: () => Promise<Representation>): Handler => {
   let loaded: Promise<Representation> | undefined
-  return (request: HttpRequest) => {
+  return (request) => {
     loaded ??= load()
     return Effect.map(
       Effect.promise(() => loaded!),
@@ -28,23 +32,19 @@ const page = (load: () => Promise<Representation>) => {
   }
 }
 
-type SystemPath = (typeof operationalPaths)[number]
-
 /**
- * `/healthz` says that the process lives, `/readyz` that it can answer what it is asked; `/openapi.json` and `/docs`
- * describe the API.
+ * Makes the handlers of the operational paths. `/healthz` tells that the process runs, `/readyz` that it can serve
+ * requests; `/openapi.json` and `/docs` describe the API.
  */
 export const makeOperationalRoutes = Effect.gen(function* () {
   const readiness = yield* Readiness
   const lifecycle = yield* Lifecycle
-  const answers: Readonly<
-    Record<SystemPath, (request: HttpRequest) => Effect.Effect<HttpResponse, ApiError>>
-  > = {
+  const handlers: Readonly<Record<OperationalPath, Handler>> = {
     "/healthz": () => Effect.succeed(ok),
     "/readyz": () =>
-      Effect.as(lifecycle.phase === "serving" ? readiness.check : Effect.fail(Unavailable), ok),
-    "/openapi.json": page(async () => (await import("./docs/DocsPage.ts")).openApiPage),
-    "/docs": page(async () => (await import("./docs/DocsPage.ts")).docsPage())
+      Effect.as(lifecycle.phase() === "serving" ? readiness.check : Effect.fail(Unavailable), ok),
+    "/openapi.json": serveLazily(async () => (await import("./docs/DocsPage.ts")).openApiPage),
+    "/docs": serveLazily(async () => (await import("./docs/DocsPage.ts")).docsPage())
   }
-  return answers
+  return handlers
 })

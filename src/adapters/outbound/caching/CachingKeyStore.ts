@@ -1,63 +1,49 @@
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { LRUCache } from "lru-cache"
+import {
+  type Cacheable,
+  type CacheEntry,
+  RevisionedCache,
+  SingleFlight
+} from "../../../application/Freshness.ts"
 import { ChangeFeed } from "../../../application/ports/ChangeFeed.ts"
 import { KeyStore } from "../../../application/ports/KeyStore.ts"
-import { cacheLookups } from "../../../application/Metrics.ts"
+import { Observations } from "../../../application/ports/Observations.ts"
 import type { Unavailable } from "../../../application/ports/Unavailable.ts"
 import type { InvalidKey, KeyHash, KeyRecord } from "../../../domain/ApiKey.ts"
-import { makeSingleFlight } from "./SingleFlight.ts"
 
-/** How many keys are remembered, and for how long at most, in milliseconds (DESIGN.md section 7). */
 const maxKeys = 10_000
-const maxAge = 10_000
+const maxAgeMs = 10_000
 
-const lookups = cacheLookups("keys")
+/** A key without a workspace is not cached, because no change would evict it. */
+const toCacheable = (record: KeyRecord): Cacheable<KeyRecord> | undefined =>
+  record.workspace === null ? undefined : { workspace: record.workspace.id, value: record }
 
 /**
- * Remembers the keys of another KeyStore while nothing of their workspace changes. Only found keys with a workspace
- * are remembered, so strangers can't push tenants out. Look-ups of the same key at the same time are one, unless
- * anything changed meanwhile: which workspace's key it is, only the look-up tells.
+ * Caches the keys of another KeyStore. Only keys that exist and have a workspace are cached, so a flood of unknown keys
+ * evicts nothing. Concurrent lookups of a key share one query, unless any workspace changed in between: the key's
+ * workspace is unknown until the query returns.
  */
-export const layer: Layer.Layer<KeyStore, never, KeyStore | ChangeFeed> = Layer.effect(
+export const layer: Layer.Layer<KeyStore, never, KeyStore | ChangeFeed | Observations> = Layer.effect(
   KeyStore,
   Effect.gen(function* () {
     const store = yield* KeyStore
     const feed = yield* ChangeFeed
-    const remembered = new LRUCache<KeyHash, { readonly record: KeyRecord; readonly lastChange: number }>({
-      max: maxKeys,
-      ttl: maxAge
-    })
-    const share = makeSingleFlight<KeyRecord, InvalidKey | Unavailable>()
-
-    const remember = (hash: KeyHash, record: KeyRecord, began: number | undefined): void => {
-      if (record.workspace === null || began === undefined) return
-      const lastChange = feed.revisionOf(record.workspace.id)
-      if (lastChange !== undefined && lastChange <= began) remembered.set(hash, { record, lastChange })
-    }
-
-    const lookUp = (hash: KeyHash) =>
-      Effect.suspend(() => {
-        const began = feed.revision()
-        const found = Effect.tap(store.find(hash), (record) =>
-          Effect.sync(() => remember(hash, record, began))
-        )
-        return share(hash, began, found)
-      })
+    const observations = yield* Observations
+    const cache = new RevisionedCache(
+      feed,
+      new LRUCache<string, CacheEntry<KeyRecord>>({ max: maxKeys, ttl: maxAgeMs }),
+      (result) => observations.recordCacheLookup("keys", result)
+    )
+    const lookups = new SingleFlight<KeyRecord, InvalidKey | Unavailable>(feed)
 
     return KeyStore.of({
-      find: (hash) => {
-        const entry = remembered.get(hash)
-        if (entry === undefined) {
-          lookups.miss()
-          return lookUp(hash)
-        }
-        if (feed.revisionOf(entry.record.workspace!.id) !== entry.lastChange) {
-          lookups.drop()
-          return lookUp(hash)
-        }
-        lookups.hit()
-        return Effect.succeed(entry.record)
+      find: (hash: KeyHash) => {
+        const record = cache.get(hash)
+        return record === undefined
+          ? lookups.run(hash, undefined, cache.load(hash, store.find(hash), toCacheable))
+          : Effect.succeed(record)
       },
       markUsed: store.markUsed
     })

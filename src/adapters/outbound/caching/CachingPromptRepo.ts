@@ -1,85 +1,72 @@
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { LRUCache } from "lru-cache"
+import { type CacheEntry, RevisionedCache, SingleFlight } from "../../../application/Freshness.ts"
 import { ChangeFeed } from "../../../application/ports/ChangeFeed.ts"
 import { type PromptFilter, PromptRepo } from "../../../application/ports/PromptRepo.ts"
-import type { PageOfItems } from "../../../domain/Page.ts"
-import type { PromptSummary, WorkspaceId } from "../../../domain/Prompt.ts"
-import { makeSingleFlight } from "./SingleFlight.ts"
+import type { WorkspaceId } from "../../../domain/Prompt.ts"
 
 type Repo = PromptRepo["Service"]
 
-/** How much the totals that are remembered may weigh, in bytes, and for how long, in milliseconds. */
 const maxBytes = 8 * 1024 * 1024
-const maxAge = 30_000
-/** What a total weighs beside its key. */
+/** The size of an entry without its key, in bytes. */
 const entryBytes = 128
+const maxAgeMs = 30_000
 
-interface Total {
-  readonly total: number
-  readonly lastChange: number
-}
+const toKey = (...parts: ReadonlyArray<unknown>): string => JSON.stringify(parts)
 
-const keyOf = (...parts: ReadonlyArray<unknown>): string => JSON.stringify(parts)
-
-const filterKey = (workspace: WorkspaceId, { folder_id, tag, type }: PromptFilter): string =>
-  keyOf(workspace, folder_id, tag, type)
-
-/** A read of another repo, shared by all who ask for the same while nothing of the workspace changes. */
-const sharing = <Arguments extends ReadonlyArray<unknown>, A, E>(
+/** Runs identical concurrent reads of another repo once. */
+const coalesce = <Arguments extends ReadonlyArray<unknown>, A, E>(
   feed: ChangeFeed["Service"],
   read: (workspace: WorkspaceId, ...rest: Arguments) => Effect.Effect<A, E>
 ) => {
-  const share = makeSingleFlight<A, E>()
+  const reads = new SingleFlight<A, E>(feed)
   return (workspace: WorkspaceId, ...rest: Arguments): Effect.Effect<A, E> =>
-    Effect.suspend(() =>
-      share(keyOf(workspace, ...rest), feed.revisionOf(workspace), read(workspace, ...rest))
-    )
+    Effect.suspend(() => reads.run(toKey(workspace, ...rest), workspace, read(workspace, ...rest)))
 }
 
-/** How many prompts pass a filter is remembered apart from the page, while nothing of the workspace changes. */
-const rememberTotals = (feed: ChangeFeed["Service"], list: Repo["list"]) => {
-  const totals = new LRUCache<string, Total>({
-    maxSize: maxBytes,
-    sizeCalculation: (_, key) => 2 * key.length + entryBytes,
-    ttl: maxAge
-  })
-  return Effect.fnUntraced(function* (...[workspace, filter, page]: Parameters<Repo["list"]>) {
+/** Caches the total of each filter, apart from the page, so that only the first page of a list counts its prompts. */
+const cacheTotals = (feed: ChangeFeed["Service"], repo: Repo): Repo["list"] => {
+  const totals = new RevisionedCache(
+    feed,
+    new LRUCache<string, CacheEntry<number>>({
+      maxSize: maxBytes,
+      sizeCalculation: (_, key) => 2 * key.length + entryBytes,
+      ttl: maxAgeMs
+    })
+  )
+  const filterKey = (workspace: WorkspaceId, { folder_id, tag, type }: PromptFilter) =>
+    toKey(workspace, folder_id, tag, type)
+
+  return Effect.fnUntraced(function* (workspace, filter, page) {
     const key = filterKey(workspace, filter)
-    const known = totals.get(key)
-    const began = feed.revisionOf(workspace)
-    if (known !== undefined && known.lastChange === began) {
-      const slice = yield* list(workspace, filter, page, known.total)
-      // Else the total is of before the change, and the page may be of after it.
-      if (feed.revisionOf(workspace) === began) return slice
-    }
-    const lastChange = feed.revisionOf(workspace)
-    const slice: PageOfItems<PromptSummary> = yield* list(workspace, filter, page)
-    if (lastChange !== undefined && feed.revisionOf(workspace) === lastChange) {
-      totals.set(key, { total: slice.total, lastChange })
-    }
-    return slice
+    const found = yield* totals.getAndRead(key, (total) =>
+      Effect.map(repo.listPage(workspace, filter, page), (items) => ({ items, total }))
+    )
+    if (found !== undefined) return found
+    return yield* totals.load(key, repo.list(workspace, filter, page), ({ total }) => ({
+      workspace,
+      value: total
+    }))
   })
 }
 
 /**
- * Spares another PromptRepo what it was just asked: the totals of lists, and the same read for many at once (DESIGN.md
- * section 7). What a prompt holds is not kept: whole answers are, elsewhere.
+ * Caches list totals and runs identical concurrent reads once. Prompt contents are not cached here: the HTTP adapter
+ * caches whole responses.
  */
 export const layer: Layer.Layer<PromptRepo, never, PromptRepo | ChangeFeed> = Layer.effect(
   PromptRepo,
   Effect.gen(function* () {
     const repo = yield* PromptRepo
     const feed = yield* ChangeFeed
-    const list = sharing(feed, rememberTotals(feed, repo.list))
     return PromptRepo.of({
-      // Who knows the total counts nothing anyway.
-      list: (workspace, filter, page, total) =>
-        total === undefined ? list(workspace, filter, page) : repo.list(workspace, filter, page, total),
-      get: sharing(feed, repo.get),
-      getSource: sharing(feed, repo.getSource),
-      listVersions: sharing(feed, repo.listVersions),
-      getVersion: sharing(feed, repo.getVersion)
+      list: coalesce(feed, cacheTotals(feed, repo)),
+      listPage: coalesce(feed, repo.listPage),
+      get: coalesce(feed, repo.get),
+      getSource: coalesce(feed, repo.getSource),
+      listVersions: coalesce(feed, repo.listVersions),
+      getVersion: coalesce(feed, repo.getVersion)
     })
   })
 )

@@ -102,14 +102,17 @@ const promptRepo = ({ workspaces }: State["Service"]): PromptRepo["Service"] => 
         : Effect.succeed({ workspace, prompt })
     })
 
+  const list: PromptRepo["Service"]["list"] = (workspaceId, filter, page) =>
+    Effect.sync(() => {
+      const workspace = workspaces.get(workspaceId)
+      const prompts = workspace?.prompts.filter((prompt) => passes(workspace, filter, prompt)) ?? []
+      return sliceOf(prompts.sort(newestFirst).map(summaryOf), page)
+    })
+
   return {
-    list: (workspaceId, filter, page, total) =>
-      Effect.sync(() => {
-        const workspace = workspaces.get(workspaceId)
-        const prompts = workspace?.prompts.filter((prompt) => passes(workspace, filter, prompt)) ?? []
-        const slice = sliceOf(prompts.sort(newestFirst).map(summaryOf), page)
-        return { ...slice, total: total ?? slice.total }
-      }),
+    list,
+    listPage: (workspaceId, filter, page) =>
+      Effect.map(list(workspaceId, filter, page), ({ items }) => items),
     get: (workspaceId, id) =>
       Effect.map(find(workspaceId, id), ({ workspace, prompt }) => promptOf(workspace, prompt)),
     getSource: Effect.fnUntraced(function* (workspaceId, id) {

@@ -8,8 +8,8 @@ import type * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
 import type { SqlClient } from "effect/sql/SqlClient"
 import { ConnectionError, isSqlError, SqlError } from "effect/sql/SqlError"
-import { type PoolUse, poolUse } from "../../../application/Metrics.ts"
 import { Unavailable } from "../../../application/ports/Unavailable.ts"
+import { measurePool, type PoolUse } from "./PoolMetrics.ts"
 import { makeTypes } from "./Timestamps.ts"
 
 /** A PostgreSQL server, or the embedded database behind the unix socket with exactly this path. */
@@ -210,7 +210,7 @@ const makeRead = (
     /** The one session of the embedded database knows no timeout. */
     const isServer = config.path === undefined
     const limit = maxConnections * multiplexConcurrency
-    const statements = makePhases(yield* poolUse(name, limit))
+    const statements = makePhases(yield* measurePool(name, limit))
     const notToBeHad = Effect.suspend(() =>
       Effect.fail(statements.counts.running < limit ? noConnection : allBusy)
     )

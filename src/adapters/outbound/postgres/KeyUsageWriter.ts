@@ -1,8 +1,8 @@
 import * as PgClient from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
-import * as Result from "effect/Result"
 import { isSqlError } from "effect/sql/SqlError"
 import type { ApiKeyId } from "../../../domain/ApiKey.ts"
+import { makeStateLog } from "../../../application/StateLog.ts"
 import { toTimestamp } from "../../../domain/Timestamp.ts"
 import { describeSqlError } from "./Database.ts"
 
@@ -34,7 +34,7 @@ export const makeKeyUsageWriter: Effect.Effect<KeyUsageWriter, never, PgClient.P
     const sql = yield* PgClient.PgClient
     const pending = new Map<ApiKeyId, number>()
     const written = new Map<ApiKeyId, number>()
-    let works = true
+    const stateLog = makeStateLog({ failed: "Could not persist last_used_at" })
 
     const forgetBefore = (time: number): void => {
       for (const [id, at] of written) {
@@ -67,13 +67,11 @@ export const makeKeyUsageWriter: Effect.Effect<KeyUsageWriter, never, PgClient.P
       },
       flush: Effect.gen(function* () {
         if (pending.size === 0) return
-        const outcome = yield* Effect.result(write(takePending()))
-        if (works && Result.isFailure(outcome)) {
-          const { failure } = outcome
-          const reason = isSqlError(failure) ? describeSqlError(failure) : "no answer in time"
-          yield* Effect.logWarning(`The use of keys is not kept: ${reason}`)
-        }
-        works = Result.isSuccess(outcome)
+        yield* Effect.matchEffect(write(takePending()), {
+          onSuccess: () => stateLog.up,
+          onFailure: (error) =>
+            stateLog.down(isSqlError(error) ? describeSqlError(error) : "no answer in time")
+        })
       })
     }
   }

@@ -3,12 +3,12 @@ import * as PgConnection from "@effect/sql-pg/PgConnection"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
-import * as Metric from "effect/Metric"
 import * as Queue from "effect/Queue"
 import * as Schedule from "effect/Schedule"
 import * as Scope from "effect/Scope"
 import { ChangeFeed, WorkspaceRevisions } from "../../../application/ports/ChangeFeed.ts"
-import { changeFeedUp } from "../../../application/Metrics.ts"
+import { makeStateLog } from "../../../application/StateLog.ts"
+import { setChangeFeedUp } from "./ChangeFeedMetric.ts"
 import { channel, allWorkspaces, heartbeatPrefix } from "./NotifyChannel.ts"
 
 /** How long after a heartbeat was sent its return vouches for the feed, in milliseconds (DESIGN.md section 7). */
@@ -31,23 +31,18 @@ export const layer: Layer.Layer<ChangeFeed, never, PgClient.PgClient> = Layer.ef
     const changes = new WorkspaceRevisions()
     const own = `${heartbeatPrefix}${crypto.randomUUID()} `
     let upUntil = Number.NEGATIVE_INFINITY
-    let reported: boolean | undefined
 
-    const report = (up: boolean) =>
-      Effect.suspend(() => {
-        if (reported === up) return Effect.void
-        const first = reported === undefined
-        reported = up
-        const log = up
-          ? Effect.logInfo("Changes are heard of again")
-          : Effect.logWarning("Changes can't be heard of, so nothing is cached")
-        return Effect.andThen(Metric.update(changeFeedUp, up ? 1 : 0), up && first ? Effect.void : log)
-      })
+    const stateLog = makeStateLog({
+      failed: "Change feed down; caching disabled",
+      restored: "Change feed restored; caching enabled"
+    })
+    const reportUp = Effect.andThen(setChangeFeedUp(true), stateLog.up)
+    const reportDown = Effect.andThen(setChangeFeedUp(false), stateLog.down())
 
     const hear = (payload: string): Effect.Effect<void> => {
       if (payload.startsWith(own)) {
         upUntil = Number(payload.slice(own.length)) + vouched
-        return report(true)
+        return reportUp
       }
       if (!payload.startsWith(heartbeatPrefix)) {
         if (payload === allWorkspaces) changes.invalidateAll()
@@ -91,7 +86,7 @@ export const layer: Layer.Layer<ChangeFeed, never, PgClient.PgClient> = Layer.ef
 
     yield* Effect.scoped(listen).pipe(
       // A connection that was closed here interrupts who hears on it.
-      Effect.catchCause(() => report(false)),
+      Effect.catchCause(() => reportDown),
       Effect.andThen(Effect.sleep(pause)),
       Effect.forever,
       Effect.forkScoped

@@ -84,16 +84,16 @@ const promptRepo = Effect.gen(function* () {
   const getPrompt = yield* makeBatchedLookup(read, queries.getPrompts, byWorkspace)
   const getSource = yield* makeBatchedLookup(read, queries.getSources, byWorkspace)
   return PromptRepo.of({
-    list: withSpanIfTraced("PromptRepo.list")((workspace, filter, page, total) => {
-      if (filter.tag !== undefined && cannotBe(filter.tag))
-        return Effect.succeed({ items: [], total: total ?? 0 })
-      return total === undefined
-        ? Effect.map(read(queries.listPrompts(workspace, filter, page)), prompts)
-        : Effect.map(read(queries.pageOfPrompts(workspace, filter, page)), (rows) => ({
-            items: prompts(rows).items,
-            total
-          }))
-    }),
+    list: withSpanIfTraced("PromptRepo.list")((workspace, filter, page) =>
+      filter.tag !== undefined && cannotBe(filter.tag)
+        ? Effect.succeed({ items: [], total: 0 })
+        : Effect.map(read(queries.listPrompts(workspace, filter, page)), prompts)
+    ),
+    listPage: withSpanIfTraced("PromptRepo.listPage")((workspace, filter, page) =>
+      filter.tag !== undefined && cannotBe(filter.tag)
+        ? Effect.succeed([])
+        : Effect.map(read(queries.pageOfPrompts(workspace, filter, page)), (rows) => prompts(rows).items)
+    ),
     get: withSpanIfTraced("PromptRepo.get")((workspace, id) =>
       getPrompt({ workspace, id }).pipe(
         Effect.flatMap((row) =>

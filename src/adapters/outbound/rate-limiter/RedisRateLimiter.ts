@@ -4,11 +4,15 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Metric from "effect/Metric"
-import { sharedCounterUp } from "../../../application/Metrics.ts"
 import { type Bucket, RateLimiter } from "../../../application/ports/RateLimiter.ts"
 import { makeFixedWindowCounter } from "./FixedWindowCounter.ts"
 import { toRateWindow } from "../../../domain/RateWindow.ts"
 import type { RedisCounter } from "./RedisCounter.ts"
+
+/** 1 while the Redis counter decides, 0 while this process counts alone. */
+export const sharedCounterUp = Metric.gauge("rate_limiter_shared_up", {
+  description: "1 while the shared rate limit counter decides, 0 while this process counts alone"
+})
 
 /** How long an answer of the shared counter is waited for (DESIGN.md section 5). */
 const deadline = Duration.millis(50)

@@ -7,13 +7,14 @@ import { WorkspaceRevisions } from "../../../../src/application/ports/ChangeFeed
 import { WorkspaceStore } from "../../../../src/application/ports/WorkspaceStore.ts"
 import * as keys from "../../../contracts/KeyStore.ts"
 import * as prompts from "../../../contracts/PromptRepo.ts"
-import { switchedFeed } from "./switchedFeed.ts"
+import { ignoreObservations } from "../../../support/observations.ts"
+import { switchedFeed } from "../../../support/switchedFeed.ts"
 
-/** The memory adapters behind the caches, told of every import. */
+/** The memory adapters behind the caches, with a change of all workspaces after every import. */
 const cached = Layer.unwrap(
   Effect.sync(() => {
     const changes = new WorkspaceRevisions()
-    const telling = Layer.effect(
+    const notifying = Layer.effect(
       WorkspaceStore,
       Effect.map(WorkspaceStore, (store) => ({
         ...store,
@@ -24,8 +25,8 @@ const cached = Layer.unwrap(
           )
       }))
     )
-    return Layer.mergeAll(CachedKeyStore.layer, CachedPromptRepo.layer, telling).pipe(
-      Layer.provide([Memory.layer, switchedFeed(changes).layer])
+    return Layer.mergeAll(CachedKeyStore.layer, CachedPromptRepo.layer, notifying).pipe(
+      Layer.provide([Memory.layer, switchedFeed(changes).layer, ignoreObservations])
     )
   })
 )

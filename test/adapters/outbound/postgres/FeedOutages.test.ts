@@ -44,8 +44,8 @@ const feedAt = Effect.fnUntraced(function* (url: string, database: string) {
   return { feed, lines, tell, isUp, untilUp: until("up", recovery, isUp), sql }
 })
 
-const warning = ["Changes can't be heard of, so nothing is cached"]
-const relief = ["Changes are heard of again"]
+const warning = ["Change feed down; caching disabled"]
+const relief = ["Change feed restored; caching enabled"]
 
 /** Ends the backends that listen in a database. */
 const terminateListeners = (database: string) =>

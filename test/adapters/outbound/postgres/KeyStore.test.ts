@@ -112,7 +112,7 @@ describe.skipIf(noPostgres !== undefined)("the use of keys", () => {
         }
       }).pipe(Effect.provide([connect(database), logger]))
       assert.deepStrictEqual(lines, [
-        ["The use of keys is not kept: cannot execute UPDATE in a read-only transaction"]
+        ["Could not persist last_used_at: cannot execute UPDATE in a read-only transaction"]
       ])
     })
   )

@@ -1,12 +1,12 @@
 import * as Effect from "effect/Effect"
 import type { AdmittedCaller } from "../../../../application/Admission.ts"
-import { recordRequestMetrics } from "../../../../application/Metrics.ts"
+import { recordRequestMetrics } from "./RequestMetrics.ts"
 
-/** A request that has been answered. */
+/** A request that has its response. */
 export interface CompletedRequest {
-  /** Absent where nothing of the request could be read. */
+  /** `undefined` if the request could not be parsed. */
   readonly method: string | undefined
-  /** The route's pattern; absent where there is none. */
+  /** The pattern of the route; `undefined` if the path matches none. */
   readonly route: string | undefined
   readonly status: number
   readonly milliseconds: number
@@ -15,11 +15,11 @@ export interface CompletedRequest {
 }
 
 /**
- * Counts an answered request and writes its one log line (DESIGN.md section 8). It has nothing in it that a caller
- * chose freely: neither path nor query, no header but the request's id.
+ * Counts a completed request and writes its log line. The line holds no text that a caller can choose freely: neither
+ * path nor query, and no header but the request id.
  */
-export const recordRequest = (answered: CompletedRequest): Effect.Effect<void> => {
-  const { method, route, status, milliseconds, requestId, caller } = answered
+export const recordRequest = (request: CompletedRequest): Effect.Effect<void> => {
+  const { method, route, status, milliseconds, requestId, caller } = request
   recordRequestMetrics(route, status, milliseconds)
   return Effect.logInfo("request", {
     method: method ?? null,

@@ -5,19 +5,19 @@ import * as Headers from "effect/http/Headers"
 import * as HttpTraceContext from "effect/http/HttpTraceContext"
 import * as Option from "effect/Option"
 import * as Tracer from "effect/Tracer"
-import type { HttpResponse, HttpRequest } from "../HttpMessage.ts"
+import type { HttpRequest, HttpResponse } from "../HttpMessage.ts"
 
-/** Whether anybody receives spans. */
+/** Tells whether spans are collected. */
 export const isTraced = Effect.map(Effect.tracer, (tracer) => tracer !== Tracer.nativeTracer)
 
 /**
- * Answers a request within a span, in the trace that the caller's `traceparent` names, if it does: an error where the
- * service failed. Effect's own span of a request is not used: it holds the URL with its query.
+ * Runs a request in a span, in the caller's trace if the request has a `traceparent`. A status of 500 or more makes the
+ * span an error. Effect's own HTTP span is not used because it contains the URL with its query.
  */
 export const inSpan = (
   { method, headers: { traceparent } }: HttpRequest,
   route: string | undefined,
-  answer: Effect.Effect<HttpResponse>
+  respond: Effect.Effect<HttpResponse>
 ): Effect.Effect<HttpResponse> =>
   Effect.gen(function* () {
     const span = yield* Effect.makeSpan(route === undefined ? method : `${method} ${route}`, {
@@ -26,9 +26,9 @@ export const inSpan = (
       root: true,
       attributes: { "http.request.method": method, ...(route === undefined ? {} : { "http.route": route }) }
     })
-    const answered = yield* Effect.withParentSpan(answer, span, { captureStackTrace: false })
-    const { status } = answered
+    const response = yield* Effect.withParentSpan(respond, span, { captureStackTrace: false })
+    const { status } = response
     span.attribute("http.response.status_code", status)
     span.end(yield* Clock.currentTimeNanos, status >= 500 ? Exit.fail(`answered ${status}`) : Exit.void)
-    return answered
+    return response
   })

@@ -1,87 +1,79 @@
 import { hash } from "node:crypto"
+import * as Effect from "effect/Effect"
 import { LRUCache } from "lru-cache"
 import type { AdmittedCaller } from "../../../../application/Admission.ts"
-import type { ChangeFeed } from "../../../../application/ports/ChangeFeed.ts"
-import { cacheLookups } from "../../../../application/Metrics.ts"
+import { type Cacheable, type CacheEntry, RevisionedCache } from "../../../../application/Freshness.ts"
+import { ChangeFeed } from "../../../../application/ports/ChangeFeed.ts"
+import { Observations } from "../../../../application/ports/Observations.ts"
+import { type HttpRequest, isGetOrHead } from "../HttpMessage.ts"
 import type { Representation } from "./Representation.ts"
-import { isGetOrHead, type HttpRequest } from "../HttpMessage.ts"
 
-/** How much the answers that are kept ready may weigh together, and one alone, in bytes. */
+/** The size of all entries and of one entry, in bytes. */
 const maxBytes = 32 * 1024 * 1024
 const maxEntryBytes = 1024 * 1024
-/** What an answer weighs beside its body. */
+/** The size of an entry without its body. */
 const entryBytes = 1024
-/** How long an answer is kept ready, in milliseconds, however often it is asked for (SPEC.md section 8). */
-const maxAge = 30_000
+/** The `s-maxage` of specification 8; a hit does not extend it. */
+const maxAgeMs = 30_000
 
-/** A representation that one caller has been answered with. */
+/** A 200 response, with the caller it was made for and the pattern of its route. */
 export interface CachedResponse {
   readonly caller: AdmittedCaller
-  /** The pattern of the route, for the log. */
   readonly route: string
   readonly representation: Representation
-  readonly lastChange: number
 }
 
-const lookups = cacheLookups("responses")
+const toCacheable = (response: CachedResponse): Cacheable<CachedResponse> => ({
+  workspace: response.caller.workspaceId,
+  value: response
+})
 
-/** Whose answer to what: the exact bytes of both, of which only a hash is kept; undefined for what never has one. */
-const keyOf = (request: HttpRequest): string | undefined => {
+/**
+ * Returns the cache key of a request: a hash of the exact bytes of its `Authorization` and its target. Requests without
+ * `Authorization`, or with a method other than GET and HEAD, have none and are never served from the cache.
+ */
+export const toCacheKey = (request: HttpRequest): string | undefined => {
   const { authorization } = request.headers
   return authorization === undefined || !isGetOrHead(request)
     ? undefined
     : hash("sha256", `${authorization}\n${request.target}`, "base64url")
 }
 
-/** A place for the answer to a request that none was ready for. */
-export interface Vacancy {
-  /** What the long way has found; it is kept unless its workspace has changed meanwhile. */
-  readonly keep: (found: Omit<CachedResponse, "lastChange">) => void
-}
-
-const noVacancy: Vacancy = { keep: () => {} }
-
 /**
- * What the long way once answered with 200, kept ready to be sent again while nothing changes in its workspace
- * (DESIGN.md section 7): so all that is left to check of a request is that it comes from the same caller, and to count.
+ * Caches whole responses until something in their workspace changes (`RevisionedCache`). A cached response passed every
+ * check of its request, and nothing that the checks depend on has changed since, so only the rate limits are left.
  */
 export class ResponseCache {
-  readonly #feed: ChangeFeed["Service"]
-  readonly #responses = new LRUCache<string, CachedResponse>({
-    maxSize: maxBytes,
-    maxEntrySize: maxEntryBytes,
-    sizeCalculation: ({ representation }) => representation.full.body.length + entryBytes,
-    ttl: maxAge
-  })
+  readonly #responses: RevisionedCache<CachedResponse>
 
-  constructor(feed: ChangeFeed["Service"]) {
-    this.#feed = feed
+  constructor(feed: ChangeFeed["Service"], observations: Observations["Service"]) {
+    this.#responses = new RevisionedCache(
+      feed,
+      new LRUCache<string, CacheEntry<CachedResponse>>({
+        maxSize: maxBytes,
+        maxEntrySize: maxEntryBytes,
+        sizeCalculation: ({ value }) => value.representation.full.body.length + entryBytes,
+        ttl: maxAgeMs
+      }),
+      (result) => observations.recordCacheLookup("responses", result)
+    )
   }
 
-  /** What is ready for a request, if anything is and nothing has changed since; else a place for its answer. */
-  find(request: HttpRequest): CachedResponse | Vacancy {
-    const key = keyOf(request)
-    if (key === undefined) return noVacancy
-    const ready = this.#responses.get(key)
-    if (ready !== undefined) {
-      if (this.#feed.revisionOf(ready.caller.workspaceId) === ready.lastChange) {
-        lookups.hit()
-        return ready
-      }
-      lookups.drop()
-    } else lookups.miss()
-    return this.#vacancy(key)
+  /** Returns the response that is cached under a key, if it is current. */
+  get(key: string | undefined): CachedResponse | undefined {
+    return key === undefined ? undefined : this.#responses.get(key)
   }
 
-  /** Made before anything is read. */
-  #vacancy(key: string): Vacancy {
-    const began = this.#feed.revision()
-    return {
-      keep: (found) => {
-        const lastChange = this.#feed.revisionOf(found.caller.workspaceId)
-        if (began === undefined || lastChange === undefined || lastChange > began) return
-        this.#responses.set(key, { ...found, lastChange })
-      }
-    }
+  /** Runs `respond` and caches its response under a key, unless the workspace changed meanwhile. */
+  load<E>(
+    key: string | undefined,
+    respond: Effect.Effect<CachedResponse, E>
+  ): Effect.Effect<CachedResponse, E> {
+    return key === undefined ? respond : this.#responses.load(key, respond, toCacheable)
   }
 }
+
+/** Makes a response cache that the change feed keeps current. */
+export const makeResponseCache = Effect.gen(function* () {
+  return new ResponseCache(yield* ChangeFeed, yield* Observations)
+})

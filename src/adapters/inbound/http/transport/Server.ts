@@ -8,6 +8,7 @@ import type { Admission } from "../../../../application/Admission.ts"
 import type { ChangeFeed } from "../../../../application/ports/ChangeFeed.ts"
 import { Lifecycle } from "../../../../application/Lifecycle.ts"
 import type { Prompts } from "../../../../application/Prompts.ts"
+import type { Observations } from "../../../../application/ports/Observations.ts"
 import type { Readiness } from "../../../../application/ports/Readiness.ts"
 import { makeApp, matchRoute } from "../App.ts"
 import { type ConnectionLimits, connectionLimits } from "./ConnectionLimits.ts"
@@ -164,7 +165,11 @@ const close = (
  */
 export const serve = (
   options: ServerOptions
-): Effect.Effect<AddressInfo, ListenError, Prompts | Admission | Readiness | ChangeFeed | Scope.Scope> =>
+): Effect.Effect<
+  AddressInfo,
+  ListenError,
+  Prompts | Admission | Readiness | ChangeFeed | Lifecycle | Observations | Scope.Scope
+> =>
   Effect.gen(function* () {
     const lifecycle = yield* Lifecycle
     const app = yield* makeApp
@@ -254,9 +259,7 @@ export const serve = (
     })
 
     yield* Effect.acquireRelease(listen(server, options), () =>
-      Effect.sync(() => {
-        lifecycle.phase = "draining"
-      }).pipe(
+      lifecycle.markDraining.pipe(
         Effect.andThen(Effect.sleep(options.shutdownGrace)),
         Effect.andThen(Effect.sync(() => exchanges.close())),
         Effect.andThen(close(server, exchanges, limits))

@@ -1,8 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as Metric from "effect/Metric"
 import { ChangeFeed, WorkspaceRevisions } from "../../../../application/ports/ChangeFeed.ts"
-import { changeFeedUp } from "../../../../application/Metrics.ts"
+import { setChangeFeedUp } from "../ChangeFeedMetric.ts"
 import type { ServedPostgres } from "./EmbeddedPostgres.ts"
 
 /**
@@ -22,7 +21,7 @@ export const layer = (
           payload === allWorkspaces ? changes.invalidateAll() : changes.invalidate(payload),
         onGap: () => changes.invalidateAll()
       })
-      yield* Metric.update(changeFeedUp, 1)
+      yield* setChangeFeedUp(true)
       return ChangeFeed.of({ revision: () => changes.revision(), revisionOf: (id) => changes.revisionOf(id) })
     })
   )

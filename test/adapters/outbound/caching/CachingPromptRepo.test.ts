@@ -10,73 +10,66 @@ import { type PromptFilter, PromptRepo } from "../../../../src/application/ports
 import type { Page } from "../../../../src/domain/Page.ts"
 import { type PromptId, PromptNotFound, type WorkspaceId } from "../../../../src/domain/Prompt.ts"
 import { newId } from "../../../support/archives.ts"
-import { switchedFeed } from "./switchedFeed.ts"
+import { switchedFeed } from "../../../support/switchedFeed.ts"
 
 const [own, other] = [newId<WorkspaceId>(), newId<WorkspaceId>()]
 const first: Page = { page: 1, per_page: 20 }
 const second: Page = { page: 2, per_page: 20 }
 
-interface Asked {
-  readonly workspace: WorkspaceId
-  readonly filter: PromptFilter
-  readonly page: Page
-  readonly total: number | undefined
-}
-
-/** A repo whose lists hold as many prompts as `count` says, behind the cache; `answering` runs before each answer. */
+/** A cache over a repo whose lists hold `state.count` prompts; `beforeResult` runs before the nth read ends, from 1. */
 const setUp = Effect.fnUntraced(function* (
-  answering: (asked: number) => Effect.Effect<void> = () => Effect.void
+  beforeResult: (n: number) => Effect.Effect<void> = () => Effect.void
 ) {
   const changes = new WorkspaceRevisions()
   const feed = switchedFeed(changes)
-  const asked: Array<Asked> = []
+  /** The list reads of the repo, in order: `list` counts the prompts, `listPage` does not. */
+  const reads: Array<"list" | "listPage"> = []
   const state = { count: 7, gets: 0 }
-  const never = () => Effect.die("not asked for")
+  const notExpected = () => Effect.die("not expected")
   const repo = Layer.succeed(PromptRepo, {
-    list: (workspace, filter, page, total) =>
+    list: () =>
       Effect.suspend(() => {
         const { count } = state
-        const n = asked.push({ workspace, filter, page, total })
-        return Effect.as(answering(n), { items: [], total: total ?? count })
+        return Effect.as(beforeResult(reads.push("list")), { items: [], total: count })
       }),
+    listPage: () => Effect.suspend(() => Effect.as(beforeResult(reads.push("listPage")), [])),
     get: () =>
       Effect.suspend(() => {
         state.gets++
-        return Effect.andThen(answering(state.gets), Effect.fail(PromptNotFound))
+        return Effect.andThen(beforeResult(state.gets), Effect.fail(PromptNotFound))
       }),
-    getSource: never,
-    listVersions: never,
-    getVersion: never
+    getSource: notExpected,
+    listVersions: notExpected,
+    getVersion: notExpected
   })
   const context = yield* Layer.build(layer.pipe(Layer.provide([repo, feed.layer])))
   const cached = Context.get(context, PromptRepo)
   const total = (filter: PromptFilter = {}, page = first, workspace = own) =>
     Effect.map(cached.list(workspace, filter, page), ({ total }) => total)
-  /** The totals that were told to the repo, in order; undefined where it had to count. */
-  const told = () => asked.map(({ total }) => total)
-  return { changes, feed, asked, state, cached, total, told }
+  return { changes, feed, reads, state, cached, total }
 })
 
+/** Runs an effect until it waits for something. */
 const begin = <A, E>(effect: Effect.Effect<A, E>) => Effect.forkChild(effect, { startImmediately: true })
 
-describe("the cache of totals", () => {
-  it.effect("counts once for all pages of a filter, until something of the workspace changes", () =>
+describe("the totals of CachingPromptRepo", () => {
+  it.effect("are counted once for all pages of a filter, until something in the workspace changes", () =>
     Effect.gen(function* () {
-      const { changes, state, told, total } = yield* setUp()
+      const { changes, state, reads, total } = yield* setUp()
       assert.deepStrictEqual([yield* total(), yield* total({}, second)], [7, 7])
       changes.invalidate(other)
-      yield* total()
-      assert.deepStrictEqual(told(), [undefined, 7, 7])
+      assert.strictEqual(yield* total(), 7)
+      assert.deepStrictEqual(reads, ["list", "listPage", "listPage"])
       state.count = 8
       changes.invalidate(own)
       assert.deepStrictEqual([yield* total(), yield* total({}, second)], [8, 8])
-      assert.deepStrictEqual(told().slice(3), [undefined, 8])
+      assert.deepStrictEqual(reads.slice(3), ["list", "listPage"])
     })
   )
 
-  it.effect("tells filters and workspaces apart", () =>
+  it.effect("are kept apart by filter and by workspace", () =>
     Effect.gen(function* () {
-      const { told, total } = yield* setUp()
+      const { reads, total } = yield* setUp()
       const filters: ReadonlyArray<PromptFilter> = [
         {},
         { tag: "" },
@@ -90,29 +83,29 @@ describe("the cache of totals", () => {
       for (const workspace of [own, other])
         for (const filter of filters) yield* total(filter, first, workspace)
       assert.deepStrictEqual(
-        told(),
-        told().map(() => undefined)
+        reads,
+        [...filters, ...filters].map(() => "list")
       )
     })
   )
 
-  it.effect("knows no total while the feed is down", () =>
+  it.effect("are neither used nor stored while the feed is down", () =>
     Effect.gen(function* () {
-      const { feed, told, total } = yield* setUp()
+      const { feed, reads, total } = yield* setUp()
       yield* total()
       feed.isUp = false
       yield* total()
       yield* total({ type: "user" })
       feed.isUp = true
       yield* total({ type: "user" })
-      assert.deepStrictEqual(told(), [undefined, undefined, undefined, undefined])
+      assert.deepStrictEqual(reads, ["list", "list", "list", "list"])
     })
   )
 
-  it.effect("counts anew where the workspace changed while the page was read with a known total", () =>
+  it.effect("are counted again if the workspace changed while the page was read", () =>
     Effect.gen(function* () {
       const gate = yield* Deferred.make<void>()
-      const { changes, state, told, total } = yield* setUp((n) =>
+      const { changes, state, reads, total } = yield* setUp((n) =>
         n === 2 ? Deferred.await(gate) : Effect.void
       )
       yield* total()
@@ -121,14 +114,14 @@ describe("the cache of totals", () => {
       changes.invalidate(own)
       yield* Deferred.succeed(gate, undefined)
       assert.strictEqual(yield* Fiber.join(slow), 8)
-      assert.deepStrictEqual(told(), [undefined, 7, undefined])
+      assert.deepStrictEqual(reads, ["list", "listPage", "list"])
     })
   )
 
-  it.effect("keeps no total that was counted before a change that came meanwhile", () =>
+  it.effect("are not stored if the workspace changed while they were counted", () =>
     Effect.gen(function* () {
       const gate = yield* Deferred.make<void>()
-      const { changes, state, told, total } = yield* setUp((n) =>
+      const { changes, state, reads, total } = yield* setUp((n) =>
         n === 1 ? Deferred.await(gate) : Effect.void
       )
       const slow = yield* begin(total())
@@ -136,15 +129,15 @@ describe("the cache of totals", () => {
       changes.invalidate(own)
       yield* Deferred.succeed(gate, undefined)
       assert.strictEqual(yield* Fiber.join(slow), 7)
-      assert.deepStrictEqual([yield* total(), told()], [8, [undefined, undefined]])
+      assert.deepStrictEqual([yield* total(), reads], [8, ["list", "list"]])
     })
   )
 })
 
-describe("reads of the same thing at the same time", () => {
+describe("concurrent identical reads of CachingPromptRepo", () => {
   const read = (id: PromptId) => Effect.flip(Effect.flatMap(PromptRepo, (repo) => repo.get(own, id)))
 
-  it.effect("are one, failures too, whoever leaves; after a change they are not", () =>
+  it.effect("run once, failures included, if nothing changed and the feed is up", () =>
     Effect.gen(function* () {
       const gate = yield* Deferred.make<void>()
       const { cached, changes, feed, state } = yield* setUp(() => Deferred.await(gate))
@@ -161,12 +154,12 @@ describe("reads of the same thing at the same time", () => {
       const later = yield* get(id)
       assert.strictEqual(state.gets, 3)
       feed.isUp = false
-      const unheard = yield* get(id)
+      const whileDown = yield* get(id)
       assert.strictEqual(state.gets, 4)
       yield* Fiber.interrupt(same[0]!)
       yield* Deferred.succeed(gate, undefined)
       assert.deepStrictEqual(
-        yield* Fiber.joinAll([...same.slice(1), later, unheard]),
+        yield* Fiber.joinAll([...same.slice(1), later, whileDown]),
         [1, 2, 3, 4].map(() => PromptNotFound)
       )
     })

@@ -12,9 +12,10 @@ import type { Unavailable } from "../../../../src/application/ports/Unavailable.
 import { type ApiKeyId, InvalidKey, type KeyHash, type KeyRecord } from "../../../../src/domain/ApiKey.ts"
 import type { WorkspaceId } from "../../../../src/domain/Prompt.ts"
 import { newId } from "../../../support/archives.ts"
-import { switchedFeed } from "./switchedFeed.ts"
+import { type Observed, recordObservations } from "../../../support/observations.ts"
+import { switchedFeed } from "../../../support/switchedFeed.ts"
 
-type Answer = Effect.Effect<KeyRecord, InvalidKey | Unavailable>
+type Lookup = Effect.Effect<KeyRecord, InvalidKey | Unavailable>
 
 const hashOf = (n: number) => n.toString(16).padStart(64, "0") as KeyHash
 const workspace = { id: newId<WorkspaceId>(), tier: "solo", billing_status: "active" } as const
@@ -22,66 +23,78 @@ const active: KeyRecord = { id: newId<ApiKeyId>(), revoked: false, owner_must_re
 const revoked: KeyRecord = { ...active, revoked: true }
 const legacy: KeyRecord = { ...active, workspace: null }
 
-/** A store whose answers a test decides on, look-up by look-up, behind the cache. */
-const setUp = Effect.fnUntraced(function* (answer: (hash: KeyHash, lookUp: number) => Answer) {
+/** A cache over a store whose lookups a test decides: `lookUp` gets the hash and the number of the lookup, from 1. */
+const setUp = Effect.fnUntraced(function* (lookUp: (hash: KeyHash, n: number) => Lookup) {
   const changes = new WorkspaceRevisions()
   const feed = switchedFeed(changes)
-  const asked: Array<KeyHash> = []
+  const lookups: Array<KeyHash> = []
+  const observed: Observed = { denials: [], lookups: [] }
   const store = Layer.succeed(KeyStore, {
-    find: (hash) => Effect.suspend(() => answer(hash, asked.push(hash))),
+    find: (hash) => Effect.suspend(() => lookUp(hash, lookups.push(hash))),
     markUsed: () => {}
   })
-  const context = yield* Layer.build(layer.pipe(Layer.provide([store, feed.layer])))
-  return { asked, changes, feed, find: Context.get(context, KeyStore).find }
+  const context = yield* Layer.build(
+    layer.pipe(Layer.provide([store, feed.layer, recordObservations(observed)]))
+  )
+  return { lookups, changes, feed, observed, find: Context.get(context, KeyStore).find }
 })
 
-/** Runs until it waits for something. */
+/** Runs an effect until it waits for something. */
 const begin = <A, E>(effect: Effect.Effect<A, E>) => Effect.forkChild(effect, { startImmediately: true })
 
-describe("the cache of keys", () => {
-  it.effect("asks once, until something of the key's workspace changes", () =>
+describe("CachingKeyStore", () => {
+  it.effect("looks a key up once until something in its workspace changes", () =>
     Effect.gen(function* () {
-      const { asked, changes, find } = yield* setUp((_, n) => Effect.succeed(n === 1 ? active : revoked))
+      const { lookups, changes, find, observed } = yield* setUp((_, n) =>
+        Effect.succeed(n === 1 ? active : revoked)
+      )
       assert.deepStrictEqual([yield* find(hashOf(1)), yield* find(hashOf(1))], [active, active])
       changes.invalidate(newId())
       assert.deepStrictEqual(yield* find(hashOf(1)), active)
-      assert.strictEqual(asked.length, 1)
+      assert.strictEqual(lookups.length, 1)
       changes.invalidate(workspace.id)
       assert.deepStrictEqual([yield* find(hashOf(1)), yield* find(hashOf(1))], [revoked, revoked])
-      assert.strictEqual(asked.length, 2)
+      assert.strictEqual(lookups.length, 2)
+      assert.deepStrictEqual(observed.lookups, [
+        ["keys", "miss"],
+        ["keys", "hit"],
+        ["keys", "hit"],
+        ["keys", "drop"],
+        ["keys", "hit"]
+      ])
     })
   )
 
-  it.effect("keeps nothing that is unknown or without a workspace", () =>
+  it.effect("caches neither unknown keys nor keys without a workspace", () =>
     Effect.gen(function* () {
-      const { asked, find } = yield* setUp((hash) =>
+      const { lookups, find } = yield* setUp((hash) =>
         hash === hashOf(1) ? Effect.succeed(legacy) : Effect.fail(InvalidKey)
       )
       for (const _ of [1, 2]) {
         assert.deepStrictEqual(yield* find(hashOf(1)), legacy)
         assert.deepStrictEqual(yield* Effect.flip(find(hashOf(2))), InvalidKey)
       }
-      assert.strictEqual(asked.length, 4)
+      assert.strictEqual(lookups.length, 4)
     })
   )
 
   it.effect("serves and stores nothing while the feed is down", () =>
     Effect.gen(function* () {
-      const { asked, feed, find } = yield* setUp(() => Effect.succeed(active))
+      const { lookups, feed, find } = yield* setUp(() => Effect.succeed(active))
       yield* find(hashOf(1))
       feed.isUp = false
       yield* find(hashOf(1))
       yield* find(hashOf(2))
       feed.isUp = true
       yield* find(hashOf(2))
-      assert.deepStrictEqual(asked, [1, 1, 2, 2].map(hashOf))
+      assert.deepStrictEqual(lookups, [1, 1, 2, 2].map(hashOf))
     })
   )
 
-  it.effect("keeps nothing that was read before a change that came meanwhile", () =>
+  it.effect("does not store a key that was looked up before a change of its workspace", () =>
     Effect.gen(function* () {
       const gate = yield* Deferred.make<KeyRecord>()
-      const { asked, changes, find } = yield* setUp((_, n) =>
+      const { lookups, changes, find } = yield* setUp((_, n) =>
         n === 1 ? Deferred.await(gate) : Effect.succeed(revoked)
       )
       const slow = yield* begin(find(hashOf(1)))
@@ -89,31 +102,31 @@ describe("the cache of keys", () => {
       yield* Deferred.succeed(gate, active)
       assert.deepStrictEqual(yield* Fiber.join(slow), active)
       assert.deepStrictEqual(yield* find(hashOf(1)), revoked)
-      assert.strictEqual(asked.length, 2)
+      assert.strictEqual(lookups.length, 2)
     })
   )
 
   it.effect.each([
-    ["nobody", undefined, 1],
-    ["one who waits", 1, 1],
-    ["the one whose look-up it was: another of them looks up", 0, 2]
-  ] as const)("looks up once for all who ask at the same time, and %s leaves", ([, leaves, lookUps]) =>
+    ["no caller leaves", undefined, 1],
+    ["a waiting caller leaves", 1, 1],
+    ["the caller whose lookup is in flight leaves and another starts over", 0, 2]
+  ] as const)("concurrent lookups of a key share one query: %s", ([, leaving, count]) =>
     Effect.gen(function* () {
       const gate = yield* Deferred.make<KeyRecord>()
-      const { asked, find } = yield* setUp(() => Deferred.await(gate))
+      const { lookups, find } = yield* setUp(() => Deferred.await(gate))
       const callers = yield* Effect.forEach([0, 1, 2], () => begin(find(hashOf(1))))
-      if (leaves !== undefined) yield* Fiber.interrupt(callers[leaves]!)
+      if (leaving !== undefined) yield* Fiber.interrupt(callers[leaving]!)
       yield* Deferred.succeed(gate, active)
-      const stay = callers.filter((_, index) => index !== leaves)
+      const remaining = callers.filter((_, index) => index !== leaving)
       assert.deepStrictEqual(
-        yield* Fiber.joinAll(stay),
-        stay.map(() => active)
+        yield* Fiber.joinAll(remaining),
+        remaining.map(() => active)
       )
-      assert.strictEqual(asked.length, lookUps)
+      assert.strictEqual(lookups.length, count)
     })
   )
 
-  it.effect("who asks after a change does not get what was asked before it", () =>
+  it.effect("a lookup that starts after a change never joins one that started before it", () =>
     Effect.gen(function* () {
       const gate = yield* Deferred.make<KeyRecord>()
       const { changes, find } = yield* setUp((_, n) =>
@@ -128,7 +141,7 @@ describe("the cache of keys", () => {
     })
   )
 
-  it.effect("while the feed is down, nobody gets what another asked for", () =>
+  it.effect("lookups share nothing while the feed is down", () =>
     Effect.gen(function* () {
       const gate = yield* Deferred.make<KeyRecord>()
       const { feed, find } = yield* setUp((_, n) =>
@@ -142,9 +155,9 @@ describe("the cache of keys", () => {
     })
   )
 
-  it.effect("a flood of unknown keys neither displaces a good one nor holds it up", () =>
+  it.effect("a flood of unknown keys neither evicts a known key nor delays it", () =>
     Effect.gen(function* () {
-      const { asked, find } = yield* setUp((hash) =>
+      const { lookups, find } = yield* setUp((hash) =>
         hash === hashOf(0) ? Effect.succeed(active) : Effect.never
       )
       yield* find(hashOf(0))
@@ -152,9 +165,9 @@ describe("the cache of keys", () => {
         Array.from({ length: 20_000 }, (_, n) => n + 1),
         (n) => begin(Effect.result(find(hashOf(n))))
       )
-      // Answered without waiting: nothing of the flood ever is.
+      // The lookups of the flood never finish, so this one cannot have waited for them.
       assert.deepStrictEqual(yield* Effect.result(find(hashOf(0))), Result.succeed(active))
-      assert.strictEqual(asked.filter((hash) => hash === hashOf(0)).length, 1)
+      assert.strictEqual(lookups.filter((hash) => hash === hashOf(0)).length, 1)
       yield* Fiber.interruptAll(flood)
     })
   )

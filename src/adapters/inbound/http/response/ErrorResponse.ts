@@ -1,0 +1,49 @@
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import { Unavailable } from "../../../../application/ports/Unavailable.ts"
+import { type ApiError, InternalError, toErrorResponse } from "../Errors.ts"
+import { type HttpResponse, withCommonHeaders } from "../HttpMessage.ts"
+import { chooseRequestId } from "../request/RequestId.ts"
+
+/** Responds to an expected error as the table of errors says. */
+const respondToError = (error: ApiError): Effect.Effect<HttpResponse> => {
+  const response = Effect.succeed(toErrorResponse(error))
+  return error._tag === "ResolvedTooLarge"
+    ? Effect.andThen(Effect.logError("Resolved content is too large", { prompt_id: error.id }), response)
+    : response
+}
+
+/** Responds to an unexpected failure: 500 without details, which the log has. Interruption means shutdown: 503. */
+const respondToDefect = (cause: Cause.Cause<never>, requestId: string): Effect.Effect<HttpResponse> =>
+  Cause.hasInterruptsOnly(cause)
+    ? Effect.succeed(toErrorResponse(Unavailable))
+    : Effect.logError("Request failed", cause).pipe(
+        Effect.annotateLogs({ request_id: requestId }),
+        Effect.as(toErrorResponse(InternalError))
+      )
+
+/** Turns every failure of a request into a response. */
+export const respondToFailures = (
+  response: Effect.Effect<HttpResponse, ApiError>,
+  requestId: string
+): Effect.Effect<HttpResponse> =>
+  response.pipe(
+    Effect.catch(respondToError),
+    Effect.catchCause((cause) => respondToDefect(cause, requestId))
+  )
+
+/** The response to a request that the app never handled. */
+export interface Rejection {
+  readonly requestId: string
+  readonly response: HttpResponse
+}
+
+/**
+ * Makes the complete response, common headers included, to a request that is rejected before the app handles it.
+ *
+ * @param requestIdHeader The request's `X-Request-Id`, if it could be read.
+ */
+export const makeRejection = (error: ApiError, requestIdHeader?: string): Rejection => {
+  const requestId = chooseRequestId(requestIdHeader)
+  return { requestId, response: withCommonHeaders(toErrorResponse(error), requestId) }
+}

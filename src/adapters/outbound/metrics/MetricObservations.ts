@@ -1,0 +1,51 @@
+import * as Context from "effect/Context"
+import * as Layer from "effect/Layer"
+import * as Metric from "effect/Metric"
+import {
+  type CacheLookup,
+  type ObservedCache,
+  Observations
+} from "../../../application/ports/Observations.ts"
+
+/** The process-wide metric registry, which an empty context falls back to. */
+const registry = Context.empty()
+
+type Count = () => void
+
+/** Registers a counter at 0, so that rates are right from its first increment on. */
+const makeCounter = (
+  name: string,
+  description: string,
+  attributes: Readonly<Record<string, string>>
+): Count => {
+  const counter = Metric.counter(name, { description, attributes, incremental: true })
+  counter.updateUnsafe(0, registry)
+  return () => counter.updateUnsafe(1, registry)
+}
+
+const makeDenialCounter = (bucket: "key" | "process"): Count =>
+  makeCounter(
+    "rate_limit_denials_total",
+    "Requests refused with 429, by the limit that was reached: the key's or the process's",
+    { bucket }
+  )
+
+const makeLookupCounters = (cache: ObservedCache): Readonly<Record<CacheLookup, Count>> => {
+  const makeLookupCounter = (result: CacheLookup) =>
+    makeCounter(
+      "cache_lookups_total",
+      "Cache lookups: hit, miss, or drop (the workspace has changed since the entry was stored)",
+      { cache, result }
+    )
+  return { hit: makeLookupCounter("hit"), miss: makeLookupCounter("miss"), drop: makeLookupCounter("drop") }
+}
+
+/** Counts observations as metrics of this process. */
+export const layer: Layer.Layer<Observations> = Layer.sync(Observations, () => {
+  const denials = { key: makeDenialCounter("key"), process: makeDenialCounter("process") }
+  const lookups = { keys: makeLookupCounters("keys"), responses: makeLookupCounters("responses") }
+  return {
+    recordRateLimitDenial: (limit) => denials[limit](),
+    recordCacheLookup: (cache, result) => lookups[cache][result]()
+  }
+})

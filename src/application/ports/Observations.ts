@@ -1,0 +1,21 @@
+import * as Context from "effect/Context"
+
+/** The caches whose lookups are counted. */
+export type ObservedCache = "keys" | "responses"
+
+/** The outcome of a cache lookup: `drop` is an entry whose workspace has changed since it was stored. */
+export type CacheLookup = "hit" | "miss" | "drop"
+
+/**
+ * Port: what happens inside the service that operators count. Implementations return at once and never throw, because
+ * they are called on every request.
+ */
+export class Observations extends Context.Service<
+  Observations,
+  {
+    /** Reports one request that a rate limit refused: the key's, or the limit of the whole process. */
+    readonly recordRateLimitDenial: (limit: "key" | "process") => void
+    /** Reports one lookup of a cache. */
+    readonly recordCacheLookup: (cache: ObservedCache, result: CacheLookup) => void
+  }
+>()("prompt-retrieval/Observations") {}

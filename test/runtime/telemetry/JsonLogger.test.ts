@@ -1,0 +1,139 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Formatter from "effect/Formatter"
+import * as Logger from "effect/Logger"
+import * as Redacted from "effect/Redacted"
+import * as References from "effect/References"
+import * as Schema from "effect/Schema"
+import * as TestClock from "effect/testing/TestClock"
+import { formatEntry, formatJsonLine } from "../../../src/runtime/telemetry/JsonLogger.ts"
+
+/** Returns the lines that a program logs. */
+const linesOf = Effect.fnUntraced(function* <A, E, R>(program: Effect.Effect<A, E, R>) {
+  const lines: Array<string> = []
+  const logger = Logger.map(formatJsonLine, (line) => void lines.push(line))
+  yield* program.pipe(
+    Effect.provide(Logger.layer([logger])),
+    Effect.provideService(References.MinimumLogLevel, "All")
+  )
+  return lines
+})
+
+const entriesOf = <A, E, R>(program: Effect.Effect<A, E, R>) =>
+  Effect.map(linesOf(program), (lines) => lines.map((line) => JSON.parse(line)))
+
+const time = "1970-01-01T00:00:00.000Z"
+const header = { time, level: "info", msg: "message" }
+
+describe("a JSON log line", () => {
+  it.effect("is a flat object of time, level and msg, then the fields", () =>
+    Effect.gen(function* () {
+      yield* TestClock.setTime(1_767_225_600_123)
+      assert.deepStrictEqual(
+        yield* linesOf(Effect.logInfo("request", { method: "GET", route: null, status: 200 })),
+        [
+          '{"time":"2026-01-01T00:00:00.123Z","level":"info","msg":"request","method":"GET","route":null,"status":200}'
+        ]
+      )
+    })
+  )
+
+  it.effect("has its level in lower case", () =>
+    Effect.gen(function* () {
+      const all = [Effect.logTrace, Effect.logDebug, Effect.logInfo, Effect.logWarning, Effect.logError]
+      const entries = yield* entriesOf(Effect.forEach([...all, Effect.logFatal], (log) => log("")))
+      assert.deepStrictEqual(
+        entries.map(({ level }) => level),
+        ["trace", "debug", "info", "warn", "error", "fatal"]
+      )
+    })
+  )
+
+  it.effect("has annotations as fields, and no spans or fiber ids", () =>
+    Effect.gen(function* () {
+      const log = Effect.logInfo("message", { a: 1 }).pipe(
+        Effect.annotateLogs({ request_id: "id" }),
+        Effect.withLogSpan("span")
+      )
+      assert.deepStrictEqual(yield* entriesOf(log), [{ ...header, request_id: "id", a: 1 }])
+    })
+  )
+
+  it.effect("has a cause or an error as the text err", () =>
+    Effect.gen(function* () {
+      const [failed, died] = yield* entriesOf(
+        Effect.all([
+          Effect.sandbox(Effect.die(new Error("went wrong"))).pipe(
+            Effect.catch((cause) => Effect.logError("failed", cause))
+          ),
+          Effect.logError("failed", new TypeError("went wrong"))
+        ])
+      )
+      assert.match(failed.err, /^Error: went wrong\n +at /)
+      assert.match(died.err, /^TypeError: went wrong\n +at /)
+      assert.deepStrictEqual(
+        [failed, died].map(({ err: _, ...rest }) => rest),
+        [1, 2].map(() => ({ time, level: "error", msg: "failed" }))
+      )
+    })
+  )
+
+  it.effect("has whatever is neither an error nor a plain object in msg", () =>
+    Effect.gen(function* () {
+      const message = ["one", 2, true, null, ["three", 4], new Date(0)]
+      assert.deepStrictEqual(yield* entriesOf(Effect.logInfo(...message)), [
+        { ...header, msg: `one 2 true null ["three",4] "${time}"` }
+      ])
+    })
+  )
+
+  it.effect("keeps time, level and msg, whatever the fields are called", () =>
+    Effect.gen(function* () {
+      const fields = { time: 1, level: 2, msg: 3, other: 4 }
+      const log = Effect.annotateLogs(Effect.logInfo("message", fields), fields)
+      assert.deepStrictEqual(yield* entriesOf(log), [{ ...header, other: 4 }])
+    })
+  )
+
+  it.effect("says nothing of what is redacted", () =>
+    Effect.gen(function* () {
+      const secret = Redacted.make("key_live_secret")
+      const log = Effect.annotateLogs(Effect.logInfo("message", secret, { a: { b: secret } }), { c: secret })
+      const [line] = yield* linesOf(log)
+      assert.notInclude(line, "secret")
+      assert.deepStrictEqual(JSON.parse(line!), {
+        ...header,
+        msg: 'message "<redacted>"',
+        c: "<redacted>",
+        a: { b: "<redacted>" }
+      })
+    })
+  )
+})
+
+const entryWith = (field: unknown) => ({ ...header, field })
+
+it.prop(
+  "formatEntry writes JSON fields as Effect's own formatter does",
+  { field: Schema.Json },
+  ({ field }) => {
+    assert.strictEqual(formatEntry(entryWith(field)), Formatter.formatJson(entryWith(field)))
+  }
+)
+
+const circular: Record<string, unknown> = { name: "circular" }
+circular.self = circular
+
+it.each([
+  [1n],
+  [Number.NaN],
+  [Symbol("symbol")],
+  [() => 1],
+  [new Error("went wrong")],
+  [new Date(0)],
+  [new Map([["key", "value"]])],
+  [circular],
+  [["request", { deep: { deeper: { deepest: 1n } } }]]
+])("formatEntry writes %o as Effect's own formatter does", (field) => {
+  assert.strictEqual(formatEntry(entryWith(field)), Formatter.formatJson(entryWith(field)))
+})

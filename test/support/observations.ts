@@ -1,0 +1,25 @@
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import {
+  type CacheLookup,
+  type ObservedCache,
+  Observations
+} from "../../src/application/ports/Observations.ts"
+
+/** What was observed, in order. */
+export interface Observed {
+  readonly denials: Array<"key" | "process">
+  readonly lookups: Array<readonly [ObservedCache, CacheLookup]>
+}
+
+/** Observations that are written down in `observed`. */
+export const recordObservations = (observed: Observed): Layer.Layer<Observations> =>
+  Layer.succeed(Observations, {
+    recordRateLimitDenial: (limit) => void observed.denials.push(limit),
+    recordCacheLookup: (cache, result) => void observed.lookups.push([cache, result])
+  })
+
+/** Observations that nobody looks at. */
+export const ignoreObservations: Layer.Layer<Observations> = Layer.unwrap(
+  Effect.sync(() => recordObservations({ denials: [], lookups: [] }))
+)
