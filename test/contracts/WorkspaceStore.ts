@@ -939,7 +939,7 @@ export const contract = <E>(
         assert.deepStrictEqual(yield* readContent(home), contentOf(inOrder(after)))
         yield* assertReadsLike(after)
       }),
-      { arbitrary: { runs: 25, maxShrinks: 50 } }
+      { arbitrary: { runs: 12, maxShrinks: 50 } }
     )
 
     it.effect("reviseContent loses none of several concurrent revisions", () =>
