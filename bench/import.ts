@@ -12,7 +12,8 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { pipeline } from "node:stream/promises"
 import * as Effect from "effect/Effect"
-import { archiveWriter } from "../src/application/formats/Archive.ts"
+import { ArchiveWriter } from "../src/application/formats/ArchiveWriter.ts"
+import { toExportParts } from "../src/domain/WorkspaceParts.ts"
 import { archive, fragment, prompt, tag, use, version } from "../test/support/archives.ts"
 import { freshDatabase, urlOf } from "../test/support/postgres.ts"
 
@@ -24,7 +25,7 @@ function* text(): Generator<string> {
   const { workspace } = archive()
   const tags = Array.from({ length: 20 }, (_, index) => tag(`tag ${index}`))
   const fragments = Array.from({ length: 100 }, () => fragment(`Write as {{name}} does. ${randomUUID()}`))
-  const writer = archiveWriter()
+  const writer = new ArchiveWriter()
   yield writer.write({ list: "workspace", item: workspace })
   for (const item of tags) yield writer.write({ list: "tags", item })
   for (const item of fragments) yield writer.write({ list: "fragments", item })
@@ -39,7 +40,7 @@ function* text(): Generator<string> {
       fragments: [use(fragments[index % fragments.length]!, 1, { variable_overrides: { name: "Ada" } })],
       versions: [first, version(2, { content, parent_version_id: first.id })]
     })
-    yield writer.write({ list: "prompts", item })
+    for (const part of toExportParts([{ list: "prompts", item }])) yield writer.write(part)
   }
   yield writer.end()
 }

@@ -3,131 +3,89 @@ import * as Context from "effect/Context"
 import { SecureRandom } from "effect/crypto/SecureRandom"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as MutableRef from "effect/MutableRef"
+import * as Ref from "effect/Ref"
 import * as Stream from "effect/Stream"
-import type { BillingStatus, Tier } from "../domain/Billing.ts"
 import { type ApiKey, type ApiKeyId, hashApiKey, keyEnds, makeApiKey, type UserId } from "../domain/ApiKey.ts"
-import { parseJson } from "../domain/Json.ts"
+import type { Tier } from "../domain/Billing.ts"
+import type { InvalidContent, Problem } from "../domain/Problem.ts"
 import type { WorkspaceId } from "../domain/Prompt.ts"
 import { toTimestamp } from "../domain/Timestamp.ts"
-import {
-  type Archive,
-  type ArchivePart,
-  ArchiveReader,
-  InvalidArchive,
-  type Problem,
-  type RawPart,
-  toRawParts
-} from "./formats/Archive.ts"
-import { archiveOfExport, type ExportPart, exportWriter } from "./ArchiveExport.ts"
-import {
-  InvalidFiles,
-  type FileChange,
-  findFileProblems,
-  applyFiles,
-  type PromptFiles
-} from "./formats/PromptFiles.ts"
+import type { ContentEdit } from "../domain/WorkspaceContent.ts"
+import type { WorkspacePart } from "../domain/WorkspaceParts.ts"
+import { ArchiveReader } from "./formats/ArchiveReader.ts"
+import { ArchiveWriter } from "./formats/ArchiveWriter.ts"
+import { applyFiles } from "./formats/FileMerge.ts"
+import { type FileChange, findFileProblems, InvalidFiles, type PromptFiles } from "./formats/PromptFiles.ts"
+import type { RawPart } from "./formats/RawPart.ts"
 import type { Unavailable } from "./ports/Unavailable.ts"
-import type { ContentEdit, WorkspaceContent } from "./WorkspaceContent.ts"
 import {
+  type ChangeOptions,
   type KeyInfo,
   type KeyNotFound,
-  type UserInfo,
-  type UserNotFound,
+  type WorkspaceDirectory,
   type WorkspaceInfo,
   type WorkspaceNotFound,
   WorkspaceStore
 } from "./ports/WorkspaceStore.ts"
 
-/** A key just issued; its plaintext exists here and nowhere else (SPEC.md section 5.4). */
+/** A key that was just issued. Its plaintext is stored nowhere (specification 5.4). */
 export interface IssuedKey {
   readonly id: ApiKeyId
   readonly key: ApiKey
 }
 
-/** How much an import brought. */
-export class Imported {
-  workspace_id = ""
-  prompts = 0
-  versions = 0
-  fragments = 0
-  folders = 0
-  tags = 0
-  users = 0
-  api_keys = 0
-
-  count(part: ArchivePart): ArchivePart {
-    if (part.list === "workspace") this.workspace_id = part.item.id
-    else this[part.list]++
-    if (part.list === "prompts") this.versions += part.item.versions.length
-    return part
-  }
+/** The number of items that an import contained. */
+export interface ImportSummary {
+  readonly workspace_id: string
+  readonly prompts: number
+  readonly versions: number
+  readonly fragments: number
+  readonly folders: number
+  readonly tags: number
+  readonly users: number
+  readonly api_keys: number
 }
 
-/** What operators do (DESIGN.md section 9). */
+/** The use cases of operators. */
 export class Administration extends Context.Service<
   Administration,
-  {
-    /** Every workspace, by id. */
-    readonly workspaces: Effect.Effect<ReadonlyArray<WorkspaceInfo>, Unavailable>
-    /** Makes a workspace without content; its billing is active. */
+  WorkspaceDirectory & {
+    /** Creates a workspace without content, with billing status `active`. */
     readonly createWorkspace: (name: string, tier: Tier) => Effect.Effect<WorkspaceInfo, Unavailable>
-    /** Changes a workspace's tier and billing, where they are given, and gives the workspace as it is then. */
-    readonly setWorkspace: (
+    /** Issues a key of a workspace to the user with this email. Adds the user if the email is unknown. */
+    readonly issueKey: (
       workspace: WorkspaceId,
-      changes: { readonly tier?: Tier | undefined; readonly billing_status?: BillingStatus | undefined }
-    ) => Effect.Effect<WorkspaceInfo, WorkspaceNotFound | Unavailable>
-    /** The owners of a workspace's keys, by id. */
-    readonly users: (
-      workspace: WorkspaceId
-    ) => Effect.Effect<ReadonlyArray<UserInfo>, WorkspaceNotFound | Unavailable>
-    /** Forces the user with this email to reset the password, or lifts that: until then no key of the user's works. */
-    readonly setUser: (
       email: string,
-      must_reset_password: boolean
-    ) => Effect.Effect<UserInfo, UserNotFound | Unavailable>
-    /** A workspace's keys, revoked ones too, by id; ids are in the order of their issue. */
-    readonly keys: (
-      workspace: WorkspaceId
-    ) => Effect.Effect<ReadonlyArray<KeyInfo>, WorkspaceNotFound | Unavailable>
-    /** Revokes a key for good (SPEC.md section 5.5); one revoked before keeps its time. */
+      name: string
+    ) => Effect.Effect<IssuedKey, WorkspaceNotFound | Unavailable>
+    /** Revokes a key for good (specification 5.5). A key that is already revoked keeps its time. Returns the key. */
     readonly revokeKey: (id: ApiKeyId) => Effect.Effect<KeyInfo, KeyNotFound | Unavailable>
     /**
-     * Imports a workspace archive, given as the bytes of its file or as the values out of it as they come: all or
-     * nothing, and the same again changes nothing. Gives how much was imported.
+     * Imports an archive, all or nothing, and returns what it contained. Importing the same archive again changes
+     * nothing. `WorkspaceStore.importWorkspace` states what an import replaces and keeps.
      */
     readonly importArchive: <E = never>(
-      source: Uint8Array | Stream.Stream<RawPart, E>,
-      options?: { readonly dryRun: boolean }
-    ) => Effect.Effect<Imported, E | InvalidArchive | Unavailable>
+      source: Stream.Stream<RawPart, E>,
+      options?: ChangeOptions
+    ) => Effect.Effect<ImportSummary, E | InvalidContent | Unavailable>
     /**
-     * Writes a workspace as an archive, which imports as the same workspace, text by text: the same workspace is
-     * always the same text.
+     * Writes a workspace as an archive, which imports as the same workspace. The same workspace always gives the same
+     * text.
      */
     readonly exportArchive: <E>(
       workspace: WorkspaceId,
       write: (text: string) => Effect.Effect<void, E>
     ) => Effect.Effect<void, E | WorkspaceNotFound | Unavailable>
     /**
-     * Makes a workspace what a directory of prompts says (docs/prompts-as-files.md), all or nothing, and gives what
-     * that changed, or would change in a dry run; the same again changes nothing.
+     * Makes the content of a workspace that of a directory of files (docs/prompts-as-files.md), all or nothing. Returns
+     * what changed, or what would change in a dry run. Importing the same files again changes nothing.
      */
     readonly importFiles: (
       workspace: WorkspaceId,
       files: PromptFiles,
-      options?: { readonly dryRun: boolean }
+      options?: ChangeOptions
     ) => Effect.Effect<ReadonlyArray<FileChange>, InvalidFiles | WorkspaceNotFound | Unavailable>
-    /** A whole workspace with every version, all in memory. */
-    readonly readArchive: (workspace: WorkspaceId) => Effect.Effect<Archive, WorkspaceNotFound | Unavailable>
-    /** A workspace's content in its current state, archived prompts included, without its versions. */
-    readonly readContent: (
-      workspace: WorkspaceId
-    ) => Effect.Effect<WorkspaceContent, WorkspaceNotFound | Unavailable>
-    /** Issues a key of a workspace to the user with this email, who is added when unknown. */
-    readonly issueKey: (
-      workspace: WorkspaceId,
-      email: string,
-      name: string
-    ) => Effect.Effect<IssuedKey, WorkspaceNotFound | Unavailable>
   }
 >()("prompt-retrieval/Administration") {
   static readonly layer: Layer.Layer<Administration, never, WorkspaceStore | SecureRandom> = Layer.effect(
@@ -135,96 +93,22 @@ export class Administration extends Context.Service<
     Effect.gen(function* () {
       const store = yield* WorkspaceStore
       const random = yield* SecureRandom
+      const { workspaces, setWorkspace, users, setUser, keys, readContent } = store
+      const now = Effect.map(Clock.currentTimeMillis, toTimestamp)
 
       return Administration.of({
-        workspaces: store.workspaces,
+        workspaces,
+        setWorkspace,
+        users,
+        setUser,
+        keys,
+        readContent,
         createWorkspace: Effect.fn("Administration.createWorkspace")(function* (name: string, tier: Tier) {
           const id = (yield* random.uuidV7()) as WorkspaceId
           const workspace = { id, name, tier, billing_status: "active" } as const
           yield* store.addWorkspace(workspace)
           return workspace
         }),
-        setWorkspace: store.setWorkspace,
-        users: store.users,
-        setUser: store.setUser,
-        keys: store.keys,
-        revokeKey: Effect.fn("Administration.revokeKey")(function* (id: ApiKeyId) {
-          return yield* store.revokeKey(id, toTimestamp(yield* Clock.currentTimeMillis))
-        }),
-        importArchive: Effect.fn("Administration.importArchive")(function* <E = never>(
-          source: Uint8Array | Stream.Stream<RawPart, E>,
-          options?: { readonly dryRun: boolean }
-        ) {
-          const raw = source instanceof Uint8Array ? yield* rawPartsOf(source) : source
-          const reader = new ArchiveReader()
-          const imported = new Imported()
-          const parts = raw.pipe(
-            Stream.map((value) => reader.read(value)),
-            // After the first fault nothing more is written, as all will be refused.
-            Stream.filter((part) => part !== undefined && !reader.hasProblems),
-            Stream.map((part) => imported.count(part!)),
-            Stream.concat(Stream.suspend(() => refusalOf(reader)))
-          )
-          yield* store.importArchive(parts, options)
-          return imported
-        }),
-        exportArchive: (workspace, write) =>
-          Effect.suspend(() => {
-            const writer = exportWriter()
-            let text = ""
-            const flush = Effect.suspend(() => {
-              const taken = text
-              text = ""
-              return write(taken)
-            })
-            const writePart = (part: ExportPart) => {
-              text += writer.write(part)
-              return text.length < minWriteLength ? Effect.void : flush
-            }
-            return store
-              .exportArchive(workspace, (parts) => Effect.forEach(parts, writePart, { discard: true }))
-              .pipe(
-                Effect.andThen(
-                  Effect.suspend(() => {
-                    text += writer.end()
-                    return flush
-                  })
-                )
-              )
-          }).pipe(Effect.withSpan("Administration.exportArchive")),
-        importFiles: Effect.fn("Administration.importFiles")(function* (
-          workspace: WorkspaceId,
-          files: PromptFiles,
-          options?: { readonly dryRun: boolean }
-        ) {
-          const faults = findFileProblems(files)
-          if (faults.length > 0) return yield* Effect.fail(InvalidFiles(faults))
-          const now = toTimestamp(yield* Clock.currentTimeMillis)
-          let edit: ContentEdit
-          return yield* store
-            .reviseContent(
-              workspace,
-              Effect.fnUntraced(function* (content) {
-                // As many as a merge can need: ids are made by an effect, and the merge is pure.
-                const ids = yield* Effect.replicateEffect(random.uuidV7(), idsNeeded(files))
-                const merged = applyFiles(content, files, { now, newId: () => ids.pop()! })
-                edit = merged.edit
-                return [merged.edit, merged.changes] as const
-              }),
-              options
-            )
-            .pipe(
-              Effect.catchTag("InvalidArchive", ({ problems: faults }) =>
-                Effect.fail(InvalidFiles(faults.map((fault) => atFile(edit, files, fault))))
-              )
-            )
-        }),
-        readArchive: Effect.fn("Administration.readArchive")(function* (workspace: WorkspaceId) {
-          const parts: Array<ExportPart> = []
-          yield* store.exportArchive(workspace, (some) => Effect.sync(() => void parts.push(...some)))
-          return archiveOfExport(parts)
-        }),
-        readContent: store.readContent,
         issueKey: Effect.fn("Administration.issueKey")(function* (
           workspace: WorkspaceId,
           email: string,
@@ -233,50 +117,152 @@ export class Administration extends Context.Service<
           const key = makeApiKey(yield* random.randomBytes(32))
           const id = (yield* random.uuidV7()) as ApiKeyId
           const newUserId = (yield* random.uuidV7()) as UserId
-          const created_at = toTimestamp(yield* Clock.currentTimeMillis)
+          const created_at = yield* now
           yield* store.addKey(
             workspace,
             { email, newUserId },
             { id, name, key_hash: hashApiKey(key), ...keyEnds(key), created_at }
           )
           return { id, key }
+        }),
+        revokeKey: Effect.fn("Administration.revokeKey")(function* (id: ApiKeyId) {
+          return yield* store.revokeKey(id, yield* now)
+        }),
+        importArchive: Effect.fn("Administration.importArchive")(function* <E = never>(
+          source: Stream.Stream<RawPart, E>,
+          options?: ChangeOptions
+        ) {
+          const summary = MutableRef.make(emptySummary)
+          const parts = Stream.map(readParts(source), (part) => {
+            MutableRef.update(summary, (counts) => addPart(counts, part))
+            return part
+          })
+          yield* store.importWorkspace(parts, options)
+          return MutableRef.get(summary)
+        }),
+        exportArchive: (workspace, write) =>
+          Effect.suspend(() => {
+            const writer = new ArchiveWriter()
+            const buffer = makeBuffer(write)
+            const exported = store.exportWorkspace(workspace, (parts) =>
+              Effect.forEach(parts, (part) => buffer.append(writer.write(part)), { discard: true })
+            )
+            const end = Effect.suspend(() => buffer.end(writer.end()))
+            return Effect.andThen(exported, end)
+          }).pipe(Effect.withSpan("Administration.exportArchive")),
+        importFiles: Effect.fn("Administration.importFiles")(function* (
+          workspace: WorkspaceId,
+          files: PromptFiles,
+          options?: ChangeOptions
+        ) {
+          const problems = findFileProblems(files)
+          if (problems.length > 0) return yield* Effect.fail(InvalidFiles(problems))
+          const mergedAt = yield* now
+          const latestEdit = yield* Ref.make<ContentEdit | undefined>(undefined)
+          const revised = store.reviseContent(
+            workspace,
+            Effect.fnUntraced(function* (content) {
+              // As many ids as the merge can need: ids come from an effect, and the merge is pure.
+              const ids = yield* Effect.replicateEffect(random.uuidV7(), countNewIds(files))
+              const newId = () => ids.pop() ?? outOfIds()
+              const { edit, changes } = applyFiles(content, files, { now: mergedAt, newId })
+              yield* Ref.set(latestEdit, edit)
+              return [edit, changes] as const
+            }),
+            options
+          )
+          return yield* Effect.catchTag(
+            revised,
+            "InvalidContent",
+            Effect.fnUntraced(function* ({ problems }) {
+              const edit = yield* Ref.get(latestEdit)
+              return yield* Effect.fail(
+                InvalidFiles(problems.map((problem) => locateInFiles(edit, files, problem)))
+              )
+            })
+          )
         })
       })
     })
   )
 }
 
-/** How many characters of an export are collected before they are written. */
-const minWriteLength = 64 * 1024
-
-/** At most a version and a folder a prompt, and its tags and fragments. */
-const idsNeeded = ({ prompts }: PromptFiles): number =>
-  prompts.reduce((sum, { tags, fragments }) => sum + 2 + tags.length + fragments.length, 0)
-
-/** A fault of the edit that files led to, at the file that it comes from. */
-const atFile = (edit: ContentEdit, files: PromptFiles, { path, message }: Problem): Problem => {
-  const [, list, index, rest] = /^(prompts|fragments)\[(\d+)\]\.?(.*)$/.exec(path) ?? []
-  if (list !== "prompts" && list !== "fragments") return { path, message }
-  const id = list === "prompts" ? edit.prompts[Number(index)]?.row.id : edit.fragments[Number(index)]?.id
-  const file = files[list].find((file) => file.id === id)
-  return file === undefined ? { path, message } : { path: file.path, message: `${rest} ${message}` }
+const emptySummary: ImportSummary = {
+  workspace_id: "",
+  prompts: 0,
+  versions: 0,
+  fragments: 0,
+  folders: 0,
+  tags: 0,
+  users: 0,
+  api_keys: 0
 }
 
-const refusalOf = (reader: ArchiveReader): Stream.Stream<never, InvalidArchive> =>
-  reader.hasProblems ? Stream.fail(reader.refusal()) : Stream.empty
+const addPart = (summary: ImportSummary, part: WorkspacePart): ImportSummary => {
+  switch (part.list) {
+    case "workspace":
+      return { ...summary, workspace_id: part.item.id }
+    case "prompts":
+      return {
+        ...summary,
+        prompts: summary.prompts + 1,
+        versions: summary.versions + part.item.versions.length
+      }
+    default:
+      return { ...summary, [part.list]: summary[part.list] + 1 }
+  }
+}
 
-const rawPartsOf = (bytes: Uint8Array): Effect.Effect<Stream.Stream<RawPart>, InvalidArchive> =>
-  Effect.map(Effect.try({ try: () => parseJson(textOf(bytes)), catch: notJson }), (json) =>
-    Stream.fromIterable(toRawParts(json))
-  )
+/**
+ * Reads the parts of a workspace from an archive. Emits nothing after the first problem, because the import will fail;
+ * fails with all problems at the end.
+ */
+const readParts = <E>(source: Stream.Stream<RawPart, E>): Stream.Stream<WorkspacePart, E | InvalidContent> =>
+  Stream.suspend(() => {
+    const reader = new ArchiveReader()
+    const end: Stream.Stream<never, InvalidContent> = Stream.suspend(() =>
+      reader.hasProblems ? Stream.fail(reader.toError()) : Stream.empty
+    )
+    return source.pipe(
+      Stream.map((raw) => reader.read(raw)),
+      Stream.filter((part): part is WorkspacePart => part !== undefined && !reader.hasProblems),
+      Stream.concat(end)
+    )
+  })
 
-const textOf = (bytes: Uint8Array): string => new TextDecoder("utf-8", { fatal: true }).decode(bytes)
+/** The number of characters of an export that are collected before they are written. */
+const minWriteLength = 64 * 1024
 
-/** The refusal of a file that is no JSON. */
-export const notJson = (error: unknown): InvalidArchive =>
-  InvalidArchive([
-    {
-      path: "",
-      message: `is not a JSON document in UTF-8: ${error instanceof Error ? error.message : String(error)}`
-    }
-  ])
+/** Collects text and writes it in large pieces. */
+const makeBuffer = <E>(write: (text: string) => Effect.Effect<void, E>) => {
+  let buffered = ""
+  const end = (text: string): Effect.Effect<void, E> => {
+    const whole = buffered + text
+    buffered = ""
+    return write(whole)
+  }
+  const append = (text: string): Effect.Effect<void, E> => {
+    if (buffered.length + text.length >= minWriteLength) return end(text)
+    buffered += text
+    return Effect.void
+  }
+  return { append, end }
+}
+
+/** Returns the most ids that a merge can need: a version and a folder for each prompt, and its tags and fragments. */
+const countNewIds = ({ prompts }: PromptFiles): number =>
+  prompts.reduce((sum, { tags, fragments }) => sum + 2 + tags.length + fragments.length, 0)
+
+const outOfIds = (): never => {
+  throw new Error("the merge needed more ids than countNewIds")
+}
+
+/** Translates a problem of the edit that files led to into a problem of the file that it comes from. */
+const locateInFiles = (edit: ContentEdit | undefined, files: PromptFiles, problem: Problem): Problem => {
+  const { path, message } = problem
+  const [, list, index, rest] = /^(prompts|fragments)\[(\d+)\]\.?(.*)$/.exec(path) ?? []
+  if (list !== "prompts" && list !== "fragments") return problem
+  const id = list === "prompts" ? edit?.prompts[Number(index)]?.row.id : edit?.fragments[Number(index)]?.id
+  const file = files[list].find((file) => file.id === id)
+  return file === undefined ? problem : { path: file.path, message: `${rest} ${message}` }
+}

@@ -21,7 +21,17 @@ import {
   OwnerMustReset
 } from "../../src/domain/ApiKey.ts"
 import { rateLimited } from "../../src/domain/RateWindow.ts"
-import { archive, instant, type Key, key, newId, sample, user, workspace } from "../support/archives.ts"
+import {
+  archive,
+  instant,
+  type Key,
+  key,
+  newId,
+  sample,
+  user,
+  workspace,
+  toPartStream
+} from "../support/archives.ts"
 import { ignoreObservations, type Observed, recordObservations } from "../support/observations.ts"
 
 /** Counts the lookups of keys. */
@@ -98,10 +108,10 @@ const everyState = () =>
   )
 
 const load = Effect.fnUntraced(function* (workspaces: ReturnType<typeof everyState>) {
-  const { importArchive } = yield* WorkspaceStore
+  const { importWorkspace } = yield* WorkspaceStore
   for (const { home, owners, states } of workspaces) {
-    yield* importArchive(
-      archive({ workspace: home, users: owners, api_keys: states.map(({ key }) => key.stored) })
+    yield* importWorkspace(
+      toPartStream(archive({ workspace: home, users: owners, api_keys: states.map(({ key }) => key.stored) }))
     )
   }
 })
@@ -143,7 +153,7 @@ describe("admission", () => {
   it.effect("looks up no key for a missing or malformed token, and a well-formed key once", () =>
     Effect.gen(function* () {
       const { archive: own, keys } = sample()
-      yield* (yield* WorkspaceStore).importArchive(own)
+      yield* (yield* WorkspaceStore).importWorkspace(toPartStream(own))
       const lookUps = yield* LookUps
       for (const [token, error] of malformed) {
         assert.deepStrictEqual(yield* Effect.flip(admit(token)), error, token)
@@ -178,7 +188,9 @@ describe("admission", () => {
       const [home, owner] = [workspace(), user()]
       const keys = Array.from({ length: 6 }, () => key(home.id, owner))
       const api_keys = keys.map(({ stored }) => stored)
-      yield* (yield* WorkspaceStore).importArchive(archive({ workspace: home, users: [owner], api_keys }))
+      yield* (yield* WorkspaceStore).importWorkspace(
+        toPartStream(archive({ workspace: home, users: [owner], api_keys }))
+      )
       const [first, ...rest] = keys as [Key, ...Array<Key>]
       const last = rest.pop()!
 
@@ -201,7 +213,7 @@ describe("admission", () => {
   it.effect("gives the key its request back if the process limit denies it", () =>
     Effect.gen(function* () {
       const { archive: own, keys } = sample()
-      yield* (yield* WorkspaceStore).importArchive(own)
+      yield* (yield* WorkspaceStore).importWorkspace(toPartStream(own))
       yield* admitKey(keys.active)
       for (let i = 0; i < 5; i++) {
         assert.deepStrictEqual(yield* Effect.flip(admitKey(keys.second)), rateLimited("process", 1, 0))
@@ -212,7 +224,7 @@ describe("admission", () => {
   it.effect("marks a key as used when it is admitted, and no other key", () =>
     Effect.gen(function* () {
       const { archive: own, keys } = sample()
-      yield* (yield* WorkspaceStore).importArchive(own)
+      yield* (yield* WorkspaceStore).importWorkspace(toPartStream(own))
       const { lastUsed } = yield* State
       yield* TestClock.setTime(1_767_225_600_123)
       yield* admitKey(keys.active)
@@ -244,7 +256,7 @@ describe("admission", () => {
     Effect.gen(function* () {
       const lifecycle = yield* Lifecycle
       const { archive: own, keys } = sample()
-      yield* (yield* WorkspaceStore).importArchive(own)
+      yield* (yield* WorkspaceStore).importWorkspace(toPartStream(own))
       assert.deepStrictEqual(yield* Effect.flip(admitKey(keys.active)), Unavailable)
       for (const [token, error] of malformed) {
         assert.deepStrictEqual(yield* Effect.flip(admit(token)), error, token)
@@ -267,7 +279,7 @@ describe("admission", () => {
     const observed: Observed = { denials: [], lookups: [] }
     return Effect.gen(function* () {
       const { archive: own, keys } = sample()
-      yield* (yield* WorkspaceStore).importArchive(own)
+      yield* (yield* WorkspaceStore).importWorkspace(toPartStream(own))
       yield* admitKey(keys.active)
       yield* Effect.flip(admitKey(keys.active))
       yield* admitKey(keys.second)

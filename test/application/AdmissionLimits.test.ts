@@ -12,7 +12,7 @@ import { Lifecycle } from "../../src/application/Lifecycle.ts"
 import { RateLimiter } from "../../src/application/ports/RateLimiter.ts"
 import { WorkspaceStore } from "../../src/application/ports/WorkspaceStore.ts"
 import { admitted } from "../contracts/RateLimiter.ts"
-import { archive, type Key, key, sample, user, workspace } from "../support/archives.ts"
+import { archive, type Key, key, sample, user, workspace, toPartStream } from "../support/archives.ts"
 import { ignoreObservations } from "../support/observations.ts"
 import { noRedis, type RedisServer, redisServer } from "../support/redis.ts"
 
@@ -22,9 +22,9 @@ const owner = user()
 /** Keys of one workspace, and `ask`, which gives the outcome of a request: "in", or the scope of the limit that denied it. */
 const setUp = Effect.fnUntraced(function* (count: number) {
   const keys = Array.from({ length: count }, () => key(home.id, owner))
-  const { importArchive } = yield* WorkspaceStore
-  yield* importArchive(
-    archive({ workspace: home, users: [owner], api_keys: keys.map(({ stored }) => stored) })
+  const { importWorkspace } = yield* WorkspaceStore
+  yield* importWorkspace(
+    toPartStream(archive({ workspace: home, users: [owner], api_keys: keys.map(({ stored }) => stored) }))
   )
   const { admit } = yield* Admission
   const ask = (from: Key): Effect.Effect<string> =>
@@ -96,10 +96,10 @@ const admissionCounts = (name: string, limiter: Layer.Layer<RateLimiter>): void 
     it.effect("failed authentication and refused tenants use up no quota", () =>
       Effect.gen(function* () {
         const { keys, ask } = yield* setUp(1)
-        const { importArchive } = yield* WorkspaceStore
+        const { importWorkspace } = yield* WorkspaceStore
         const { admit } = yield* Admission
         const refused = [sample(), sample({ tier: "free" }), sample({ billing_status: "disputed" })]
-        for (const { archive } of refused) yield* importArchive(archive)
+        for (const { archive } of refused) yield* importWorkspace(toPartStream(archive))
         const { active: _, second: __, ...bad } = refused[0]!.keys
         const theirs = [...Object.values(bad), refused[1]!.keys.active, refused[2]!.keys.active]
         const outcomes = yield* Effect.forEach([...theirs, key(home.id, owner)], ask)

@@ -13,7 +13,7 @@ import { PromptNotFound } from "../../src/domain/Prompt.ts"
 import { maxResolvedBytes, ResolvedTooLarge } from "../../src/domain/Resolution.ts"
 import { toTimestamp } from "../../src/domain/Timestamp.ts"
 import { VersionNotFound } from "../../src/domain/Version.ts"
-import { archive, fragment, newId, prompt, sample, use, version } from "../support/archives.ts"
+import { archive, fragment, newId, prompt, sample, use, version, toPartStream } from "../support/archives.ts"
 import { listOf, promptOf, versionSummaryOf, versionsOf } from "../support/model.ts"
 
 /** The methods of the repository that were called, in order. */
@@ -42,7 +42,8 @@ const layer = Prompts.layer.pipe(
   Layer.provideMerge(Layer.mergeAll(Memory.layer, Calls.layer))
 )
 
-const load = (archive: Archive) => Effect.flatMap(WorkspaceStore, (store) => store.importArchive(archive))
+const load = (archive: Archive) =>
+  Effect.flatMap(WorkspaceStore, (store) => store.importWorkspace(toPartStream(archive)))
 
 const callerOf = ({ workspace }: Archive, tier: string = workspace.tier) => ({
   workspaceId: workspace.id,

@@ -17,11 +17,12 @@ import {
   type SampleKey,
   sample,
   user,
-  workspace
+  workspace,
+  toPartStream
 } from "../support/archives.ts"
 
 const load = (archive: Archive) =>
-  Effect.flatMap(WorkspaceStore, (workspaces) => workspaces.importArchive(archive))
+  Effect.flatMap(WorkspaceStore, (workspaces) => workspaces.importWorkspace(toPartStream(archive)))
 
 const find = ({ stored }: Key) => Effect.flatMap(KeyStore, (keys) => keys.find(stored.key_hash))
 

@@ -32,7 +32,8 @@ import {
   tag,
   use,
   version,
-  versionNumber
+  versionNumber,
+  toPartStream
 } from "../support/archives.ts"
 import { listOf, promptOf, sourceOf, versionSummaryOf, versionsOf } from "../support/model.ts"
 
@@ -41,7 +42,7 @@ const everything: Page = { page: 1, per_page: 100 }
 const perPages = [1, 2, 3, 7, 100]
 
 const load = (archive: Archive) =>
-  Effect.flatMap(WorkspaceStore, (workspaces) => workspaces.importArchive(archive))
+  Effect.flatMap(WorkspaceStore, (workspaces) => workspaces.importWorkspace(toPartStream(archive)))
 
 const list = (workspace: WorkspaceId, filter: PromptFilter = {}, page: Page = everything) =>
   Effect.flatMap(PromptRepo, (repo) => repo.list(workspace, filter, page))

@@ -8,13 +8,14 @@ import * as Stream from "effect/Stream"
 import {
   type Archive,
   type ArchivePrompt,
-  InvalidArchive,
-  toArchiveParts
+  archiveFromExport,
+  toWorkspaceParts
 } from "../../src/application/formats/Archive.ts"
-import { archiveOfExport, type ExportPart } from "../../src/application/ArchiveExport.ts"
+import { InvalidContent } from "../../src/domain/Problem.ts"
+import type { ExportPart } from "../../src/domain/WorkspaceParts.ts"
 import { KeyStore } from "../../src/application/ports/KeyStore.ts"
 import { PromptRepo } from "../../src/application/ports/PromptRepo.ts"
-import { type ContentEdit, contentOf, type PromptEdit } from "../../src/application/WorkspaceContent.ts"
+import { type ContentEdit, type PromptEdit, toWorkspaceContent } from "../../src/domain/WorkspaceContent.ts"
 import {
   KeyNotFound,
   type NewKey,
@@ -46,14 +47,15 @@ import {
   use,
   user,
   version,
-  workspace
+  workspace,
+  toPartStream
 } from "../support/archives.ts"
 import { listOf, promptOf, sourceOf, versionSummaryOf, versionsOf } from "../support/model.ts"
 
 const everything = { page: 1, per_page: 100 }
 
 const load = (archive: Archive) =>
-  Effect.flatMap(WorkspaceStore, (workspaces) => workspaces.importArchive(archive))
+  Effect.flatMap(WorkspaceStore, (workspaces) => workspaces.importWorkspace(toPartStream(archive)))
 
 const find = ({ stored }: Key) => Effect.flatMap(KeyStore, (keys) => keys.find(stored.key_hash))
 
@@ -70,7 +72,7 @@ const addKey = (workspace: WorkspaceId, email: string, newUserId: UserId, made: 
 /** The paths at which an import is refused, in the order of their text. */
 const refusedAt = (archive: Archive) =>
   Effect.map(Effect.flip(load(archive)), (refusal) =>
-    refusal._tag === "InvalidArchive" ? refusal.problems.map(({ path }) => path).sort() : refusal
+    refusal._tag === "InvalidContent" ? refusal.problems.map(({ path }) => path).sort() : refusal
   )
 
 /** Says that a workspace reads exactly as an archive has it. */
@@ -124,10 +126,10 @@ const inOrder = (archive: Archive): Archive => ({
 })
 
 const exported = Effect.fnUntraced(function* (workspace: WorkspaceId) {
-  const { exportArchive } = yield* WorkspaceStore
+  const { exportWorkspace } = yield* WorkspaceStore
   const parts: Array<ExportPart> = []
-  yield* exportArchive(workspace, (some) => Effect.sync(() => void parts.push(...some)))
-  return archiveOfExport(parts)
+  yield* exportWorkspace(workspace, (some) => Effect.sync(() => void parts.push(...some)))
+  return archiveFromExport(parts)
 })
 
 /** Something of each kind whose id an archive holds, so that every id can be another's. */
@@ -818,16 +820,16 @@ export const contract = <E>(
 
     it.effect("imports a stream of parts as the whole, and nothing of one that fails", () =>
       Effect.gen(function* () {
-        const { importArchive } = yield* WorkspaceStore
+        const { importWorkspace } = yield* WorkspaceStore
         const { archive: before } = sample()
         const { archive: other } = sample()
         const after: Archive = { ...other, workspace: before.workspace, users: [], api_keys: [] }
-        yield* importArchive(Stream.fromIterable(toArchiveParts(before)))
+        yield* importWorkspace(Stream.fromIterable(toWorkspaceParts(before)))
         yield* assertReadsLike(before)
-        const broken = Stream.concat(Stream.fromIterable(toArchiveParts(after)), Stream.fail("broken"))
-        assert.strictEqual(yield* Effect.flip(importArchive(broken)), "broken")
+        const broken = Stream.concat(Stream.fromIterable(toWorkspaceParts(after)), Stream.fail("broken"))
+        assert.strictEqual(yield* Effect.flip(importWorkspace(broken)), "broken")
         yield* assertReadsLike(before)
-        yield* importArchive(Stream.rechunk(Stream.fromIterable(toArchiveParts(after)), 1))
+        yield* importWorkspace(Stream.rechunk(Stream.fromIterable(toWorkspaceParts(after)), 1))
         yield* assertReadsLike(after)
       })
     )
@@ -839,7 +841,7 @@ export const contract = <E>(
         const home = own.workspace.id
         yield* load(own)
         const before = yield* exported(home)
-        assert.deepStrictEqual(yield* readContent(home), contentOf(before))
+        assert.deepStrictEqual(yield* readContent(home), toWorkspaceContent(before))
         const [first] = before.prompts
         const { tags, fragments: _, versions, ...row } = first!
         const added = version(90, { parent_version_id: versions[0]?.id ?? null })
@@ -879,7 +881,7 @@ export const contract = <E>(
                 { dryRun }
               )
             ),
-            InvalidArchive([{ path: "folders[1].id", message: "is another workspace's" }])
+            InvalidContent([{ path: "folders[1].id", message: "is another workspace's" }])
           )
         }
         assert.deepStrictEqual(yield* exported(home), before)
@@ -917,7 +919,7 @@ export const contract = <E>(
             yield* Effect.flip(
               reviseContent(own.workspace.id, () => Effect.succeed([edit, undefined] as const))
             ),
-            InvalidArchive([{ path, message: "is another workspace's" }])
+            InvalidContent([{ path, message: "is another workspace's" }])
           )
         }
         yield* assertReadsLike(other)
@@ -936,7 +938,7 @@ export const contract = <E>(
         const { edit, after } = editOf(stored, other, picks)
         yield* reviseContent(home, () => Effect.succeed([edit, undefined] as const))
         assert.deepStrictEqual(yield* exported(home), inOrder(after))
-        assert.deepStrictEqual(yield* readContent(home), contentOf(inOrder(after)))
+        assert.deepStrictEqual(yield* readContent(home), toWorkspaceContent(inOrder(after)))
         yield* assertReadsLike(after)
       }),
       { arbitrary: { runs: 12, maxShrinks: 50 } }
@@ -968,7 +970,7 @@ export const contract = <E>(
 
     it.effect("imports and exports rows with the nil UUID, and a revision keeps them", () =>
       Effect.gen(function* () {
-        const { reviseContent, importArchive } = yield* WorkspaceStore
+        const { reviseContent, importWorkspace } = yield* WorkspaceStore
         const nil = "00000000-0000-0000-0000-000000000000"
         const home = workspace()
         const owner = user({ id: nil as UserId })
@@ -996,13 +998,13 @@ export const contract = <E>(
         assert.deepStrictEqual(yield* exported(home.id), made)
         yield* load(yield* exported(home.id))
         yield* reviseContent(home.id, (content) => {
-          assert.deepStrictEqual(content, contentOf(made))
+          assert.deepStrictEqual(content, toWorkspaceContent(made))
           return Effect.succeed([{ ...emptyEdit, folders: [folder()] }, undefined] as const)
         })
         const { folders, ...rest } = yield* exported(home.id)
         assert.deepStrictEqual({ ...rest, folders: [folders[0]!] }, made)
         // Frees the ids for other tests of the same database.
-        yield* importArchive(archive({ workspace: home }))
+        yield* importWorkspace(toPartStream(archive({ workspace: home })))
       })
     )
 
@@ -1014,21 +1016,21 @@ export const contract = <E>(
 
     it.effect("refuses in a dry run what it would refuse, and changes nothing whatever it is", () =>
       Effect.gen(function* () {
-        const { importArchive, workspaces } = yield* WorkspaceStore
+        const { importWorkspace, workspaces } = yield* WorkspaceStore
         const { archive: own, keys } = sample()
         yield* load(own)
         const before = yield* exported(own.workspace.id)
         const emptied = { ...archive({ workspace: own.workspace }), users: [user()] }
-        yield* importArchive(emptied, { dryRun: true })
+        yield* importWorkspace(toPartStream(emptied), { dryRun: true })
         assert.deepStrictEqual(yield* exported(own.workspace.id), before)
         const taken = archive({ prompts: [prompt({ id: own.prompts[0]!.id })] })
         for (const dryRun of [true, false]) {
           assert.deepStrictEqual(
-            yield* Effect.flip(importArchive(taken, { dryRun })),
-            InvalidArchive([{ path: "prompts[0].id", message: "is another workspace's" }])
+            yield* Effect.flip(importWorkspace(toPartStream(taken), { dryRun })),
+            InvalidContent([{ path: "prompts[0].id", message: "is another workspace's" }])
           )
         }
-        yield* importArchive(archive({ workspace: taken.workspace }), { dryRun: true })
+        yield* importWorkspace(toPartStream(archive({ workspace: taken.workspace })), { dryRun: true })
         assert.isFalse((yield* workspaces).some(({ id }) => id === taken.workspace.id))
         assert.isFalse((yield* find(keys.active)).revoked)
       })

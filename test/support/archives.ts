@@ -1,19 +1,23 @@
 import { createHash, randomBytes, randomUUID } from "node:crypto"
 import * as Arbitrary from "effect/Arbitrary"
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
+import * as Stream from "effect/Stream"
 import {
   type Archive,
-  type ArchiveFolder,
-  type ArchiveFragment,
-  type ArchiveKey,
-  type ArchivePrompt,
-  type ArchiveTag,
-  type ArchiveUser,
-  type ArchiveVersion,
-  archiveFormat
+  archiveFormat,
+  archiveFromExport,
+  archiveFromParts,
+  toWorkspaceParts
 } from "../../src/application/formats/Archive.ts"
-import type { BillingStatus, Tier } from "../../src/domain/Billing.ts"
+import { ArchiveReader } from "../../src/application/formats/ArchiveReader.ts"
+import { ArchiveWriter } from "../../src/application/formats/ArchiveWriter.ts"
+import { toRawParts } from "../../src/application/formats/RawPart.ts"
+import { WorkspaceStore } from "../../src/application/ports/WorkspaceStore.ts"
 import { type ApiKey, type ApiKeyId, type KeyHash, keyPrefix, type UserId } from "../../src/domain/ApiKey.ts"
+import type { BillingStatus, Tier } from "../../src/domain/Billing.ts"
+import type { InvalidContent } from "../../src/domain/Problem.ts"
 import {
   type FolderId,
   type PromptId,
@@ -23,12 +27,18 @@ import {
 } from "../../src/domain/Prompt.ts"
 import type { Timestamp } from "../../src/domain/Timestamp.ts"
 import type { VersionId, VersionNumber } from "../../src/domain/Version.ts"
-
-export type Folder = typeof ArchiveFolder.Type
-export type Tag = typeof ArchiveTag.Type
-export type Fragment = typeof ArchiveFragment.Type
-export type Version = typeof ArchiveVersion.Type
-export type FragmentUse = ArchivePrompt["fragments"][number]
+import type {
+  Folder,
+  Fragment,
+  PromptFragment,
+  PromptVersion,
+  StoredKey,
+  User,
+  Workspace,
+  WorkspacePrompt,
+  WorkspaceTag
+} from "../../src/domain/Workspace.ts"
+import { type ExportPart, toExportParts, type WorkspacePart } from "../../src/domain/WorkspaceParts.ts"
 
 /** A random id of whatever kind is asked for. */
 export const newId = <Id extends string>(): Id => randomUUID() as string as Id
@@ -44,7 +54,7 @@ export const folder = (over: Partial<Folder> = {}): Folder => ({
   ...over
 })
 
-export const tag = (name: string, over: Partial<Tag> = {}): Tag => ({
+export const tag = (name: string, over: Partial<WorkspaceTag> = {}): WorkspaceTag => ({
   id: newId<TagId>(),
   name,
   color: "#0a1B2c",
@@ -58,7 +68,7 @@ export const fragment = (content: string, over: Partial<Fragment> = {}): Fragmen
   ...over
 })
 
-export const use = (of: Fragment, position: number, over: Partial<FragmentUse> = {}): FragmentUse => ({
+export const use = (of: Fragment, position: number, over: Partial<PromptFragment> = {}): PromptFragment => ({
   id: newId(),
   fragment_id: of.id,
   position,
@@ -66,7 +76,7 @@ export const use = (of: Fragment, position: number, over: Partial<FragmentUse> =
   ...over
 })
 
-export const version = (number: number, over: Partial<Version> = {}): Version => ({
+export const version = (number: number, over: Partial<PromptVersion> = {}): PromptVersion => ({
   id: newId<VersionId>(),
   version_number: versionNumber(number),
   content: `Content of version ${number}`,
@@ -78,7 +88,7 @@ export const version = (number: number, over: Partial<Version> = {}): Version =>
   ...over
 })
 
-export const prompt = (over: Partial<ArchivePrompt> = {}): ArchivePrompt => ({
+export const prompt = (over: Partial<WorkspacePrompt> = {}): WorkspacePrompt => ({
   id: newId<PromptId>(),
   title: "Title",
   description: "Description",
@@ -99,7 +109,7 @@ export const prompt = (over: Partial<ArchivePrompt> = {}): ArchivePrompt => ({
   ...over
 })
 
-export const user = (over: Partial<ArchiveUser> = {}): ArchiveUser => {
+export const user = (over: Partial<User> = {}): User => {
   const id = over.id ?? newId<UserId>()
   return { id, email: `user-${id}@example.com`, must_reset_password: false, ...over }
 }
@@ -107,15 +117,11 @@ export const user = (over: Partial<ArchiveUser> = {}): ArchiveUser => {
 /** A key as an archive holds it, and the plaintext that only its owner has. */
 export interface Key {
   readonly plaintext: ApiKey
-  readonly stored: ArchiveKey
+  readonly stored: StoredKey
 }
 
 /** A key of a workspace, or of none, made of fresh random bytes. */
-export const key = (
-  workspace: WorkspaceId | null,
-  owner: ArchiveUser,
-  over: Partial<ArchiveKey> = {}
-): Key => {
+export const key = (workspace: WorkspaceId | null, owner: User, over: Partial<StoredKey> = {}): Key => {
   const hex = randomBytes(32).toString("hex")
   const plaintext = `${keyPrefix}${hex}` as ApiKey
   return {
@@ -135,7 +141,7 @@ export const key = (
   }
 }
 
-export const workspace = (over: Partial<Archive["workspace"]> = {}): Archive["workspace"] => ({
+export const workspace = (over: Partial<Workspace> = {}): Workspace => ({
   id: newId<WorkspaceId>(),
   name: "Workspace",
   tier: "solo",
@@ -393,8 +399,8 @@ export const archives: Arbitrary.Arbitrary<Archive> = Arbitrary.map(
     const tags = distinct(plan.tags.map((index) => pick(tagNames, index))).map((name) => tag(name))
     const fragments = plan.fragments.map((content) => fragment(content))
 
-    const versionsOf = (planned: (typeof plan.prompts)[number]["versions"]): ReadonlyArray<Version> => {
-      const made: Array<Version> = []
+    const versionsOf = (planned: (typeof plan.prompts)[number]["versions"]): ReadonlyArray<PromptVersion> => {
+      const made: Array<PromptVersion> = []
       let number = 0
       for (const { gap, parent, created, ...texts } of planned) {
         number += 1 + (gap % 3)
@@ -409,7 +415,7 @@ export const archives: Arbitrary.Arbitrary<Archive> = Arbitrary.map(
       return made
     }
 
-    const prompts = plan.prompts.map((planned): ArchivePrompt => {
+    const prompts = plan.prompts.map((planned): WorkspacePrompt => {
       const { folder, archived, created, updated, ...fields } = planned
       return {
         ...fields,
@@ -433,3 +439,31 @@ export const archives: Arbitrary.Arbitrary<Archive> = Arbitrary.map(
     return archive({ folders, tags, fragments, prompts })
   }
 )
+
+// Conversions of archives
+
+/** The parts of an archive's workspace as `WorkspaceStore.importWorkspace` takes them. */
+export const toPartStream = (archive: Archive): Stream.Stream<WorkspacePart> =>
+  Stream.fromIterable(toWorkspaceParts(archive))
+
+/** The text of an archive's file, as an export writes it. */
+export const toArchiveText = (archive: Archive): string => {
+  const writer = new ArchiveWriter()
+  const texts = [...toExportParts(toWorkspaceParts(archive))].map((part) => writer.write(part))
+  return texts.join("") + writer.end()
+}
+
+/** Reads an archive from parsed JSON, whole or not at all. */
+export const parseArchive = (json: unknown): Result.Result<Archive, InvalidContent> => {
+  const reader = new ArchiveReader()
+  const parts = [...toRawParts(json)].map((raw) => reader.read(raw)).filter((part) => part !== undefined)
+  return reader.hasProblems ? Result.fail(reader.toError()) : Result.succeed(archiveFromParts(parts))
+}
+
+/** Exports a workspace from the store as an archive. */
+export const exportArchive = Effect.fnUntraced(function* (workspace: WorkspaceId) {
+  const { exportWorkspace } = yield* WorkspaceStore
+  const exported: Array<ExportPart> = []
+  yield* exportWorkspace(workspace, (parts) => Effect.sync(() => void exported.push(...parts)))
+  return archiveFromExport(exported)
+})

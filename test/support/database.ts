@@ -4,10 +4,12 @@ import { join } from "node:path"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
+import * as Stream from "effect/Stream"
 import * as Redacted from "effect/Redacted"
 import * as Scope from "effect/Scope"
 import { SqlClient } from "effect/sql/SqlClient"
 import { Administration } from "../../src/application/Administration.ts"
+import { toRawParts } from "../../src/application/formats/RawPart.ts"
 import type { Archive } from "../../src/application/formats/Archive.ts"
 import { administrationLayer, type DatabaseOptions, databaseLayer } from "../../src/index.ts"
 import { imported } from "./leaks.ts"
@@ -64,7 +66,7 @@ export const connectTo = (env: Readonly<Record<string, string>>) =>
         imported(archive)
         return Effect.runPromise(
           Effect.flatMap(Administration, (administration) =>
-            administration.importArchive(new TextEncoder().encode(JSON.stringify(archive)))
+            administration.importArchive(Stream.fromIterable(toRawParts(archive)))
           ).pipe(Effect.provideContext(context))
         )
       },

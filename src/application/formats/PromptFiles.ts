@@ -1,22 +1,16 @@
-import * as Equal from "effect/Equal"
-import type { FolderId, PromptId, TagId } from "../../domain/Prompt.ts"
-import type { Timestamp } from "../../domain/Timestamp.ts"
-import type { VersionId, VersionNumber } from "../../domain/Version.ts"
-import type { Archive, ArchiveFragment, ArchivePrompt, Problem } from "./Archive.ts"
+import type { Problem } from "../../domain/Problem.ts"
 import type {
-  ContentEdit,
-  CurrentPrompt,
-  PromptEdit,
-  PromptRow,
-  WorkspaceContent
-} from "../WorkspaceContent.ts"
+  Folder,
+  Fragment,
+  PromptFragment,
+  WorkspacePrompt,
+  WorkspaceTag
+} from "../../domain/Workspace.ts"
 
-type Fragment = typeof ArchiveFragment.Type
-
-/** A prompt as its file has it (docs/prompts-as-files.md); what a file does not say, the workspace keeps. */
+/** A prompt as its file states it (docs/prompts-as-files.md). What the file cannot state, the workspace keeps. */
 export interface PromptFile
   extends Pick<
-    ArchivePrompt,
+    WorkspacePrompt,
     | "id"
     | "title"
     | "description"
@@ -27,275 +21,101 @@ export interface PromptFile
     | "is_favorite"
     | "sort_order"
   > {
-  /** Of the file, in its directory. */
+  /** The path of the file in its directory. */
   readonly path: string
-  /** The folder's name; null outside any. */
+  /** The name of the folder; null outside any folder. */
   readonly folder: string | null
-  /** Names of tags. */
+  /** The names of the tags. */
   readonly tags: ReadonlyArray<string>
   /** The fragments to append, in their order. */
-  readonly fragments: ReadonlyArray<
-    Pick<ArchivePrompt["fragments"][number], "fragment_id" | "variable_overrides">
-  >
+  readonly fragments: ReadonlyArray<Pick<PromptFragment, "fragment_id" | "variable_overrides">>
 }
 
-/** A fragment as its file has it. */
+/** A fragment as its file states it. */
 export interface FragmentFile extends Fragment {
   readonly path: string
 }
 
-/** All the files of a directory. */
+/** All files of a directory. */
 export interface PromptFiles {
   readonly prompts: ReadonlyArray<PromptFile>
   readonly fragments: ReadonlyArray<FragmentFile>
 }
 
-/** What an import of files does to a prompt or a fragment; `path` is null for what has no file. */
+/** A change that an import of files makes to a prompt or a fragment. `path` is null if it has no file. */
 export interface FileChange {
   readonly kind: "prompt" | "fragment"
   readonly id: string
   readonly path: string | null
   readonly name: string
-  /** A change of a prompt's content is a new version; any other change of it, and of a fragment, is none. */
+  /** Only a change of a prompt's content makes a new version. */
   readonly change: "added" | "new version" | "changed" | "archived" | "removed"
 }
 
-/** Files that were refused, and so have changed nothing; a fault's path begins with its file's. */
+/** Files that were rejected; nothing has changed. The path of a problem starts with the path of its file. */
 export interface InvalidFiles {
   readonly _tag: "InvalidFiles"
   readonly problems: ReadonlyArray<Problem>
 }
-export const InvalidFiles = (faults: ReadonlyArray<Problem>): InvalidFiles => ({
+export const InvalidFiles = (problems: ReadonlyArray<Problem>): InvalidFiles => ({
   _tag: "InvalidFiles",
-  problems: faults
+  problems
 })
 
-/** What files are made of: a workspace's content, whatever it holds of histories. */
-export interface FileSource extends Pick<Archive, "folders" | "tags" | "fragments"> {
-  readonly prompts: ReadonlyArray<Omit<ArchivePrompt, "versions">>
+/** The content that files are made from. Versions and histories are not needed. */
+export interface FileSource {
+  readonly folders: ReadonlyArray<Folder>
+  readonly tags: ReadonlyArray<WorkspaceTag>
+  readonly fragments: ReadonlyArray<Fragment>
+  readonly prompts: ReadonlyArray<Omit<WorkspacePrompt, "versions">>
 }
 
-/** A workspace's current state as files would have it; archived prompts have none. `pathOf` names each file. */
+/** Converts the current state of a workspace to files. Archived prompts have no file. `pathOf` names each file. */
 export const toPromptFiles = (
-  archive: FileSource,
+  source: FileSource,
   pathOf: {
     readonly prompt: (prompt: FileSource["prompts"][number], folder: string | null) => string
     readonly fragment: (fragment: Fragment) => string
   }
 ): PromptFiles => {
-  const folders = new Map(archive.folders.map(({ id, name }) => [id, name]))
-  const tags = new Map(archive.tags.map(({ id, name }) => [id, name]))
+  const folders = new Map(source.folders.map(({ id, name }) => [id, name]))
+  const tags = new Map(source.tags.map(({ id, name }) => [id, name]))
+  const toPromptFile = (prompt: FileSource["prompts"][number]): PromptFile => {
+    const folder = prompt.folder_id === null ? null : folders.get(prompt.folder_id)!
+    return {
+      path: pathOf.prompt(prompt, folder),
+      folder,
+      id: prompt.id,
+      title: prompt.title,
+      description: prompt.description,
+      current_content: prompt.current_content,
+      prompt_type: prompt.prompt_type,
+      target_model: prompt.target_model,
+      intent: prompt.intent,
+      is_favorite: prompt.is_favorite,
+      sort_order: prompt.sort_order,
+      tags: prompt.tags.map((id) => tags.get(id)!).sort(),
+      fragments: prompt.fragments.map(({ fragment_id, variable_overrides }) => ({
+        fragment_id,
+        variable_overrides
+      }))
+    }
+  }
   return {
-    fragments: archive.fragments.map((fragment) => ({ ...fragment, path: pathOf.fragment(fragment) })),
-    prompts: archive.prompts
-      .filter(({ is_archived }) => !is_archived)
-      .map((prompt) => {
-        const folder = prompt.folder_id === null ? null : folders.get(prompt.folder_id)!
-        return {
-          path: pathOf.prompt(prompt, folder),
-          folder,
-          id: prompt.id,
-          title: prompt.title,
-          description: prompt.description,
-          current_content: prompt.current_content,
-          prompt_type: prompt.prompt_type,
-          target_model: prompt.target_model,
-          intent: prompt.intent,
-          is_favorite: prompt.is_favorite,
-          sort_order: prompt.sort_order,
-          tags: prompt.tags.map((id) => tags.get(id)!).sort(),
-          fragments: prompt.fragments.map(({ fragment_id, variable_overrides }) => ({
-            fragment_id,
-            variable_overrides
-          }))
-        }
-      })
+    fragments: source.fragments.map((fragment) => ({ ...fragment, path: pathOf.fragment(fragment) })),
+    prompts: source.prompts.filter(({ is_archived }) => !is_archived).map(toPromptFile)
   }
 }
 
-const duplicates = (
+const findDuplicates = (
   files: ReadonlyArray<{ readonly id: string; readonly path: string }>
 ): ReadonlyArray<Problem> =>
   [...Map.groupBy(files, ({ id }) => id).values()].flatMap(([first, ...others]) =>
-    others.map(({ path }) => ({ path, message: `has the id of ${first!.path}` }))
+    others.map(({ path }) => ({ path, message: `has the id of ${first?.path}` }))
   )
 
-/** Faults that show only where files are held against each other. */
+/** Returns the problems that no single file shows: files with the same id. */
 export const findFileProblems = ({ prompts, fragments }: PromptFiles): ReadonlyArray<Problem> => [
-  ...duplicates(fragments),
-  ...duplicates(prompts)
+  ...findDuplicates(fragments),
+  ...findDuplicates(prompts)
 ]
-
-/** The things of a workspace that files know by name, and new ones for names that it lacks. */
-const findOrCreateByName = <A extends { readonly id: string; readonly name: string }>(
-  items: ReadonlyArray<A>,
-  make: (name: string) => A
-) => {
-  const all = new Map<string, A>()
-  for (const item of items) if (!all.has(item.name)) all.set(item.name, item)
-  const added: Array<A> = []
-  return {
-    added,
-    get: (name: string): A => {
-      const found = all.get(name)
-      if (found !== undefined) return found
-      const made = make(name)
-      all.set(name, made)
-      added.push(made)
-      return made
-    }
-  }
-}
-
-/** What the pure merge needs from outside. */
-export interface MergeContext {
-  readonly now: Timestamp
-  readonly newId: () => string
-}
-
-/** The file's fragments as rows: those of the prompt where they are the same, else the same rows in a new order. */
-const mergeFragments = (
-  file: PromptFile,
-  existing: ArchivePrompt["fragments"],
-  newId: () => string
-): ArchivePrompt["fragments"] => {
-  const said = existing.map(({ fragment_id, variable_overrides }) => ({ fragment_id, variable_overrides }))
-  if (Equal.equals(said, file.fragments)) return existing
-  const free = [...existing]
-  return file.fragments.map((use, index) => {
-    const at = free.findIndex(({ fragment_id }) => fragment_id === use.fragment_id)
-    const id = at === -1 ? newId() : free.splice(at, 1)[0]!.id
-    return { ...use, id, position: index + 1 }
-  })
-}
-
-/** A version of a prompt's new content, the child of its current version. */
-const importedVersion = (
-  { current_version, current_content }: PromptRow,
-  { current_id, last }: CurrentPrompt["history"],
-  { now, newId }: MergeContext
-): ArchivePrompt["versions"][number] => ({
-  id: newId() as VersionId,
-  version_number: (Math.max(current_version, 0, last?.version_number ?? 0) + 1) as VersionNumber,
-  content: current_content,
-  change_summary: "",
-  change_source: "import",
-  parent_version_id: current_id ?? (last !== null && last.version_number > current_version ? last.id : null),
-  metadata: {},
-  created_at: now
-})
-
-const noHistory: CurrentPrompt["history"] = { current_id: null, last: null }
-
-/** The row of a prompt, without its lists. */
-const rowOf = ({ tags: _, fragments: __, history: ___, ...row }: CurrentPrompt): PromptRow => row
-
-/**
- * The edit that makes a workspace what files say: each file's prompt or fragment is as the file says, a changed body is
- * a new version, a prompt without a file is archived, and a fragment without one goes unless an archived prompt still
- * has it. The edit names only what differs from the files.
- */
-export const applyFiles = (
-  content: WorkspaceContent,
-  files: PromptFiles,
-  context: MergeContext
-): { readonly edit: ContentEdit; readonly changes: ReadonlyArray<FileChange> } => {
-  const { now, newId } = context
-  const folderNames = new Map(content.folders.map(({ id, name }) => [id, name]))
-  const folders = findOrCreateByName(content.folders, (name) => ({ id: newId() as FolderId, name }))
-  const tags = findOrCreateByName(content.tags, (name) => ({ id: newId() as TagId, name, color: "#808080" }))
-  const changes: Array<FileChange> = []
-  const edits: Array<PromptEdit> = []
-
-  /** The folder that the prompt is in, where several have the name. */
-  const folderOf = (file: PromptFile, existing: CurrentPrompt | undefined): FolderId | null => {
-    if (file.folder === null) return null
-    const own = existing?.folder_id
-    return own != null && folderNames.get(own) === file.folder ? own : folders.get(file.folder).id
-  }
-
-  const mergePrompt = (file: PromptFile, existing: CurrentPrompt | undefined): void => {
-    const { path, folder: _, tags: names, fragments: __, ...said } = file
-    const base: CurrentPrompt = existing ?? {
-      ...said,
-      current_version: 0,
-      folder_id: null,
-      is_archived: false,
-      created_at: now,
-      updated_at: now,
-      tags: [],
-      fragments: [],
-      history: noHistory
-    }
-    const tagIds = [...new Set(names)].map((name) => tags.get(name).id)
-    const sameTags = tagIds.length === base.tags.length && tagIds.every((id) => base.tags.includes(id))
-    const merged: CurrentPrompt = {
-      ...base,
-      ...said,
-      folder_id: folderOf(file, existing),
-      is_archived: false,
-      tags: sameTags ? base.tags : tagIds,
-      fragments: mergeFragments(file, base.fragments, newId)
-    }
-    if (existing !== undefined && Equal.equals(merged, existing)) return
-    const isNewContent = existing === undefined || merged.current_content !== existing.current_content
-    const version = isNewContent ? importedVersion(merged, base.history, context) : undefined
-    changes.push({
-      kind: "prompt",
-      id: file.id,
-      path,
-      name: file.title,
-      change: existing === undefined ? "added" : isNewContent ? "new version" : "changed"
-    })
-    edits.push({
-      row: {
-        ...rowOf(merged),
-        current_version: version?.version_number ?? merged.current_version,
-        updated_at: now
-      },
-      tags: merged.tags === base.tags ? undefined : merged.tags,
-      fragments: merged.fragments === base.fragments ? undefined : merged.fragments,
-      version
-    })
-  }
-
-  const archivePrompt = (prompt: CurrentPrompt): void => {
-    if (prompt.is_archived) return
-    changes.push({ kind: "prompt", id: prompt.id, path: null, name: prompt.title, change: "archived" })
-    edits.push({
-      row: { ...rowOf(prompt), is_archived: true, updated_at: now },
-      tags: undefined,
-      fragments: undefined,
-      version: undefined
-    })
-  }
-
-  const knownFragments = new Map(content.fragments.map((fragment) => [fragment.id, fragment]))
-  const fragments = files.fragments.flatMap(({ path, ...fragment }) => {
-    const known = knownFragments.get(fragment.id)
-    if (known !== undefined && Equal.equals(known, fragment)) return []
-    const change = known === undefined ? "added" : "changed"
-    changes.push({ kind: "fragment", id: fragment.id, path, name: fragment.name, change })
-    return [fragment]
-  })
-
-  const promptFiles = new Set(files.prompts.map(({ id }) => id as string))
-  const knownPrompts = new Map(content.prompts.map((prompt) => [prompt.id, prompt]))
-  for (const file of files.prompts) mergePrompt(file, knownPrompts.get(file.id as PromptId))
-  const unlisted = content.prompts.filter(({ id }) => !promptFiles.has(id))
-  for (const prompt of unlisted) archivePrompt(prompt)
-
-  const stillUsed = new Set(
-    unlisted.flatMap(({ fragments }) => fragments.map(({ fragment_id }) => fragment_id))
-  )
-  const fragmentFiles = new Set(files.fragments.map(({ id }) => id))
-  const removedFragments = content.fragments.flatMap(({ id, name }) => {
-    if (fragmentFiles.has(id) || stillUsed.has(id)) return []
-    changes.push({ kind: "fragment", id, path: null, name, change: "removed" })
-    return [id]
-  })
-  return {
-    edit: { folders: folders.added, tags: tags.added, fragments, removedFragments, prompts: edits },
-    changes
-  }
-}

@@ -1,28 +1,28 @@
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import type * as Stream from "effect/Stream"
-import type { BillingStatus, Tier } from "../../domain/Billing.ts"
 import type { ApiKeyId, KeyHash, UserId } from "../../domain/ApiKey.ts"
+import type { BillingStatus, Tier } from "../../domain/Billing.ts"
+import type { InvalidContent } from "../../domain/Problem.ts"
 import type { WorkspaceId } from "../../domain/Prompt.ts"
 import type { Timestamp } from "../../domain/Timestamp.ts"
-import type { Archive, ArchivePart, InvalidArchive } from "../formats/Archive.ts"
-import type { ExportPart } from "../ArchiveExport.ts"
+import type { ContentEdit, WorkspaceContent } from "../../domain/WorkspaceContent.ts"
+import type { ExportPart, WorkspacePart } from "../../domain/WorkspaceParts.ts"
 import type { Unavailable } from "./Unavailable.ts"
-import type { ContentEdit, WorkspaceContent } from "../WorkspaceContent.ts"
 
-/** There is no workspace with that id. */
+/** No workspace has the given id. */
 export const WorkspaceNotFound = { _tag: "WorkspaceNotFound" } as const
 export type WorkspaceNotFound = typeof WorkspaceNotFound
 
-/** There is no user with that email. */
+/** No user has the given email. */
 export const UserNotFound = { _tag: "UserNotFound" } as const
 export type UserNotFound = typeof UserNotFound
 
-/** There is no key with that id. */
+/** No key has the given id. */
 export const KeyNotFound = { _tag: "KeyNotFound" } as const
 export type KeyNotFound = typeof KeyNotFound
 
-/** A workspace without its content; its tier is any text, as the editor may know more of them. */
+/** A workspace without its content. `tier` may be a tier that this program does not know. */
 export interface WorkspaceInfo {
   readonly id: WorkspaceId
   readonly name: string
@@ -30,14 +30,14 @@ export interface WorkspaceInfo {
   readonly billing_status: BillingStatus
 }
 
-/** A user, as operators see one. */
+/** A user as operators see it. */
 export interface UserInfo {
   readonly id: UserId
   readonly email: string
   readonly must_reset_password: boolean
 }
 
-/** A key, as operators see one: of its text only the ends, of its owner the email. */
+/** A key as operators see it: only the ends of its text. `owner` is the email of its owner. */
 export interface KeyInfo {
   readonly id: ApiKeyId
   readonly name: string
@@ -49,7 +49,7 @@ export interface KeyInfo {
   readonly revoked_at: Timestamp | null
 }
 
-/** A key about to be stored: its hash and its ends, never its plaintext. */
+/** A key to store: its hash and its ends, never its plaintext. */
 export interface NewKey {
   readonly id: ApiKeyId
   readonly name: string
@@ -59,80 +59,101 @@ export interface NewKey {
   readonly created_at: Timestamp
 }
 
-/** Port: what operators change. Each method happens whole or not at all. */
+/** The changes of `setWorkspace`; an absent field stays as it is. */
+export interface WorkspaceChanges {
+  readonly tier?: Tier | undefined
+  readonly billing_status?: BillingStatus | undefined
+}
+
+/** A dry run fails where the change would fail. It changes nothing and locks nothing. */
+export interface ChangeOptions {
+  readonly dryRun: boolean
+}
+
+/** The methods of `WorkspaceStore` that operators use as they are. */
+export interface WorkspaceDirectory {
+  /** Lists all workspaces, ordered by id. */
+  readonly workspaces: Effect.Effect<ReadonlyArray<WorkspaceInfo>, Unavailable>
+  /** Changes the tier and the billing status of a workspace. Returns the changed workspace. */
+  readonly setWorkspace: (
+    workspace: WorkspaceId,
+    changes: WorkspaceChanges
+  ) => Effect.Effect<WorkspaceInfo, WorkspaceNotFound | Unavailable>
+  /** Lists the owners of a workspace's keys, ordered by id. */
+  readonly users: (
+    workspace: WorkspaceId
+  ) => Effect.Effect<ReadonlyArray<UserInfo>, WorkspaceNotFound | Unavailable>
+  /**
+   * Sets whether a user must reset the password; until the reset, none of the user's keys works. Emails are compared
+   * without case. Returns the changed user.
+   */
+  readonly setUser: (
+    email: string,
+    must_reset_password: boolean
+  ) => Effect.Effect<UserInfo, UserNotFound | Unavailable>
+  /** Lists the keys of a workspace, revoked keys included, ordered by id, which is the order of issue. */
+  readonly keys: (
+    workspace: WorkspaceId
+  ) => Effect.Effect<ReadonlyArray<KeyInfo>, WorkspaceNotFound | Unavailable>
+  /** Reads the current state of a workspace's content: lists ordered by id, fragments of a prompt by position. */
+  readonly readContent: (
+    workspace: WorkspaceId
+  ) => Effect.Effect<WorkspaceContent, WorkspaceNotFound | Unavailable>
+}
+
+/** Port: the workspaces, users, keys and content that operators change. Each method applies whole or not at all. */
 export class WorkspaceStore extends Context.Service<
   WorkspaceStore,
-  {
-    /** Every workspace, by id. */
-    readonly workspaces: Effect.Effect<ReadonlyArray<WorkspaceInfo>, Unavailable>
-    /** Adds a workspace without content; its id is a new one. */
+  WorkspaceDirectory & {
+    /** Adds a workspace without content. Its id must be new. */
     readonly addWorkspace: (workspace: WorkspaceInfo) => Effect.Effect<void, Unavailable>
-    /** Changes a workspace's tier and billing, where they are given, and gives the workspace as it is then. */
-    readonly setWorkspace: (
-      workspace: WorkspaceId,
-      changes: { readonly tier?: Tier | undefined; readonly billing_status?: BillingStatus | undefined }
-    ) => Effect.Effect<WorkspaceInfo, WorkspaceNotFound | Unavailable>
-    /** The owners of a workspace's keys, by id. */
-    readonly users: (
-      workspace: WorkspaceId
-    ) => Effect.Effect<ReadonlyArray<UserInfo>, WorkspaceNotFound | Unavailable>
-    /** Says whether the user with this email, compared without case, must reset, and gives the user as it is then. */
-    readonly setUser: (
-      email: string,
-      must_reset_password: boolean
-    ) => Effect.Effect<UserInfo, UserNotFound | Unavailable>
-    /** A workspace's keys, revoked ones too, by id. */
-    readonly keys: (
-      workspace: WorkspaceId
-    ) => Effect.Effect<ReadonlyArray<KeyInfo>, WorkspaceNotFound | Unavailable>
-    /** Revokes a key, of whatever workspace or of none, and gives it as it is then; one revoked before keeps its time. */
+    /** Revokes a key of any workspace or of none. A key that is already revoked keeps its time. Returns the key. */
     readonly revokeKey: (id: ApiKeyId, at: Timestamp) => Effect.Effect<KeyInfo, KeyNotFound | Unavailable>
     /**
-     * Makes the workspace's content the archive's: folders, tags, fragments, prompts and versions that it lacks go.
-     * Nothing of it weakens a state of security: an existing workspace keeps tier and billing, users and keys are
-     * added or updated and never removed, `must_reset_password` only becomes true, a revoked key stays revoked. Rows
-     * that are as the archive has them are neither written nor locked. Fails, changing nothing, where an id is another
-     * workspace's, a user's id or email is another user's, or a key's hash is another key's. Importing the same
-     * archive again changes nothing. A dry run fails where the import would, changes nothing and locks nothing. The
-     * archive comes whole or as the stream of its parts in their order, and its parts refer to each other as
-     * `ArchiveReader` demands; where the stream fails, nothing has changed. The store is not used until the stream
-     * has ended.
+     * Stores a key of a workspace. Its owner is the user with the email, compared without case; an unknown user is added
+     * under `newUserId`.
      */
-    readonly importArchive: <E = never>(
-      archive: Archive | Stream.Stream<ArchivePart, E>,
-      options?: { readonly dryRun: boolean }
-    ) => Effect.Effect<void, E | InvalidArchive | Unavailable>
-    /**
-     * Hands a workspace's archive to `sink`, piece by piece, as it is at one moment: lists by id, versions by number,
-     * fragments of a prompt by position. It has the workspace's keys and their owners. However much the workspace
-     * holds, few pieces are in memory at a time.
-     */
-    readonly exportArchive: <E>(
-      workspace: WorkspaceId,
-      sink: (parts: ReadonlyArray<ExportPart>) => Effect.Effect<void, E>
-    ) => Effect.Effect<void, E | WorkspaceNotFound | Unavailable>
-    /** Reads a workspace's content as it is at one moment, lists by id, fragments of a prompt by position. */
-    readonly readContent: (
-      workspace: WorkspaceId
-    ) => Effect.Effect<WorkspaceContent, WorkspaceNotFound | Unavailable>
-    /**
-     * Reads a workspace's content, as `readContent` does, and makes the edit that `revise` derives from it, whole or
-     * not at all; gives the other result of `revise`. Writes only the rows that the edit names, and never users, keys or
-     * the workspace's own row. A concurrent change of the same rows is never overwritten: then `revise` runs again, on
-     * the new content. Concurrent revisions of one workspace take turns. Fails like `importArchive` where the edit
-     * brings an id that is another workspace's; paths of faults are places in the edit. A dry run fails where the
-     * revision would, changes nothing and locks nothing.
-     */
-    readonly reviseContent: <A, E>(
-      workspace: WorkspaceId,
-      revise: (content: WorkspaceContent) => Effect.Effect<readonly [ContentEdit, A], E>,
-      options?: { readonly dryRun: boolean }
-    ) => Effect.Effect<A, E | WorkspaceNotFound | InvalidArchive | Unavailable>
-    /** Stores a key of the workspace; `email`, compared without case, is its owner, who is added when unknown under `newUserId`. */
     readonly addKey: (
       workspace: WorkspaceId,
       owner: { readonly email: string; readonly newUserId: UserId },
       key: NewKey
     ) => Effect.Effect<void, WorkspaceNotFound | Unavailable>
+    /**
+     * Replaces the content of a workspace: folders, tags, fragments, prompts and versions that the parts do not contain
+     * are deleted. Rows that do not change are neither written nor locked, so importing the same parts again changes
+     * nothing.
+     *
+     * An import never weakens security: an existing workspace keeps its tier and billing status, users and keys are
+     * added or updated but never removed, `must_reset_password` only becomes true, and a revoked key stays revoked.
+     *
+     * `parts` are in the order that `WorkspacePart` states, with unique ids and no dangling references. The store is not
+     * used before the stream ends; if the stream fails, nothing changes. Fails with `InvalidContent` if an id belongs to
+     * another workspace, the id or email of a user to another user, or the hash of a key to another key.
+     */
+    readonly importWorkspace: <E = never>(
+      parts: Stream.Stream<WorkspacePart, E>,
+      options?: ChangeOptions
+    ) => Effect.Effect<void, E | InvalidContent | Unavailable>
+    /**
+     * Passes a whole workspace to `sink`, part by part, from one snapshot: lists ordered by id, versions by number,
+     * fragments of a prompt by position, keys with their owners. Only a few parts are in memory at a time.
+     */
+    readonly exportWorkspace: <E>(
+      workspace: WorkspaceId,
+      sink: (parts: ReadonlyArray<ExportPart>) => Effect.Effect<void, E>
+    ) => Effect.Effect<void, E | WorkspaceNotFound | Unavailable>
+    /**
+     * Passes a workspace's content to `revise`, applies the edit that `revise` returns and returns its other result.
+     * Writes only the rows that the edit names, and never users, keys or the workspace's own row.
+     *
+     * A concurrent change of the same rows is never overwritten: `revise` runs again on the new content. Concurrent
+     * revisions of one workspace run one after the other. Fails with `InvalidContent` if the edit uses an id of another
+     * workspace; paths are those of the edit.
+     */
+    readonly reviseContent: <A, E>(
+      workspace: WorkspaceId,
+      revise: (content: WorkspaceContent) => Effect.Effect<readonly [ContentEdit, A], E>,
+      options?: ChangeOptions
+    ) => Effect.Effect<A, E | WorkspaceNotFound | InvalidContent | Unavailable>
   }
 >()("prompt-retrieval/WorkspaceStore") {}

@@ -1,16 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Result from "effect/Result"
-import {
-  type Archive,
-  ArchiveReader,
-  InvalidArchive,
-  type Problem,
-  maxTextBytes,
-  parseArchive
-} from "../../../src/application/formats/Archive.ts"
-import type { UserId } from "../../../src/domain/ApiKey.ts"
-import { parseJson } from "../../../src/domain/Json.ts"
-import type { TagId } from "../../../src/domain/Prompt.ts"
+import type { Archive } from "../../../src/application/formats/Archive.ts"
+import { ArchiveReader } from "../../../src/application/formats/ArchiveReader.ts"
+import { InvalidContent, type Problem } from "../../../src/domain/Problem.ts"
+import { maxTextBytes } from "../../../src/domain/Workspace.ts"
 import {
   archive,
   archives,
@@ -18,6 +11,7 @@ import {
   fragment,
   key,
   newId,
+  parseArchive,
   prompt,
   sample,
   tag,
@@ -26,6 +20,9 @@ import {
   version,
   workspace
 } from "../../support/archives.ts"
+import type { UserId } from "../../../src/domain/ApiKey.ts"
+import { parseJson } from "../../../src/domain/Json.ts"
+import type { TagId } from "../../../src/domain/Prompt.ts"
 
 const asJson = (archive: Archive): unknown => JSON.parse(JSON.stringify(archive))
 
@@ -212,7 +209,7 @@ describe("parseArchive", () => {
     (json) => {
       assert.deepStrictEqual(
         parseArchive(json),
-        Result.fail(InvalidArchive([{ path: "", message: "Expected object" }]))
+        Result.fail(InvalidContent([{ path: "", message: "Expected object" }]))
       )
     }
   )
@@ -309,13 +306,13 @@ describe("parseArchive", () => {
   })
 
   it.each([
-    ["of form", { color: "red" }, "must be a colour #rrggbb", 0],
+    ["of form", { color: "red" }, "must be a color like #rrggbb", 0],
     ["between parts", {}, "is there already", 1]
   ])("keeps the first 100 faults %s and the count of all", (_, over, message, first) => {
     const reader = new ArchiveReader()
     const value = tag("same", over)
     for (let index = 0; index < 10_000; index++) reader.read({ path: ["tags", index], value })
-    const { problems: faults, count } = reader.refusal()
+    const { problems: faults, count } = reader.toError()
     assert.strictEqual(faults.length, 100)
     assert.strictEqual(faults[0]!.path.split(".")[0], `tags[${first}]`)
     assert.isTrue(faults.every((fault) => fault.message === message))

@@ -8,9 +8,9 @@ import { Administration } from "../../../src/application/Administration.ts"
 import type { Archive } from "../../../src/application/formats/Archive.ts"
 import {
   InvalidFiles,
-  toPromptFiles,
   type PromptFile,
-  type PromptFiles
+  type PromptFiles,
+  toPromptFiles
 } from "../../../src/application/formats/PromptFiles.ts"
 import { WorkspaceNotFound, WorkspaceStore } from "../../../src/application/ports/WorkspaceStore.ts"
 import type { PromptId, WorkspaceId } from "../../../src/domain/Prompt.ts"
@@ -26,7 +26,9 @@ import {
   use,
   version,
   versionNumber,
-  workspace
+  workspace,
+  toPartStream,
+  exportArchive
 } from "../../support/archives.ts"
 
 const layer = Administration.layer.pipe(
@@ -36,7 +38,8 @@ const layer = Administration.layer.pipe(
 
 const now = instant("2030-01-01T00:00:00.000Z")
 
-const load = (archive: Archive) => Effect.flatMap(WorkspaceStore, (store) => store.importArchive(archive))
+const load = (archive: Archive) =>
+  Effect.flatMap(WorkspaceStore, (store) => store.importWorkspace(toPartStream(archive)))
 
 const layOut = (archive: Archive): PromptFiles =>
   toPromptFiles(archive, {
@@ -66,19 +69,19 @@ const newFile = (over: Partial<PromptFile> = {}): PromptFile => {
 
 /** A workspace in a fresh store, read before and after an import of files at `now`. */
 const imported = Effect.fnUntraced(function* (before: Archive, files: (read: Archive) => PromptFiles) {
-  const { importFiles, readArchive } = yield* Administration
+  const { importFiles } = yield* Administration
   const home = before.workspace.id
   yield* load(before)
   yield* TestClock.setTime(Date.parse(now))
-  const read = yield* readArchive(home)
+  const read = yield* exportArchive(home)
   const dry = yield* importFiles(home, files(read), { dryRun: true })
-  assert.deepStrictEqual(yield* readArchive(home), read)
+  assert.deepStrictEqual(yield* exportArchive(home), read)
   const changes = yield* importFiles(home, files(read))
   // Ids of new rows apart, a dry run tells what the import does.
   assert.deepStrictEqual(dry, changes)
-  const after = yield* readArchive(home)
+  const after = yield* exportArchive(home)
   assert.deepStrictEqual(yield* importFiles(home, files(read)), [])
-  assert.deepStrictEqual(yield* readArchive(home), after)
+  assert.deepStrictEqual(yield* exportArchive(home), after)
   return { read, changes, after }
 })
 
@@ -327,7 +330,7 @@ describe("an import of files", () => {
 
   it.effect("refuses two files with one id, and an id of another workspace, by the file", () =>
     Effect.gen(function* () {
-      const { importFiles, readArchive } = yield* Administration
+      const { importFiles } = yield* Administration
       const { archive: theirs } = sample()
       yield* load(theirs)
       const home = workspace()
@@ -344,7 +347,7 @@ describe("an import of files", () => {
         yield* attempt([other, taken]),
         InvalidFiles([{ path: taken.path, message: "id is another workspace's" }])
       )
-      assert.deepStrictEqual((yield* readArchive(home.id)).prompts, [])
+      assert.deepStrictEqual((yield* exportArchive(home.id)).prompts, [])
       assert.deepStrictEqual(
         yield* Effect.flip(importFiles(newId<WorkspaceId>(), { prompts: [], fragments: [] })),
         WorkspaceNotFound

@@ -7,8 +7,9 @@ import Tokenizer from "@streamparser/json/tokenizer.js"
 import TokenParser from "@streamparser/json/tokenparser.js"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
-import { notJson } from "../../../application/Administration.ts"
-import { archiveLists, type InvalidArchive, type RawPart } from "../../../application/formats/Archive.ts"
+import { type RawPart, toJsonError } from "../../../application/formats/RawPart.ts"
+import { workspaceLists } from "../../../domain/WorkspaceParts.ts"
+import type { InvalidContent } from "../../../domain/Problem.ts"
 import { parseNumber } from "../../../domain/Json.ts"
 import { CommandError } from "./CommandError.ts"
 
@@ -26,7 +27,7 @@ const makeReader = () => {
   let fault: Error | undefined
   let whole = false
   const tokenizer = new ExactTokenizer({ stringBufferSize: 64 * 1024 })
-  const parser = new TokenParser({ paths: ["$", "$.*", ...archiveLists.map((list) => `$.${list}.*`)] })
+  const parser = new TokenParser({ paths: ["$", "$.*", ...workspaceLists.map((list) => `$.${list}.*`)] })
   tokenizer.onToken = parser.write.bind(parser)
   tokenizer.onEnd = () => {
     if (!parser.isEnded) parser.end()
@@ -110,11 +111,11 @@ const cantRead = (file: string, error: unknown) =>
 export const readArchiveFile = (
   file: string,
   onBytes: (count: number) => void
-): Stream.Stream<RawPart, InvalidArchive | CommandError> =>
+): Stream.Stream<RawPart, InvalidContent | CommandError> =>
   Stream.suspend(() =>
     Stream.fromAsyncIterable(
       values(createReadStream(file, { highWaterMark: 256 * 1024 }), onBytes),
-      (error) => (error instanceof NotJson ? notJson(error.cause) : cantRead(file, error))
+      (error) => (error instanceof NotJson ? toJsonError(error.cause) : cantRead(file, error))
     )
   ).pipe(Stream.flattenIterable)
 

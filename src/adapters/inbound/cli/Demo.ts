@@ -1,7 +1,9 @@
 import { basename, extname, relative, sep } from "node:path"
 import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
 import { Administration } from "../../../application/Administration.ts"
+import { toRawParts } from "../../../application/formats/RawPart.ts"
 import { WorkspaceId } from "../../../domain/Prompt.ts"
 
 /** The command that runs this program again, as it was started: from sources, from an installed package or as a file. */
@@ -27,9 +29,8 @@ export const seedDemoWorkspace = Effect.fnUntraced(function* (address: string) {
   const { default: demo } = yield* Effect.promise(
     () => import("../../../demo/workspace.json", { with: { type: "json" } })
   )
-  const bytes = new TextEncoder().encode(JSON.stringify(demo))
   const { workspace, users, prompts } = demo
-  yield* Effect.orDie(administration.importArchive(bytes))
+  yield* Effect.orDie(administration.importArchive(Stream.fromIterable(toRawParts(demo))))
   const { key } = yield* Effect.orDie(
     administration.issueKey(WorkspaceId.make(workspace.id), users[0]!.email, "Demo")
   )

@@ -5,7 +5,7 @@ import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import { Administration } from "../../../application/Administration.ts"
-import type { Problem } from "../../../application/formats/Archive.ts"
+import type { Problem } from "../../../domain/Problem.ts"
 import type { FileChange } from "../../../application/formats/PromptFiles.ts"
 import type { WorkspaceId } from "../../../domain/Prompt.ts"
 import { readArchiveFile, spoolToFile } from "./ArchiveFile.ts"
@@ -45,7 +45,7 @@ const importArchive = Effect.fnUntraced(function* (file: string, { dryRun, json 
   const result = yield* importArchive(readArchiveFile(path, progress.add), { dryRun }).pipe(
     Effect.ensuring(Effect.sync(progress.end)),
     Effect.catchTags({
-      InvalidArchive: ({ problems: faults, count }) =>
+      InvalidContent: ({ problems: faults, count }) =>
         Effect.fail(describeFaults("the archive", faults, count)),
       Unavailable: () => Effect.fail(unavailable())
     })

@@ -4,14 +4,15 @@ import { dirname, join, posix, relative, resolve, sep } from "node:path"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import { ArchivePrompt, type Problem } from "../../../application/formats/Archive.ts"
+import { ArchivePrompt } from "../../../application/formats/Archive.ts"
+import type { Problem } from "../../../domain/Problem.ts"
 import {
-  InvalidFiles,
   type FileSource,
   type FragmentFile,
-  toPromptFiles,
+  InvalidFiles,
   type PromptFile,
-  type PromptFiles
+  type PromptFiles,
+  toPromptFiles
 } from "../../../application/formats/PromptFiles.ts"
 import type { PromptId, WorkspaceId } from "../../../domain/Prompt.ts"
 import { CommandError } from "./CommandError.ts"

@@ -16,9 +16,9 @@ import {
   ArchiveFolder,
   ArchiveFragment,
   ArchivePrompt,
-  ArchiveVersion,
-  type Problem
+  ArchiveVersion
 } from "../../../application/formats/Archive.ts"
+import type { Problem } from "../../../domain/Problem.ts"
 import { type ExactNumber, isExactNumber, parseNumber, toDecimal } from "../../../domain/Json.ts"
 
 // A file of docs/prompts-as-files.md: front matter in YAML between two lines of `---`, then the body.

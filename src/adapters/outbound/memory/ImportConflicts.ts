@@ -1,4 +1,5 @@
-import type { Archive, Problem } from "../../../application/formats/Archive.ts"
+import type { Archive } from "../../../application/formats/Archive.ts"
+import type { Problem } from "../../../domain/Problem.ts"
 import type { State, Workspace } from "./MemoryState.ts"
 
 type Located = readonly [path: string, id: string]

@@ -4,16 +4,14 @@ import * as Stream from "effect/Stream"
 import {
   type Archive,
   type ArchiveKey,
-  type ArchivePart,
   type ArchivePrompt,
   type ArchiveUser,
   archiveFormat,
-  archiveLists,
-  archiveFromParts,
-  InvalidArchive
+  archiveFromParts
 } from "../../../application/formats/Archive.ts"
-import { exportPartsOf } from "../../../application/ArchiveExport.ts"
-import { type ContentEdit, contentOf } from "../../../application/WorkspaceContent.ts"
+import { type WorkspacePart, toExportParts, workspaceLists } from "../../../domain/WorkspaceParts.ts"
+import { InvalidContent } from "../../../domain/Problem.ts"
+import { type ContentEdit, toWorkspaceContent } from "../../../domain/WorkspaceContent.ts"
 import {
   type KeyInfo,
   KeyNotFound,
@@ -88,15 +86,15 @@ const inOrder = (prompt: ArchivePrompt): ArchivePrompt => ({
   versions: prompt.versions.toSorted((a, b) => a.version_number - b.version_number)
 })
 
-const storedParts = (state: State["Service"], content: Workspace): ReadonlyArray<ArchivePart> => {
+const storedParts = (state: State["Service"], content: Workspace): ReadonlyArray<WorkspacePart> => {
   const api_keys = keysOf(state, content.workspace.id)
   const owners = new Set(api_keys.map(({ created_by }) => created_by))
   const users = [...owners].map((owner) => state.users.get(owner)!)
   const archive: Archive = { format: archiveFormat, ...content, users, api_keys }
   return [
     { list: "workspace", item: content.workspace },
-    ...archiveLists
-      .flatMap((list) => archive[list].toSorted(byId).map((item) => ({ list, item }) as ArchivePart))
+    ...workspaceLists
+      .flatMap((list) => archive[list].toSorted(byId).map((item) => ({ list, item }) as WorkspacePart))
       .map((part) => (part.list === "prompts" ? { ...part, item: inOrder(part.item) } : part))
   ]
 }
@@ -152,15 +150,15 @@ const applyEdit = (content: Workspace, edit: ContentEdit): Workspace => {
   }
 }
 
-const collect = <E>(parts: Stream.Stream<ArchivePart, E>): Effect.Effect<Archive, E> =>
+const collect = <E>(parts: Stream.Stream<WorkspacePart, E>): Effect.Effect<Archive, E> =>
   Effect.map(Stream.runCollect(parts), archiveFromParts)
 
-const importArchive =
-  (state: State["Service"]): WorkspaceStore["Service"]["importArchive"] =>
-  (source, options) =>
-    Effect.flatMap(Stream.isStream(source) ? collect(source) : Effect.succeed(source), (archive) => {
+const importWorkspace =
+  (state: State["Service"]): WorkspaceStore["Service"]["importWorkspace"] =>
+  (parts, options) =>
+    Effect.flatMap(collect(parts), (archive) => {
       const faults = conflicts(state, archive)
-      if (faults.length > 0) return Effect.fail(InvalidArchive(faults))
+      if (faults.length > 0) return Effect.fail(InvalidContent(faults))
       if (options?.dryRun !== true) importInto(state, archive)
       return Effect.void
     })
@@ -212,20 +210,21 @@ const workspaceStore = (state: State["Service"]): WorkspaceStore["Service"] => (
       state.keys.set(id, revoked)
       return Effect.succeed(keyInfo(state, revoked))
     }),
-  importArchive: importArchive(state),
+  importWorkspace: importWorkspace(state),
   reviseContent: (id, revise, options) =>
     Effect.gen(function* () {
-      const [edit, result] = yield* revise(contentOf(storedArchive(state, yield* find(state, id))))
+      const [edit, result] = yield* revise(toWorkspaceContent(storedArchive(state, yield* find(state, id))))
       // What others have changed while `revise` ran stays.
       const found = yield* find(state, id)
       const faults = conflicts(state, archiveOfEdit(found.workspace, edit))
-      if (faults.length > 0) return yield* Effect.fail(InvalidArchive(faults))
+      if (faults.length > 0) return yield* Effect.fail(InvalidContent(faults))
       if (options?.dryRun !== true) state.workspaces.set(id, applyEdit(found, edit))
       return result
     }),
-  exportArchive: (id, sink) =>
-    Effect.flatMap(find(state, id), (found) => sink([...exportPartsOf(storedParts(state, found))])),
-  readContent: (id) => Effect.map(find(state, id), (found) => contentOf(storedArchive(state, found))),
+  exportWorkspace: (id, sink) =>
+    Effect.flatMap(find(state, id), (found) => sink([...toExportParts(storedParts(state, found))])),
+  readContent: (id) =>
+    Effect.map(find(state, id), (found) => toWorkspaceContent(storedArchive(state, found))),
   addKey: (workspaceId, { email, newUserId }, key) =>
     Effect.suspend(() => {
       if (!state.workspaces.has(workspaceId)) return Effect.fail(WorkspaceNotFound)

@@ -3,14 +3,9 @@ import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
-import {
-  type Archive,
-  type ArchivePart,
-  InvalidArchive,
-  type Problem,
-  toArchiveParts
-} from "../../../application/formats/Archive.ts"
-import type { ContentEdit } from "../../../application/WorkspaceContent.ts"
+import type { WorkspacePart } from "../../../domain/WorkspaceParts.ts"
+import { InvalidContent, type Problem } from "../../../domain/Problem.ts"
+import type { ContentEdit } from "../../../domain/WorkspaceContent.ts"
 import {
   type ArchiveTable,
   archiveColumns,
@@ -77,8 +72,8 @@ const setSettings = (tables: ReadonlyArray<ArchiveTable>): string =>
 /** Classes 22 and 23: a value that PostgreSQL can't hold or that a constraint forbids, which the domain had let pass. */
 const isConstraintViolation = (error: unknown): error is SqlError =>
   isSqlError(error) && /^2[23]/.test(sqlState(error))
-const toInvalidArchive = (error: SqlError): InvalidArchive =>
-  InvalidArchive([
+const toInvalidContent = (error: SqlError): InvalidContent =>
+  InvalidContent([
     { path: "", message: `can't be stored: ${describeSqlError(error).replaceAll(`"${prefix}`, '"')}` }
   ])
 
@@ -94,13 +89,13 @@ export const refuseOrRetry =
   (isLast: boolean) =>
   <A, E, R>(
     work: Effect.Effect<A, E | SqlError, R>
-  ): Effect.Effect<A, E | SqlError | InvalidArchive | Raced, R> =>
+  ): Effect.Effect<A, E | SqlError | InvalidContent | Raced, R> =>
     Effect.catchIf(
       work,
       (error): error is SqlError => isSqlError(error),
-      (error): Effect.Effect<never, SqlError | InvalidArchive | Raced> => {
+      (error): Effect.Effect<never, SqlError | InvalidContent | Raced> => {
         if (!isLast && raced.test(sqlState(error))) return Effect.fail(Raced)
-        return Effect.fail(isConstraintViolation(error) ? toInvalidArchive(error) : error)
+        return Effect.fail(isConstraintViolation(error) ? toInvalidContent(error) : error)
       }
     ) as never
 
@@ -143,7 +138,7 @@ const stage = Effect.fnUntraced(function* (sql: PgClient.PgClient, spool: RowSpo
     // The columns of joins suffice to plan the statements after this.
     const joined = (table: ArchiveTable) => (table === "prompt_tags" ? "prompt_id, tag_id" : "id")
     yield* sql.unsafe(`analyze ${tables.map((table) => `${inTables(table)} (${joined(table)})`)}`)
-  }).pipe(Effect.catchIf(isConstraintViolation, (error) => Effect.fail(toInvalidArchive(error))))
+  }).pipe(Effect.catchIf(isConstraintViolation, (error) => Effect.fail(toInvalidContent(error))))
   return rowsIn(inTables)
 })
 
@@ -204,7 +199,7 @@ const refuseConflicts = Effect.fnUntraced(function* (
     for (const { path } of yield* sql.unsafe<Conflict>(idsOfOthers(staged, table), [workspace]))
       faults.push(fault(`${path}.id`, "workspace's"))
   }
-  if (faults.length > 0) return yield* Effect.fail(InvalidArchive(faults))
+  if (faults.length > 0) return yield* Effect.fail(InvalidContent(faults))
 })
 
 /** Updates the rows that differ from the staged ones; a row that does not differ is not locked. */
@@ -278,15 +273,12 @@ const renameWorkspace = (
 
 /** All rows of an archive, read to its end before the database is used. */
 export const spoolArchive: <E = never>(
-  source: Archive | Stream.Stream<ArchivePart, E>
+  parts: Stream.Stream<WorkspacePart, E>
 ) => Effect.Effect<{ readonly workspace: string; readonly spool: RowSpool }, E, Scope.Scope> =
-  Effect.fnUntraced(function* <E>(source: Archive | Stream.Stream<ArchivePart, E>) {
+  Effect.fnUntraced(function* <E>(parts: Stream.Stream<WorkspacePart, E>) {
     const spool = yield* makeRowSpool
-    const counts = new Map<ArchivePart["list"], number>()
+    const counts = new Map<WorkspacePart["list"], number>()
     let workspace = ""
-    const parts: Stream.Stream<ArchivePart, E> = Stream.isStream(source)
-      ? (source as Stream.Stream<ArchivePart, E>)
-      : Stream.fromIterable(toArchiveParts(source as Archive))
     yield* Stream.runForEachArray(
       parts,
       Effect.fnUntraced(function* (some) {
@@ -339,7 +331,7 @@ const spoolEdit = Effect.fnUntraced(function* (workspace: string, edit: ContentE
   const spool = yield* makeRowSpool
   for (const list of ["folders", "tags", "fragments"] as const) {
     for (const [index, item] of edit[list].entries()) {
-      yield* spool.add(rowsOf(workspace, { list, item } as ArchivePart, index))
+      yield* spool.add(rowsOf(workspace, { list, item } as WorkspacePart, index))
     }
   }
   for (const [index, { row, tags, fragments, version }] of edit.prompts.entries()) {

@@ -1,4 +1,5 @@
-import type { ArchivePart, ArchivePrompt } from "../../../application/formats/Archive.ts"
+import type { WorkspacePart } from "../../../domain/WorkspaceParts.ts"
+import type { ArchivePrompt } from "../../../application/formats/Archive.ts"
 
 /** A table's columns in the order of an archive's rows, with their types; the first is the id. */
 export type Columns = Readonly<Record<string, string>>
@@ -102,7 +103,7 @@ export const childRows = (
   }))
 
 /** The rows of one part of a workspace's archive; `index` is the part's place in its list. */
-export const rowsOf = (workspace: string, part: ArchivePart, index: number): ReadonlyArray<ContentRow> => {
+export const rowsOf = (workspace: string, part: WorkspacePart, index: number): ReadonlyArray<ContentRow> => {
   const path = `${part.list}[${index}]`
   switch (part.list) {
     case "workspace":

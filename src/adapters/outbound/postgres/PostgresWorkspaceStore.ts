@@ -3,14 +3,15 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Stream from "effect/Stream"
 import type { SqlError } from "effect/sql/SqlError"
-import type { Archive, ArchivePart, InvalidArchive } from "../../../application/formats/Archive.ts"
+import type { WorkspacePart } from "../../../domain/WorkspaceParts.ts"
+import type { InvalidContent } from "../../../domain/Problem.ts"
 import type { Unavailable } from "../../../application/ports/Unavailable.ts"
 import {
   type ContentEdit,
+  type WorkspaceContent,
   editedPrompts,
-  isEmptyEdit,
-  type WorkspaceContent
-} from "../../../application/WorkspaceContent.ts"
+  isEmptyEdit
+} from "../../../domain/WorkspaceContent.ts"
 import {
   type KeyInfo,
   KeyNotFound,
@@ -47,7 +48,7 @@ const attempt = <A, E>(
   transact: Database["Service"]["transact"],
   dryRun: boolean,
   work: (number: number) => Effect.Effect<A, E | SqlError | Raced>
-): Effect.Effect<A, Exclude<E, SqlError | Raced> | InvalidArchive | Unavailable> => {
+): Effect.Effect<A, Exclude<E, SqlError | Raced> | InvalidContent | Unavailable> => {
   const run = (number: number): Effect.Effect<A, unknown> => {
     let result: A
     return transact(
@@ -75,10 +76,10 @@ const attempt = <A, E>(
 const importInto = Effect.fnUntraced(function* <E>(
   { transact }: Database["Service"],
   sql: PgClient.PgClient,
-  archive: Archive | Stream.Stream<ArchivePart, E>,
+  parts: Stream.Stream<WorkspacePart, E>,
   dryRun: boolean
 ) {
-  const rows = yield* spoolArchive(archive)
+  const rows = yield* spoolArchive(parts)
   return yield* attempt(transact, dryRun, () => importArchive(sql, rows, dryRun))
 }, Effect.scoped)
 
@@ -110,7 +111,7 @@ const reviseIn = <A, E>(
     if (!isEmptyEdit(edit)) yield* writeEdit(sql, workspace, edit, dryRun)
     return result
   }, Effect.scoped)
-  const run: Effect.Effect<A, E | WorkspaceNotFound | InvalidArchive | Unavailable> = Effect.catchIf(
+  const run: Effect.Effect<A, E | WorkspaceNotFound | InvalidContent | Unavailable> = Effect.catchIf(
     Effect.suspend(() => attempt(transact, dryRun, work)),
     (error): error is typeof NotMyTurn => error === NotMyTurn,
     () =>
@@ -219,13 +220,13 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
       revokeKey: Effect.fn("WorkspaceStore.revokeKey")((id, at) =>
         transact(changed<KeyInfo, KeyNotFound>(sql, revokeKey, [id, at], KeyNotFound))
       ),
-      importArchive: Effect.fn("WorkspaceStore.importArchive")((archive, options) =>
-        importInto(database, sql, archive, options?.dryRun === true)
+      importWorkspace: Effect.fn("WorkspaceStore.importWorkspace")((parts, options) =>
+        importInto(database, sql, parts, options?.dryRun === true)
       ),
       reviseContent: Effect.fn("WorkspaceStore.reviseContent")((workspace, revise, options) =>
         reviseIn(database, sql, workspace, revise, options?.dryRun === true)
       ),
-      exportArchive: Effect.fn("WorkspaceStore.exportArchive")((workspace, sink) =>
+      exportWorkspace: Effect.fn("WorkspaceStore.exportWorkspace")((workspace, sink) =>
         transact(Effect.andThen(sql.unsafe(`${oneState}, read only`), exportArchive(sql, workspace, sink)))
       ),
       readContent: Effect.fn("WorkspaceStore.readContent")((workspace) =>

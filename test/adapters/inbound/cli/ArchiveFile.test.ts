@@ -6,13 +6,9 @@ import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { readArchiveFile } from "../../../../src/adapters/inbound/cli/ArchiveFile.ts"
 import { CommandError } from "../../../../src/adapters/inbound/cli/CommandError.ts"
-import {
-  archiveLists,
-  archiveWriter,
-  toArchiveParts,
-  toRawParts
-} from "../../../../src/application/formats/Archive.ts"
-import { archive, archives, fragment, sample } from "../../../support/archives.ts"
+import { workspaceLists } from "../../../../src/domain/WorkspaceParts.ts"
+import { toRawParts } from "../../../../src/application/formats/RawPart.ts"
+import { archive, archives, fragment, sample, toArchiveText } from "../../../support/archives.ts"
 
 const directory = mkdtempSync(join(tmpdir(), "archive-file-"))
 afterAll(() => rmSync(directory, { recursive: true }))
@@ -29,7 +25,7 @@ const emptied = (json: unknown) =>
     const [key, index] = path
     if (index !== undefined) return { path, value }
     if (key === undefined) return { path, value: {} }
-    return { path, value: archiveLists.some((list) => list === key) ? [] : value }
+    return { path, value: workspaceLists.some((list) => list === key) ? [] : value }
   })
 
 describe("an archive's file", () => {
@@ -40,8 +36,7 @@ describe("an archive's file", () => {
       for (const indent of [0, 2]) {
         assert.deepStrictEqual(yield* read(JSON.stringify(made, null, indent)), emptied(made))
       }
-      const writer = archiveWriter()
-      const written = [...toArchiveParts(made)].map(writer.write).join("") + writer.end()
+      const written = toArchiveText(made)
       assert.deepStrictEqual(JSON.parse(written), made)
       assert.deepStrictEqual(yield* read(written), emptied(made))
     })
@@ -92,8 +87,8 @@ describe("an archive's file", () => {
   ])("is refused where it is %s", ([, content]) =>
     Effect.gen(function* () {
       const refusal = yield* Effect.flip(read(content))
-      assert.strictEqual(refusal._tag, "InvalidArchive")
-      if (refusal._tag !== "InvalidArchive") return
+      assert.strictEqual(refusal._tag, "InvalidContent")
+      if (refusal._tag !== "InvalidContent") return
       assert.deepStrictEqual(
         refusal.problems.map(({ path }) => path),
         [""]

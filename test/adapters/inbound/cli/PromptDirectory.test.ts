@@ -15,12 +15,9 @@ import {
   renderFiles,
   writeDirectory
 } from "../../../../src/adapters/inbound/cli/PromptDirectory.ts"
-import {
-  InvalidFiles,
-  applyFiles,
-  type PromptFiles
-} from "../../../../src/application/formats/PromptFiles.ts"
-import { contentOf, isEmptyEdit } from "../../../../src/application/WorkspaceContent.ts"
+import { InvalidFiles, type PromptFiles } from "../../../../src/application/formats/PromptFiles.ts"
+import { applyFiles } from "../../../../src/application/formats/FileMerge.ts"
+import { isEmptyEdit, toWorkspaceContent } from "../../../../src/domain/WorkspaceContent.ts"
 import type { WorkspaceId } from "../../../../src/domain/Prompt.ts"
 import {
   archive,
@@ -77,7 +74,7 @@ describe("a workspace as files", () => {
 
   it.prop("changes nothing in the workspace that it is of", { archive: archives }, ({ archive }) => {
     const context = { now: instant("2030-01-01T00:00:00.000Z"), newId: () => assert.fail("nothing is new") }
-    const { edit, changes } = applyFiles(contentOf(archive), assignPaths(archive), context)
+    const { edit, changes } = applyFiles(toWorkspaceContent(archive), assignPaths(archive), context)
     assert.deepStrictEqual(changes, [])
     assert.isTrue(isEmptyEdit(edit))
   })

@@ -18,9 +18,9 @@ const cached = Layer.unwrap(
       WorkspaceStore,
       Effect.map(WorkspaceStore, (store) => ({
         ...store,
-        importArchive: (...args) =>
+        importWorkspace: (...args) =>
           Effect.ensuring(
-            store.importArchive(...args),
+            store.importWorkspace(...args),
             Effect.sync(() => changes.invalidateAll())
           )
       }))

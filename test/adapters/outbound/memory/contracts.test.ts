@@ -7,7 +7,7 @@ import { WorkspaceStore } from "../../../../src/application/ports/WorkspaceStore
 import * as KeyStoreContract from "../../../contracts/KeyStore.ts"
 import * as PromptRepoContract from "../../../contracts/PromptRepo.ts"
 import * as WorkspaceStoreContract from "../../../contracts/WorkspaceStore.ts"
-import { sample } from "../../../support/archives.ts"
+import { sample, toPartStream } from "../../../support/archives.ts"
 
 PromptRepoContract.contract("memory", Memory.layer)
 KeyStoreContract.contract("memory", Memory.layer)
@@ -23,10 +23,10 @@ describe("memory", () => {
   it.effect("holds the time at which a key was last used", () =>
     Effect.gen(function* () {
       const { archive, keys } = sample()
-      const { importArchive } = yield* WorkspaceStore
+      const { importWorkspace } = yield* WorkspaceStore
       const { markUsed } = yield* KeyStore
       const { lastUsed } = yield* State
-      yield* importArchive(archive)
+      yield* importWorkspace(toPartStream(archive))
       assert.strictEqual(lastUsed.get(keys.active.stored.id), undefined)
       markUsed(keys.active.stored.id, 1_767_225_600_000)
       markUsed(keys.active.stored.id, 1_767_225_660_001)

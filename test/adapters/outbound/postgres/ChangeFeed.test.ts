@@ -6,7 +6,7 @@ import * as Queue from "effect/Queue"
 import { channel } from "../../../../src/adapters/outbound/postgres/NotifyChannel.ts"
 import * as WorkspaceStore from "../../../../src/adapters/outbound/postgres/PostgresWorkspaceStore.ts"
 import { WorkspaceStore as Store } from "../../../../src/application/ports/WorkspaceStore.ts"
-import { newId, sample } from "../../../support/archives.ts"
+import { newId, sample, toPartStream } from "../../../support/archives.ts"
 import { migratedDatabase, noPostgres } from "../../../support/postgres.ts"
 
 const database = WorkspaceStore.layer.pipe(Layer.provideMerge(migratedDatabase))
@@ -32,8 +32,8 @@ describe.skipIf(noPostgres !== undefined)("what each write tells", () => {
     const [greeting] = first.archive.prompts
     const seed = Effect.gen(function* () {
       const store = yield* Store
-      yield* store.importArchive(first.archive)
-      yield* store.importArchive(second.archive)
+      yield* store.importWorkspace(toPartStream(first.archive))
+      yield* store.importWorkspace(toPartStream(second.archive))
     })
 
     const writes: ReadonlyArray<readonly [string, string, ReadonlyArray<string>]> = [
@@ -116,8 +116,10 @@ describe.skipIf(noPostgres !== undefined)("what each write tells", () => {
       Effect.gen(function* () {
         const store = yield* Store
         const { archive } = sample()
-        assert.deepStrictEqual(yield* told(store.importArchive(archive)), [archive.workspace.id])
-        assert.deepStrictEqual(yield* told(store.importArchive(archive)), [])
+        assert.deepStrictEqual(yield* told(store.importWorkspace(toPartStream(archive))), [
+          archive.workspace.id
+        ])
+        assert.deepStrictEqual(yield* told(store.importWorkspace(toPartStream(archive))), [])
       })
     )
   })

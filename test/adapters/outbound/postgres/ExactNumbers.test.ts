@@ -13,7 +13,8 @@ import { assignPaths, parse, renderFiles } from "../../../../src/adapters/inboun
 import * as PostgresPromptRepo from "../../../../src/adapters/outbound/postgres/PostgresPromptRepo.ts"
 import * as PostgresWorkspaceStore from "../../../../src/adapters/outbound/postgres/PostgresWorkspaceStore.ts"
 import { Administration } from "../../../../src/application/Administration.ts"
-import { type Archive, InvalidArchive } from "../../../../src/application/formats/Archive.ts"
+import type { Archive } from "../../../../src/application/formats/Archive.ts"
+import { InvalidContent } from "../../../../src/domain/Problem.ts"
 import { PromptRepo } from "../../../../src/application/ports/PromptRepo.ts"
 import { Prompts } from "../../../../src/application/Prompts.ts"
 import { isExactNumber } from "../../../../src/domain/Json.ts"
@@ -110,10 +111,10 @@ describe.skipIf(noPostgres !== undefined)("free-form JSON", () => {
       { texts: freeFormTexts },
       Effect.fnUntraced(function* ({ texts }) {
         const { made } = make()
-        const { importFiles, readArchive } = yield* Administration
+        const { importFiles, readContent } = yield* Administration
         yield* importText(archiveText(made, texts.metadata, texts.overrides))
         const before = yield* exportText(made)
-        const files = assignPaths(yield* readArchive(made.workspace.id))
+        const files = assignPaths(yield* readContent(made.workspace.id))
         const read = Result.getOrThrow(parse(made.workspace.id, renderFiles(files)))
         assert.deepStrictEqual(yield* importFiles(made.workspace.id, read), [])
         // Another change writes the whole workspace: what no file mentions stays exact.
@@ -234,7 +235,7 @@ describe.skipIf(noPostgres !== undefined)("free-form JSON", () => {
           const message = "must hold numbers that JSON can write"
           assert.deepStrictEqual<unknown>(
             refused,
-            InvalidArchive([{ path: "prompts[0].versions[0].metadata", message }])
+            InvalidContent([{ path: "prompts[0].versions[0].metadata", message }])
           )
         }
         assert.strictEqual(yield* exportText(made), before)

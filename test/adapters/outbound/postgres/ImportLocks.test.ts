@@ -9,9 +9,14 @@ import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import { migrate } from "../../../../src/adapters/outbound/postgres/Migrations.ts"
 import * as PostgresWorkspaceStore from "../../../../src/adapters/outbound/postgres/PostgresWorkspaceStore.ts"
-import { type Archive, InvalidArchive, toArchiveParts } from "../../../../src/application/formats/Archive.ts"
-import { archiveOfExport, type ExportPart } from "../../../../src/application/ArchiveExport.ts"
-import type { ContentEdit, WorkspaceContent } from "../../../../src/application/WorkspaceContent.ts"
+import {
+  type Archive,
+  archiveFromExport,
+  toWorkspaceParts
+} from "../../../../src/application/formats/Archive.ts"
+import { InvalidContent } from "../../../../src/domain/Problem.ts"
+import type { ExportPart } from "../../../../src/domain/WorkspaceParts.ts"
+import type { ContentEdit, WorkspaceContent } from "../../../../src/domain/WorkspaceContent.ts"
 import { WorkspaceStore } from "../../../../src/application/ports/WorkspaceStore.ts"
 import type { WorkspaceId } from "../../../../src/domain/Prompt.ts"
 import {
@@ -24,7 +29,8 @@ import {
   tag,
   use,
   user,
-  version
+  version,
+  toPartStream
 } from "../../../support/archives.ts"
 import { connect, freshDatabase, noPostgres, urlOf } from "../../../support/postgres.ts"
 
@@ -61,8 +67,8 @@ const heldLocks = `select distinct l.mode from pg_locks l join pg_class c on c.o
 
 const exported = Effect.fnUntraced(function* (store: WorkspaceStore["Service"], workspace: WorkspaceId) {
   const parts: Array<ExportPart> = []
-  yield* store.exportArchive(workspace, (some) => Effect.sync(() => void parts.push(...some)))
-  return archiveOfExport(parts)
+  yield* store.exportWorkspace(workspace, (some) => Effect.sync(() => void parts.push(...some)))
+  return archiveFromExport(parts)
 })
 
 const emptyEdit: ContentEdit = { folders: [], tags: [], fragments: [], removedFragments: [], prompts: [] }
@@ -120,12 +126,12 @@ describe.skipIf(noPostgres !== undefined)("imports and other writers of PostgreS
       withSetting(
         Effect.fnUntraced(function* ({ store, other }) {
           const { archive: own, keys } = sample()
-          yield* store.importArchive(own)
+          yield* store.importWorkspace(toPartStream(own))
           const [key, owner] = [keys.active.stored, own.users[0]!]
           const stalled = yield* Deferred.make<void>()
           const resume = yield* Deferred.make<void>()
           const slow = Stream.concat(
-            Stream.fromIterable(toArchiveParts(own)),
+            Stream.fromIterable(toWorkspaceParts(own)),
             Stream.unwrap(
               Effect.as(
                 Effect.andThen(Deferred.succeed(stalled, undefined), Deferred.await(resume)),
@@ -133,7 +139,7 @@ describe.skipIf(noPostgres !== undefined)("imports and other writers of PostgreS
               )
             )
           )
-          const fiber = yield* Effect.forkScoped(store.importArchive(slow))
+          const fiber = yield* Effect.forkScoped(store.importWorkspace(slow))
           yield* Deferred.await(stalled)
           const [sessions] = yield* other.unsafe<{ readonly count: number }>(
             `select count(*)::int from pg_stat_activity
@@ -170,7 +176,7 @@ describe.skipIf(noPostgres !== undefined)("imports and other writers of PostgreS
     it.live(`security changes do not wait while the content of ${size} archive is merged`, () =>
       withSetting(
         Effect.fnUntraced(function* ({ store, other }) {
-          yield* store.importArchive(own)
+          yield* store.importWorkspace(toPartStream(own))
           const [key, owner] = [
             own.api_keys.find(
               ({ workspace_id, revoked_at }) => workspace_id !== null && revoked_at === null
@@ -188,7 +194,7 @@ describe.skipIf(noPostgres !== undefined)("imports and other writers of PostgreS
             users: own.users.map((user) => ({ ...user, must_reset_password: true })),
             prompts: own.prompts.map((prompt) => ({ ...prompt, title: "Changed" }))
           }
-          const fiber = yield* Effect.forkScoped(store.importArchive(changed))
+          const fiber = yield* Effect.forkScoped(store.importWorkspace(toPartStream(changed)))
           yield* waitForBlocked(other)
           for (const [statement, id] of [
             [revokeKey, key.id],
@@ -214,12 +220,12 @@ describe.skipIf(noPostgres !== undefined)("imports and other writers of PostgreS
     withSetting(
       Effect.fnUntraced(function* ({ store, other }) {
         const [own, theirs] = [sample().archive, sample().archive]
-        yield* store.importArchive(own)
-        yield* store.importArchive(theirs)
+        yield* store.importWorkspace(toPartStream(own))
+        yield* store.importWorkspace(toPartStream(theirs))
         const [mine] = own.prompts
         const release = yield* holding(other, "select from prompts where id = $1 for update", [mine!.id])
         const changed = { ...own, prompts: own.prompts.map((prompt) => ({ ...prompt, title: "Changed" })) }
-        const imported = yield* Effect.forkScoped(store.importArchive(changed))
+        const imported = yield* Effect.forkScoped(store.importWorkspace(toPartStream(changed)))
         const revised = yield* Effect.forkScoped(
           store.reviseContent(own.workspace.id, (content) =>
             Effect.succeed([retitle(content, mine!.id, "Revised"), undefined] as const)
@@ -236,7 +242,7 @@ describe.skipIf(noPostgres !== undefined)("imports and other writers of PostgreS
         yield* atOnce(
           other.unsafe("delete from prompt_versions where prompt_id = $1", [theirs.prompts[1]!.id])
         )
-        yield* atOnce(store.importArchive({ ...theirs, prompts: [] }))
+        yield* atOnce(store.importWorkspace(toPartStream({ ...theirs, prompts: [] })))
         yield* release
         yield* Fiber.join(imported)
         yield* Fiber.join(revised)
@@ -248,7 +254,7 @@ describe.skipIf(noPostgres !== undefined)("imports and other writers of PostgreS
     withSetting(
       Effect.fnUntraced(function* ({ store, other }) {
         const { archive: own } = sample()
-        yield* store.importArchive(own)
+        yield* store.importWorkspace(toPartStream(own))
         const changed: Archive = {
           ...own,
           workspace: { ...own.workspace, name: "Renamed" },
@@ -264,7 +270,7 @@ describe.skipIf(noPostgres !== undefined)("imports and other writers of PostgreS
             u as (select from users for update) select from workspaces for update`,
           []
         )
-        yield* atOnce(store.importArchive(changed, { dryRun: true }))
+        yield* atOnce(store.importWorkspace(toPartStream(changed), { dryRun: true }))
         yield* atOnce(
           store.reviseContent(
             own.workspace.id,
@@ -301,11 +307,11 @@ describe.skipIf(noPostgres !== undefined)("imports and other writers of PostgreS
     withSetting(
       Effect.fnUntraced(function* ({ store, other }) {
         const own = large()
-        yield* store.importArchive(own)
+        yield* store.importWorkspace(toPartStream(own))
         // A table that the dry run reads last, held, shows all that the dry run has locked by then.
         const release = yield* holding(other, "lock table prompt_versions in access exclusive mode", [])
         const changed = { ...own, prompts: own.prompts.map((prompt) => ({ ...prompt, title: "Changed" })) }
-        const fiber = yield* Effect.forkScoped(store.importArchive(changed, { dryRun: true }))
+        const fiber = yield* Effect.forkScoped(store.importWorkspace(toPartStream(changed), { dryRun: true }))
         yield* waitForBlocked(other)
         const modes = yield* other.unsafe<{ readonly mode: string }>(
           `select distinct l.mode from pg_locks l join pg_class c on c.oid = l.relation
@@ -323,7 +329,7 @@ describe.skipIf(noPostgres !== undefined)("imports and other writers of PostgreS
     withSetting(
       Effect.fnUntraced(function* ({ store, other }) {
         const { archive: own, keys } = sample()
-        yield* store.importArchive(own)
+        yield* store.importWorkspace(toPartStream(own))
         const owner = own.users.find(({ must_reset_password }) => must_reset_password)!
         yield* store.reviseContent(own.workspace.id, (content) =>
           Effect.gen(function* () {
@@ -354,7 +360,7 @@ describe.skipIf(noPostgres !== undefined)("imports and other writers of PostgreS
     withSetting(
       Effect.fnUntraced(function* ({ store, other }) {
         const { archive: own } = sample()
-        yield* store.importArchive(own)
+        yield* store.importWorkspace(toPartStream(own))
         // Numbers beyond a double, which this program can't read exactly.
         yield* other.unsafe(
           `update prompt_versions set metadata = '{"run_id": 1234567890123456789, "huge": 1e400}'`
@@ -391,7 +397,7 @@ describe.skipIf(noPostgres !== undefined)("imports and other writers of PostgreS
     withSetting(
       Effect.fnUntraced(function* ({ store, other }) {
         const { archive: own } = sample()
-        yield* store.importArchive(own)
+        yield* store.importWorkspace(toPartStream(own))
         const [edited, untouched] = own.prompts
         let runs = 0
         yield* store.reviseContent(own.workspace.id, (content) =>
@@ -422,7 +428,7 @@ describe.skipIf(noPostgres !== undefined)("imports and other writers of PostgreS
     withSetting(
       Effect.fnUntraced(function* ({ store, other }) {
         const own = archive({ prompts: [prompt({ versions: [version(1)] })] })
-        yield* store.importArchive(own)
+        yield* store.importWorkspace(toPartStream(own))
         const [first] = own.prompts
         let runs = 0
         yield* store.reviseContent(own.workspace.id, (content) =>
@@ -462,16 +468,16 @@ describe.skipIf(noPostgres !== undefined)("imports and other writers of PostgreS
       Effect.fnUntraced(function* ({ store, other }) {
         const [home, owner] = [archive().workspace, user()]
         const { archive: taken } = sample()
-        yield* store.importArchive(taken)
+        yield* store.importWorkspace(toPartStream(taken))
         const release = yield* holding(other, "insert into users (email) values ($1)", [owner.email])
         const fiber = yield* Effect.forkScoped(
-          Effect.flip(store.importArchive(archive({ workspace: home, users: [owner] })))
+          Effect.flip(store.importWorkspace(toPartStream(archive({ workspace: home, users: [owner] }))))
         )
         yield* waitForBlocked(other)
         yield* release
         assert.deepStrictEqual(
           yield* Fiber.join(fiber),
-          InvalidArchive([{ path: "users[0].email", message: "is another user's" }])
+          InvalidContent([{ path: "users[0].email", message: "is another user's" }])
         )
       })
     )
@@ -483,7 +489,10 @@ describe.skipIf(noPostgres !== undefined)("imports and other writers of PostgreS
         for (let round = 0; round < 5; round++) {
           const users = [user({ must_reset_password: true }), user()]
           const home = () => archive({ users: users.toReversed(), folders: [folder()] })
-          yield* Effect.all([store.importArchive(home()), store.importArchive(home())], { concurrency: 2 })
+          yield* Effect.all(
+            [store.importWorkspace(toPartStream(home())), store.importWorkspace(toPartStream(home()))],
+            { concurrency: 2 }
+          )
         }
       })
     )
@@ -498,11 +507,11 @@ describe.skipIf(noPostgres !== undefined)("imports and other writers of PostgreS
         ]
         for (const own of bad) {
           const [real, dry] = [
-            yield* Effect.flip(store.importArchive(own)),
-            yield* Effect.flip(store.importArchive(own, { dryRun: true }))
+            yield* Effect.flip(store.importWorkspace(toPartStream(own))),
+            yield* Effect.flip(store.importWorkspace(toPartStream(own), { dryRun: true }))
           ]
           assert.deepStrictEqual(dry, real)
-          assert.strictEqual(real._tag, "InvalidArchive")
+          assert.strictEqual(real._tag, "InvalidContent")
         }
       })
     )

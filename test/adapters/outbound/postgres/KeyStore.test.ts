@@ -11,7 +11,7 @@ import { KeyStore } from "../../../../src/application/ports/KeyStore.ts"
 import { WorkspaceStore } from "../../../../src/application/ports/WorkspaceStore.ts"
 import type { ApiKeyId } from "../../../../src/domain/ApiKey.ts"
 import { toTimestamp } from "../../../../src/domain/Timestamp.ts"
-import { archive, key, newId, user, workspace } from "../../../support/archives.ts"
+import { archive, key, newId, user, workspace, toPartStream } from "../../../support/archives.ts"
 import { connect, freshDatabase, migratedDatabase, noPostgres, onServer } from "../../../support/postgres.ts"
 
 const noon = Date.UTC(2026, 0, 1, 12)
@@ -19,10 +19,10 @@ const minute = 60_000
 
 /** Two keys that were never used. */
 const twoKeys = Effect.gen(function* () {
-  const { importArchive } = yield* WorkspaceStore
+  const { importWorkspace } = yield* WorkspaceStore
   const [home, owner] = [workspace(), user()]
   const keys = [key(home.id, owner).stored, key(home.id, owner).stored] as const
-  yield* importArchive(archive({ workspace: home, users: [owner], api_keys: keys }))
+  yield* importWorkspace(toPartStream(archive({ workspace: home, users: [owner], api_keys: keys })))
   return keys.map(({ id }) => id) as [ApiKeyId, ApiKeyId]
 }).pipe(Effect.provide(PostgresWorkspaceStore.layer))
 

@@ -14,7 +14,18 @@ import * as Workspaces from "../../../../src/application/ports/WorkspaceStore.ts
 import type { FolderId, PromptId, PromptType } from "../../../../src/domain/Prompt.ts"
 import * as Resolution from "../../../../src/domain/Resolution.ts"
 import { Version, type VersionNumber } from "../../../../src/domain/Version.ts"
-import { archive, folder, fragment, key, newId, prompt, tag, use, user } from "../../../support/archives.ts"
+import {
+  archive,
+  folder,
+  fragment,
+  key,
+  newId,
+  prompt,
+  tag,
+  use,
+  user,
+  toPartStream
+} from "../../../support/archives.ts"
 import { migratedDatabase, noPostgres } from "../../../support/postgres.ts"
 
 const ports = Layer.mergeAll(PostgresPromptRepo.layer, KeyStore.layer, WorkspaceStore.layer).pipe(
@@ -28,7 +39,7 @@ const everything = { page: 1, per_page: 100 }
 
 /** A workspace with one prompt that has something of each kind, and another workspace like it. */
 const two = Effect.gen(function* () {
-  const { importArchive } = yield* Workspaces.WorkspaceStore
+  const { importWorkspace } = yield* Workspaces.WorkspaceStore
   const make = () => {
     const [drawer, label, snippet] = [folder(), tag("label"), fragment("own")]
     const use1 = use(snippet, 1)
@@ -37,8 +48,8 @@ const two = Effect.gen(function* () {
     return { archive: made, id: made.workspace.id, drawer, label, snippet, use: use1, prompt: one }
   }
   const [own, other] = [make(), make()]
-  yield* importArchive(own.archive)
-  yield* importArchive(other.archive)
+  yield* importWorkspace(toPartStream(own.archive))
+  yield* importWorkspace(toPartStream(other.archive))
   return { own, other, repo: yield* PromptRepo, sql: yield* PgClient.PgClient }
 })
 
@@ -210,11 +221,11 @@ describe.skipIf(noPostgres !== undefined)("prompts of rows that were typed by ha
     it.effect("give a key of an unknown tier its tier, and the page of any tag that can't be", () =>
       Effect.gen(function* () {
         const { own, repo, sql } = yield* two
-        const { importArchive } = yield* Workspaces.WorkspaceStore
+        const { importWorkspace } = yield* Workspaces.WorkspaceStore
         const { find } = yield* Keys.KeyStore
         const owner = user()
         const { stored } = key(own.id, owner)
-        yield* importArchive({ ...own.archive, users: [owner], api_keys: [stored] })
+        yield* importWorkspace(toPartStream({ ...own.archive, users: [owner], api_keys: [stored] }))
         yield* sql`update workspaces set tier = 'enterprise' where id = ${own.id}`
         assert.deepStrictEqual((yield* find(stored.key_hash)).workspace, {
           id: own.id,

@@ -4,8 +4,9 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { Database } from "../../../../src/adapters/outbound/postgres/Database.ts"
 import * as PostgresWorkspaceStore from "../../../../src/adapters/outbound/postgres/PostgresWorkspaceStore.ts"
-import { InvalidArchive } from "../../../../src/application/formats/Archive.ts"
-import { archiveOfExport, type ExportPart } from "../../../../src/application/ArchiveExport.ts"
+import { InvalidContent } from "../../../../src/domain/Problem.ts"
+import { archiveFromExport } from "../../../../src/application/formats/Archive.ts"
+import type { ExportPart } from "../../../../src/domain/WorkspaceParts.ts"
 import { WorkspaceStore } from "../../../../src/application/ports/WorkspaceStore.ts"
 import {
   archive,
@@ -16,7 +17,8 @@ import {
   sample,
   use,
   user,
-  version
+  version,
+  toPartStream
 } from "../../../support/archives.ts"
 import { migratedDatabase, noPostgres } from "../../../support/postgres.ts"
 
@@ -47,11 +49,11 @@ describe.skipIf(noPostgres !== undefined)("imports into PostgreSQL", () => {
   layer(store, { excludeTestServices: true })((it) => {
     it.effect("write no row the second time", () =>
       Effect.gen(function* () {
-        const { importArchive } = yield* WorkspaceStore
+        const { importWorkspace } = yield* WorkspaceStore
         const { archive } = sample()
-        yield* importArchive(archive)
+        yield* importWorkspace(toPartStream(archive))
         const before = yield* everyRow
-        yield* importArchive(archive)
+        yield* importWorkspace(toPartStream(archive))
         assert.deepStrictEqual(yield* everyRow, before)
         assert.isTrue(before.every((rows) => rows.length > 0))
       })
@@ -59,9 +61,9 @@ describe.skipIf(noPostgres !== undefined)("imports into PostgreSQL", () => {
 
     it.effect("name each fault by its place in the archive, and change nothing", () =>
       Effect.gen(function* () {
-        const { importArchive } = yield* WorkspaceStore
+        const { importWorkspace } = yield* WorkspaceStore
         const { archive: theirs, keys } = sample()
-        yield* importArchive(theirs)
+        yield* importWorkspace(toPartStream(theirs))
         const before = yield* everyRow
         const owner = user()
         const [first, second] = theirs.prompts
@@ -78,8 +80,8 @@ describe.skipIf(noPostgres !== undefined)("imports into PostgreSQL", () => {
           ]
         })
         assert.deepStrictEqual(
-          yield* Effect.flip(importArchive(mine)),
-          InvalidArchive([
+          yield* Effect.flip(importWorkspace(toPartStream(mine))),
+          InvalidContent([
             { path: "users[1].id", message: "is another user's" },
             { path: "api_keys[0].key_hash", message: "is another key's" },
             { path: "api_keys[1].id", message: "is another workspace's" },
@@ -94,7 +96,7 @@ describe.skipIf(noPostgres !== undefined)("imports into PostgreSQL", () => {
 
     it.effect("refuse what the tables can't hold, and change nothing", () =>
       Effect.gen(function* () {
-        const { importArchive } = yield* WorkspaceStore
+        const { importWorkspace } = yield* WorkspaceStore
         const before = yield* everyRow
         const large = { a: "x".repeat(9_000_000), b: "x".repeat(9_000_000) }
         const refused = [
@@ -109,8 +111,8 @@ describe.skipIf(noPostgres !== undefined)("imports into PostgreSQL", () => {
         ] as const
         for (const [one, message] of refused) {
           assert.deepStrictEqual(
-            yield* Effect.flip(importArchive(archive({ prompts: [one] }))),
-            InvalidArchive([{ path: "", message }])
+            yield* Effect.flip(importWorkspace(toPartStream(archive({ prompts: [one] })))),
+            InvalidContent([{ path: "", message }])
           )
         }
         assert.deepStrictEqual(yield* everyRow, before)
@@ -119,7 +121,7 @@ describe.skipIf(noPostgres !== undefined)("imports into PostgreSQL", () => {
 
     it.effect("export few bytes at a time, whatever the length of a history or a list", () =>
       Effect.gen(function* () {
-        const { importArchive, exportArchive } = yield* WorkspaceStore
+        const { importWorkspace, exportWorkspace } = yield* WorkspaceStore
         const snippet = fragment("Snippet")
         const long = prompt({
           fragments: Array.from({ length: 1_500 }, (_, index) =>
@@ -143,10 +145,10 @@ describe.skipIf(noPostgres !== undefined)("imports into PostgreSQL", () => {
             )
           ]
         })
-        yield* importArchive(made)
+        yield* importWorkspace(toPartStream(made))
         const parts: Array<ExportPart> = []
         let largest = 0
-        yield* exportArchive(made.workspace.id, (some) =>
+        yield* exportWorkspace(made.workspace.id, (some) =>
           Effect.sync(() => {
             largest = Math.max(largest, JSON.stringify(some).length)
             parts.push(...some)
@@ -155,7 +157,7 @@ describe.skipIf(noPostgres !== undefined)("imports into PostgreSQL", () => {
         assert.isBelow(largest, 6 * 1024 * 1024)
         const byId = (a: { readonly id: string }, b: { readonly id: string }): number =>
           a.id < b.id ? -1 : 1
-        const exported = archiveOfExport(parts)
+        const exported = archiveFromExport(parts)
         assert.deepStrictEqual(exported.fragments, made.fragments.toSorted(byId))
         assert.deepStrictEqual(
           exported.prompts.map(({ id }) => id),
@@ -172,7 +174,7 @@ describe.skipIf(noPostgres !== undefined)("imports into PostgreSQL", () => {
 
     it.effect("hold in many statements what one would not, and are read whole", () =>
       Effect.gen(function* () {
-        const { importArchive } = yield* WorkspaceStore
+        const { importWorkspace } = yield* WorkspaceStore
         const { queryPrompts: read } = yield* Database
         const snippet = fragment("x".repeat(3_000_000))
         // Parents across statements: the second of a prompt's versions is the child of the first.
@@ -187,7 +189,7 @@ describe.skipIf(noPostgres !== undefined)("imports into PostgreSQL", () => {
           fragments: [snippet, fragment("y".repeat(3_000_000)), fragment("z".repeat(3_000_000))],
           prompts
         })
-        yield* importArchive(made)
+        yield* importWorkspace(toPartStream(made))
         const [counts] = yield* read({
           text: `select count(*)::int as prompts, sum(versions)::int as versions, sum(uses)::int as uses from (
               select (select count(*) from prompt_versions v where v.prompt_id = p.id) as versions,

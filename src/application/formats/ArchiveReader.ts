@@ -1,0 +1,150 @@
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import * as SchemaIssue from "effect/SchemaIssue"
+import { isExactNumber } from "../../domain/Json.ts"
+import { InvalidContent } from "../../domain/Problem.ts"
+import type { WorkspacePart } from "../../domain/WorkspaceParts.ts"
+import {
+  Archive,
+  ArchiveFolder,
+  ArchiveFragment,
+  ArchiveKey,
+  ArchivePrompt,
+  ArchiveTag,
+  ArchiveUser,
+  ArchiveWorkspace
+} from "./Archive.ts"
+import { ProblemList } from "./ProblemList.ts"
+import { archiveMembers, isObject, isWorkspaceList, type RawPart } from "./RawPart.ts"
+import { ReferenceChecker } from "./ReferenceChecker.ts"
+
+/** The fields that keep every digit of their numbers. */
+const freeFormFields: ReadonlyArray<string> = ["metadata", "variable_overrides"]
+
+/** Other numbers of an item are at most in a field of an object of a list of the item. */
+const maxNumberDepth = 3
+
+/** Converts the numbers of an item outside its free-form fields to JavaScript numbers: 1.0 is an integer. */
+const roundNumbers = (value: unknown, depth = 0): unknown => {
+  if (typeof value !== "object" || value === null) return value
+  if (isExactNumber(value)) return Number(value.rawJSON)
+  if (depth === maxNumberDepth) return value
+  if (Array.isArray(value)) {
+    const items = value.map((item) => roundNumbers(item, depth + 1))
+    return items.some((item, index) => item !== value[index]) ? items : value
+  }
+  let isRounded = false
+  const entries = Object.entries(value).map(([name, member]) => {
+    const rounded = freeFormFields.includes(name) ? member : roundNumbers(member, depth + 1)
+    isRounded ||= rounded !== member
+    return [name, rounded] as const
+  })
+  return isRounded ? Object.fromEntries(entries) : value
+}
+
+type Decode<A> = (value: unknown) => Result.Result<A, Schema.SchemaError>
+
+const makeDecoder = <A>(schema: Schema.Decoder<A>): Decode<A> =>
+  Schema.decodeUnknownResult(schema, { errors: "all", onExcessProperty: "error" })
+
+const decodeFormat = makeDecoder(Archive.fields.format)
+const decodeWorkspace = makeDecoder(ArchiveWorkspace)
+const decoders = {
+  users: makeDecoder(ArchiveUser),
+  api_keys: makeDecoder(ArchiveKey),
+  folders: makeDecoder(ArchiveFolder),
+  tags: makeDecoder(ArchiveTag),
+  fragments: makeDecoder(ArchiveFragment),
+  prompts: makeDecoder(ArchivePrompt)
+}
+
+const toIssues = SchemaIssue.makeFormatterStandardSchemaV1()
+
+const appendPath = (base: string, segments: ReadonlyArray<unknown>): string =>
+  segments.reduce<string>(
+    (path, segment) => (typeof segment === "number" ? `${path}[${segment}]` : `${path}.${String(segment)}`),
+    base
+  )
+
+/**
+ * Reads an archive part by part. Keeps only ids and the first problems in memory, so that archives of any size can be
+ * read. An archive whose items are malformed is not checked for references between items.
+ */
+export class ArchiveReader {
+  readonly #format = new ProblemList()
+  readonly #references = new ReferenceChecker()
+  readonly #members = new Set<string>()
+  /** The index in `archiveMembers` of the latest member. */
+  #latest = 0
+
+  /** Reads the next value. Returns its part of the workspace, or `undefined` if the value is invalid or is not a part. */
+  read({ path, value }: RawPart): WorkspacePart | undefined {
+    const [key, index] = path
+    if (key === undefined) {
+      this.#readRoot(value)
+      return undefined
+    }
+    if (index === undefined) return this.#readMember(key, value)
+    if (!isWorkspaceList(key)) return undefined
+    this.#requireOrder(key)
+    const itemPath = `${key}[${index}]`
+    const item = this.#decode<unknown>(decoders[key], itemPath, value)
+    return item === undefined ? undefined : this.#check({ list: key, item } as WorkspacePart, itemPath)
+  }
+
+  /** True once the archive is known to be invalid. */
+  get hasProblems(): boolean {
+    return this.#problems.count > 0
+  }
+
+  /** Returns the problems found. Call it after the last part. */
+  toError(): InvalidContent {
+    const { first, count } = this.#problems
+    return InvalidContent(first, count)
+  }
+
+  get #problems(): ProblemList {
+    return this.#format.count > 0 ? this.#format : this.#references.problems
+  }
+
+  /** An item must come after the items that it refers to. */
+  #requireOrder(key: string): void {
+    const index = archiveMembers.indexOf(key)
+    if (index < this.#latest) this.#format.add(key, `must come before ${archiveMembers[this.#latest]}`)
+    else this.#latest = index
+  }
+
+  #readMember(key: string, value: unknown): WorkspacePart | undefined {
+    if (this.#members.has(key)) this.#format.add(key, "is there already")
+    this.#members.add(key)
+    if (!archiveMembers.includes(key)) this.#format.add(key, "Expected no excess property")
+    else this.#requireOrder(key)
+    if (isWorkspaceList(key) && !Array.isArray(value)) this.#format.add(key, "Expected array")
+    if (key === "format") this.#decode(decodeFormat, key, value)
+    if (key !== "workspace") return undefined
+    const item = this.#decode(decodeWorkspace, key, value)
+    return item === undefined ? undefined : this.#check({ list: "workspace", item }, key)
+  }
+
+  #readRoot(value: unknown): void {
+    if (!isObject(value)) {
+      this.#format.add("", "Expected object")
+      return
+    }
+    for (const key of archiveMembers) if (!this.#members.has(key)) this.#format.add(key, "Missing key")
+  }
+
+  #decode<A>(decode: Decode<A>, path: string, value: unknown): A | undefined {
+    const decoded = decode(roundNumbers(value))
+    if (Result.isSuccess(decoded)) return decoded.success
+    for (const issue of toIssues(decoded.failure.issue).issues) {
+      this.#format.add(appendPath(path, issue.path ?? []), issue.message)
+    }
+    return undefined
+  }
+
+  #check(part: WorkspacePart, path: string): WorkspacePart {
+    this.#references.check(part, path)
+    return part
+  }
+}

@@ -1,0 +1,15 @@
+import type { Problem } from "../../domain/Problem.ts"
+
+/** The most problems of an archive that are reported; further problems are only counted. */
+const maxProblems = 100
+
+/** The first problems of an archive and the number of all problems. */
+export class ProblemList {
+  readonly first: Array<Problem> = []
+  count = 0
+
+  add(path: string, message: string): void {
+    this.count++
+    if (this.first.length < maxProblems) this.first.push({ path, message })
+  }
+}

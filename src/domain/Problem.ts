@@ -1,0 +1,16 @@
+/** A broken rule and the path of the value that breaks it, such as `prompts[3].versions[0].created_at`. */
+export interface Problem {
+  readonly path: string
+  readonly message: string
+}
+
+/** Content that a workspace rejects; nothing has changed. Has the first problems and the number of all problems. */
+export interface InvalidContent {
+  readonly _tag: "InvalidContent"
+  readonly problems: ReadonlyArray<Problem>
+  readonly count: number
+}
+export const InvalidContent = (
+  problems: ReadonlyArray<Problem>,
+  count = problems.length
+): InvalidContent => ({ _tag: "InvalidContent", problems, count })

@@ -1,0 +1,56 @@
+import type {
+  Folder,
+  Fragment,
+  PromptFragment,
+  PromptVersion,
+  StoredKey,
+  User,
+  Workspace,
+  WorkspacePrompt,
+  WorkspaceTag
+} from "./Workspace.ts"
+
+/** The lists of a workspace. An item refers only to items of the lists before its list. */
+export const workspaceLists = ["users", "api_keys", "folders", "tags", "fragments", "prompts"] as const
+export type WorkspaceList = (typeof workspaceLists)[number]
+
+interface WorkspaceItems {
+  readonly users: User
+  readonly api_keys: StoredKey
+  readonly folders: Folder
+  readonly tags: WorkspaceTag
+  readonly fragments: Fragment
+  readonly prompts: WorkspacePrompt
+}
+
+/**
+ * One part of a workspace, for streams of a whole workspace: first the workspace itself, then the items of each list in
+ * the order of `workspaceLists`.
+ */
+export type WorkspacePart =
+  | { readonly list: "workspace"; readonly item: Workspace }
+  | { [List in WorkspaceList]: { readonly list: List; readonly item: WorkspaceItems[List] } }[WorkspaceList]
+
+/**
+ * One part of an exported workspace. Unlike in `WorkspacePart`, a prompt has no fragments and no versions: each follows
+ * its prompt as a part, fragments first, so that no reader has to hold a whole history.
+ */
+export type ExportPart =
+  | Exclude<WorkspacePart, { readonly list: "prompts" }>
+  | { readonly list: "prompts"; readonly item: Omit<WorkspacePrompt, "fragments" | "versions"> }
+  | { readonly list: "prompt_fragments"; readonly item: PromptFragment }
+  | { readonly list: "prompt_versions"; readonly item: PromptVersion }
+
+/** Splits the parts of a workspace into the parts of an export. */
+export const toExportParts = function* (parts: Iterable<WorkspacePart>): Generator<ExportPart> {
+  for (const part of parts) {
+    if (part.list !== "prompts") {
+      yield part
+      continue
+    }
+    const { fragments, versions, ...prompt } = part.item
+    yield { list: "prompts", item: prompt }
+    for (const item of fragments) yield { list: "prompt_fragments", item }
+    for (const item of versions) yield { list: "prompt_versions", item }
+  }
+}
