@@ -1,19 +1,25 @@
 import * as Effect from "effect/Effect"
 import { Unavailable } from "./ports/Unavailable.ts"
 
-/** Values longer than this, in bytes or in UTF-16 code units, are large. Work on them takes turns and is sliced. */
+/** Values longer than this, in bytes or UTF-16 code units, are large: work on them is queued and done in slices. */
 export const largeBytes = 256 * 1024
 
-/** How many large values are worked on at once: the database sends one while this process encodes another. */
+/** The number of slots for large values: the database can send one value while this process encodes another. */
 const slots = 2
 
-/** The most large reads that may wait for a slot, and how long each may wait, in milliseconds. */
-const maxWaiting = 1_000
-const maxWait = 5_000
+/** The largest number of reads that wait for a slot. */
+const maxWaitingReads = 1_000
 
+/** The longest time that a read waits for a slot, in milliseconds. */
+const waitTimeoutMs = 5_000
+
+/** Gives a slot to a waiting effect. */
 type Start = () => void
 
-/** Hands out slots: to encoding first, then to one large read of each workspace in turn. */
+/**
+ * Limits the work on large values to a few slots. A free slot goes to an encoding first, then to one read of each
+ * workspace in turn, so that no workspace can delay the reads of another for long.
+ */
 export class LargeWork {
   #free = slots
   #waitingReads = 0
@@ -22,14 +28,14 @@ export class LargeWork {
   readonly #reads = new Map<string, Set<Start>>()
 
   /**
-   * Runs a read of a large value of a workspace once a slot is free. Fails when too many reads are waiting or the wait
-   * is too long.
+   * Runs a read of a large value of a workspace once a slot is free. Fails with `Unavailable` if too many reads wait or
+   * the wait exceeds the timeout.
    */
   read<A, E, R>(workspace: string, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | Unavailable, R> {
     return this.#run(this.#waitToRead(workspace), effect)
   }
 
-  /** Runs the encoding of a large value that has been read. Goes before every read, so that values do not pile up. */
+  /** Runs the encoding of a large value that was read. Takes precedence over reads, so that values do not pile up. */
   encode<A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> {
     return this.#run(this.#waitToEncode, effect)
   }
@@ -46,7 +52,7 @@ export class LargeWork {
   }
 
   readonly #waitToEncode = Effect.callback<void>((resume) => {
-    if (this.#take()) return resume(Effect.void)
+    if (this.#tryTake()) return resume(Effect.void)
     const start = () => resume(Effect.void)
     this.#encodings.add(start)
     return Effect.sync(() => void this.#encodings.delete(start))
@@ -54,31 +60,31 @@ export class LargeWork {
 
   #waitToRead(workspace: string): Effect.Effect<void, Unavailable> {
     return Effect.callback((resume) => {
-      if (this.#take()) return resume(Effect.void)
-      if (this.#waitingReads >= maxWaiting) return resume(Effect.fail(Unavailable))
-      const leave = () => {
-        clearTimeout(late)
+      if (this.#tryTake()) return resume(Effect.void)
+      if (this.#waitingReads >= maxWaitingReads) return resume(Effect.fail(Unavailable))
+      const dequeue = () => {
+        clearTimeout(timer)
         const waiting = this.#reads.get(workspace)
         if (waiting?.delete(start) !== true) return
         this.#waitingReads--
         if (waiting.size === 0) this.#reads.delete(workspace)
       }
       const start = () => {
-        leave()
+        dequeue()
         resume(Effect.void)
       }
-      const late = setTimeout(() => {
-        leave()
+      const timer = setTimeout(() => {
+        dequeue()
         resume(Effect.fail(Unavailable))
-      }, maxWait)
+      }, waitTimeoutMs)
       const waiting = this.#reads.get(workspace) ?? new Set()
       this.#reads.set(workspace, waiting.add(start))
       this.#waitingReads++
-      return Effect.sync(leave)
+      return Effect.sync(dequeue)
     })
   }
 
-  #take(): boolean {
+  #tryTake(): boolean {
     if (this.#free === 0) return false
     this.#free--
     return true
@@ -91,12 +97,12 @@ export class LargeWork {
       encoding()
       return
     }
-    const [turn] = this.#reads
-    if (turn === undefined) {
+    const [next] = this.#reads
+    if (next === undefined) {
       this.#free++
       return
     }
-    const [workspace, waiting] = turn
+    const [workspace, waiting] = next
     const [read] = waiting
     this.#reads.delete(workspace)
     this.#reads.set(workspace, waiting)
@@ -104,11 +110,14 @@ export class LargeWork {
   }
 }
 
-/** The event loop of this process is one, and so is the work on large values that it can bear. */
+/**
+ * The slots of this process. A module-level value and not a service: all services in a process share one event loop, so
+ * they must share the slots, however many services an embedder starts.
+ */
 export const largeWork = new LargeWork()
 
-/** Lets the event loop handle everything else that is due. */
+/** Waits until the event loop has handled all other due events. */
 export const nextTurn: Effect.Effect<void> = Effect.callback((resume) => {
-  const turn = setImmediate(() => resume(Effect.void))
-  return Effect.sync(() => clearImmediate(turn))
+  const immediate = setImmediate(() => resume(Effect.void))
+  return Effect.sync(() => clearImmediate(immediate))
 })

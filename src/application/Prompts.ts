@@ -19,7 +19,7 @@ import { type PromptFilter, PromptRepo } from "./ports/PromptRepo.ts"
 import { withSpanIfTraced } from "./Spans.ts"
 import type { Unavailable } from "./ports/Unavailable.ts"
 
-/** How many code units a resolution works through before other requests have their turn. */
+/** The number of code units that a resolution processes before it yields to other requests. */
 const unitsPerTurn = 32 * 1024
 
 const resolveInTurns = (resolution: Resolution): Effect.Effect<ResolvedPrompt, ResolvedTooLarge> => {
@@ -30,8 +30,8 @@ const resolveInTurns = (resolution: Resolution): Effect.Effect<ResolvedPrompt, R
 }
 
 /**
- * The five reads of specification 4, for HTTP and for embedders. Ids and version numbers are raw text: a malformed one
- * is not found, without a query.
+ * The five reads of specification 4, for HTTP and for embedders. Ids and version numbers are raw text: malformed text
+ * fails like an unknown id, without a query.
  */
 export class Prompts extends Context.Service<
   Prompts,

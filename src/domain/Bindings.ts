@@ -1,4 +1,4 @@
-import { endOfString, isExactNumber, parseNumber, stringOf } from "./Json.ts"
+import { findStringEnd, isExactNumber, parseNumber, parseStringBody } from "./Json.ts"
 
 /** The text of valid JSON that is too large to parse at once. */
 export class JsonText {
@@ -8,8 +8,8 @@ export class JsonText {
   }
 }
 
-/** The text that a value brings in; undefined for a value that is no binding. */
-export const boundText = (value: unknown): string | undefined => {
+/** Returns the text that fills a slot bound to this value, or `undefined` if a slot cannot be bound to it. */
+export const toSlotText = (value: unknown): string | undefined => {
   switch (typeof value) {
     case "string":
       return value
@@ -21,20 +21,37 @@ export const boundText = (value: unknown): string | undefined => {
   }
 }
 
-/** Many small maps instead of a large one: each time a map grows, all of its entries move in one go. */
-const shards = 64
+/** Many small maps instead of a large one: a map that grows copies all of its entries at once. */
+const shardCount = 64
 
-const shardOf = (name: string): number => {
+const shardIndex = (name: string): number => {
   const { length } = name
-  return (length + 7 * name.charCodeAt(length >> 1) + 31 * name.charCodeAt(length - 1)) % shards
+  return (length + 7 * name.charCodeAt(length >> 1) + 31 * name.charCodeAt(length - 1)) % shardCount
 }
 
-const scalar = /[^\s,\]}]+/y
+/** A map from names to places in a text. */
+class PlaceMap {
+  readonly #shards: ReadonlyArray<Map<string, number>> = Array.from({ length: shardCount }, () => new Map())
 
-/** The bindings of a JSON object, found in its text bit by bit. */
+  get(name: string): number | undefined {
+    return this.#shards[shardIndex(name)]?.get(name)
+  }
+
+  set(name: string, place: number): void {
+    this.#shards[shardIndex(name)]?.set(name, place)
+  }
+
+  delete(name: string): void {
+    this.#shards[shardIndex(name)]?.delete(name)
+  }
+}
+
+const scalarPattern = /[^\s,\]}]+/y
+
+/** The bindings of a large JSON object, located in its text step by step. */
 export class Bindings {
   readonly #text: string
-  readonly #places: ReadonlyArray<Map<string, number>> = Array.from({ length: shards }, () => new Map())
+  readonly #places = new PlaceMap()
   #at = 0
   #depth = 0
   /** The name whose value comes next. */
@@ -44,7 +61,7 @@ export class Bindings {
     this.#text = text.trimStart().startsWith("{") ? text : ""
   }
 
-  /** Reads at least `units` code units if there are as many, and gives how many it has read. */
+  /** Reads at least `units` code units, or all that are left. Returns the number of code units read. */
   read(units: number): number {
     const text = this.#text
     const start = this.#at
@@ -56,21 +73,39 @@ export class Bindings {
     return this.#at >= this.#text.length
   }
 
+  /** Returns the text that fills the slot of this name, or `undefined` if the name has no binding. */
+  get(name: string): string | undefined {
+    const at = this.#places.get(name)
+    if (at === undefined) return undefined
+    if (this.#text[at] === '"')
+      return parseStringBody(this.#text.slice(at + 1, findStringEnd(this.#text, at + 1)))
+    const text = this.#readScalar(at)
+    switch (text) {
+      case "null":
+        return undefined
+      case "true":
+      case "false":
+        return text
+      default:
+        return toSlotText(parseNumber(text))
+    }
+  }
+
   #readToken(text: string): void {
     switch (text[this.#at]) {
       case '"': {
-        const end = endOfString(text, this.#at + 1)
+        const end = findStringEnd(text, this.#at + 1)
         if (this.#depth === 1 && this.#name === undefined)
-          this.#name = stringOf(text.slice(this.#at + 1, end))
-        else this.#addValue()
+          this.#name = parseStringBody(text.slice(this.#at + 1, end))
+        else this.#bindName()
         this.#at = end + 1
         break
       }
       case "{":
       case "[":
         this.#depth++
-        // The last of several values of one name counts, and this one is no binding.
-        if (this.#name !== undefined) this.#places[shardOf(this.#name)]?.delete(this.#name)
+        // The last of several values of a name counts, and an object or array binds nothing.
+        if (this.#name !== undefined) this.#places.delete(this.#name)
         this.#name = undefined
         this.#at++
         break
@@ -88,36 +123,21 @@ export class Bindings {
         this.#at++
         break
       default:
-        this.#addValue()
-        this.#at += this.#scalarAt(this.#at).length
+        this.#bindName()
+        this.#at += this.#readScalar(this.#at).length
     }
   }
 
-  #addValue(): void {
-    if (this.#depth !== 1) return
-    this.#places[shardOf(this.#name!)]?.set(this.#name!, this.#at)
+  /** Binds the current name to the value at the current place. */
+  #bindName(): void {
+    if (this.#depth !== 1 || this.#name === undefined) return
+    this.#places.set(this.#name, this.#at)
     this.#name = undefined
   }
 
-  #scalarAt(at: number): string {
-    scalar.lastIndex = at
-    return scalar.exec(this.#text)![0]
-  }
-
-  /** The text that a name is bound to. */
-  get(name: string): string | undefined {
-    const at = this.#places[shardOf(name)]?.get(name)
-    if (at === undefined) return undefined
-    if (this.#text[at] === '"') return stringOf(this.#text.slice(at + 1, endOfString(this.#text, at + 1)))
-    const text = this.#scalarAt(at)
-    switch (text) {
-      case "null":
-        return undefined
-      case "true":
-      case "false":
-        return text
-      default:
-        return boundText(parseNumber(text))
-    }
+  /** Returns the text of the number, boolean or null at a place. */
+  #readScalar(at: number): string {
+    scalarPattern.lastIndex = at
+    return scalarPattern.exec(this.#text)![0]
   }
 }

@@ -1,28 +1,29 @@
-/** A number of JSON that no JavaScript number holds exactly; `JSON.stringify` writes `rawJSON` as it is. */
+/** A JSON number that no JavaScript number represents exactly. `JSON.stringify` writes `rawJSON` as it is. */
 export interface ExactNumber {
   readonly rawJSON: string
 }
 
-/** Node.js 20 lacks these functions: there, all numbers are JavaScript numbers. */
+/** Node.js 20 lacks these functions; there, all numbers are JavaScript numbers. */
 const { rawJSON, isRawJSON } = JSON as unknown as {
   readonly rawJSON?: (text: string) => ExactNumber
   readonly isRawJSON?: (value: unknown) => boolean
 }
 
+/** Returns true for an `ExactNumber`. */
 export const isExactNumber = (value: unknown): value is ExactNumber =>
   typeof value === "object" && value !== null && isRawJSON?.(value) === true
 
-/** PostgreSQL's `numeric` holds this many digits before and after the decimal point. */
+/** The most digits of PostgreSQL's `numeric` before and after the decimal point. */
 const maxIntegerDigits = 131_072
 const maxFractionDigits = 16_383
 
 /** A decimal number: `digits` times ten to the power of `exponent`. */
 interface Decimal {
   readonly negative: boolean
-  /** Neither begins nor ends with 0; empty for zero. */
+  /** Digits without leading and trailing zeros; empty for zero. */
   readonly digits: string
   readonly exponent: number
-  /** How many digits the number has after the decimal point once it is written without an exponent. */
+  /** The number of digits after the decimal point when the number is written without an exponent. */
   readonly scale: number
 }
 
@@ -45,7 +46,7 @@ const parseDecimal = (text: string): Decimal | undefined => {
   }
 }
 
-/** Whether PostgreSQL writes both texts as the same number with the same digits. */
+/** Returns true if PostgreSQL writes both texts as the same number with the same digits. */
 const isSameDecimal = (a: string, b: string): boolean => {
   const [left, right] = [parseDecimal(a), parseDecimal(b)]
   return (
@@ -59,8 +60,8 @@ const isSameDecimal = (a: string, b: string): boolean => {
 }
 
 /**
- * A JavaScript number where it means what the text of a JSON number means, to the last digit after the decimal point;
- * otherwise an `ExactNumber` with this text.
+ * Parses a JSON number. Returns a JavaScript number if it keeps every digit of the text, trailing zeros of the fraction
+ * included; otherwise an `ExactNumber` with the text.
  */
 export const parseNumber = (text: string): number | ExactNumber => {
   const number = Number(text)
@@ -69,7 +70,7 @@ export const parseNumber = (text: string): number | ExactNumber => {
   return Number.isFinite(number) && isSameDecimal(text, String(number)) ? number + 0 : rawJSON(text)
 }
 
-/** Whether PostgreSQL can store a number. */
+/** Returns true if PostgreSQL can store a number. */
 export const isStorableNumber = (text: string): boolean => {
   const decimal = parseDecimal(text)
   return (
@@ -80,8 +81,8 @@ export const isStorableNumber = (text: string): boolean => {
 }
 
 /**
- * Writes a decimal number as PostgreSQL does: without an exponent, a plus sign or zeros before the number. Gives
- * `undefined` for text that is no such number, or that PostgreSQL cannot store.
+ * Formats a decimal number as PostgreSQL does: without an exponent, a plus sign and leading zeros. Returns `undefined`
+ * for text that is not a decimal number or that PostgreSQL cannot store.
  */
 export const toDecimal = (text: string): string | undefined => {
   const decimal = parseDecimal(text)
@@ -95,14 +96,14 @@ export const toDecimal = (text: string): string | undefined => {
   return `${negative ? "-" : ""}${padded.slice(0, point)}${scale === 0 ? "" : `.${padded.slice(point)}`}`
 }
 
-/** Finds a number that may not be exact: 16 digits or more, a 0 at the end of a fraction, or an exponent. */
-const maybeInexact = /(?:^|[\s:,[])-?(?:\d{16}|(?=[\d.]{17})\d+\.|\d+\.\d*0(?!\d)|\d+(?:\.\d+)?[eE])/
+/** Matches a number that may be inexact: 16 digits or more, a fraction that ends with 0, or an exponent. */
+const inexactPattern = /(?:^|[\s:,[])-?(?:\d{16}|(?=[\d.]{17})\d+\.|\d+\.\d*0(?!\d)|\d+(?:\.\d+)?[eE])/
 
-/** Finds a name with an escape sequence. */
-const escapedName = /[{,]\s*"[^"\\]*\\/
+/** Matches a name with an escape sequence. */
+const escapedNamePattern = /[{,]\s*"[^"\\]*\\/
 
-/** The index of the quotation mark that ends a string of JSON; `at` is an index within the string. */
-export const endOfString = (text: string, at: number): number => {
+/** Returns the index of the quotation mark that ends a JSON string; `at` is any index within the string. */
+export const findStringEnd = (text: string, at: number): number => {
   for (let end = text.indexOf('"', at); ; end = text.indexOf('"', end + 1)) {
     let slashes = 0
     while (text[end - 1 - slashes] === "\\") slashes++
@@ -110,12 +111,12 @@ export const endOfString = (text: string, at: number): number => {
   }
 }
 
-/** The value of a string of JSON, given without its quotation marks. */
-export const stringOf = (raw: string): string => (raw.includes("\\") ? JSON.parse(`"${raw}"`) : raw)
+/** Parses a JSON string without its quotation marks. */
+export const parseStringBody = (raw: string): string => (raw.includes("\\") ? JSON.parse(`"${raw}"`) : raw)
 
-const isDelimiter = /[\s,\]}]/g
+const delimiterPattern = /[\s,\]}]/g
 
-/** Parses text that is known to be JSON, with exact numbers. Nesting takes no stack. */
+/** Parses valid JSON with exact numbers. Not recursive, so that deep nesting cannot overflow the stack. */
 const parseExactly = (text: string): unknown => {
   const root: Array<unknown> = []
   const containers: Array<Array<unknown> | Record<string, unknown>> = [root]
@@ -151,8 +152,8 @@ const parseExactly = (text: string): unknown => {
         container = containers.at(-1)!
         break
       case '"': {
-        const end = endOfString(text, at + 1)
-        const string = stringOf(text.slice(at + 1, end))
+        const end = findStringEnd(text, at + 1)
+        const string = parseStringBody(text.slice(at + 1, end))
         if (name === undefined && !Array.isArray(container)) name = string
         else add(string)
         at = end
@@ -171,8 +172,8 @@ const parseExactly = (text: string): unknown => {
         at += 3
         break
       default: {
-        isDelimiter.lastIndex = at
-        const end = isDelimiter.exec(text)?.index ?? text.length
+        delimiterPattern.lastIndex = at
+        const end = delimiterPattern.exec(text)?.index ?? text.length
         add(parseNumber(text.slice(at, end)))
         at = end - 1
       }
@@ -182,18 +183,18 @@ const parseExactly = (text: string): unknown => {
 }
 
 /**
- * Parses JSON as `JSON.parse` does, but reads every number as `parseNumber` does. It also reads names with escape
- * sequences right, which `JSON.parse` may not (nodejs/node#63785).
+ * Parses JSON like `JSON.parse`, but every number like `parseNumber`. Also parses names with escape sequences correctly,
+ * which `JSON.parse` may not (nodejs/node#63785).
  */
 export const parseJson = (text: string): unknown => {
   const value = JSON.parse(text)
-  const isRight = !maybeInexact.test(text) && !(text.includes("\\") && escapedName.test(text))
-  return isRight ? value : parseExactly(text)
+  const isCorrect = !inexactPattern.test(text) && !(text.includes("\\") && escapedNamePattern.test(text))
+  return isCorrect ? value : parseExactly(text)
 }
 
 /**
- * The same value with JavaScript numbers only, the nearest ones. Each object and array that had an `ExactNumber` within
- * it has a `toJSON` method, which is not enumerable, so that `JSON.stringify` still writes the exact numbers.
+ * Replaces every `ExactNumber` in a value with the nearest JavaScript number. Objects and arrays that contained one get a
+ * `toJSON` method, which is not enumerable, so that `JSON.stringify` still writes the exact numbers.
  */
 export const toPlainNumbers = <A>(value: A): A => toPlain(value) as A
 
@@ -201,7 +202,7 @@ const toPlain = (value: unknown): unknown => {
   if (typeof value !== "object" || value === null) return value
   if (isExactNumber(value)) return Number(value.rawJSON)
   const plain = new Map<string, unknown>()
-  // A loop, not a method with a function: deep values need one stack frame for each level.
+  // A loop and not `map`: it takes one stack frame for each level of nesting, not two.
   for (const [name, member] of Object.entries(value)) {
     const converted = toPlain(member)
     if (converted !== member) plain.set(name, converted)

@@ -1,8 +1,8 @@
 import * as Result from "effect/Result"
-import { Bindings, boundText, JsonText } from "./Bindings.ts"
+import { Bindings, JsonText, toSlotText } from "./Bindings.ts"
 import type { PromptId, PromptType, ResolvedPrompt } from "./Prompt.ts"
 
-/** What one prompt is resolved from: the prompt's own content, then its fragments in the order of `position`. */
+/** The input of a resolution: the content of a prompt and its fragments, ordered by `position`. */
 export interface ResolutionSource {
   readonly id: PromptId
   readonly title: string
@@ -13,21 +13,21 @@ export interface ResolutionSource {
 }
 
 /**
- * One row of the prompt-to-fragment join. `variable_overrides` is free-form JSON, or the `JsonText` of it: what is no
- * binding is ignored.
+ * A fragment of a prompt. `variable_overrides` is free-form JSON, or its text as `JsonText`; values that cannot fill a
+ * slot are ignored.
  */
 export interface FragmentBinding {
   readonly content: string
   readonly variable_overrides: unknown
 }
 
-/** The most that resolved content may measure, in bytes of UTF-8 (DESIGN.md section 5). */
+/** The largest resolved content, in bytes of UTF-8. */
 export const maxResolvedBytes = 8 * 1024 * 1024
 
-/** The most that the unresolved contents of one prompt's fragments may measure together, in bytes of UTF-8. */
+/** The largest sum of the unresolved contents of one prompt's fragments, in bytes of UTF-8. */
 export const maxSourceBytes = 32 * 1024 * 1024
 
-/** A prompt whose resolved content would be larger than the service will build. */
+/** The resolved content of a prompt would be larger than `maxResolvedBytes`. */
 export interface ResolvedTooLarge {
   readonly _tag: "ResolvedTooLarge"
   readonly id: PromptId
@@ -35,121 +35,121 @@ export interface ResolvedTooLarge {
 export const ResolvedTooLarge = (id: PromptId): ResolvedTooLarge => ({ _tag: "ResolvedTooLarge", id })
 
 /**
- * A slot, `{{name}}`: 1 to 256 UTF-16 code units other than braces, not all blank. Bounded, so that it matches in
- * linear time.
+ * Matches a slot, `{{name}}`: 1 to 256 UTF-16 code units other than braces, not all blank. The bound keeps matching
+ * linear.
  */
 const slotPattern = /\{\{([^{}]{1,256})\}\}/g
 const maxSlotLength = 260
 
 const separator = "\n\n"
 
-/** Gives the text that a name is bound to. */
+/** Returns the text that fills the slot of this name, or `undefined` if the name has no binding. */
 type Lookup = (name: string) => string | undefined
 
-const isMap = (value: unknown): value is Readonly<Record<string, unknown>> =>
+const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
 const fitsLimit = (text: string): boolean =>
   text.length * 3 <= maxResolvedBytes || new TextEncoder().encode(text).length <= maxResolvedBytes
 
-const lookUpIn =
+const makeLookup =
   (overrides: Readonly<Record<string, unknown>>): Lookup =>
   (name) =>
-    Object.hasOwn(overrides, name) ? boundText(overrides[name]) : undefined
+    Object.hasOwn(overrides, name) ? toSlotText(overrides[name]) : undefined
 
 /**
- * Resolves a prompt (SPEC.md section 2.8) step by step: its content, then for each fragment two newlines and the fragment's
- * content with its slots filled. The prompt's own slots are the caller's to fill and stay. Slots are filled in one pass:
- * what a binding brings in is not read again, and a slot without a binding stays as it is. Fails as soon as the result
- * measures more than `maxResolvedBytes`.
+ * Resolves a prompt (specification 2.8) step by step: its content, then for each fragment two newlines and the fragment's
+ * content with its slots filled. The prompt's own slots stay, for the caller to fill. Slots are filled in one pass: slots
+ * in inserted text are not filled, and a slot without a binding stays. Fails once the result is larger than
+ * `maxResolvedBytes`.
  */
 export class Resolution {
   readonly #source: ResolutionSource
   #resolved: string
-  /** How many fragments are done or begun. */
-  #begun = 0
-  /** The content whose slots are being filled, and how much of it is done. */
+  /** The number of fragments that are done or in progress. */
+  #started = 0
+  /** The content whose slots are being filled, and the number of its code units that are done. */
   #content = ""
   #done = 0
   #lookUp: Lookup = () => undefined
-  /** The bindings of that content that are still being read. */
-  #reading: Bindings | undefined
+  /** The bindings of the content, while they are still being read. */
+  #unreadBindings: Bindings | undefined
 
   constructor(source: ResolutionSource) {
     this.#source = source
     this.#resolved = source.current_content
   }
 
-  /** Works through about `units` code units of contents and overrides; gives `undefined` while more are left. */
+  /** Processes about `units` code units of contents and overrides. Returns `undefined` if more are left. */
   run(units: number): Result.Result<ResolvedPrompt, ResolvedTooLarge> | undefined {
     const { fragments } = this.#source
-    let left = units
+    let remaining = units
     for (;;) {
       if (this.#resolved.length > maxResolvedBytes) return Result.fail(ResolvedTooLarge(this.#source.id))
       if (this.#done === this.#content.length) {
-        if (this.#begun === fragments.length) return this.#result()
-        this.#begin(fragments[this.#begun++]!)
-      } else if (left <= 0) {
+        if (this.#started === fragments.length) return this.#toResult()
+        this.#startFragment(fragments[this.#started++]!)
+      } else if (remaining <= 0) {
         return undefined
-      } else if (this.#reading === undefined) {
-        left -= this.#fill(left)
+      } else if (this.#unreadBindings === undefined) {
+        remaining -= this.#fillSlots(remaining)
       } else {
-        left -= this.#reading.read(left)
-        if (this.#reading.isRead) this.#reading = undefined
+        remaining -= this.#unreadBindings.read(remaining)
+        if (this.#unreadBindings.isRead) this.#unreadBindings = undefined
       }
     }
   }
 
-  #begin({ content, variable_overrides: overrides }: FragmentBinding): void {
+  #startFragment({ content, variable_overrides: overrides }: FragmentBinding): void {
     this.#resolved += separator
     this.#content = ""
     this.#done = 0
-    if (!isMap(overrides) || !content.includes("{{")) {
+    if (!isObject(overrides) || !content.includes("{{")) {
       this.#resolved += content
       return
     }
     this.#content = content
     if (overrides instanceof JsonText) {
       const bindings = new Bindings(overrides)
-      this.#reading = bindings
+      this.#unreadBindings = bindings
       this.#lookUp = (name) => bindings.get(name)
     } else {
-      this.#lookUp = lookUpIn(overrides)
+      this.#lookUp = makeLookup(overrides)
     }
   }
 
-  /** Fills the slots of about the next `units` code units of the content, and gives how many are done. */
-  #fill(units: number): number {
+  /** Fills the slots of about the next `units` code units of the content. Returns the number of code units done. */
+  #fillSlots(units: number): number {
     const content = this.#content
     const size = Math.max(units, 2 * maxSlotLength)
     const isLast = content.length - this.#done <= size
     const part = this.#done === 0 && isLast ? content : content.slice(this.#done, this.#done + size)
-    // Joined at once: a string of many parts is slow to read.
+    // Joined at once, because a string that was built by many concatenations is slow to read.
     const pieces: Array<string> = []
     let { length } = this.#resolved
-    let copied = 0
-    let read = 0
+    let copiedEnd = 0
+    let scannedEnd = 0
     while (length <= maxResolvedBytes) {
-      slotPattern.lastIndex = read
+      slotPattern.lastIndex = scannedEnd
       const match = slotPattern.exec(part)
       if (match === null) break
-      read = slotPattern.lastIndex
+      scannedEnd = slotPattern.lastIndex
       const name = match[1]!.trim()
       const value = name === "" ? undefined : this.#lookUp(name)
       if (value === undefined) continue
-      pieces.push(part.slice(copied, match.index), value)
-      length += match.index - copied + value.length
-      copied = read
+      pieces.push(part.slice(copiedEnd, match.index), value)
+      length += match.index - copiedEnd + value.length
+      copiedEnd = scannedEnd
     }
-    // A slot may begin in the last code units of the part and end in the next part.
-    const end = isLast ? part.length : Math.max(read, part.length - maxSlotLength + 1)
-    pieces.push(part.slice(copied, end))
+    // A slot may start in the last code units of this part and end in the next part.
+    const end = isLast ? part.length : Math.max(scannedEnd, part.length - maxSlotLength + 1)
+    pieces.push(part.slice(copiedEnd, end))
     this.#resolved += pieces.join("")
     this.#done += end
     return end
   }
 
-  #result(): Result.Result<ResolvedPrompt, ResolvedTooLarge> {
+  #toResult(): Result.Result<ResolvedPrompt, ResolvedTooLarge> {
     const { id, title, prompt_type, target_model, fragments } = this.#source
     return fitsLimit(this.#resolved)
       ? Result.succeed({
@@ -164,6 +164,6 @@ export class Resolution {
   }
 }
 
-/** Resolves a prompt at once, however long it takes. */
+/** Resolves a prompt in one step. */
 export const resolve = (source: ResolutionSource): Result.Result<ResolvedPrompt, ResolvedTooLarge> =>
   new Resolution(source).run(Number.POSITIVE_INFINITY)!

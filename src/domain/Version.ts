@@ -3,60 +3,60 @@ import { PromptId } from "./Prompt.ts"
 import { Timestamp } from "./Timestamp.ts"
 import { Uuid } from "./Uuid.ts"
 
-export const VersionId = Uuid.pipe(Schema.brand("VersionId")).annotate({ description: "The version's id." })
+export const VersionId = Uuid.pipe(Schema.brand("VersionId")).annotate({ description: "Id of the version." })
 export type VersionId = typeof VersionId.Type
 
-/** PostgreSQL counts versions in an integer. */
+/** The largest version number: versions are counted in 32-bit integers. */
 export const maxVersionNumber = 2147483647
 
-const ChangeSummary = Schema.String.annotate({ description: "What changed, in words." })
+const ChangeSummary = Schema.String.annotate({ description: "Description of the change." })
 const ChangeSource = Schema.String.annotate({
-  description: "What made the change.",
+  description: "Origin of the change.",
   examples: ["manual", "ai-improve"]
 })
 
 export const VersionNumber = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: maxVersionNumber }))
   .pipe(Schema.brand("VersionNumber"))
-  .annotate({ description: "Counts the versions of a prompt." })
+  .annotate({ description: "Number of the version, starting at 1 for each prompt." })
 export type VersionNumber = typeof VersionNumber.Type
 
-/** An item of the version list: no content (SPEC.md section 2.5). */
+/** An item of the version list, without content (specification 2.5). */
 export const VersionSummary = Schema.Struct({
   version_number: VersionNumber,
   change_summary: ChangeSummary,
   change_source: ChangeSource,
   created_at: Timestamp
-}).annotate({ identifier: "VersionSummary", description: "An item of the version list: no content." })
+}).annotate({ identifier: "VersionSummary", description: "An item of the version list, without content." })
 export type VersionSummary = typeof VersionSummary.Type
 
-/** Any map. Its values are not checked: a number may be an `ExactNumber`. */
+/** A JSON object with any members. Its values are not checked: a number may be an `ExactNumber`. */
 const Metadata = Schema.Record(Schema.String, Schema.Any as Schema.Codec<Schema.Json>).annotate({
-  description: "Free-form."
+  description: "Free-form JSON object."
 })
 
-/** One version, whole; `parent_version_id` is null for the first (SPEC.md section 2.6). */
+/** A version of a prompt with its content. `parent_version_id` is null for the first version (specification 2.6). */
 export const Version = Schema.Struct({
   id: VersionId,
   prompt_id: PromptId,
   version_number: VersionNumber,
-  content: Schema.String.annotate({ description: "The prompt as it was in this version." }),
+  content: Schema.String.annotate({ description: "Content of the prompt in this version." }),
   change_summary: ChangeSummary,
   change_source: ChangeSource,
   parent_version_id: Schema.NullOr(VersionId).annotate({
-    description: "The version before; null for the first."
+    description: "Id of the version that this version was made from, or null."
   }),
   metadata: Metadata,
   created_at: Timestamp
-}).annotate({ identifier: "Version", description: "One version of a prompt, whole." })
+}).annotate({ identifier: "Version", description: "A version of a prompt with its content." })
 export type Version = typeof Version.Type
 
-/** No such prompt, no such version of it, or one that the caller's tier does not show (SPEC.md section 4.5). */
+/** The prompt or the version does not exist, or the caller's tier does not include the version (specification 4.5). */
 export const VersionNotFound = { _tag: "VersionNotFound" } as const
 export type VersionNotFound = typeof VersionNotFound
 
 const numberPattern = /^[1-9][0-9]{0,9}$/
 
-/** Reads a version number as written in a path: digits only, 1 to 2147483647, else `undefined`. */
+/** Parses the version number of a path: digits only, 1 to 2147483647. Returns `undefined` for any other text. */
 export const parseVersionNumber = (text: string): VersionNumber | undefined => {
   if (!numberPattern.test(text)) return undefined
   const number = Number(text)

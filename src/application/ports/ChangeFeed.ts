@@ -16,7 +16,7 @@ export class ChangeFeed extends Context.Service<
   }
 >()("prompt-retrieval/ChangeFeed") {}
 
-/** How many workspaces have a revision of their own; one more, and all count as changed. */
+/** The most workspaces with a separate revision. One more, and all workspaces count as changed. */
 const maxWorkspaces = 10_000
 
 /** The revisions of all workspaces, for implementations of `ChangeFeed`. */
