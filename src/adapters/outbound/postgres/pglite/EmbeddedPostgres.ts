@@ -1,7 +1,6 @@
-import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { chmodSync } from "node:fs"
 import { connect as connectSocket } from "node:net"
-import { tmpdir } from "node:os"
-import { basename, dirname, join, resolve } from "node:path"
+import { resolve } from "node:path"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -11,9 +10,8 @@ import { openPgliteSession } from "./PgliteSession.ts"
 import { type DataDirectoryBusy, DataDirectoryUnusable, acquireDataDirectory } from "./DataDirectory.ts"
 import type { NotificationListener } from "./NotificationListeners.ts"
 import { SessionServer } from "./SessionServer.ts"
+import { chooseSocketPath, findSocketPath, removeSocket } from "./SocketPath.ts"
 import { noEncryption, sslRequestPacket } from "./WireProtocol.ts"
-
-export { DataDirectoryBusy, DataDirectoryUnusable } from "./DataDirectory.ts"
 
 /** A database in a data directory, reached like a PostgreSQL server through a Unix socket. */
 export interface EmbeddedPostgres {
@@ -31,42 +29,6 @@ export interface ServedPostgres extends EmbeddedPostgres {
     channel: string,
     listener: NotificationListener
   ) => Effect.Effect<void, never, Scope.Scope>
-}
-
-const socketName = ".s.PGSQL.5432"
-/** The longest path that Linux accepts for a socket, in bytes. */
-const maxPathBytes = 107
-
-/** The prefix of a private directory for a socket whose path in the data directory would be too long. */
-const privatePrefix = "prompt-retrieval-socket-"
-
-/** The file that holds the socket's path if the socket is not in the data directory. */
-const socketPointerFile = (dataDir: string): string => join(dataDir, "socket")
-
-const findSocketPath = (dataDir: string): string => {
-  const path = join(dataDir, socketName)
-  if (Buffer.byteLength(path) <= maxPathBytes) return path
-  const pointer = socketPointerFile(dataDir)
-  return existsSync(pointer) ? readFileSync(pointer, "utf8") : path
-}
-
-/** Removes the socket of this process, or of an earlier owner of the directory. Only the owner may call this. */
-const removeSocket = (dataDir: string): void => {
-  const path = findSocketPath(dataDir)
-  rmSync(path, { force: true })
-  rmSync(socketPointerFile(dataDir), { force: true })
-  if (basename(dirname(path)).startsWith(privatePrefix))
-    rmSync(dirname(path), { recursive: true, force: true })
-}
-
-/** Chooses a free path for the socket: in the data directory, or in a private one if the path would be too long. */
-const chooseSocketPath = (dataDir: string): string => {
-  removeSocket(dataDir)
-  const path = join(dataDir, socketName)
-  if (Buffer.byteLength(path) <= maxPathBytes) return path
-  const short = join(mkdtempSync(join(tmpdir(), privatePrefix)), socketName)
-  writeFileSync(socketPointerFile(dataDir), short)
-  return short
 }
 
 /**

@@ -3,6 +3,7 @@ import { cpSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } 
 import { dirname, join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import { DataDirectoryBusy } from "../../../../../src/adapters/outbound/postgres/pglite/DataDirectory.ts"
 import { embeddedMajor } from "../../../../../src/adapters/outbound/postgres/pglite/PgliteSession.ts"
 import * as EmbeddedPostgres from "../../../../../src/adapters/outbound/postgres/pglite/EmbeddedPostgres.ts"
 import { databaseDirectory, kill, serve, requireSocketPath, stop, temporaryDirectory } from "./processes.ts"
@@ -22,7 +23,7 @@ describe("EmbeddedPostgres", { timeout: 30_000 }, () => {
       [statSync(dataDir).mode & 0o777, statSync(socketPath).mode & 0o777],
       [0o700, 0o600]
     )
-    const busy = new EmbeddedPostgres.DataDirectoryBusy({ path: dataDir })
+    const busy = new DataDirectoryBusy({ path: dataDir })
     assert.deepStrictEqual(await openError(EmbeddedPostgres.open, dataDir), busy)
     assert.strictEqual(busy.message, `${dataDir} is in use by another process`)
     const guest = await serve(dataDir, "connect")
