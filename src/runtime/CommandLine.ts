@@ -16,7 +16,6 @@ import type { Operations } from "../adapters/inbound/cli/Operations.ts"
 import * as EmbeddedChangeFeed from "../adapters/outbound/postgres/pglite/PgliteChangeFeed.ts"
 import * as EmbeddedPostgres from "../adapters/outbound/postgres/pglite/EmbeddedPostgres.ts"
 import * as HttpServer from "../adapters/inbound/http/transport/Server.ts"
-import * as changes from "../adapters/outbound/postgres/NotifyChannel.ts"
 import { migrate, assertSchemaCurrent } from "../adapters/outbound/postgres/Migrations.ts"
 import * as JsonLogger from "./telemetry/JsonLogger.ts"
 import * as PrettyLogger from "./telemetry/PrettyLogger.ts"
@@ -53,7 +52,7 @@ const servedDatabase = Effect.fnUntraced(function* ({ databaseUrl, dataDir }: Se
     return Layer.provideMerge(changeFeedLayer, databaseLayer({ url: databaseUrl }))
   }
   const embedded = yield* orDataDirFailure(EmbeddedPostgres.open({ dataDir }))
-  return Layer.merge(EmbeddedChangeFeed.layer(embedded, changes), databaseLayer(embedded))
+  return Layer.merge(EmbeddedChangeFeed.layer(embedded), databaseLayer(embedded))
 })
 
 /** PostgreSQL may be away at the start: the service listens all the same, and serves once it has migrated. */

@@ -13,8 +13,8 @@ const start = 29_000_000 * minute
 
 export const newKey = (): ApiKeyId => randomUUID() as ApiKeyId
 
-/** How many of `times` requests at `now` are admitted, all at once. */
-export const admitted = (
+/** Takes `times` requests at `now` concurrently and returns how many were admitted. */
+export const countAdmitted = (
   limiter: RateLimiter["Service"],
   bucket: Bucket,
   times: number,
@@ -26,28 +26,28 @@ export const admitted = (
       Array.from({ length: times }, () => limiter.take(bucket, limit, now)),
       { concurrency: "unbounded" }
     ),
-    (answers) => answers.filter((answer) => answer).length
+    (admitted) => admitted.filter((isAdmitted) => isAdmitted).length
   )
 
 const limit = 2
 
-/** One step of a client: what it asks for which bucket, and how far the clock went before, back included. */
+/** One step of a client: a call for one of three buckets, and how far the clock moves first, perhaps backwards. */
 const Step = Schema.Struct({
-  act: Schema.Literals(["take", "take", "take", "refund", "isFull"]),
+  call: Schema.Literals(["take", "take", "take", "refund", "isKnownExhausted"]),
   bucket: Schema.Literals([0, 1, 2]),
-  passed: Schema.Int.check(Schema.isBetween({ minimum: -40_000, maximum: 70_000 })),
-  stands: Schema.Boolean
+  elapsed: Schema.Int.check(Schema.isBetween({ minimum: -40_000, maximum: 70_000 })),
+  isClockFrozen: Schema.Boolean
 })
 
-/** The law: a count for each bucket and minute, kept for ever. */
-const naive = () => {
+/** Makes the model: a count for each bucket and minute that is never dropped. */
+const makeModel = () => {
   const counts = new Map<string, number>()
-  const at = (bucket: Bucket, now: number) => `${bucket} ${Math.floor(now / minute)}`
-  const count = (bucket: Bucket, now: number) => counts.get(at(bucket, now)) ?? 0
+  const toKey = (bucket: Bucket, now: number) => `${bucket} ${Math.floor(now / minute)}`
+  const count = (bucket: Bucket, now: number) => counts.get(toKey(bucket, now)) ?? 0
   const add = (bucket: Bucket, now: number, by: number) =>
-    counts.set(at(bucket, now), count(bucket, now) + by)
+    counts.set(toKey(bucket, now), count(bucket, now) + by)
   return {
-    isFull: (bucket: Bucket, now: number) => count(bucket, now) >= limit,
+    isKnownExhausted: (bucket: Bucket, now: number) => count(bucket, now) >= limit,
     take: (bucket: Bucket, now: number) => {
       if (count(bucket, now) >= limit) return false
       add(bucket, now, 1)
@@ -59,95 +59,94 @@ const naive = () => {
   }
 }
 
-/** What every RateLimiter must do, as far as one process can tell (SPEC.md section 8). */
+/** Tests what every RateLimiter must do within one process (specification 8). */
 export const rateLimiterContract = (name: string, layer: Layer.Layer<RateLimiter>): void => {
   const test = (title: string, body: (limiter: RateLimiter["Service"]) => Effect.Effect<void>): void =>
     it.effect(title, () => RateLimiter.use(body).pipe(Effect.provide(Layer.fresh(layer))))
 
   describe(`RateLimiter contract: ${name}`, () => {
-    for (const bucketOf of [newKey, () => "process" as const]) {
-      const bucket = bucketOf()
-
-      describe(bucket === "process" ? "process" : "key", () => {
-        test("admits the limit in a clock minute, from its first millisecond to its last", (limiter) =>
+    for (const newBucket of [newKey, () => "process" as const]) {
+      describe(newBucket() === "process" ? "the process" : "a key", () => {
+        test("admits the limit in each clock minute, from its first millisecond to its last", (limiter) =>
           Effect.gen(function* () {
-            const bucket = bucketOf()
+            const bucket = newBucket()
             assert.deepStrictEqual(
               [
-                yield* admitted(limiter, bucket, 60, start),
-                yield* admitted(limiter, bucket, 60, start + 59_999),
-                yield* admitted(limiter, bucket, 1, start),
-                yield* admitted(limiter, bucket, 101, start + minute),
-                yield* admitted(limiter, bucket, 1, start + 2 * minute - 1),
-                yield* admitted(limiter, bucket, 101, start + 9 * minute)
+                yield* countAdmitted(limiter, bucket, 60, start),
+                yield* countAdmitted(limiter, bucket, 60, start + 59_999),
+                yield* countAdmitted(limiter, bucket, 1, start),
+                yield* countAdmitted(limiter, bucket, 101, start + minute),
+                yield* countAdmitted(limiter, bucket, 1, start + 2 * minute - 1),
+                yield* countAdmitted(limiter, bucket, 101, start + 9 * minute)
               ],
               [60, 40, 0, 100, 0, 100]
             )
           }))
 
-        test("admits exactly the limit of a thousand at once", (limiter) =>
+        test("admits exactly the limit of 1000 concurrent requests", (limiter) =>
           Effect.gen(function* () {
-            const bucket = bucketOf()
-            assert.strictEqual(yield* admitted(limiter, bucket, 1000, start), 100)
+            const bucket = newBucket()
+            assert.strictEqual(yield* countAdmitted(limiter, bucket, 1000, start), 100)
             assert.isTrue(limiter.isKnownExhausted(bucket, 100, start))
             assert.isFalse(limiter.isKnownExhausted(bucket, 101, start))
             assert.isFalse(limiter.isKnownExhausted(bucket, 100, start + minute))
           }))
 
-        test("a refund gives back one request, and never one that was not counted", (limiter) =>
+        test("a refund takes back one counted request; without one it changes nothing", (limiter) =>
           Effect.gen(function* () {
-            const bucket = bucketOf()
+            const bucket = newBucket()
             yield* limiter.refund(bucket, start)
             yield* limiter.take(bucket, 100, start)
             yield* limiter.refund(bucket, start)
             yield* limiter.refund(bucket, start)
-            assert.strictEqual(yield* admitted(limiter, bucket, 101, start), 100)
+            assert.strictEqual(yield* countAdmitted(limiter, bucket, 101, start), 100)
             yield* limiter.refund(bucket, start)
             assert.isFalse(limiter.isKnownExhausted(bucket, 100, start))
-            assert.strictEqual(yield* admitted(limiter, bucket, 2, start), 1)
+            assert.strictEqual(yield* countAdmitted(limiter, bucket, 2, start), 1)
           }))
 
-        test("a refund of a past minute gives the current one nothing", (limiter) =>
+        test("a refund in a past minute does not change the current minute", (limiter) =>
           Effect.gen(function* () {
-            const bucket = bucketOf()
+            const bucket = newBucket()
             yield* limiter.take(bucket, 100, start + 59_999)
-            assert.strictEqual(yield* admitted(limiter, bucket, 100, start + minute), 100)
+            assert.strictEqual(yield* countAdmitted(limiter, bucket, 100, start + minute), 100)
             yield* limiter.refund(bucket, start + 59_999)
-            assert.strictEqual(yield* admitted(limiter, bucket, 1, start + minute), 0)
+            assert.strictEqual(yield* countAdmitted(limiter, bucket, 1, start + minute), 0)
           }))
       })
     }
 
-    test("buckets do not share a count", (limiter) =>
+    test("each bucket has its own count", (limiter) =>
       Effect.gen(function* () {
         const buckets = [newKey(), newKey(), "process"] as const
-        for (const bucket of buckets) assert.strictEqual(yield* admitted(limiter, bucket, 101, start), 100)
+        for (const bucket of buckets)
+          assert.strictEqual(yield* countAdmitted(limiter, bucket, 101, start), 100)
       }))
 
-    test("a clock that steps back over a minute's edge admits nobody twice", (limiter) =>
+    test("a clock that steps back into the previous minute admits no request twice", (limiter) =>
       Effect.gen(function* () {
         const key = newKey()
         const instants = [59_000, 61_000, 59_000, 125_000, 119_000, 125_000, 179_000]
-        const counts = yield* Effect.forEach(instants, (at) => admitted(limiter, key, 150, start + at))
+        const counts = yield* Effect.forEach(instants, (at) => countAdmitted(limiter, key, 150, start + at))
         assert.deepStrictEqual(counts, [100, 100, 0, 100, 0, 0, 0])
       }))
 
     it.effect.prop(
-      "any sequence of calls is answered as by a count for each bucket and minute",
+      "any sequence of calls returns what a count for each bucket and minute returns",
       [Arbitrary.array(Arbitrary.schema(Step), { minLength: 1, maxLength: 120 })],
       ([steps]) =>
         Effect.gen(function* () {
           const limiter = yield* RateLimiter
-          const model = naive()
+          const model = makeModel()
           const buckets: ReadonlyArray<Bucket> = [newKey(), newKey(), "process"]
           let now = start
           let latest = start
-          for (const { act, bucket: index, passed, stands } of steps) {
-            // Back by less than a minute: what a clock that is set right does, and a count that comes late.
-            now = stands ? now : Math.max(now + passed, latest - 59_000)
+          for (const { call, bucket: index, elapsed, isClockFrozen } of steps) {
+            // Backwards by less than a minute, like a corrected clock or a late request.
+            now = isClockFrozen ? now : Math.max(now + elapsed, latest - 59_000)
             latest = Math.max(latest, now)
             const bucket = buckets[index]!
-            switch (act) {
+            switch (call) {
               case "take":
                 assert.strictEqual(yield* limiter.take(bucket, limit, now), model.take(bucket, now))
                 break
@@ -155,8 +154,11 @@ export const rateLimiterContract = (name: string, layer: Layer.Layer<RateLimiter
                 yield* limiter.refund(bucket, now)
                 model.refund(bucket, now)
                 break
-              case "isFull":
-                assert.strictEqual(limiter.isKnownExhausted(bucket, limit, now), model.isFull(bucket, now))
+              case "isKnownExhausted":
+                assert.strictEqual(
+                  limiter.isKnownExhausted(bucket, limit, now),
+                  model.isKnownExhausted(bucket, now)
+                )
                 break
             }
           }

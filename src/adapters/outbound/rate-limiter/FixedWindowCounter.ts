@@ -2,18 +2,18 @@ import { type RateWindow, toRateWindow } from "../../../domain/RateWindow.ts"
 import type { Bucket } from "../../../application/ports/RateLimiter.ts"
 
 /**
- * Counts in this process, by clock minute; `now` is in milliseconds since the epoch. It holds the minute that was
- * counted in last and the nearest one before or after it, and forgets every other: a clock that steps back over a
- * minute's edge, or a count that comes late, finds that minute's counts as they were.
+ * Counts requests of this process by clock minute; `now` is in milliseconds since the epoch. Holds the counts of two
+ * minutes: the one that was counted in last, and the nearest one before or after it. So a clock that steps back over the
+ * edge of a minute, or a late request, finds the counts of that minute unchanged.
  */
 export interface FixedWindowCounter {
-  /** The counts of a bucket; reading them changes nothing. */
+  /** Returns the count of a bucket without changing anything. */
   readonly get: (bucket: Bucket, now: number) => Count
-  /** Whether the bucket has reached `limit`. */
+  /** Tells whether the bucket has reached `limit`. */
   readonly isKnownExhausted: (bucket: Bucket, limit: number, now: number) => boolean
-  /** Counts one and gives true, or gives false and counts nothing at `limit`. */
+  /** Counts one request and returns true, or returns false if the count is at `limit`. */
   readonly take: (bucket: Bucket, limit: number, now: number) => boolean
-  /** Takes one back, down to none. */
+  /** Takes back one request if there is one. */
   readonly refund: (bucket: Bucket, now: number) => void
   /**
    * Counts a request that a shared counter admitted as number `total`. Returns false, and counts nothing, when this
@@ -32,61 +32,64 @@ export interface Count {
   readonly total: number
 }
 
-interface Counts {
+/** The counts of one minute. */
+interface WindowCounts {
   readonly window: RateWindow
   readonly byBucket: Map<Bucket, Count>
 }
 
-const none: Count = { own: 0, total: 0 }
+const zero: Count = { own: 0, total: 0 }
 
-const countsOf = (window: RateWindow): Counts => ({ window, byBucket: new Map() })
+const emptyWindow = (window: RateWindow): WindowCounts => ({ window, byBucket: new Map() })
 
-const distance = (a: Counts, b: Counts): number => Math.abs(a.window - b.window)
+const distance = (a: WindowCounts, b: WindowCounts): number => Math.abs(a.window - b.window)
 
+/** Makes a counter without any counts. */
 export const makeFixedWindowCounter = (): FixedWindowCounter => {
-  let current = countsOf(Number.NEGATIVE_INFINITY)
-  let other = current
+  let latest = emptyWindow(Number.NEGATIVE_INFINITY)
+  let previous = latest
 
-  const find = (now: number): Counts | undefined => {
+  const findWindow = (now: number): WindowCounts | undefined => {
     const window = toRateWindow(now)
-    return window === current.window ? current : window === other.window ? other : undefined
+    return window === latest.window ? latest : window === previous.window ? previous : undefined
   }
 
-  const enter = (now: number): Counts["byBucket"] => {
-    const next = find(now) ?? countsOf(toRateWindow(now))
-    if (next !== current) {
-      if (next === other || distance(current, next) <= distance(other, next)) other = current
-      current = next
+  /** Returns the counts of the minute of `now`, which becomes the latest; the minute farther from it is dropped. */
+  const windowFor = (now: number): WindowCounts["byBucket"] => {
+    const next = findWindow(now) ?? emptyWindow(toRateWindow(now))
+    if (next !== latest) {
+      if (next === previous || distance(latest, next) <= distance(previous, next)) previous = latest
+      latest = next
     }
     return next.byBucket
   }
 
-  const get = (bucket: Bucket, now: number): Count => find(now)?.byBucket.get(bucket) ?? none
+  const get = (bucket: Bucket, now: number): Count => findWindow(now)?.byBucket.get(bucket) ?? zero
 
   return {
     get,
     isKnownExhausted: (bucket, limit, now) => get(bucket, now).total >= limit,
     take: (bucket, limit, now) => {
-      const counts = enter(now)
-      const { own, total } = counts.get(bucket) ?? none
+      const counts = windowFor(now)
+      const { own, total } = counts.get(bucket) ?? zero
       if (total >= limit) return false
       counts.set(bucket, { own: own + 1, total: total + 1 })
       return true
     },
     refund: (bucket, now) => {
       const { own, total } = get(bucket, now)
-      if (total > 0) find(now)?.byBucket.set(bucket, { own: Math.max(own - 1, 0), total: total - 1 })
+      if (total > 0) findWindow(now)?.byBucket.set(bucket, { own: Math.max(own - 1, 0), total: total - 1 })
     },
     admit: (bucket, limit, reported, now) => {
-      const counts = enter(now)
-      const { own, total } = counts.get(bucket) ?? none
+      const counts = windowFor(now)
+      const { own, total } = counts.get(bucket) ?? zero
       if (own >= limit) return false
       counts.set(bucket, { own: own + 1, total: Math.max(total, reported, own + 1) })
       return true
     },
     raiseTo: (bucket, reported, now) => {
-      const counts = enter(now)
-      const { own, total } = counts.get(bucket) ?? none
+      const counts = windowFor(now)
+      const { own, total } = counts.get(bucket) ?? zero
       if (reported > total) counts.set(bucket, { own, total: reported })
     }
   }

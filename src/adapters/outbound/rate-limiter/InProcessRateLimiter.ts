@@ -3,7 +3,7 @@ import * as Layer from "effect/Layer"
 import { RateLimiter } from "../../../application/ports/RateLimiter.ts"
 import { makeFixedWindowCounter } from "./FixedWindowCounter.ts"
 
-/** Counts in this process alone: what runs without a shared counter. It never waits, and forgets past minutes. */
+/** Counts requests in the memory of this process, for a service without a shared counter. */
 export const layer: Layer.Layer<RateLimiter> = Layer.sync(RateLimiter, () => {
   const counter = makeFixedWindowCounter()
   return {

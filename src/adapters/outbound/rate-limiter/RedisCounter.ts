@@ -9,21 +9,21 @@ import * as References from "effect/References"
 import * as Scope from "effect/Scope"
 import type { Count } from "./FixedWindowCounter.ts"
 
-/** A counter that many processes share, on the far side of one connection. */
+/** A counter on a Redis server that many processes share, over one connection. */
 export interface RedisCounter {
   /**
-   * Counts one under `name`, unless `limit` are counted there: positive is the count with this one, anything else
-   * is the count, negated, that refused it. A stored count below `known.own` is incomplete, because Redis forgot or
-   * missed requests: it is raised to `known.total` first. One atomic round trip.
+   * Counts one request under `name` and returns the new count, or returns the negated count if it is at `limit`. A stored
+   * count below `known.own` is incomplete, because Redis lost or missed requests: it is raised to `known.total` first.
+   * One atomic round trip.
    */
   readonly take: (name: string, limit: number, known: Count) => Effect.Effect<number, Redis.RedisError>
-  /** Takes one back, down to none. */
+  /** Takes back one request if there is one. */
   readonly refund: (name: string) => Effect.Effect<void, Redis.RedisError>
-  /** Fails when the connection is lost; who fails it gives the connection up, and every answer that is due fails. */
+  /** Fails when the connection is lost. Failing it from outside drops the connection and all pending commands. */
   readonly lost: Deferred.Deferred<never, unknown>
 }
 
-/** A counter lives two minutes from its first count: past its clock minute's end, whatever the clocks of others say. */
+/** A count expires two minutes after its first request: after the end of its clock minute, even if clocks differ. */
 const take = Redis.script((name: string, limit: number, { own, total }: Count) => [name, limit, own, total], {
   numberOfKeys: 1,
   lua: `
@@ -44,10 +44,10 @@ const refund = Redis.script((name: string) => [name], {
 })
 
 /**
- * Nothing waits in the client for a server that is away, and nothing reconnects by itself: a connection is good or
- * lost. Pings, answered, keep a silent one open; a second without any answer ends it, in the handshake too.
+ * Options without an offline queue and without reconnects, so no command ever waits for a server that is unavailable. Pings
+ * keep an idle connection alive; a second without any reply closes it, during the handshake too.
  */
-const options = (url: string) => ({
+const clientOptions = (url: string) => ({
   url,
   disableOfflineQueue: true,
   pingInterval: 400,
@@ -55,16 +55,16 @@ const options = (url: string) => ({
   commandOptions: { timeout: 0 }
 })
 
-/** Connects to a Redis server, within two seconds or not at all, for as long as the scope is open. */
+/** Connects to a Redis server until the scope closes; fails if that takes more than two seconds. */
 export const connect = Effect.fnUntraced(function* (
   url: string
 ): Effect.fn.Return<RedisCounter, Redis.RedisError, Scope.Scope> {
-  // The client's own end waits for answers that a frozen server never gives, so nobody waits for that end: neither
-  // when the scope closes, nor when whoever connects is interrupted.
+  // Closing the client waits for replies that a frozen server never sends. So the client is built in, and closed with, a
+  // scope of a detached fiber: neither closing this scope nor interrupting `connect` waits for it.
   const scope = yield* Effect.acquireRelease(Scope.make(), (scope, exit) =>
     Effect.forkDetach(Scope.close(scope, exit))
   )
-  const building = yield* Layer.buildWithScope(NodeRedis.layer(options(url)), scope).pipe(
+  const building = yield* Layer.buildWithScope(NodeRedis.layer(clientOptions(url)), scope).pipe(
     Effect.provideService(References.MinimumLogLevel, "None"),
     Effect.forkDetach
   )

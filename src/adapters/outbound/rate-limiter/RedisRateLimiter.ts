@@ -4,7 +4,9 @@ import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Metric from "effect/Metric"
+import type * as Scope from "effect/Scope"
 import { type Bucket, RateLimiter } from "../../../application/ports/RateLimiter.ts"
+import { makeStateLog } from "../../../application/StateLog.ts"
 import { makeFixedWindowCounter } from "./FixedWindowCounter.ts"
 import { toRateWindow } from "../../../domain/RateWindow.ts"
 import type { RedisCounter } from "./RedisCounter.ts"
@@ -14,98 +16,120 @@ export const sharedCounterUp = Metric.gauge("rate_limiter_shared_up", {
   description: "1 while the shared rate limit counter decides, 0 while this process counts alone"
 })
 
-/** How long an answer of the shared counter is waited for (DESIGN.md section 5). */
-const deadline = Duration.millis(50)
-/** Lets what has arrived by now be read, and what waits for it run: it came in time, and only this process is late. */
-const catchUp = Effect.callback<void>((resume) => {
+/** How long a request waits for a reply of the shared counter. */
+const replyTimeout = Duration.millis(50)
+/** The time between two connections; no request waits for a connection. */
+const reconnectDelay = Duration.seconds(1)
+/** How long the start waits for the first connection, so that a restart does not grant a second allowance. */
+const startupWait = Duration.millis(250)
+
+/** Waits two turns of the event loop, so that a reply that arrived before the timeout but was not read yet still counts. */
+const drainEventLoop = Effect.callback<void>((resume) => {
   setImmediate(() => setImmediate(() => resume(Effect.void)))
 })
 
-/** Fails once an answer is late. */
-const withinDeadline = <A, E>(answer: Effect.Effect<A, E>): Effect.Effect<A, E | Cause.TimeoutError> =>
+/** Fails if a reply does not arrive in time. */
+const withReplyTimeout = <A, E>(reply: Effect.Effect<A, E>): Effect.Effect<A, E | Cause.TimeoutError> =>
   Effect.raceFirst(
-    answer,
-    Effect.sleep(deadline).pipe(
-      Effect.andThen(catchUp),
-      Effect.andThen(Effect.fail(new Cause.TimeoutError("no answer in time")))
+    reply,
+    Effect.sleep(replyTimeout).pipe(
+      Effect.andThen(drainEventLoop),
+      Effect.andThen(Effect.fail(new Cause.TimeoutError("no reply within 50 ms")))
     )
   )
 
-/** How long no request asks a counter that failed; then one connection is tried, which no request waits for. */
-const pause = Duration.seconds(1)
-/** How long the start waits for the first connection, so that a restart hands out no second allowance. */
-const patience = Duration.millis(250)
-
-const nameOf = (bucket: Bucket, now: number): string =>
+const toRedisKey = (bucket: Bucket, now: number): string =>
   `prompt-retrieval:rate:{${bucket}}:${toRateWindow(now)}`
 
-/** Every connection counts here once before any request relies on it: the same script, rights and round trip. */
-const probeName = "prompt-retrieval:rate:probe"
+/** The Redis key that `probe` counts under. */
+const probeKey = "prompt-retrieval:rate:probe"
 
-const reasonOf = (cause: Cause.Cause<unknown>): string => {
+/**
+ * Proves that a connection can count, with the same scripts, permissions and round trip as a request. The first use of a
+ * script loads it; from then on each use is one round trip, and commands keep their order.
+ */
+const probe = Effect.fnUntraced(function* (connection: RedisCounter) {
+  const take = connection.take(probeKey, Number.MAX_SAFE_INTEGER, { own: 0, total: 0 })
+  yield* take
+  yield* connection.refund(probeKey)
+  yield* withReplyTimeout(take)
+})
+
+const toReason = (cause: Cause.Cause<unknown>): string => {
   const error = Cause.squash(cause)
   return String(error instanceof Error && error.cause !== undefined ? error.cause : error)
 }
 
 /**
- * Counts keys on the Redis server at `url`, together with all who count there, and "process" in this process. A
- * server that is away, or does not answer within 50 ms, never blocks and never fails: this process counts instead,
- * from the highest count that it has seen of the key in that minute, until a new connection has proved itself. While
- * processes count apart, a key may get more than its limit; a request whose answer came too late may have been counted
- * in both. Each process denies a key once it has itself admitted `limit` requests in the minute, and raises a counter
- * that lost its count to the highest total that it knows: whatever Redis forgets, a key gets at most its limit per process.
+ * Keeps one probed connection to the Redis server at `url` in the background until the scope closes: reports up and down
+ * in the metric and in the log, and connects again one second after each loss. Returns a function for the connection,
+ * `undefined` while there is none.
+ */
+const maintainConnection = Effect.fnUntraced(function* (
+  url: string
+): Effect.fn.Return<() => RedisCounter | undefined, never, Scope.Scope> {
+  // Loaded only when it is needed, because loading the Redis client takes a third of a second.
+  const { connect } = yield* Effect.promise(() => import("./RedisCounter.ts"))
+  const stateLog = makeStateLog({
+    failed: "Redis unavailable; each process counts for itself",
+    restored: "Redis restored; rate limits are shared"
+  })
+  const firstAttempt = yield* Deferred.make<void>()
+  let current: RedisCounter | undefined
+
+  const report = Effect.fnUntraced(function* (isUp: boolean, log: Effect.Effect<void>) {
+    yield* Metric.update(sharedCounterUp, isUp ? 1 : 0)
+    yield* log
+    yield* Deferred.succeed(firstAttempt, undefined)
+  })
+
+  /** Connects, and fails when the connection is lost. */
+  const useConnection = Effect.gen(function* () {
+    const connection = yield* connect(url)
+    yield* probe(connection)
+    yield* Effect.acquireRelease(
+      Effect.sync(() => {
+        current = connection
+      }),
+      () =>
+        Effect.sync(() => {
+          current = undefined
+        })
+    )
+    yield* report(true, stateLog.up)
+    return yield* Deferred.await(connection.lost)
+  })
+
+  yield* Effect.scoped(useConnection).pipe(
+    Effect.catchCause((cause) => report(false, stateLog.down(toReason(cause)))),
+    Effect.andThen(Effect.sleep(reconnectDelay)),
+    Effect.forever,
+    Effect.forkScoped
+  )
+  yield* Effect.timeoutOption(Deferred.await(firstAttempt), startupWait)
+  return () => current
+})
+
+/**
+ * Counts keys on the Redis server at `url`, together with all processes that use it, and "process" in this process. Never
+ * fails and never waits for more than 50 ms: while Redis is unavailable or slow, this process counts alone, from the
+ * highest count that it knows of the key in that minute.
+ *
+ * While processes count alone, a key may get more than its limit, and a request whose reply came too late may have been
+ * counted twice. But each process denies a key once it has itself admitted `limit` requests in the minute, and raises a
+ * counter that lost its count to the highest total that it knows. So a key gets at most its limit per process, even if
+ * Redis loses all counts.
  */
 export const layer = (options: { readonly url: string }): Layer.Layer<RateLimiter> =>
   Layer.effect(
     RateLimiter,
     Effect.gen(function* () {
-      // Not before it is used: the client costs a third of a second to load.
-      const { connect } = yield* Effect.promise(() => import("./RedisCounter.ts"))
       const counter = makeFixedWindowCounter()
-      const tried = yield* Deferred.make<void>()
-      let shared: RedisCounter | undefined
-      let reported = true
-
-      const report = Effect.fnUntraced(function* (up: boolean, message: string) {
-        yield* Metric.update(sharedCounterUp, up ? 1 : 0)
-        if (reported !== up) yield* up ? Effect.logInfo(message) : Effect.logWarning(message)
-        reported = up
-        yield* Deferred.succeed(tried, undefined)
-      })
-
-      /** One connection, from its proof to its loss, which is how this always ends. */
-      const connection = Effect.gen(function* () {
-        const connection = yield* connect(options.url)
-        const probe = connection.take(probeName, Number.MAX_SAFE_INTEGER, { own: 0, total: 0 })
-        // The first use of a script loads it; from then on each is one round trip, and their order stands.
-        yield* probe
-        yield* connection.refund(probeName)
-        yield* withinDeadline(probe)
-        yield* Effect.acquireRelease(
-          Effect.sync(() => {
-            shared = connection
-          }),
-          () =>
-            Effect.sync(() => {
-              shared = undefined
-            })
-        )
-        yield* report(true, "Rate limits are shared again")
-        return yield* Deferred.await(connection.lost)
-      })
-
-      yield* Effect.scoped(connection).pipe(
-        Effect.catchCause((cause) =>
-          report(false, `Redis fails, so rate limits are counted in this process: ${reasonOf(cause)}`)
-        ),
-        Effect.andThen(Effect.sleep(pause)),
-        Effect.forever,
-        Effect.forkScoped
-      )
-      yield* Effect.timeoutOption(Deferred.await(tried), patience)
+      const getConnection = yield* maintainConnection(options.url)
+      const getSharedCounter = (bucket: Bucket) => (bucket === "process" ? undefined : getConnection())
 
       const takeShared = (connection: RedisCounter, bucket: Bucket, limit: number, now: number) =>
-        withinDeadline(connection.take(nameOf(bucket, now), limit, counter.get(bucket, now))).pipe(
+        withReplyTimeout(connection.take(toRedisKey(bucket, now), limit, counter.get(bucket, now))).pipe(
           Effect.match({
             onSuccess: (reply) => {
               if (reply > 0) return counter.admit(bucket, limit, reply, now)
@@ -122,17 +146,18 @@ export const layer = (options: { readonly url: string }): Layer.Layer<RateLimite
       return {
         isKnownExhausted: counter.isKnownExhausted,
         take: (bucket, limit, now) =>
-          Effect.suspend(() =>
-            shared === undefined || bucket === "process"
+          Effect.suspend(() => {
+            const connection = getSharedCounter(bucket)
+            return connection === undefined
               ? Effect.succeed(counter.take(bucket, limit, now))
-              : takeShared(shared, bucket, limit, now)
-          ),
+              : takeShared(connection, bucket, limit, now)
+          }),
         refund: (bucket, now) =>
           Effect.suspend(() => {
             counter.refund(bucket, now)
-            const connection = shared
-            if (connection === undefined || bucket === "process") return Effect.void
-            return connection.refund(nameOf(bucket, now)).pipe(
+            const connection = getSharedCounter(bucket)
+            if (connection === undefined) return Effect.void
+            return connection.refund(toRedisKey(bucket, now)).pipe(
               Effect.catch((error) => Deferred.fail(connection.lost, error)),
               Effect.forkDetach({ startImmediately: true }),
               Effect.asVoid

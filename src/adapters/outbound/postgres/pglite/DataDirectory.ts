@@ -10,22 +10,22 @@ export class DataDirectoryBusy extends Data.TaggedError("DataDirectoryBusy")<{ r
   override readonly message = `${this.path} is in use by another process`
 }
 
-/** What PGlite throws need not be an `Error`. */
-const reasonOf = (cause: unknown): string =>
+/** Returns the message of anything thrown: PGlite throws values that are not an `Error`. */
+const toReason = (cause: unknown): string =>
   typeof cause === "object" && cause !== null && "message" in cause ? String(cause.message) : String(cause)
 
-/** The data directory can't hold a database: not a directory, not writable, or what is in it can't be opened. */
+/** The data directory can't hold a database: it is not a directory or not writable, or its content can't be opened. */
 export class DataDirectoryUnusable extends Data.TaggedError("DataDirectoryUnusable")<{
   readonly path: string
   readonly cause: unknown
 }> {
-  override readonly message = `${this.path} can't be used: ${reasonOf(this.cause)}`
+  override readonly message = `${this.path} can't be used: ${toReason(this.cause)}`
 }
 
-/** What an SQLite error says when somebody else has the lock, in the low byte of its code. */
+/** SQLITE_BUSY, the low byte of the error code when another process has the lock. */
 const sqliteBusy = 5
 
-const isBusy = (error: unknown): boolean =>
+const isLockedError = (error: unknown): boolean =>
   error instanceof Error &&
   "errcode" in error &&
   typeof error.errcode === "number" &&
@@ -36,8 +36,8 @@ const makeDirectory = (path: string): void => {
   if (!statSync(path).isDirectory()) throw new Error("it is not a directory")
 }
 
-/** An open transaction on a file is a lock that the kernel releases however its process ends. */
-const lock = async (file: string): Promise<DatabaseSync> => {
+/** Locks a file by an open SQLite transaction: the kernel releases the lock even if the process is killed. */
+const lockFile = async (file: string): Promise<DatabaseSync> => {
   const sqlite = await import("node:sqlite")
   const database = new sqlite.DatabaseSync(file, { timeout: 0 })
   try {
@@ -50,8 +50,8 @@ const lock = async (file: string): Promise<DatabaseSync> => {
 }
 
 /**
- * Makes this process the only owner of a data directory until the scope closes, or the process ends in whatever way.
- * The directory is created where it is missing, for its user alone. Gives its absolute path.
+ * Makes this process the only owner of a data directory until the scope closes or the process ends, and returns the
+ * directory's absolute path. Creates a missing directory, readable by its user only.
  */
 export const acquireDataDirectory = (
   dataDir: string
@@ -62,10 +62,10 @@ export const acquireDataDirectory = (
       Effect.tryPromise({
         try: () => {
           makeDirectory(path)
-          return lock(join(path, "lock"))
+          return lockFile(join(path, "lock"))
         },
         catch: (cause) =>
-          isBusy(cause) ? new DataDirectoryBusy({ path }) : new DataDirectoryUnusable({ path, cause })
+          isLockedError(cause) ? new DataDirectoryBusy({ path }) : new DataDirectoryUnusable({ path, cause })
       }),
       (database) => Effect.sync(() => database.close())
     ),

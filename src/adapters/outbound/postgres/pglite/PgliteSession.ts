@@ -1,63 +1,63 @@
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import type { PGlite } from "@electric-sql/pglite"
-import { framesOf, startup } from "./WireProtocol.ts"
+import { splitFrames, startup } from "./WireProtocol.ts"
 
-/** The one session of an open PGlite, as raw protocol. */
+/** The one session of an open PGlite, in the wire protocol. */
 export interface PgliteSession {
-  /** What a client's startup packet is answered with: that it is welcome, and the session's parameters. */
+  /** The response to a startup packet: authentication succeeded, and the session's parameters. */
   readonly greeting: ReadonlyArray<Buffer>
-  /** Runs whole messages and gives what they are answered with. Rejects only when the database has ended. */
+  /** Runs whole messages and returns the response to them. Rejects only when the database failed and cannot go on. */
   readonly execute: (messages: Uint8Array) => Promise<Buffer>
   readonly close: () => Promise<void>
 }
 
-/** How PGlite leaves a statement that failed with an SQL error; it goes on from there. */
+/** The exit status of a statement that failed with an SQL error, after which PGlite goes on. */
 const sqlErrorStatus = 100
 
 /**
- * After any other error PGlite 0.5 has ended but goes on, in an endless loop over the same messages. This makes the
- * next step of that loop throw what ended it.
+ * Makes PGlite throw the error that crashed it. After any error but an SQL error, PGlite 0.5 would otherwise loop over the
+ * same messages forever.
  */
-const throwWhenEnded = (pglite: PGlite): void => {
+const detectCrash = (pglite: PGlite): void => {
   const module = pglite.Module
   const { _PostgresMainLoopOnce: runOnce, stackRestore } = module
-  let ended: { readonly cause: unknown } | undefined
+  let crash: { readonly cause: unknown } | undefined
   module._PostgresMainLoopOnce = () => {
     try {
       runOnce()
     } catch (cause) {
-      if ((cause as { readonly status?: unknown } | null)?.status !== sqlErrorStatus) ended = { cause }
+      if ((cause as { readonly status?: unknown } | null)?.status !== sqlErrorStatus) crash = { cause }
       throw cause
     }
   }
   module.stackRestore = (pointer) => {
-    if (ended !== undefined) throw ended.cause
+    if (crash !== undefined) throw crash.cause
     return stackRestore(pointer)
   }
 }
 
 /**
- * Lets go of a PGlite that has ended: of its timers and open files, which would hold its memory. Unlike `close` this
- * runs none of PostgreSQL's code, which might write what is broken; the log of what was committed is read on opening.
+ * Releases the timers and open files of a crashed PGlite, which would keep its memory alive. Unlike `close`, this runs none
+ * of PostgreSQL's code, which might write corrupt pages; the next start recovers from the write-ahead log.
  */
-const discard = ({ Module: module }: PGlite): void => {
-  for (const stream of module.FS.streams) if (stream !== null) attempt(() => module.FS.close(stream))
-  attempt(() => module._emscripten_force_exit(0))
+const releaseResources = ({ Module: module }: PGlite): void => {
+  for (const stream of module.FS.streams) if (stream !== null) ignoreErrors(() => module.FS.close(stream))
+  ignoreErrors(() => module._emscripten_force_exit(0))
 }
 
-const attempt = (action: () => void): void => {
+const ignoreErrors = (action: () => void): void => {
   try {
     action()
   } catch {
-    // An exit is always reported as an exception.
+    // Emscripten reports every exit as an exception.
   }
 }
 
-/** The major version of PostgreSQL that PGlite embeds. It opens data directories of this version only. */
+/** The major version of PostgreSQL that PGlite embeds; PGlite opens data directories of this version only. */
 export const embeddedMajor = "18"
 
-const otherMajor = (major: string): Error =>
+const toVersionError = (major: string): Error =>
   new Error(
     `it holds a PostgreSQL ${major} database and this program embeds PostgreSQL ${embeddedMajor}; to carry the data over, ` +
       `run "prompt-retrieval export" for each workspace with the version of the program that wrote it, then ` +
@@ -65,8 +65,8 @@ const otherMajor = (major: string): Error =>
   )
 
 /**
- * Opens the database that lives in a data directory that this process owns, with what was committed before, however
- * the last process ended. A creation that was cut short is begun anew: nothing can have been stored in it.
+ * Opens the database of a data directory that this process owns, or creates one. Recovers after a crash, with everything
+ * that was committed. Starts an interrupted creation over, because nothing can have been stored yet.
  */
 export const openPgliteSession = async (dataDir: string): Promise<PgliteSession> => {
   const files = join(dataDir, "pglite")
@@ -75,15 +75,15 @@ export const openPgliteSession = async (dataDir: string): Promise<PgliteSession>
   const versionFile = join(files, "PG_VERSION")
   const isNew = !existsSync(versionFile)
   const major = isNew ? embeddedMajor : readFileSync(versionFile, "utf8").trim()
-  if (major !== embeddedMajor) throw otherMajor(major)
+  if (major !== embeddedMajor) throw toVersionError(major)
   const { PGlite } = await import("@electric-sql/pglite")
   if (isNew) writeFileSync(creating, "")
   mkdirSync(files, { recursive: true, mode: 0o700 })
   const pglite = await PGlite.create(files)
   if (isNew) rmSync(creating)
-  throwWhenEnded(pglite)
+  detectCrash(pglite)
 
-  // Only the streaming call leaves the answer unparsed: the others keep every parsed message in memory.
+  // Only the streaming call returns the response unparsed: the others keep every parsed message in memory.
   const execute = async (messages: Uint8Array): Promise<Buffer> => {
     const chunks: Array<Buffer> = []
     const onRawData = (bytes: Uint8Array): void => {
@@ -92,13 +92,13 @@ export const openPgliteSession = async (dataDir: string): Promise<PgliteSession>
     try {
       await pglite.runExclusive(() => pglite.execProtocolRawStream(messages, { onRawData }))
     } catch (cause) {
-      discard(pglite)
+      releaseResources(pglite)
       throw cause
     }
     return chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)
   }
 
-  const greeting = [...framesOf(await execute(startup))].filter((frame) =>
+  const greeting = [...splitFrames(await execute(startup))].filter((frame) =>
     /^[RS]/.test(frame.toString("latin1", 0, 1))
   )
   return { greeting, execute, close: () => pglite.close() }

@@ -1,12 +1,12 @@
-/** The parts of the PostgreSQL wire protocol, version 3, that the session server speaks. Bytes in, bytes out. */
+/** The parts of the PostgreSQL wire protocol, version 3, that the session server needs: pure functions over bytes. */
 
-/** A message of a client: its type as a character code, 0 before the session has started, and its whole frame. */
+/** A client's message: its type as a character code, 0 for a startup packet, and its whole frame. */
 export interface Message {
   readonly type: number
   readonly frame: Buffer
 }
 
-/** A client that doesn't keep to the protocol; the connection can't go on. */
+/** A client broke the protocol; its connection can't continue. */
 export class ProtocolViolation extends Error {}
 
 /** The largest message that a client may send, in bytes. */
@@ -19,39 +19,39 @@ const cancelRequest = 80877102
 
 const code = (character: string): number => character.charCodeAt(0)
 
-/** Cuts what a client sends into messages, however it arrives. */
+/** Splits the bytes of a client into messages, in whatever chunks they arrive. */
 export class MessageReader {
   #chunks: Array<Buffer> = []
   #bytes = 0
-  #wanted = 0
+  #neededBytes = 0
   #started = false
 
-  /** The messages that this chunk completes. Throws `ProtocolViolation`. */
+  /** Adds a chunk and returns the messages that it completes. Throws `ProtocolViolation`. */
   push(chunk: Buffer): Array<Message> {
     this.#chunks.push(chunk)
     this.#bytes += chunk.length
-    // A large message comes in many chunks: they are joined once, when all are there.
-    if (this.#bytes < this.#wanted) return []
+    // Joining the chunks of a large message only once, when all have arrived, keeps the cost linear.
+    if (this.#bytes < this.#neededBytes) return []
     const bytes = this.#chunks.length === 1 ? chunk : Buffer.concat(this.#chunks)
     const messages: Array<Message> = []
     let start = 0
     for (;;) {
       const header = this.#started ? 5 : 4
-      this.#wanted = header
+      this.#neededBytes = header
       if (bytes.length - start < header) break
-      this.#wanted = this.#frameBytes(bytes.readUInt32BE(start + header - 4))
-      if (bytes.length - start < this.#wanted) break
-      const frame = bytes.subarray(start, start + this.#wanted)
+      this.#neededBytes = this.#parseFrameBytes(bytes.readUInt32BE(start + header - 4))
+      if (bytes.length - start < this.#neededBytes) break
+      const frame = bytes.subarray(start, start + this.#neededBytes)
       messages.push({ type: this.#started ? frame[0]! : 0, frame })
       this.#started ||= endsStartup(frame)
-      start += this.#wanted
+      start += this.#neededBytes
     }
     this.#chunks = start === bytes.length ? [] : [bytes.subarray(start)]
     this.#bytes = bytes.length - start
     return messages
   }
 
-  #frameBytes(length: number): number {
+  #parseFrameBytes(length: number): number {
     if (length < (this.#started ? 4 : 8)) throw new ProtocolViolation("invalid message length")
     if (length > (this.#started ? maxMessageBytes : maxStartupBytes))
       throw new ProtocolViolation("message too large")
@@ -64,15 +64,16 @@ const endsStartup = (frame: Buffer): boolean => {
   return request !== sslRequest && request !== gssRequest
 }
 
-/** What a client asks for before its session starts; `settings` are the run-time parameters it wants to have. */
+/** A startup packet: a request for encryption, for a cancellation or for a session with some run-time parameters. */
 export type Startup =
   | { readonly _tag: "Encryption" }
   | { readonly _tag: "Cancel" }
   | { readonly _tag: "Unsupported" }
   | { readonly _tag: "Session"; readonly minor: number; readonly settings: ReadonlyMap<string, string> }
 
-const option = /-c\s*([\w.]+)=((?:\\.|\S)*)/g
+const optionPattern = /-c\s*([\w.]+)=((?:\\.|\S)*)/g
 
+/** Parses a startup packet. Settings come from parameters and from `-c` flags in `options`. */
 export const parseStartup = (frame: Buffer): Startup => {
   const request = frame.readInt32BE(4)
   if (request === sslRequest || request === gssRequest) return { _tag: "Encryption" }
@@ -84,23 +85,24 @@ export const parseStartup = (frame: Buffer): Startup => {
     const name = words[i]!.toLowerCase()
     const value = words[i + 1]!
     if (name === "options") {
-      for (const [, key, text] of value.matchAll(option)) settings.set(key!, text!.replace(/\\(.)/g, "$1"))
-    } else if (!notSettings.has(name) && !name.startsWith("_pq_.")) settings.set(name, value)
+      for (const [, key, text] of value.matchAll(optionPattern))
+        settings.set(key!, text!.replace(/\\(.)/g, "$1"))
+    } else if (!nonSettings.has(name) && !name.startsWith("_pq_.")) settings.set(name, value)
   }
   return { _tag: "Session", minor: request & 0xffff, settings }
 }
 
-/** The server has one user and one database: any name of either is welcome. */
-const notSettings = new Set(["user", "database", "replication"])
+/** Startup parameters that are no run-time parameters. The server has one user and one database and ignores the names. */
+const nonSettings = new Set(["user", "database", "replication"])
 
-const frame = (type: string, ...parts: ReadonlyArray<Buffer>): Buffer => {
+const buildFrame = (type: string, ...parts: ReadonlyArray<Buffer>): Buffer => {
   const head = Buffer.alloc(5)
   const body = Buffer.concat(parts)
   head.write(type, "latin1")
   head.writeInt32BE(body.length + 4, 1)
   return Buffer.concat([head, body])
 }
-const text = (value: string): Buffer => Buffer.from(`${value}\0`)
+const cString = (value: string): Buffer => Buffer.from(`${value}\0`)
 const int32 = (...values: ReadonlyArray<number>): Buffer => {
   const bytes = Buffer.alloc(4 * values.length)
   values.forEach((value, i) => {
@@ -109,65 +111,71 @@ const int32 = (...values: ReadonlyArray<number>): Buffer => {
   return bytes
 }
 
-export const query = (sql: string): Buffer => frame("Q", text(sql))
-export const parse = (sql: string, name = ""): Buffer => frame("P", text(name), text(sql), Buffer.alloc(2))
-/** Binds a prepared statement without parameters; its results are text. */
-export const bind = (name: string): Buffer => frame("B", text(""), text(name), Buffer.alloc(6))
-export const execute: Buffer = frame("E", text(""), Buffer.alloc(4))
-export const sync: Buffer = frame("S")
-export const copyFail: Buffer = frame("f", text("not supported"))
-/** A startup packet of the database's own user. */
+export const query = (sql: string): Buffer => buildFrame("Q", cString(sql))
+export const parse = (sql: string, name = ""): Buffer =>
+  buildFrame("P", cString(name), cString(sql), Buffer.alloc(2))
+/** Binds a prepared statement without parameters, with results as text. */
+export const bind = (name: string): Buffer => buildFrame("B", cString(""), cString(name), Buffer.alloc(6))
+export const execute: Buffer = buildFrame("E", cString(""), Buffer.alloc(4))
+export const sync: Buffer = buildFrame("S")
+export const copyFail: Buffer = buildFrame("f", cString("not supported"))
+/** A startup packet for the database's only user. */
 export const startup: Buffer = (() => {
   const names = Buffer.from("user\0postgres\0database\0postgres\0\0")
   return Buffer.concat([int32(8 + names.length, 3 << 16), names])
 })()
 
-/** Asks a server whether it speaks TLS: any that is there answers, and nothing begins. */
+/** Asks a server whether it supports TLS. Any PostgreSQL server responds, and no session starts. */
 export const sslRequestPacket: Buffer = int32(8, sslRequest)
 export const noEncryption: Buffer = Buffer.from("N")
-export const protocolVersion3: Buffer = frame("v", int32(0, 0))
-export const parameterStatus = (name: string, value: string): Buffer => frame("S", text(name), text(value))
-export const keyData = (id: number, secret: number): Buffer => frame("K", int32(id, secret))
-export const ready: Buffer = frame("Z", Buffer.from("I"))
+export const protocolVersion3: Buffer = buildFrame("v", int32(0, 0))
+export const parameterStatus = (name: string, value: string): Buffer =>
+  buildFrame("S", cString(name), cString(value))
+export const keyData = (id: number, secret: number): Buffer => buildFrame("K", int32(id, secret))
+export const ready: Buffer = buildFrame("Z", Buffer.from("I"))
 export const errorResponse = (severity: "ERROR" | "FATAL", sqlState: string, message: string): Buffer =>
-  frame(
+  buildFrame(
     "E",
-    text(`S${severity}`),
-    text(`V${severity}`),
-    text(`C${sqlState}`),
-    text(`M${message}`),
+    cString(`S${severity}`),
+    cString(`V${severity}`),
+    cString(`C${sqlState}`),
+    cString(`M${message}`),
     Buffer.alloc(1)
   )
 
-const copyRefused = errorResponse("ERROR", "0A000", "the embedded database does not support COPY FROM STDIN")
+const copyNotSupported = errorResponse(
+  "ERROR",
+  "0A000",
+  "the embedded database does not support COPY FROM STDIN"
+)
 
-/** A message of `NOTIFY`. */
+/** A message sent with `NOTIFY`. */
 export interface Notification {
   readonly channel: string
   readonly payload: string
 }
 
-/** What the database answered to a part of a client's messages. */
+/** The database's response to some of a client's messages. */
 export interface BackendResponse {
   readonly bytes: Buffer
-  /** Where the session is afterwards, of the answer's `ReadyForQuery`: idle, in a transaction, in a failed one. */
+  /** The status in `ReadyForQuery`: idle, in a transaction, or in a failed transaction. `undefined` without one. */
   readonly status: "I" | "T" | "E" | undefined
   readonly error: Buffer | undefined
-  readonly notices: ReadonlyArray<Notification>
-  /** Whether a statement ran that may have committed a transaction before the end of the answer. */
+  readonly notifications: ReadonlyArray<Notification>
+  /** True if a statement ran that may have committed a transaction before the end of the response. */
   readonly mayCommit: boolean
 }
 
-/** The command tags of statements that commit, or that may run a procedure that commits. */
-const committing = /^(?:COMMIT|CALL|DO|PREPARE TRANSACTION)\b/
+/** Matches the command tags of statements that commit, or that may run a procedure that commits. */
+const committingTag = /^(?:COMMIT|CALL|DO|PREPARE TRANSACTION)\b/
 
-const parseNotice = (frame: Buffer): Notification => {
+const parseNotification = (frame: Buffer): Notification => {
   const [channel = "", payload = ""] = frame.toString("utf8", 9).split("\0")
   return { channel, payload }
 }
 
-/** The messages of a server, one by one, whole. */
-export function* framesOf(bytes: Buffer): Generator<Buffer> {
+/** Splits the bytes of a server into its messages. */
+export function* splitFrames(bytes: Buffer): Generator<Buffer> {
   for (let start = 0; start < bytes.length; ) {
     const end = start + 1 + bytes.readInt32BE(start + 1)
     yield bytes.subarray(start, end)
@@ -176,66 +184,67 @@ export function* framesOf(bytes: Buffer): Generator<Buffer> {
 }
 
 /**
- * Reads what the database answered. Notices are the session's, not the client's: they are taken out. So is the
- * invitation to send rows for a `COPY`: the error that follows it is said in this server's own words.
+ * Parses a response of the database, and removes what the client must not see: notifications, which are for this process,
+ * and `CopyInResponse`. The error after a `CopyInResponse` is replaced by one that says that the server does not
+ * support it.
  */
 export const parseBackendResponse = (bytes: Buffer): BackendResponse => {
-  const kept: Array<Buffer> = []
-  const notices: Array<Notification> = []
-  let keptTo = 0
-  let at = 0
-  let copying = false
+  const parts: Array<Buffer> = []
+  const notifications: Array<Notification> = []
+  let copiedTo = 0
+  let position = 0
+  let isCopying = false
   let status: BackendResponse["status"]
   let error: Buffer | undefined
   let mayCommit = false
-  const cut = (length: number, instead?: Buffer): void => {
-    kept.push(bytes.subarray(keptTo, at))
-    if (instead !== undefined) kept.push(instead)
-    keptTo = at + length
+  const remove = (length: number, replacement?: Buffer): void => {
+    parts.push(bytes.subarray(copiedTo, position))
+    if (replacement !== undefined) parts.push(replacement)
+    copiedTo = position + length
   }
-  for (const frame of framesOf(bytes)) {
+  for (const frame of splitFrames(bytes)) {
     switch (frame[0]) {
       case code("A"):
-        notices.push(parseNotice(frame))
-        cut(frame.length)
+        notifications.push(parseNotification(frame))
+        remove(frame.length)
         break
       case code("G"):
-        copying = true
-        cut(frame.length)
+        isCopying = true
+        remove(frame.length)
         break
       case code("E"):
-        error = copying ? copyRefused : frame
-        if (copying) cut(frame.length, copyRefused)
-        copying = false
+        error = isCopying ? copyNotSupported : frame
+        if (isCopying) remove(frame.length, copyNotSupported)
+        isCopying = false
         break
       case code("C"):
-        mayCommit ||= committing.test(frame.toString("latin1", 5, frame.length - 1))
+        mayCommit ||= committingTag.test(frame.toString("latin1", 5, frame.length - 1))
         break
       case code("Z"):
         status = String.fromCharCode(frame[5]!) as "I" | "T" | "E"
     }
-    at += frame.length
+    position += frame.length
   }
   return {
-    bytes: keptTo === 0 ? bytes : Buffer.concat([...kept, bytes.subarray(keptTo)]),
+    bytes: copiedTo === 0 ? bytes : Buffer.concat([...parts, bytes.subarray(copiedTo)]),
     status,
     error,
-    notices,
+    notifications,
     mayCommit
   }
 }
 
-/** The first column of each row of an answer. */
-export const firstColumn = (bytes: Buffer): Array<string> => {
+/** Returns the first column of each row of a response, as text. */
+export const parseFirstColumn = (bytes: Buffer): Array<string> => {
   const values: Array<string> = []
-  for (const frame of framesOf(bytes))
+  for (const frame of splitFrames(bytes))
     if (frame[0] === code("D"))
       values.push(frame.toString("utf8", 11, 11 + Math.max(0, frame.readInt32BE(7))))
   return values
 }
 
-/** The messages of a client, by their type. */
-export const types = {
+/** The types of client messages, as character codes. */
+export const messageTypes = {
   query: code("Q"),
   parse: code("P"),
   bind: code("B"),

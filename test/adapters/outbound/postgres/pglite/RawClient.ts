@@ -1,8 +1,8 @@
 import { once } from "node:events"
 import { connect, type Socket } from "node:net"
 
-/** What a client was answered up to `ReadyForQuery`, or up to the end of the connection: then `status` is "closed". */
-export interface Answer {
+/** A response up to `ReadyForQuery`, or up to the end of the connection: then `status` is "closed". */
+export interface QueryResponse {
   readonly rows: ReadonlyArray<ReadonlyArray<string | null>>
   readonly tags: ReadonlyArray<string>
   /** The SQLSTATE of each error. */
@@ -41,7 +41,7 @@ const startup = (settings: Readonly<Record<string, string>>, version: number): B
   return bytes
 }
 
-const rowOf = (body: Buffer): Array<string | null> => {
+const parseRow = (body: Buffer): Array<string | null> => {
   const row: Array<string | null> = []
   for (let at = 2; at < body.length; ) {
     const length = body.readInt32BE(at)
@@ -51,7 +51,7 @@ const rowOf = (body: Buffer): Array<string | null> => {
   return row
 }
 
-/** A client of the bare wire protocol, so that the tests decide what is sent together and when. */
+/** A client of the raw wire protocol: the tests decide which messages are sent together, and when. */
 export class RawClient {
   readonly socket: Socket
   #bytes = Buffer.alloc(0)
@@ -78,7 +78,7 @@ export class RawClient {
   ): Promise<RawClient> {
     const client = await RawClient.dial(path)
     client.send(startup(settings, version))
-    await client.answer()
+    await client.readResponse()
     return client
   }
 
@@ -100,7 +100,7 @@ export class RawClient {
     return this.#bytes.length < bytes ? undefined : this.#bytes.subarray(0, bytes)
   }
 
-  /** The next bytes, whatever they are. */
+  /** Returns the next bytes, or `undefined` if the connection ends first. */
   async take(bytes: number): Promise<Buffer | undefined> {
     const taken = await this.#receive(bytes)
     if (taken !== undefined) this.#bytes = this.#bytes.subarray(bytes)
@@ -113,7 +113,7 @@ export class RawClient {
   }
 
   /** Reads up to `ReadyForQuery`, or up to a message of one of the types in `until`. */
-  async answer(until = ""): Promise<Answer> {
+  async readResponse(until = ""): Promise<QueryResponse> {
     const rows: Array<Array<string | null>> = []
     const tags: Array<string> = []
     const errors: Array<string> = []
@@ -124,7 +124,7 @@ export class RawClient {
       const type = String.fromCharCode(frame[0]!)
       const body = frame.subarray(5)
       types += type
-      if (type === "D") rows.push(rowOf(body))
+      if (type === "D") rows.push(parseRow(body))
       if (type === "C") tags.push(body.toString("utf8", 0, body.length - 1))
       if (type === "E") errors.push(/\0C(.{5})\0/.exec(body.toString("latin1"))![1]!)
       if (type === "Z" || until.includes(type))
@@ -132,12 +132,12 @@ export class RawClient {
     }
   }
 
-  query(sql: string): Promise<Answer> {
+  query(sql: string): Promise<QueryResponse> {
     this.send(query(sql))
-    return this.answer()
+    return this.readResponse()
   }
 
-  /** Goes away without a word. */
+  /** Closes the socket without sending `Terminate`. */
   async drop(): Promise<void> {
     if (this.#closed) return
     this.socket.destroy()

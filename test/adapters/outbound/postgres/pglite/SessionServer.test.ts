@@ -33,19 +33,19 @@ const pgClient = Effect.suspend(() =>
   })
 ).pipe(Effect.provide(Reactivity.layer))
 
-/** All errors up to the end of the connection. */
-const toItsEnd = async (client: RawClient): Promise<{ readonly errors: ReadonlyArray<string> }> => {
+/** Reads to the end of the connection and returns all errors. */
+const readToEnd = async (client: RawClient): Promise<{ readonly errors: ReadonlyArray<string> }> => {
   const errors: Array<string> = []
   for (;;) {
-    const answer = await client.answer()
-    errors.push(...answer.errors)
-    if (answer.status === "closed") return { errors }
+    const response = await client.readResponse()
+    errors.push(...response.errors)
+    if (response.status === "closed") return { errors }
   }
 }
 
 const idle = { tags: [], errors: [], rows: [], status: "I" } as const
 
-describe("answers", { timeout: 40_000 }, () => {
+describe("SessionServer responses", { timeout: 40_000 }, () => {
   const rounds = 600
 
   const rawLane = async (lane: number): Promise<void> => {
@@ -62,9 +62,9 @@ describe("answers", { timeout: 40_000 }, () => {
         sync,
         query(`select '${mark}', 2`)
       )
-      assert.deepStrictEqual((await client.answer()).rows, [[mark, "1"]])
-      assert.deepStrictEqual((await client.answer()).errors, ["42703"])
-      assert.deepStrictEqual((await client.answer()).rows, [[mark, "2"]])
+      assert.deepStrictEqual((await client.readResponse()).rows, [[mark, "1"]])
+      assert.deepStrictEqual((await client.readResponse()).errors, ["42703"])
+      assert.deepStrictEqual((await client.readResponse()).rows, [[mark, "2"]])
       if (i % 10 === 0) {
         assert.strictEqual((await client.query(`begin; insert into marks values ('${mark}')`)).status, "T")
         assert.deepStrictEqual((await client.query("select * from marks")).rows, [[mark]])
@@ -80,7 +80,7 @@ describe("answers", { timeout: 40_000 }, () => {
 
   const driverLane = Effect.fnUntraced(function* (lane: number) {
     const sql = yield* pgClient
-    const ask = Effect.fnUntraced(function* (i: number) {
+    const runRound = Effect.fnUntraced(function* (i: number) {
       const mark = `driver-${lane}-${i}`
       assert.deepStrictEqual(yield* sql`select ${mark} as mark, ${i}::int as i`, [{ mark, i }])
       if (i % 10 === 0) {
@@ -104,12 +104,12 @@ describe("answers", { timeout: 40_000 }, () => {
     })
     yield* Effect.forEach(
       Array.from({ length: rounds }, (_, i) => i),
-      ask,
+      runRound,
       { concurrency: 10, discard: true }
     )
   })
 
-  it("are never another connection's", async () => {
+  it("each of eight concurrent clients gets its own rows, and transactions never mix", async () => {
     const client = await connect()
     await client.query("create table marks (mark text)")
     const lanes = [0, 1, 2, 3]
@@ -123,38 +123,40 @@ describe("answers", { timeout: 40_000 }, () => {
     await client.drop()
   })
 
-  it("come to a client that asks for a portal's rows bit by bit, the session its own until Sync", async () => {
+  it("a client that reads a portal in parts holds the session until Sync", async () => {
     const [client, other] = await Promise.all([connect(), connect()])
     client.send(parse("select generate_series(1, 3)"), bind(), execute(2), flush)
-    assert.deepStrictEqual((await client.answer("s")).rows, [["1"], ["2"]])
-    const waited = other.query("select 'other'")
+    assert.deepStrictEqual((await client.readResponse("s")).rows, [["1"], ["2"]])
+    const waiting = other.query("select 'other'")
     client.send(execute(2), flush)
-    assert.deepStrictEqual((await client.answer("C")).rows, [["3"]])
+    assert.deepStrictEqual((await client.readResponse("C")).rows, [["3"]])
     client.send(sync)
-    assert.strictEqual((await client.answer()).types, "Z")
-    assert.deepStrictEqual((await waited).rows, [["other"]])
+    assert.strictEqual((await client.readResponse()).types, "Z")
+    assert.deepStrictEqual((await waiting).rows, [["other"]])
     await Promise.all([client.drop(), other.drop()])
   })
 
-  it("come to psql", { skip: spawnSync("psql", ["--version"]).status !== 0 }, async () => {
+  it("psql prints the rows of two queries", {
+    skip: spawnSync("psql", ["--version"]).status !== 0
+  }, async () => {
     const { spawn } = await import("node:child_process")
     const host = database.socketPath.replace("/.s.PGSQL.5432", "")
-    const psql = spawn("psql", ["-X", "-h", host, "-U", "whoever", "-At", "-c", "select 1", "-c", "select 2"])
-    let said = ""
-    for await (const chunk of psql.stdout) said += chunk
-    assert.strictEqual(said, "1\n2\n")
+    const psql = spawn("psql", ["-X", "-h", host, "-U", "anyone", "-At", "-c", "select 1", "-c", "select 2"])
+    let output = ""
+    for await (const chunk of psql.stdout) output += chunk
+    assert.strictEqual(output, "1\n2\n")
   })
 
-  it("are complete when the client has closed its side", async () => {
+  it("a client that half-closes after its query still gets the whole response", async () => {
     const client = await connect()
     client.socket.end(query("select 'last'"))
-    assert.deepStrictEqual((await client.answer()).rows, [["last"]])
-    assert.strictEqual((await client.answer()).status, "closed")
+    assert.deepStrictEqual((await client.readResponse()).rows, [["last"]])
+    assert.strictEqual((await client.readResponse()).status, "closed")
   })
 })
 
-describe("startup", () => {
-  it("refuses encryption, and goes on without", async () => {
+describe("the startup of a connection", () => {
+  it('requests for encryption get "N", and the connection continues', async () => {
     const client = await RawClient.dial(database.socketPath)
     for (const code of [80877103, 80877104]) {
       const request = Buffer.alloc(8)
@@ -166,24 +168,24 @@ describe("startup", () => {
     await client.drop()
   })
 
-  it("says which version of the protocol it speaks to a newer client", async () => {
+  it("a client of protocol 3.2 is told that the server supports 3.0", async () => {
     const client = await RawClient.dial(database.socketPath)
     const packet = Buffer.from([0, 0, 0, 9, 0, 3, 0, 2, 0])
     client.send(packet)
-    assert.match((await client.answer()).types, /^vRS+KZ$/)
+    assert.match((await client.readResponse()).types, /^vRS+KZ$/)
     await client.drop()
   })
 
-  it("closes a connection that asks to cancel", async () => {
+  it("a cancel request closes its connection", async () => {
     const client = await RawClient.dial(database.socketPath)
     const request = Buffer.alloc(16)
     request.writeInt32BE(16)
     request.writeInt32BE(80877102, 4)
     client.send(request)
-    assert.deepStrictEqual(await client.answer(), { ...idle, types: "", status: "closed" })
+    assert.deepStrictEqual(await client.readResponse(), { ...idle, types: "", status: "closed" })
   })
 
-  it("does not disturb a transaction of another connection", async () => {
+  it("settings in a startup packet do not affect another connection's transaction", async () => {
     const client = await connect()
     await client.query("begin; set local search_path to nowhere")
     const other = await connect({ application_name: "other" })
@@ -192,7 +194,7 @@ describe("startup", () => {
     await Promise.all([client.drop(), other.drop()])
   })
 
-  it("ends a connection whose settings the database refuses, at its first query", async () => {
+  it("invalid settings in the startup packet close the connection at its first query", async () => {
     const client = await connect({ no_such_setting: "1" })
     assert.deepStrictEqual(await client.query("select 1"), {
       ...idle,
@@ -204,53 +206,53 @@ describe("startup", () => {
 })
 
 describe("the session", () => {
-  it("is as new for each connection, but for the settings of its startup packet", async () => {
+  it("settings, prepared statements, temporary tables and advisory locks never reach another connection", async () => {
     const [client, other] = await Promise.all([
       connect(),
       connect({ TimeZone: "Asia/Tokyo", application_name: "it's" })
     ])
     await client.query(
-      "set timezone to 'Europe/Paris'; create temp table kept (a int); select pg_advisory_lock(1)"
+      "set timezone to 'Europe/Paris'; create temp table leftover (a int); select pg_advisory_lock(1)"
     )
     client.send(parse("select 'client'", "mine"), parse("select 'unnamed'"), sync)
-    await client.answer()
+    await client.readResponse()
     const state =
-      "select current_setting('timezone'), current_setting('application_name'), to_regclass('kept'), (select count(*) from pg_locks where locktype = 'advisory')"
+      "select current_setting('timezone'), current_setting('application_name'), to_regclass('leftover'), (select count(*) from pg_locks where locktype = 'advisory')"
     assert.deepStrictEqual((await other.query(state)).rows, [["Asia/Tokyo", "it's", null, "0"]])
     for (const name of ["mine", ""]) {
       other.send(bind(name), execute(), sync)
-      assert.deepStrictEqual((await other.answer()).errors, ["26000"])
+      assert.deepStrictEqual((await other.readResponse()).errors, ["26000"])
       client.send(bind(name), execute(), sync)
-      assert.deepStrictEqual((await client.answer()).errors, ["26000"])
+      assert.deepStrictEqual((await client.readResponse()).errors, ["26000"])
     }
     assert.deepStrictEqual((await client.query(state)).rows, [["UTC", "", null, "0"]])
     await Promise.all([client.drop(), other.drop()])
   })
 
-  it("is refused in time to those who wait for one that is in a transaction", async () => {
+  it("a query that waits 3 s for another connection's transaction fails with 57014", async () => {
     const [client, reader, late] = await Promise.all([connect(), connect(), connect()])
     await client.query("begin")
     const start = performance.now()
     reader.send(query("select 1"), parse("select 2"), bind(), execute(), sync)
     const busy = { ...idle, errors: ["57014"], types: "EZ" }
-    const refused = (async () => {
-      assert.deepStrictEqual([await reader.answer(), await reader.answer()], [busy, busy])
+    const rejectedAfter = (async () => {
+      assert.deepStrictEqual([await reader.readResponse(), await reader.readResponse()], [busy, busy])
       return performance.now() - start
     })()
     for (let i = 0; i < 3; i++) {
       await new Promise((resolve) => setTimeout(resolve, 900))
       assert.strictEqual((await client.query("select 1")).status, "T")
     }
-    const waited = late.query("select 'late'")
-    const after = await refused
+    const waiting = late.query("select 'late'")
+    const after = await rejectedAfter
     assert.isTrue(after >= 2_900 && after < 3_600, `${after} ms`)
     assert.strictEqual((await client.query("commit")).status, "I")
-    assert.deepStrictEqual((await waited).rows, [["late"]])
+    assert.deepStrictEqual((await waiting).rows, [["late"]])
     assert.deepStrictEqual((await reader.query("select 'again'")).rows, [["again"]])
     await Promise.all([client.drop(), reader.drop(), late.drop()])
   })
 
-  it("goes to those who wait for it in the order in which they came", async () => {
+  it("waiting connections get the session in the order of their queries", async () => {
     const client = await connect()
     const others = await Promise.all([0, 1, 2, 3].map(() => connect()))
     await client.query("create sequence turns minvalue 0")
@@ -258,7 +260,7 @@ describe("the session", () => {
     const turns: Array<Promise<string | null | undefined>> = []
     for (const other of others) {
       turns.push(other.query("select nextval('turns')").then(({ rows }) => rows[0]?.[0]))
-      // The server has read what was sent before when it has answered this.
+      // The response to a later query proves that the server has read the earlier one.
       for (let i = 0; i < 3; i++) await client.query("select 1")
     }
     await client.query("commit")
@@ -273,39 +275,39 @@ describe("the session", () => {
       "after an error in a batch",
       [parse("insert into idled values (1)"), bind(), execute(), parse("selekt"), flush]
     ]
-  ])("is taken from a connection that does nothing for 2 s %s", async (_, messages) => {
+  ])("a connection that is idle for 2 s %s is closed with 25P03 and rolled back", async (_, messages) => {
     const [client, other] = await Promise.all([connect(), connect()])
     await other.query("create table if not exists idled (a int)")
     const start = performance.now()
     client.send(...messages)
-    await client.answer("CE")
+    await client.readResponse("CE")
     assert.deepStrictEqual((await other.query("select * from idled")).rows, [])
-    const took = performance.now() - start
-    assert.isTrue(took >= 1_900 && took < 2_900, `${took} ms`)
-    assert.include((await toItsEnd(client)).errors, "25P03")
+    const duration = performance.now() - start
+    assert.isTrue(duration >= 1_900 && duration < 2_900, `${duration} ms`)
+    assert.include((await readToEnd(client)).errors, "25P03")
     await other.drop()
   })
 
-  it("stays with a connection in a transaction that takes its answer slowly, until it takes no more", async () => {
+  it("a connection in a transaction keeps the session while it reads slowly, and loses it when it stops reading", async () => {
     const [client, other] = await Promise.all([connect(), connect()])
     await client.query("begin")
     client.socket.pause()
     client.send(query("select repeat('x', 1000000) from generate_series(1, 60)"))
     const start = performance.now()
-    let taken = 0
+    let readBytes = 0
     while (performance.now() - start < 2_500) {
       await new Promise((resolve) => setTimeout(resolve, 25))
       const chunk: Buffer | null = client.socket.read()
-      taken += chunk?.length ?? 0
+      readBytes += chunk?.length ?? 0
     }
-    const waited = performance.now()
-    assert.isTrue(taken > 1_000_000 && taken < 60_000_000, `${taken} bytes`)
+    const stoppedAt = performance.now()
+    assert.isTrue(readBytes > 1_000_000 && readBytes < 60_000_000, `${readBytes} bytes`)
     assert.deepStrictEqual((await other.query("select 'free'")).rows, [["free"]])
-    assert.isTrue(performance.now() - waited > 1_500)
+    assert.isTrue(performance.now() - stoppedAt > 1_500)
     await Promise.all([client.drop(), other.drop()])
   })
 
-  it("rolls back for a connection that goes away", async () => {
+  it("a connection that disconnects in a transaction is rolled back", async () => {
     const [client, other] = await Promise.all([connect(), connect()])
     await client.query("create table left_open (a int)")
     await client.query("begin; insert into left_open values (1)")
@@ -322,16 +324,19 @@ describe("COPY FROM STDIN", () => {
 
   it.each([
     ["a statement", "COPY copied FROM STDIN"],
-    ["in odd dress", "/* from */ cOpY\n copied -- stdin\n (a) fRoM /**/ stdin with (format csv)"],
+    [
+      "with comments and mixed case",
+      "/* from */ cOpY\n copied -- stdin\n (a) fRoM /**/ stdin with (format csv)"
+    ],
     ["among statements", "select 1; copy copied from stdin; insert into copied values (2)"],
     ["of a view, through a rule", "copy copied_view from stdin"]
-  ])("is refused: %s", async (_, sql) => {
+  ])("fails and stores nothing: %s", async (_, sql) => {
     const client = await connect()
     await client.query(
       "create table if not exists copied (a int); create or replace view copied_view as select * from copied"
     )
     client.send(query(sql), row, done)
-    const simple = await client.answer()
+    const simple = await client.readResponse()
     assert.deepStrictEqual([simple.errors.length, simple.status, simple.types.includes("G")], [1, "I", false])
     await client.query("begin")
     assert.strictEqual((await client.query(sql)).status, "E")
@@ -340,19 +345,19 @@ describe("COPY FROM STDIN", () => {
     await client.drop()
   })
 
-  it("is refused as what it is, also when prepared", async () => {
+  it("fails with 0A000, also when prepared", async () => {
     const client = await connect()
     await client.query("create table if not exists copied (a int)")
     assert.deepStrictEqual((await client.query("copy copied from stdin")).errors, ["0A000"])
     client.send(parse("copy copied from stdin", "copy"), sync)
-    await client.answer()
+    await client.readResponse()
     client.send(bind("copy"), execute(), sync, row, done, query("select 'on'"))
-    assert.deepStrictEqual((await client.answer()).errors, ["0A000"])
-    assert.deepStrictEqual((await client.answer()).rows, [["on"]])
+    assert.deepStrictEqual((await client.readResponse()).errors, ["0A000"])
+    assert.deepStrictEqual((await client.readResponse()).rows, [["on"]])
     await client.drop()
   })
 
-  it("leaves COPY TO STDOUT, and text that only looks like it, alone", async () => {
+  it('COPY TO STDOUT and text that contains "copy from stdin" work', async () => {
     const client = await connect()
     assert.deepStrictEqual((await client.query("copy (select 1) to stdout")).types, "HdcCZ")
     assert.deepStrictEqual((await client.query("select 'copy t from stdin'")).rows, [["copy t from stdin"]])
@@ -360,38 +365,38 @@ describe("COPY FROM STDIN", () => {
   })
 })
 
-describe("a database that has ended", () => {
-  /** Recursion that PostgreSQL would stop overruns PGlite's stack. */
-  const deadly = `select ${"1+".repeat(50_000)}1`
+describe("a database that crashes", () => {
+  /** Overflows PGlite's stack; PostgreSQL itself would limit the recursion. */
+  const crashingQuery = `select ${"1+".repeat(50_000)}1`
 
-  it("is opened again: the connection in it is closed, the others go on, and nothing committed is lost", async () => {
+  it("is opened again: its client is closed with 57P02, other clients continue, and nothing committed is lost", async () => {
     const [client, other] = await Promise.all([connect(), connect()])
     await client.query("create table survived (a int); insert into survived values (1)")
     await client.query("begin; insert into survived values (2)")
-    const ended = client.query(deadly)
-    const waited = other.query("select * from survived")
-    assert.deepStrictEqual(await ended, { ...idle, errors: ["57P02"], types: "E", status: "closed" })
-    assert.deepStrictEqual((await waited).rows, [["1"]])
+    const crashed = client.query(crashingQuery)
+    const waiting = other.query("select * from survived")
+    assert.deepStrictEqual(await crashed, { ...idle, errors: ["57P02"], types: "E", status: "closed" })
+    assert.deepStrictEqual((await waiting).rows, [["1"]])
     await other.drop()
   })
 
-  it("hears NOTIFY before and after, and knows of the gap", async () => {
-    const heard: Array<string> = []
+  it("delivers NOTIFY before and after the crash, and reports the gap in between", async () => {
+    const received: Array<string> = []
     let wake = (): void => {}
-    const hears = async (...expected: ReadonlyArray<string>): Promise<void> => {
-      while (heard.length < expected.length)
+    const receives = async (...expected: ReadonlyArray<string>): Promise<void> => {
+      while (received.length < expected.length)
         await new Promise<void>((resolve) => {
           wake = resolve
         })
-      assert.deepStrictEqual(heard, expected)
+      assert.deepStrictEqual(received, expected)
     }
     const listener = {
       onNotification: (payload: string) => {
-        heard.push(payload)
+        received.push(payload)
         wake()
       },
       onGap: () => {
-        heard.push("gap")
+        received.push("gap")
         wake()
       }
     }
@@ -400,29 +405,29 @@ describe("a database that has ended", () => {
     const notify = (payload: string): string => `notify "Odd ""name""", '${payload}'`
     const [client, other] = await Promise.all([connect(), connect()])
     assert.strictEqual((await client.query(notify("one"))).types, "CZ")
-    await hears("one")
+    await receives("one")
     await client.query("unlisten *")
     await other.query(notify("two"))
-    await hears("one", "gap", "two")
-    await client.query(deadly)
+    await receives("one", "gap", "two")
+    await client.query(crashingQuery)
     await other.query(notify("three"))
-    await hears("one", "gap", "two", "gap", "three")
+    await receives("one", "gap", "two", "gap", "three")
     await Effect.runPromise(Scope.close(listening, Exit.void))
     await other.query(notify("four"))
-    assert.strictEqual(heard.length, 5)
+    assert.strictEqual(received.length, 5)
     await other.drop()
   })
 })
 
 describe("a session whose statements end LISTEN", () => {
   const change = "notify verified, 'change'"
-  const deafen =
-    "create or replace function deafen() returns int language plpgsql as $$ begin unlisten *; return 1; end $$"
+  const createFunction =
+    "create or replace function unlisten_all() returns int language plpgsql as $$ begin unlisten *; return 1; end $$"
   const extended = (...statements: ReadonlyArray<string>) => [
     ...statements.flatMap((text) => [parse(text), bind(), execute()]),
     sync
   ]
-  /** Batches, each answered before the next is sent; the last one makes the change. */
+  /** Batches, each sent after the response to the previous one; the last one makes the change. */
   const sessions: ReadonlyArray<readonly [name: string, batches: ReadonlyArray<ReadonlyArray<Buffer>>]> = [
     ["UNLISTEN", [[query("unlisten *")], [query(change)]]],
     ["UNLISTEN of the channel", [[query("unlisten verified")], [query(change)]]],
@@ -434,13 +439,13 @@ describe("a session whose statements end LISTEN", () => {
     ],
     ["DEALLOCATE ALL", [[query("deallocate all")], [query("unlisten *")], [query(change)]]],
     ["a DO block", [[query("do $$ begin unlisten *; end $$")], [query(change)]]],
-    ["a function", [[query(deafen)], [query("select deafen()")], [query(change)]]],
-    ["a function in the same query", [[query(deafen)], [query(`select deafen(); ${change}`)]]],
+    ["a function", [[query(createFunction)], [query("select unlisten_all()")], [query(change)]]],
+    ["a function in the same query", [[query(createFunction)], [query(`select unlisten_all(); ${change}`)]]],
     ["an extended batch", [extended("unlisten *"), extended(change)]],
     ["an extended batch with the change", [extended("unlisten *", change)]],
     [
       "a prepared statement",
-      [[parse("unlisten *", "deaf"), sync], [bind("deaf"), execute(), sync], [query(change)]]
+      [[parse("unlisten *", "unlisten"), sync], [bind("unlisten"), execute(), sync], [query(change)]]
     ],
     ["a transaction", [[query("begin")], [query("unlisten *")], [query("commit")], [query(change)]]],
     [
@@ -462,32 +467,32 @@ describe("a session whose statements end LISTEN", () => {
   ]
 
   it.each(sessions)(
-    "the listener hears of the change, or of a gap, before the answer: %s",
+    "the listener is notified of the change, or of a gap, before the response: %s",
     async (_, batches) => {
-      const heard: Array<string> = []
+      const received: Array<string> = []
       const listener = {
-        onNotification: (payload: string) => heard.push(payload),
-        onGap: () => heard.push("gap")
+        onNotification: (payload: string) => received.push(payload),
+        onGap: () => received.push("gap")
       }
       const listening = Effect.runSync(Scope.make())
       await Effect.runPromise(Scope.provide(database.listen("verified", listener), listening))
       const [client, other] = await Promise.all([connect(), connect()])
       for (const [index, batch] of batches.entries()) {
-        if (index === batches.length - 1) heard.length = 0
+        if (index === batches.length - 1) received.length = 0
         client.send(...batch)
-        await client.answer()
+        await client.readResponse()
       }
-      assert.isAbove(heard.length, 0)
+      assert.isAbove(received.length, 0)
       await client.drop()
-      heard.length = 0
+      received.length = 0
       await other.query(change)
-      assert.deepStrictEqual(heard, ["change"])
+      assert.deepStrictEqual(received, ["change"])
       await other.drop()
       await Effect.runPromise(Scope.close(listening, Exit.void))
     }
   )
 
-  it("statements that leave LISTEN alone report no gap", async () => {
+  it("statements that do not affect LISTEN report no gap", async () => {
     let gaps = 0
     const listening = Effect.runSync(Scope.make())
     const listener = { onNotification: () => {}, onGap: () => gaps++ }
@@ -507,12 +512,12 @@ describe("a client that breaks the protocol", () => {
   it.each([
     ["with a message over 64 MiB", Buffer.from([0x51, 4, 0, 0, 1])],
     ["with a message that only a server sends", message("Z")],
-    ["with a length that can't be", Buffer.from([0x51, 0, 0, 0, 1])]
-  ])("is closed: %s", async (_, bytes) => {
+    ["with a length below 4", Buffer.from([0x51, 0, 0, 0, 1])]
+  ])("is closed with 08P01 and rolled back: %s", async (_, bytes) => {
     const client = await connect()
     await client.query("begin")
     client.send(bytes)
-    assert.deepStrictEqual(await client.answer(), {
+    assert.deepStrictEqual(await client.readResponse(), {
       ...idle,
       errors: ["08P01"],
       types: "E",
@@ -523,13 +528,13 @@ describe("a client that breaks the protocol", () => {
     await other.drop()
   })
 
-  it("may send large messages, and batches without an end", async () => {
+  it("messages of 20 MiB and batches of 500 statements without a Sync work", async () => {
     const client = await connect()
     const large = "x".repeat(20 * 1024 * 1024)
     assert.deepStrictEqual((await client.query(`select length('${large}')`)).rows, [[`${large.length}`]])
     const one = Buffer.concat([parse(`select '${"y".repeat(10_000)}'`), bind(), execute()])
     client.send(...Array.from({ length: 500 }, () => one), sync)
-    assert.strictEqual((await client.answer()).rows.length, 500)
+    assert.strictEqual((await client.readResponse()).rows.length, 500)
     await client.drop()
   })
 })

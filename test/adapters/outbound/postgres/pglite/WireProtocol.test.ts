@@ -16,7 +16,7 @@ const read = (chunks: ReadonlyArray<Buffer>): Array<[number, string]> => {
 
 describe("MessageReader", () => {
   it.effect.prop(
-    "gives the same messages however they are cut",
+    "returns the same messages in whatever chunks they arrive",
     [
       Schema.Array(Schema.String.check(Schema.isMaxLength(40))).check(Schema.isMaxLength(6)),
       Schema.Array(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 30 }))).check(
@@ -43,14 +43,14 @@ describe("MessageReader", () => {
 
   it.each([
     ["a message over 64 MiB", Buffer.from([0x51, 4, 0, 0, 1]), "message too large"],
-    ["a length that can't be", Buffer.from([0x51, 0, 0, 0, 3]), "invalid message length"]
-  ])("refuses %s", (_, bytes, why) => {
+    ["a length below 4", Buffer.from([0x51, 0, 0, 0, 3]), "invalid message length"]
+  ])("throws ProtocolViolation for %s", (_, bytes, reason) => {
     const reader = new Wire.MessageReader()
     reader.push(startup)
-    assert.throws(() => reader.push(bytes), Wire.ProtocolViolation, why)
+    assert.throws(() => reader.push(bytes), Wire.ProtocolViolation, reason)
   })
 
-  it("takes a message of 64 MiB", () => {
+  it("accepts a message of 64 MiB", () => {
     const body = Buffer.alloc(Wire.maxMessageBytes - 4, 0x20)
     const large = message("Q", body)
     const reader = new Wire.MessageReader()
@@ -59,7 +59,7 @@ describe("MessageReader", () => {
     assert.strictEqual(reader.push(large.subarray(70_000))[0]?.frame.length, large.length)
   })
 
-  it("refuses a startup packet over 10,000 bytes", () => {
+  it("throws ProtocolViolation for a startup packet over 10,000 bytes", () => {
     assert.throws(() => read([Buffer.from([0, 0, 39, 17])]), Wire.ProtocolViolation, "message too large")
   })
 })
@@ -75,7 +75,7 @@ describe("parseStartup", () => {
     return bytes
   }
 
-  it("reads the settings, those in `options` included, and not who and where", () => {
+  it("returns the settings, those in `options` included, without user, database and protocol extensions", () => {
     const words = [
       "user",
       "u",
@@ -99,24 +99,24 @@ describe("parseStartup", () => {
     })
   })
 
-  it("knows no other protocol", () => {
+  it("reports a protocol version other than 3 as unsupported", () => {
     assert.deepStrictEqual(Wire.parseStartup(packet(2 << 16, [])), { _tag: "Unsupported" })
   })
 })
 
-describe("readAnswer", () => {
-  const notice = message("A", Buffer.from("\0\0\0\x01changes\0w1\0"))
+describe("parseBackendResponse", () => {
+  const notification = message("A", Buffer.from("\0\0\0\x01changes\0w1\0"))
   const row = message("D", Buffer.from([0, 0]))
   const inTransaction = message("Z", Buffer.from("T"))
 
-  it("takes out notices and says where the session is", () => {
+  it("removes notifications and returns the transaction status", () => {
     assert.deepStrictEqual(
-      Wire.parseBackendResponse(Buffer.concat([row, notice, row, notice, inTransaction])),
+      Wire.parseBackendResponse(Buffer.concat([row, notification, row, notification, inTransaction])),
       {
         bytes: Buffer.concat([row, row, inTransaction]),
         status: "T",
         error: undefined,
-        notices: [
+        notifications: [
           { channel: "changes", payload: "w1" },
           { channel: "changes", payload: "w1" }
         ],
@@ -125,19 +125,19 @@ describe("readAnswer", () => {
     )
   })
 
-  it("replaces a COPY that failed for want of rows with a refusal", () => {
+  it("replaces the error of COPY FROM STDIN with one that says it is not supported", () => {
     const copyIn = message("G", Buffer.from([0, 0, 0]))
     const failed = Wire.errorResponse("ERROR", "57014", "COPY from stdin failed")
-    const refused = Wire.errorResponse(
+    const notSupported = Wire.errorResponse(
       "ERROR",
       "0A000",
       "the embedded database does not support COPY FROM STDIN"
     )
     assert.deepStrictEqual(Wire.parseBackendResponse(Buffer.concat([row, copyIn, failed, inTransaction])), {
-      bytes: Buffer.concat([row, refused, inTransaction]),
+      bytes: Buffer.concat([row, notSupported, inTransaction]),
       status: "T",
-      error: refused,
-      notices: [],
+      error: notSupported,
+      notifications: [],
       mayCommit: false
     })
   })

@@ -7,11 +7,11 @@ import * as Effect from "effect/Effect"
 import { afterAll } from "vitest"
 import * as EmbeddedPostgres from "../../../../../src/adapters/outbound/postgres/pglite/EmbeddedPostgres.ts"
 
-const living = new Set<ChildProcess>()
+const running = new Set<ChildProcess>()
 const directories: Array<string> = []
 
 afterAll(async () => {
-  await Promise.all([...living].map((child) => kill(child)))
+  await Promise.all([...running].map((child) => kill(child)))
   for (const directory of directories) rmSync(directory, { recursive: true, force: true })
 })
 
@@ -21,42 +21,42 @@ export const temporaryDirectory = (): string => {
   return directory
 }
 
-let made: string | undefined
+let template: string | undefined
 
-/** A directory with an empty database in it: a copy, as making one takes PGlite seconds. */
+/** Returns a directory with an empty database: a copy of one, because PGlite takes seconds to create it. */
 export const databaseDirectory = async (): Promise<string> => {
-  if (made === undefined) {
-    made = temporaryDirectory()
-    await Effect.runPromise(Effect.scoped(EmbeddedPostgres.open({ dataDir: made })))
+  if (template === undefined) {
+    template = temporaryDirectory()
+    await Effect.runPromise(Effect.scoped(EmbeddedPostgres.open({ dataDir: template })))
   }
   const directory = temporaryDirectory()
-  cpSync(made, directory, { recursive: true })
+  cpSync(template, directory, { recursive: true })
   return directory
 }
 
-/** What `serve.ts` says, `served` being whether it serves the database itself, once it has the database, or can't. */
-export type Said =
+/** What `serve.ts` reports once it has the database (`served`: whether it serves the database itself) or has failed. */
+export type Report =
   | { readonly socketPath: string; readonly served: boolean }
   | { readonly error: string; readonly message: string }
 
-export interface Serving {
+export interface DatabaseProcess {
   readonly child: ChildProcess
-  readonly said: Said
+  readonly report: Report
 }
 
-/** Starts another process that opens, or reaches, the database of a directory, and waits for what it says. */
-export const serve = async (dataDir: string, how: "open" | "connect"): Promise<Serving> => {
-  const child = spawn(process.execPath, [join(import.meta.dirname, "serve.ts"), dataDir, how], {
+/** Starts another process that opens, or connects to, the database of a directory, and waits for its report. */
+export const serve = async (dataDir: string, method: "open" | "connect"): Promise<DatabaseProcess> => {
+  const child = spawn(process.execPath, [join(import.meta.dirname, "serve.ts"), dataDir, method], {
     stdio: ["pipe", "pipe", "inherit"]
   })
-  living.add(child)
-  child.once("exit", () => living.delete(child))
+  running.add(child)
+  child.once("exit", () => running.delete(child))
   let text = ""
   for await (const chunk of child.stdout) {
     text += chunk
-    if (text.includes("\n")) return { child, said: JSON.parse(text) }
+    if (text.includes("\n")) return { child, report: JSON.parse(text) }
   }
-  throw new Error(`the process ended and said only ${text}`)
+  throw new Error(`the process ended after printing only: ${text}`)
 }
 
 const end = async (child: ChildProcess, signal: "SIGTERM" | "SIGKILL"): Promise<number | null> => {
@@ -69,11 +69,11 @@ const end = async (child: ChildProcess, signal: "SIGTERM" | "SIGKILL"): Promise<
 }
 
 export const kill = (child: ChildProcess): Promise<number | null> => end(child, "SIGKILL")
-/** Ends a process in order and gives its exit code. */
+/** Stops a process with SIGTERM and returns its exit code. */
 export const stop = (child: ChildProcess): Promise<number | null> => end(child, "SIGTERM")
 
-/** The socket of a process that was expected to have the database. */
-export const socketPathOf = ({ said }: Serving): string => {
-  if ("error" in said) throw new Error(`${said.error}: ${said.message}`)
-  return said.socketPath
+/** Returns the socket of a process that has the database; throws if the process reported an error. */
+export const requireSocketPath = ({ report }: DatabaseProcess): string => {
+  if ("error" in report) throw new Error(`${report.error}: ${report.message}`)
+  return report.socketPath
 }

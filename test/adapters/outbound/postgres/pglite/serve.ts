@@ -3,22 +3,22 @@ import * as Effect from "effect/Effect"
 import * as EmbeddedPostgres from "../../../../../src/adapters/outbound/postgres/pglite/EmbeddedPostgres.ts"
 
 /**
- * Run by the tests: holds the database of a directory, as `open` or `connect` give it, until SIGTERM, or until the tests
- * have gone.
+ * A process that tests start (`processes.ts`): opens the database of a directory, or connects to it, until SIGTERM or until
+ * the test process ends.
  */
-const [dataDir = "", how] = process.argv.slice(2)
+const [dataDir = "", method] = process.argv.slice(2)
 const signal = once(process, "SIGTERM")
 const terminated = Effect.promise(() => signal)
 process.stdin.resume().once("end", () => process.exit(1))
-const say = (said: object) => Effect.sync(() => console.log(JSON.stringify(said)))
+const print = (report: object) => Effect.sync(() => console.log(JSON.stringify(report)))
 
-const reach = how === "connect" ? EmbeddedPostgres.connect : EmbeddedPostgres.open
+const acquire = method === "connect" ? EmbeddedPostgres.connect : EmbeddedPostgres.open
 
-await reach({ dataDir }).pipe(
-  Effect.tap((database) => say({ socketPath: database.socketPath, served: "listen" in database })),
+await acquire({ dataDir }).pipe(
+  Effect.tap((database) => print({ socketPath: database.socketPath, served: "listen" in database })),
   Effect.andThen(terminated),
   Effect.scoped,
-  Effect.catch((error) => say({ error: error._tag, message: error.message })),
+  Effect.catch((error) => print({ error: error._tag, message: error.message })),
   Effect.ensuring(Effect.sync(() => process.stdin.destroy())),
   Effect.runPromise
 )
