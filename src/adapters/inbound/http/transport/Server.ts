@@ -18,12 +18,12 @@ import {
   ExpectationFailed,
   HeadersTooLarge,
   RequestTimeout,
-  RouteNotFound,
-  toErrorResponse
-} from "../Errors.ts"
+  RouteNotFound
+} from "../contract/Errors.ts"
 import { ConnectionTracker, TrackedResponse } from "./ConnectionTracker.ts"
 import { type HttpResponse, withCommonHeaders, toHeaderPairs } from "../HttpMessage.ts"
 import { chooseRequestId } from "../request/RequestId.ts"
+import { toErrorResponse } from "../response/ErrorResponse.ts"
 import { recordRequest } from "../observability/RequestLog.ts"
 
 export interface ServerOptions {
