@@ -5,7 +5,7 @@ import { setTimeout } from "node:timers/promises"
 import { setFlagsFromString } from "node:v8"
 import { runInNewContext } from "node:vm"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { toBody } from "../../src/adapters/inbound/http/Endpoints.ts"
+import { encodeText } from "../../src/adapters/inbound/http/response/JsonBody.ts"
 import { archive, key, prompt, user, workspace } from "../support/archives.ts"
 import { connectTo, makeResources, postgres } from "../support/database.ts"
 import { exchange, exchangeAll, rawRequest } from "../support/rawHttp.ts"
@@ -32,7 +32,7 @@ it("response bodies that are kept hold little more memory than their own bytes",
   const kept = Array.from({ length: 2_000 }, () => {
     // Most of what is encoded in between is not kept.
     for (let i = 0; i < 40; i++) Buffer.from(text)
-    return toBody(text)
+    return encodeText(text)
   })
   const held = (await arrayBufferBytes()) - before
   const accounted = kept.reduce((sum, { length }) => sum + length, 0)
@@ -42,7 +42,7 @@ it("response bodies that are kept hold little more memory than their own bytes",
 
 it("a response body is the UTF-8 of its text", () => {
   for (const text of ["", '{"data":"x"}', '"\u00e4 \u{1f600} \ud800"', "y".repeat(100_000)])
-    expect(toBody(text)).toEqual(Buffer.from(text))
+    expect(encodeText(text)).toEqual(Buffer.from(text))
 })
 
 describe.skipIf(postgres.missing !== undefined)("clients that do not take their responses", () => {

@@ -8,7 +8,7 @@ import * as HttpApi from "effect/http-api/HttpApi"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import packageJson from "../../package.json" with { type: "json" }
 import { Api } from "../../src/adapters/inbound/http/contract/Api.ts"
-import { type ApiError, describeError, errors } from "../../src/adapters/inbound/http/Errors.ts"
+import { type ApiError, describeError, errors } from "../../src/adapters/inbound/http/contract/Errors.ts"
 import { openApi } from "../../src/adapters/inbound/http/docs/OpenApi.ts"
 import { rateLimited } from "../../src/domain/RateWindow.ts"
 

@@ -179,7 +179,7 @@ describe.skipIf(postgres.missing !== undefined)("a process that is told to stop"
     expect(await service.stop()).toBe(1)
     expect(performance.now() - started).toBeGreaterThan(9_900)
     expect(performance.now() - started).toBeLessThan(14_000)
-    expect(service.output()).toContain("prompt-retrieval: answers were broken off: not taken within 10 s")
+    expect(service.output()).toContain("prompt-retrieval: responses cut off: not taken within 10 s")
     reader.destroy()
   }, 40_000)
 })

@@ -16,12 +16,11 @@ import type {
 } from "../../../domain/Prompt.ts"
 import { parseUuid } from "../../../domain/Uuid.ts"
 import type { Version, VersionSummary } from "../../../domain/Version.ts"
-import { ListQuery, PageQuery } from "../http/contract/Api.ts"
-import { type ApiError, describeError, InternalError } from "../http/Errors.ts"
-import { pageEnvelope, dataEnvelope } from "../http/Endpoints.ts"
-import { makeParameterReader } from "../http/request/Query.ts"
+import { readPageEnvelope, toDataEnvelope } from "../http/contract/Envelope.ts"
+import { type ApiError, describeError, InternalError } from "../http/contract/Errors.ts"
+import { ListQuery, makeParameterReader, PageQuery } from "../http/contract/Parameters.ts"
 
-/** A read that failed, with the code and the message that HTTP answers with (SPEC.md section 7). */
+/** The error of a failed read, with the code and the message of the HTTP response to it (specification 7). */
 export class PromptApiError extends Error {
   override readonly name = "PromptApiError"
   readonly code: string
@@ -31,22 +30,22 @@ export class PromptApiError extends Error {
   }
 }
 
-/** A caller whom the host has authenticated: the workspace to read in, and its tier: `free`, `solo` or `team`. */
+/** A caller that the host has authenticated: the workspace to read, and its tier (`free`, `solo` or `team`). */
 export interface HostCaller {
   readonly workspaceId: string
   readonly tier: string
 }
 
 export interface PageParameters {
-  /** From 1; 1 unless given. */
+  /** The page number, starting at 1. The default is 1. */
   readonly page?: number | undefined
-  /** From 1; 20 unless given, more than 100 is 100. */
+  /** The items per page, from 1. The default is 20; a number over 100 becomes 100. */
   readonly per_page?: number | undefined
 }
 
 export interface ListParameters extends PageParameters {
   readonly folder_id?: string | undefined
-  /** A tag's exact name. */
+  /** The exact name of a tag. */
   readonly tag?: string | undefined
   readonly type?: PromptType | undefined
 }
@@ -61,8 +60,9 @@ export interface Paged<A> {
 }
 
 /**
- * The reads of SPEC.md section 4 in process. They resolve to the envelope that HTTP answers with and reject with
- * `PromptApiError`. No gate and no limit applies, for the host has let the caller in; Free's 7 days do.
+ * Reads prompts in process (specification 4). Every read resolves to the envelope of the HTTP response, or rejects with
+ * `PromptApiError`. The host is responsible for access and rate limits; only the 7 days of history of the tier `free`
+ * apply here.
  */
 export interface InProcessPrompts {
   readonly list: (caller: HostCaller, parameters?: ListParameters) => Promise<Paged<PromptSummary>>
@@ -79,7 +79,7 @@ export interface InProcessPrompts {
   }
 }
 
-/** Parameters as a query writes them, so that one schema holds for both. */
+/** Converts parameters into the strings of a query, so that one schema decodes both. */
 const toQueryStrings = (parameters: object): Effect.Effect<Record<string, string>, InvalidParameter> => {
   if (typeof parameters !== "object" || parameters === null)
     return Effect.fail(InvalidParameter("parameters must be an object"))
@@ -93,16 +93,17 @@ const toQueryStrings = (parameters: object): Effect.Effect<Record<string, string
   return Effect.succeed(query)
 }
 
-const readerOf = <A>(schema: Schema.Decoder<A>) => {
-  const read = makeParameterReader(schema)
+/** Makes a function that decodes the parameters of a read. */
+const makeReader = <A>(schema: Schema.Decoder<A>) => {
+  const decode = makeParameterReader(schema)
   return (parameters: object) =>
-    Effect.flatMap(toQueryStrings(parameters), (query) => Effect.fromResult(read(query)))
+    Effect.flatMap(toQueryStrings(parameters), (query) => Effect.fromResult(decode(query)))
 }
-const readList = readerOf(ListQuery)
-const readPage = readerOf(PageQuery)
+const readListParameters = makeReader(ListQuery)
+const readPageParameters = makeReader(PageQuery)
 
-const callerOf = (caller: HostCaller): Effect.Effect<Caller, InvalidParameter> => {
-  // Hosts in plain JavaScript pass anything.
+/** Validates a caller: a host written in plain JavaScript may pass any value. */
+const parseCaller = (caller: HostCaller): Effect.Effect<Caller, InvalidParameter> => {
   const { workspaceId, tier } = caller ?? {}
   const id = typeof workspaceId === "string" ? parseUuid(workspaceId) : undefined
   return id === undefined
@@ -110,10 +111,10 @@ const callerOf = (caller: HostCaller): Effect.Effect<Caller, InvalidParameter> =
     : Effect.succeed({ workspaceId: id as WorkspaceId, tier })
 }
 
-const readId = (id: string): Effect.Effect<string, InvalidParameter> =>
+const parseId = (id: string): Effect.Effect<string, InvalidParameter> =>
   typeof id === "string" ? Effect.succeed(id) : Effect.fail(InvalidParameter("id must be a string"))
 
-const readNumber = (version: number): Effect.Effect<string, InvalidParameter> =>
+const parseVersion = (version: number): Effect.Effect<string, InvalidParameter> =>
   ["number", "string"].includes(typeof version)
     ? Effect.succeed(String(version))
     : Effect.fail(InvalidParameter("version must be a number"))
@@ -128,64 +129,61 @@ export const makeInProcessPrompts: Effect.Effect<InProcessPrompts, never, Prompt
   const prompts = yield* Prompts
   const run = Effect.runPromiseExitWith(yield* Effect.context<never>())
 
-  /** Runs a read, which looks at its arguments only then: a wrong argument rejects. */
-  const promise = async <A, E extends ApiError>(read: Effect.Effect<A, E>): Promise<A> => {
+  /** Runs a read as a promise. The read checks its arguments itself, so an invalid argument rejects the promise. */
+  const runRead = async <A, E extends ApiError>(read: Effect.Effect<A, E>): Promise<A> => {
     const exit = await run(
       read.pipe(
         Effect.mapError(toPromptApiError),
         Effect.catchDefect((defect) =>
-          Effect.andThen(
-            Effect.logError("A read failed", defect),
-            Effect.fail(toPromptApiError(InternalError))
-          )
+          Effect.andThen(Effect.logError("Read failed", defect), Effect.fail(toPromptApiError(InternalError)))
         )
       )
     )
     if (Exit.isSuccess(exit)) return exit.value
-    // What is interrupted is so because the API closes.
+    // Only a closing API interrupts a read.
     throw Cause.hasInterruptsOnly(exit.cause) ? toPromptApiError(Unavailable) : Cause.squash(exit.cause)
   }
 
   return {
     list: (caller, parameters = {}) =>
-      promise(
+      runRead(
         Effect.gen(function* () {
-          const who = yield* callerOf(caller)
-          const query = yield* readList(parameters)
-          return yield* pageEnvelope(query, (page) => prompts.list(who, query, page))
+          const reader = yield* parseCaller(caller)
+          const query = yield* readListParameters(parameters)
+          return yield* readPageEnvelope(query, (page) => prompts.list(reader, query, page))
         })
       ),
     get: (caller, id) =>
-      promise(
+      runRead(
         Effect.gen(function* () {
-          const who = yield* callerOf(caller)
-          return dataEnvelope(yield* prompts.get(who, yield* readId(id)))
+          const reader = yield* parseCaller(caller)
+          return toDataEnvelope(yield* prompts.get(reader, yield* parseId(id)))
         })
       ),
     getResolved: (caller, id) =>
-      promise(
+      runRead(
         Effect.gen(function* () {
-          const who = yield* callerOf(caller)
-          return dataEnvelope(yield* prompts.getResolved(who, yield* readId(id)))
+          const reader = yield* parseCaller(caller)
+          return toDataEnvelope(yield* prompts.getResolved(reader, yield* parseId(id)))
         })
       ),
     versions: {
       list: (caller, id, parameters = {}) =>
-        promise(
+        runRead(
           Effect.gen(function* () {
-            const who = yield* callerOf(caller)
-            const promptId = yield* readId(id)
-            const query = yield* readPage(parameters)
-            return yield* pageEnvelope(query, (page) => prompts.listVersions(who, promptId, page))
+            const reader = yield* parseCaller(caller)
+            const promptId = yield* parseId(id)
+            const query = yield* readPageParameters(parameters)
+            return yield* readPageEnvelope(query, (page) => prompts.listVersions(reader, promptId, page))
           })
         ),
       get: (caller, id, version) =>
-        promise(
+        runRead(
           Effect.gen(function* () {
-            const who = yield* callerOf(caller)
-            const promptId = yield* readId(id)
+            const reader = yield* parseCaller(caller)
+            const promptId = yield* parseId(id)
             return toPlainNumbers(
-              dataEnvelope(yield* prompts.getVersion(who, promptId, yield* readNumber(version)))
+              toDataEnvelope(yield* prompts.getVersion(reader, promptId, yield* parseVersion(version)))
             )
           })
         )

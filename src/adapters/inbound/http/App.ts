@@ -1,26 +1,26 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import { Admission, type AdmittedCaller } from "../../../application/Admission.ts"
+import { Admission } from "../../../application/Admission.ts"
 import { Unavailable } from "../../../application/ports/Unavailable.ts"
 import { Endpoints } from "./contract/Api.ts"
+import { type ApiError, MethodNotAllowed, RouteNotFound } from "./contract/Errors.ts"
 import { type Endpoint, makeEndpoints } from "./Endpoints.ts"
-import { type ApiError, MethodNotAllowed, RouteNotFound } from "./Errors.ts"
 import { type HttpRequest, type HttpResponse, isGetOrHead, withCommonHeaders } from "./HttpMessage.ts"
 import { recordRequest } from "./observability/RequestLog.ts"
 import { inSpan, isTraced } from "./observability/Tracing.ts"
 import { makeOperationalRoutes, type OperationalPath, operationalPaths } from "./OperationalRoutes.ts"
 import { parseBearerToken } from "./request/Authorization.ts"
 import { withDeadline } from "./request/Deadline.ts"
-import { chooseRequestId } from "./request/RequestId.ts"
 import { type MatchedRoute, makeRouteMatcher } from "./request/Route.ts"
+import { makeRequestContext, type RequestContext } from "./RequestContext.ts"
 import { respondToFailures } from "./response/ErrorResponse.ts"
 import { representJson } from "./response/Representation.ts"
-import { type CachedResponse, makeResponseCache, toCacheKey } from "./response/ResponseCache.ts"
+import { type CachedResponse, makeResponseCache } from "./response/ResponseCache.ts"
 import { type HasRoom, respondWithinMemory } from "./response/ResponseMemory.ts"
 
 /**
- * The whole service: a function from a request to its response that never fails. A response whose body has no room in memory
- * becomes 503.
+ * The whole service: a function from a request to its response that never fails. A response becomes 503 if `hasRoom`
+ * says that the memory has no room for its body.
  */
 export type App = (request: HttpRequest, hasRoom?: HasRoom) => Effect.Effect<HttpResponse>
 
@@ -32,34 +32,10 @@ export const matchRoute = makeRouteMatcher([
   ...operationalPaths
 ])
 
-/** A request takes at most this long, in milliseconds. */
+/** The most time that a request may take. */
 const deadlineMs = 5_000
 
 const withRequestDeadline = withDeadline(deadlineMs, Unavailable)
-
-/**
- * A request and what its log line and span report of it. The steps fill in `route` and `caller` as they learn them: a
- * step that fails returns nothing but its error.
- */
-interface RequestContext {
-  readonly request: HttpRequest
-  readonly hasRoom: HasRoom
-  readonly requestId: string
-  readonly startedAt: number
-  readonly cacheKey: string | undefined
-  route: string | undefined
-  caller: AdmittedCaller | undefined
-}
-
-const makeContext = (request: HttpRequest, hasRoom: HasRoom): RequestContext => ({
-  request,
-  hasRoom,
-  requestId: chooseRequestId(request.headers["x-request-id"]),
-  startedAt: performance.now(),
-  cacheKey: toCacheKey(request),
-  route: undefined,
-  caller: undefined
-})
 
 /** Makes the app, for any transport. A request passes the functions below from top to bottom. */
 export const makeApp = Effect.gen(function* () {
@@ -71,7 +47,7 @@ export const makeApp = Effect.gen(function* () {
 
   const app: App = (request, hasRoom = alwaysHasRoom) =>
     Effect.suspend(() => {
-      const context = makeContext(request, hasRoom)
+      const context = makeRequestContext(request, hasRoom)
       const response = respondToFailures(respond(context), context.requestId)
       return Effect.flatMap(traced ? inSpan(request, context.route, response) : response, (response) =>
         Effect.as(record(context, response), withCommonHeaders(response, context.requestId))
@@ -113,7 +89,7 @@ export const makeApp = Effect.gen(function* () {
     )
   }
 
-  /** Admits the caller, which comes before its query is parsed; then handles the endpoint and renders the result. */
+  /** Admits the caller, before its query is parsed; then handles the endpoint and renders the result. */
   const admitAndRead = (
     context: RequestContext,
     endpoint: Endpoint,
@@ -128,6 +104,7 @@ export const makeApp = Effect.gen(function* () {
       }))
     })
 
+  /** Logs and counts the request. */
   const record = (context: RequestContext, { status }: HttpResponse): Effect.Effect<void> => {
     const { request, requestId, startedAt, route, caller } = context
     const milliseconds = performance.now() - startedAt

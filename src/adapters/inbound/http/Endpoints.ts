@@ -2,87 +2,65 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import type { Caller } from "../../../application/Admission.ts"
-import { largeWork } from "../../../application/LargeWork.ts"
 import { Prompts } from "../../../application/Prompts.ts"
-import { makePage, type Page, pageMeta, type PageOfItems } from "../../../domain/Page.ts"
 import { Endpoints } from "./contract/Api.ts"
-import type { ApiError } from "./Errors.ts"
-import { encodeInSlices, holdsLargeText } from "./response/LargeJson.ts"
-import { makeParameterReader, parseParameters } from "./request/Query.ts"
+import { readPageEnvelope, toDataEnvelope } from "./contract/Envelope.ts"
+import type { ApiError } from "./contract/Errors.ts"
+import { makeParameterReader } from "./contract/Parameters.ts"
+import { parseQuery } from "./request/Query.ts"
 import type { MatchedRoute } from "./request/Route.ts"
+import { encodeJson } from "./response/JsonBody.ts"
 
-/** The envelope of one resource (SPEC.md section 2.1). */
-export const dataEnvelope = <A>(data: A) => ({ data })
-
-/** Reads the page that was asked for, into its envelope. */
-export const pageEnvelope = <A, E>(
-  asked: Parameters<typeof makePage>[0],
-  read: (page: Page) => Effect.Effect<PageOfItems<A>, E>
-) =>
-  Effect.flatMap(Effect.fromResult(makePage(asked)), (page) =>
-    Effect.map(read(page), ({ items, total }) => ({ data: items, meta: pageMeta(page, total) }))
-  )
-
+/** The contract of one endpoint. */
 type EndpointSpec = (typeof Endpoints.endpoints)[keyof typeof Endpoints.endpoints]
 
-/** What the contract says of an endpoint, as a function from who asks for what to the envelope. */
-type Handler<Endpoint extends EndpointSpec> = (
+/** Handles one endpoint: (caller, path parameters, query) → response envelope. */
+type Handler<Spec extends EndpointSpec> = (
   caller: Caller,
-  params: Endpoint["~Params"]["Type"],
-  query: Endpoint["~Query"]["Type"]
-) => Effect.Effect<Endpoint["~Success"]["Type"], ApiError>
+  params: Spec["~Params"]["Type"],
+  query: Spec["~Query"]["Type"]
+) => Effect.Effect<Spec["~Success"]["Type"], ApiError>
 
-type Handlers = { readonly [Endpoint in EndpointSpec as Endpoint["identifier"]]: Handler<Endpoint> }
+type Handlers = { readonly [Spec in EndpointSpec as Spec["identifier"]]: Handler<Spec> }
 
-/** The five endpoints of SPEC.md section 4: query to page and filter, use case, envelope. */
-const handlersOf = (prompts: Prompts["Service"]): Handlers => ({
-  list: (caller, _, query) => pageEnvelope(query, (page) => prompts.list(caller, query, page)),
-  get: (caller, { id }) => Effect.map(prompts.get(caller, id), dataEnvelope),
-  getResolved: (caller, { id }) => Effect.map(prompts.getResolved(caller, id), dataEnvelope),
+/** Makes the handlers of the five endpoints of specification 4. */
+const makeHandlers = (prompts: Prompts["Service"]): Handlers => ({
+  list: (caller, _, query) => readPageEnvelope(query, (page) => prompts.list(caller, query, page)),
+  get: (caller, { id }) => Effect.map(prompts.get(caller, id), toDataEnvelope),
+  getResolved: (caller, { id }) => Effect.map(prompts.getResolved(caller, id), toDataEnvelope),
   listVersions: (caller, { id }, query) =>
-    pageEnvelope(query, (page) => prompts.listVersions(caller, id, page)),
-  getVersion: (caller, { id, version }) => Effect.map(prompts.getVersion(caller, id, version), dataEnvelope)
+    readPageEnvelope(query, (page) => prompts.listVersions(caller, id, page)),
+  getVersion: (caller, { id, version }) => Effect.map(prompts.getVersion(caller, id, version), toDataEnvelope)
 })
 
-/** Answers an admitted caller with the body that the contract describes. */
-export type Endpoint = (caller: Caller, target: MatchedRoute) => Effect.Effect<Uint8Array, ApiError>
+/** Responds to an admitted caller with the body that the contract describes. */
+export type Endpoint = (caller: Caller, matched: MatchedRoute) => Effect.Effect<Uint8Array, ApiError>
 
-/** Where the contract names no parameter, none is looked at. */
+/** The query of an endpoint without query parameters, which ignores any that are sent. */
 const noQuery = Result.succeed({} as never)
 
-/** Encodes a body into memory of its own. `Buffer.from` would put small ones into a pool, which a cached one pins. */
-export const toBody = (text: string): Uint8Array => {
-  const body = Buffer.allocUnsafeSlow(Buffer.byteLength(text))
-  body.write(text)
-  return body
-}
-
-const endpointOf = (contract: EndpointSpec, handler: Handler<EndpointSpec>): Endpoint => {
-  const read = contract.query && makeParameterReader(contract.query as Schema.Decoder<never>)
-  const readQuery = (query: string) => (read === undefined ? noQuery : read(parseParameters(query)))
-  const encode = Schema.encodeSync([...contract.success][0] as Schema.Encoder<unknown>)
-  const encodeBody = (envelope: unknown): Effect.Effect<Uint8Array> => {
-    const encoded = encode(envelope)
-    return holdsLargeText(encoded)
-      ? largeWork.encode(encodeInSlices(encoded))
-      : Effect.succeed(toBody(JSON.stringify(encoded)))
-  }
+/** Combines the steps of one endpoint: parse the query, run the handler, encode the envelope. */
+const makeEndpoint = (spec: EndpointSpec, handle: Handler<EndpointSpec>): Endpoint => {
+  const readParameters = spec.query && makeParameterReader(spec.query as Schema.Decoder<never>)
+  const readQuery = (query: string) =>
+    readParameters === undefined ? noQuery : readParameters(parseQuery(query))
+  const encodeEnvelope = Schema.encodeSync([...spec.success][0] as Schema.Encoder<unknown>)
   return (caller, { params, query }) =>
     Effect.fromResult(readQuery(query)).pipe(
-      Effect.flatMap((query) => handler(caller, params as never, query)),
-      Effect.flatMap(encodeBody)
+      Effect.flatMap((query) => handle(caller, params as never, query)),
+      Effect.flatMap((envelope) => encodeJson(encodeEnvelope(envelope)))
     )
 }
 
-/** The endpoints by the patterns of their paths. */
+/** Makes the endpoints, by the patterns of their paths. */
 export const makeEndpoints: Effect.Effect<ReadonlyMap<string, Endpoint>, never, Prompts> = Effect.map(
   Prompts,
   (prompts) => {
-    const handlers = handlersOf(prompts)
+    const handlers = makeHandlers(prompts)
     return new Map(
-      Object.values(Endpoints.endpoints).map((contract) => [
-        contract.path,
-        endpointOf(contract, handlers[contract.identifier] as Handler<EndpointSpec>)
+      Object.values(Endpoints.endpoints).map((spec) => [
+        spec.path,
+        makeEndpoint(spec, handlers[spec.identifier] as Handler<EndpointSpec>)
       ])
     )
   }

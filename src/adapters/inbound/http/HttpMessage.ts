@@ -1,41 +1,42 @@
-/** A request as whatever carries it has read it. */
+/** A request as the transport has read it. */
 export interface HttpRequest {
   readonly method: string
-  /** The target as it was sent: nobody has tidied it. */
+  /** The raw request target, not normalized. */
   readonly target: string
-  /** By their names in lower case. */
+  /** Header values by their names in lower case. */
   readonly headers: Readonly<Record<string, string | undefined>>
 }
 
-/** Whether it asks for what there is: nothing else is to be had here (DESIGN.md section 4.3). */
+/** Returns true for GET and HEAD, the only methods that this API serves. */
 export const isGetOrHead = ({ method }: HttpRequest): boolean => method === "GET" || method === "HEAD"
 
-/** An answer for whatever carries it to write; to a HEAD it leaves out the body. */
+/** A response for the transport to write. The transport leaves out the body of a response to HEAD. */
 export interface HttpResponse {
   readonly status: number
-  /** Names and values in turn, as `writeHead` of `node:http` takes them. */
+  /** Header names and values in turn, as `writeHead` of `node:http` takes them. */
   readonly headers: ReadonlyArray<string>
   readonly body: Uint8Array
-  /** True if the body lives as long as the process, so that a response in flight holds no memory of its own. */
+  /** True if the body lives as long as the process, so that an in-flight response holds no memory for it. */
   readonly isShared?: boolean
 }
 
+/** Header values by their names in lower case. */
 export type HeaderFields = Readonly<Record<string, string>>
 
-/** What an answer of one kind has in common: headers, once and for all in the form that is written. */
+/** Converts headers into the form that is written. */
 export const toRawHeaders = (headers: HeaderFields): ReadonlyArray<string> => Object.entries(headers).flat()
 
-/** The names and values of an answer's headers, a pair each. */
+/** Returns the headers of a response as pairs of name and value. */
 export const toHeaderPairs = ({ headers }: HttpResponse): Array<[string, string]> =>
   Array.from({ length: headers.length / 2 }, (_, i) => [headers[2 * i]!, headers[2 * i + 1]!])
 
-/** The headers of a body. */
+/** Returns the headers that describe a body. */
 export const entityHeaders = (body: Uint8Array, contentType: string) => ({
   "content-type": contentType,
   "content-length": String(body.length)
 })
 
-/** An answer with the headers that every answer has (DESIGN.md section 5). */
+/** Adds the headers that every response has: the request id and `nosniff`. */
 export const withCommonHeaders = (
   { status, headers, body, isShared }: HttpResponse,
   requestId: string

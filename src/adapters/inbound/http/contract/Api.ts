@@ -6,57 +6,11 @@ import * as HttpApiMiddleware from "effect/http-api/HttpApiMiddleware"
 import * as HttpApiSecurity from "effect/http-api/HttpApiSecurity"
 import * as OpenApi from "effect/http-api/OpenApi"
 import * as Schema from "effect/Schema"
-import * as SchemaTransformation from "effect/SchemaTransformation"
-import { positiveIntRule, PageMeta, parsePositiveInt } from "../../../../domain/Page.ts"
-import { FolderId, Prompt, PromptSummary, PromptType, ResolvedPrompt } from "../../../../domain/Prompt.ts"
-import { parseUuid } from "../../../../domain/Uuid.ts"
+import { Prompt, PromptSummary, ResolvedPrompt } from "../../../../domain/Prompt.ts"
 import { Version, VersionSummary } from "../../../../domain/Version.ts"
-import type { ApiError } from "../Errors.ts"
-
-const dataEnvelope = <A extends Schema.Top>(resource: A) => Schema.Struct({ data: resource })
-const pageEnvelope = <A extends Schema.Top>(item: A) =>
-  Schema.Struct({ data: Schema.Array(item), meta: PageMeta })
-
-/** A query parameter, which may be given at most once. */
-const Parameter = Schema.String.annotate({ message: "must be given at most once" })
-
-const PositiveInt = Parameter.check(
-  Schema.makeFilter((text: string) => (parsePositiveInt(text) === undefined ? positiveIntRule : undefined))
-).pipe(
-  Schema.decodeTo(
-    Schema.Int,
-    SchemaTransformation.transform({
-      decode: (text: string) => Number(text),
-      encode: (count: number) => String(count)
-    })
-  )
-)
-
-const FolderFilter = Parameter.check(
-  Schema.makeFilter((text: string) => (parseUuid(text) === undefined ? "must be a UUID" : undefined))
-).pipe(Schema.decodeTo(FolderId, SchemaTransformation.toLowerCase() as never))
-
-const TypeFilter = Parameter.check(
-  Schema.makeFilter((text: string) =>
-    Schema.is(PromptType)(text) ? undefined : `must be one of ${PromptType.literals.join(", ")}`
-  )
-).pipe(Schema.decodeTo(PromptType, SchemaTransformation.passthrough() as never))
-
-const paging = {
-  page: Schema.optionalKey(PositiveInt),
-  per_page: Schema.optionalKey(PositiveInt)
-}
-
-/** The query parameters of every list. */
-export const PageQuery = Schema.Struct(paging)
-
-/** The query parameters of the list of prompts (specification 4.1). */
-export const ListQuery = Schema.Struct({
-  ...paging,
-  folder_id: Schema.optionalKey(FolderFilter),
-  tag: Schema.optionalKey(Parameter),
-  type: Schema.optionalKey(TypeFilter)
-})
+import { DataEnvelope, PageEnvelope } from "./Envelope.ts"
+import type { ApiError } from "./Errors.ts"
+import { ListQuery, PageQuery } from "./Parameters.ts"
 
 /** The security scheme of every endpoint. `App.ts` enforces it: this contract has no handlers. */
 export class Authorization extends HttpApiMiddleware.Service<Authorization>()(
@@ -75,12 +29,12 @@ export class Authorization extends HttpApiMiddleware.Service<Authorization>()(
   }
 ) {}
 
-/** The errors of an endpoint in addition to the errors that all endpoints share. */
+/** The errors that an endpoint can respond with in addition to those that all endpoints share. */
 export class EndpointErrors extends Context.Service<EndpointErrors, ReadonlyArray<ApiError["_tag"]>>()(
-  "prompt-retrieval/OwnErrors"
+  "prompt-retrieval/EndpointErrors"
 ) {}
 
-/** Adds the documentation of an endpoint. */
+/** Returns the annotations that document an endpoint. */
 const withDocs = (docs: {
   readonly summary: string
   readonly description: string
@@ -93,7 +47,7 @@ export const Endpoints = HttpApiGroup.make("prompts")
   .add(
     HttpApiEndpoint.get("list", "/prompts", {
       query: ListQuery,
-      success: pageEnvelope(PromptSummary)
+      success: PageEnvelope(PromptSummary)
     }).annotateMerge(
       withDocs({
         summary: "List prompts",
@@ -104,7 +58,7 @@ export const Endpoints = HttpApiGroup.make("prompts")
     ),
     HttpApiEndpoint.get("get", "/prompts/:id", {
       params: promptParams,
-      success: dataEnvelope(Prompt)
+      success: DataEnvelope(Prompt)
     }).annotateMerge(
       withDocs({
         summary: "Get a prompt",
@@ -114,7 +68,7 @@ export const Endpoints = HttpApiGroup.make("prompts")
     ),
     HttpApiEndpoint.get("getResolved", "/prompts/:id/resolved", {
       params: promptParams,
-      success: dataEnvelope(ResolvedPrompt)
+      success: DataEnvelope(ResolvedPrompt)
     }).annotateMerge(
       withDocs({
         summary: "Get a prompt's resolved content",
@@ -126,7 +80,7 @@ export const Endpoints = HttpApiGroup.make("prompts")
     HttpApiEndpoint.get("listVersions", "/prompts/:id/versions", {
       params: promptParams,
       query: PageQuery,
-      success: pageEnvelope(VersionSummary)
+      success: PageEnvelope(VersionSummary)
     }).annotateMerge(
       withDocs({
         summary: "List a prompt's versions",
@@ -136,7 +90,7 @@ export const Endpoints = HttpApiGroup.make("prompts")
     ),
     HttpApiEndpoint.get("getVersion", "/prompts/:id/versions/:version", {
       params: { ...promptParams, version: Schema.String },
-      success: dataEnvelope(Version)
+      success: DataEnvelope(Version)
     }).annotateMerge(
       withDocs({
         summary: "Get a version of a prompt",
@@ -155,8 +109,8 @@ export const Endpoints = HttpApiGroup.make("prompts")
   .prefix("/api/v1")
 
 /**
- * The contract of the API (specification 4), without handlers. The contract types the handlers in `Endpoints.ts`, provides their schemas
- * and generates the OpenAPI document. Effect's HttpApi server is not used: it reaches 0.3 to 0.5 of the throughput of bare `node:http`,
- * and its router accepts paths that this API rejects.
+ * The contract of the API (specification 4), without handlers. The contract types the handlers in `Endpoints.ts`, provides
+ * their schemas and generates the OpenAPI document. Effect's HttpApi server is not used: it reaches 0.3 to 0.5 of the
+ * throughput of bare `node:http`, and its router accepts paths that this API rejects.
  */
 export const Api = HttpApi.make("prompt-retrieval").add(Endpoints)

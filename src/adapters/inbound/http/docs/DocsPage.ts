@@ -1,21 +1,25 @@
 import { hash } from "node:crypto"
 import * as HttpRouter from "effect/http/HttpRouter"
 import * as HttpApiScalar from "effect/http-api/HttpApiScalar"
-import { type Representation, toRepresentation } from "../response/Representation.ts"
 import type { HeaderFields } from "../HttpMessage.ts"
+import { type Representation, toRepresentation } from "../response/Representation.ts"
 import { DocumentedApi, openApi } from "./OpenApi.ts"
 
-/** What stays the same for as long as the process lives. */
-const pageOf = (text: string, contentType: string, headers: HeaderFields = {}): Representation => {
+/** Returns the representation of a page that stays the same for the life of the process. */
+const toStaticRepresentation = (
+  text: string,
+  contentType: string,
+  headers: HeaderFields = {}
+): Representation => {
   const page = toRepresentation(Buffer.from(text), contentType, { "cache-control": "no-cache", ...headers })
   return { ...page, full: { ...page.full, isShared: true } }
 }
 
-/** `/openapi.json`. */
-export const openApiPage = pageOf(JSON.stringify(openApi), "application/json")
+/** The page `/openapi.json`. */
+export const openApiPage = toStaticRepresentation(JSON.stringify(openApi), "application/json")
 
-/** How the page looks and what it offers; nothing that would reach another host. */
-const scalar = {
+/** Scalar's configuration: nothing on the page calls another host. */
+const scalarConfig = {
   withDefaultFonts: false,
   telemetry: false,
   hideClientButton: true,
@@ -32,23 +36,27 @@ const scalar = {
   `
 } satisfies HttpApiScalar.ScalarConfig & Record<string, unknown>
 
-const html = async (): Promise<string> => {
-  const { handler, dispose } = HttpRouter.toWebHandler(HttpApiScalar.layer(DocumentedApi, { scalar }), {
-    disableLogger: true
-  })
+/** Renders Scalar's page for the contract. */
+const renderScalar = async (): Promise<string> => {
+  const { handler, dispose } = HttpRouter.toWebHandler(
+    HttpApiScalar.layer(DocumentedApi, { scalar: scalarConfig }),
+    {
+      disableLogger: true
+    }
+  )
   const response = await handler(new Request("http://localhost/docs"))
   const text = await response.text()
   await dispose()
   return (
     text
       .replace("<html>", '<html lang="en">')
-      // A library in it tries whether it may evaluate code; the policy would forbid that and report it.
+      // A library on the page tests whether it may evaluate code, which the page's policy would block and report.
       .replace('return new Function(""),!0', "return!1")
   )
 }
 
-/** Lets the page's own scripts run, by their hashes, and lets them call this service alone. */
-const contentSecurityPolicy = (page: string): string => {
+/** Makes a policy that lets only the page's own scripts run, by their hashes, and lets them call only this service. */
+const makeContentSecurityPolicy = (page: string): string => {
   const scripts = Array.from(page.matchAll(/<script>([\s\S]*?)<\/script>/g), ([, source]) => source!)
   const hashes = scripts.map((source) => `'sha256-${hash("sha256", source, "base64")}'`)
   return [
@@ -63,11 +71,11 @@ const contentSecurityPolicy = (page: string): string => {
   ].join("; ")
 }
 
-/** `/docs`: Scalar's page for the contract, with all that it needs inside. */
-export const docsPage = async (): Promise<Representation> => {
-  const text = await html()
-  return pageOf(text, "text/html; charset=utf-8", {
-    "content-security-policy": contentSecurityPolicy(text),
+/** Makes the page `/docs`: the interactive documentation, which needs no other file. */
+export const makeDocsPage = async (): Promise<Representation> => {
+  const text = await renderScalar()
+  return toStaticRepresentation(text, "text/html; charset=utf-8", {
+    "content-security-policy": makeContentSecurityPolicy(text),
     "referrer-policy": "no-referrer"
   })
 }

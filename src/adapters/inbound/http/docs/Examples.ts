@@ -70,14 +70,14 @@ const version: (typeof Version)["Encoded"] = {
   created_at: versionSummary.created_at
 }
 
-const list = <A>(item: A, meta: (typeof PageMeta)["Encoded"]) => ({ data: [item], meta })
+const makePage = <A>(item: A, meta: (typeof PageMeta)["Encoded"]) => ({ data: [item], meta })
 
 /** Responses of the demo workspace, by operation. */
 export const exampleResponses: Readonly<Record<string, unknown>> = {
-  "prompts.list": list(summary, { page: 1, per_page: 1, total: 6 }),
+  "prompts.list": makePage(summary, { page: 1, per_page: 1, total: 6 }),
   "prompts.get": { data: prompt },
   "prompts.getResolved": { data: resolved },
-  "prompts.listVersions": list(versionSummary, { page: 2, per_page: 1, total: 3 }),
+  "prompts.listVersions": makePage(versionSummary, { page: 2, per_page: 1, total: 3 }),
   "prompts.getVersion": { data: version }
 }
 

@@ -3,65 +3,76 @@ import { STATUS_CODES } from "node:http"
 import * as Context from "effect/Context"
 import * as HttpApi from "effect/http-api/HttpApi"
 import * as OpenApi from "effect/http-api/OpenApi"
-import { positiveIntRule, defaultPerPage, InvalidParameter, maxPerPage } from "../../../../domain/Page.ts"
+import { defaultPerPage, InvalidParameter, maxPerPage, positiveIntRule } from "../../../../domain/Page.ts"
 import { PromptType } from "../../../../domain/Prompt.ts"
 import { rateLimited } from "../../../../domain/RateWindow.ts"
 import { maxVersionNumber } from "../../../../domain/Version.ts"
 import { Api, EndpointErrors } from "../contract/Api.ts"
-import { cachingHeaders, computeEtag } from "../response/Representation.ts"
-import { type ApiError, type ErrorDescription, describeError, errorBody, errors } from "../Errors.ts"
-import { exampleResponses, exampleIds } from "./Examples.ts"
+import {
+  type ApiError,
+  describeError,
+  encodeErrorEnvelope,
+  type ErrorDescription,
+  errors
+} from "../contract/Errors.ts"
 import { requestIdPattern } from "../request/RequestId.ts"
+import { cachingHeaders, computeEtag } from "../response/Representation.ts"
+import { exampleIds, exampleResponses } from "./Examples.ts"
 
 type Tag = ApiError["_tag"]
 type Json = Readonly<Record<string, unknown>>
 
 const requestId = "5e2cf1d3-0b5f-4f9e-9a63-8f0d6f6b9c1e"
 
-const integer = (maximum: number): Json => ({ type: "integer", minimum: 1, maximum })
-const constant = (...values: ReadonlyArray<string>): Json => ({ type: "string", enum: [...new Set(values)] })
+const toIntegerSchema = (maximum: number): Json => ({ type: "integer", minimum: 1, maximum })
+const toEnumSchema = (values: ReadonlyArray<string>): Json => ({
+  type: "string",
+  enum: [...new Set(values)]
+})
 
-/** An example value that `/docs` fills in. */
-const example = (value: unknown): Json => ({ examples: { default: { value } } })
-/** An example value that `/docs` sends only if the user selects the parameter. */
-const optionalExample = (value: unknown): Json => ({ examples: { default: { value, "x-disabled": true } } })
+/** Makes an example value that `/docs` fills in. */
+const makeExample = (value: unknown): Json => ({ examples: { default: { value } } })
+/** Makes an example value that `/docs` sends only if the user selects the parameter. */
+const makeOptionalExample = (value: unknown): Json => ({
+  examples: { default: { value, "x-disabled": true } }
+})
 
 /** Descriptions, schemas and examples of parameters. The contract's schemas describe a parameter only as text. */
-const parameters: Readonly<Record<string, Json>> = {
+const parameterDetails: Readonly<Record<string, Json>> = {
   id: {
     description: "Id of the prompt.",
     schema: { type: "string", format: "uuid" },
-    ...example(exampleIds.id)
+    ...makeExample(exampleIds.id)
   },
   version: {
     description: "Version number, starting at 1.",
-    schema: integer(maxVersionNumber),
-    ...example(exampleIds.version)
+    schema: toIntegerSchema(maxVersionNumber),
+    ...makeExample(exampleIds.version)
   },
   page: {
     description: "Page number, starting at 1.",
-    schema: { ...integer(Number.MAX_SAFE_INTEGER), default: 1 },
-    ...optionalExample(1)
+    schema: { ...toIntegerSchema(Number.MAX_SAFE_INTEGER), default: 1 },
+    ...makeOptionalExample(1)
   },
   per_page: {
     description: `Items per page. Values over ${maxPerPage} are reduced to ${maxPerPage}.`,
-    schema: { ...integer(Number.MAX_SAFE_INTEGER), default: defaultPerPage },
-    ...optionalExample(defaultPerPage)
+    schema: { ...toIntegerSchema(Number.MAX_SAFE_INTEGER), default: defaultPerPage },
+    ...makeOptionalExample(defaultPerPage)
   },
   folder_id: {
     description: "Return only prompts in this folder.",
     schema: { type: "string", format: "uuid" },
-    ...optionalExample(exampleIds.folder_id)
+    ...makeOptionalExample(exampleIds.folder_id)
   },
   tag: {
     description: "Return only prompts with this tag. The name is case-sensitive.",
     schema: { type: "string" },
-    ...optionalExample("production")
+    ...makeOptionalExample("production")
   },
   type: {
     description: "Return only prompts of this type.",
     schema: { type: "string", enum: PromptType.literals },
-    ...optionalExample("system")
+    ...makeOptionalExample("system")
   }
 }
 
@@ -75,7 +86,7 @@ const requestHeaders: Readonly<Record<string, Json>> = {
     description:
       "ETag of an earlier response, or a list of ETags. Returns 304 if one of them is still current.",
     schema: { type: "string" },
-    ...optionalExample(etag)
+    ...makeOptionalExample(etag)
   },
   RequestId: {
     name: "X-Request-Id",
@@ -83,7 +94,7 @@ const requestHeaders: Readonly<Record<string, Json>> = {
     description:
       "Request id: 1 to 128 characters of `A-Z a-z 0-9 . _ -`. The response and the service log repeat it. An invalid id is replaced.",
     schema: { type: "string" },
-    ...optionalExample(requestId)
+    ...makeOptionalExample(requestId)
   }
 }
 
@@ -131,12 +142,12 @@ const describeHeaders = (samples: ReadonlyArray<Readonly<Record<string, string>>
       const required = values.length === all.length
       const example =
         header.schema && (header.schema as Json).type === "integer" ? Number(values[0]) : values[0]
-      return [[name, { ...header, required, schema: header.schema ?? constant(...values), example }]]
+      return [[name, { ...header, required, schema: header.schema ?? toEnumSchema(values), example }]]
     })
   )
 }
 
-const notModified = {
+const notModifiedResponse = {
   description: "Not modified: the response with the given ETag is still current.",
   headers: describeHeaders([{ ...cachingHeaders, etag }])
 }
@@ -153,15 +164,17 @@ const sampleError = (tag: Tag): ErrorDescription => {
   }
 }
 
-const uniqueCodes = (tags: ReadonlyArray<Tag>) => [...new Set(tags.map((tag) => errors[tag].code))]
+/** Returns the codes of errors, each once. */
+const findCodes = (tags: ReadonlyArray<Tag>) => [...new Set(tags.map((tag) => errors[tag].code))]
 
-const errorSchema = (tags: ReadonlyArray<Tag>): Json => ({
+/** Describes the envelope of the errors with one status. */
+const describeErrorEnvelope = (tags: ReadonlyArray<Tag>): Json => ({
   type: "object",
   properties: {
     error: {
       type: "object",
       properties: {
-        code: { ...constant(...uniqueCodes(tags)), description: "Machine-readable code. Stable." },
+        code: { ...toEnumSchema(findCodes(tags)), description: "Machine-readable code. Stable." },
         message: { type: "string", description: "Human-readable message. May change." }
       },
       required: ["code", "message"],
@@ -172,22 +185,22 @@ const errorSchema = (tags: ReadonlyArray<Tag>): Json => ({
   additionalProperties: false
 })
 
-/** Returns the component name of a status, such as `NotFound`. */
-const componentName = (status: number): string => STATUS_CODES[status]!.replaceAll(" ", "")
+/** Returns the name of the component of a status, such as `NotFound`. */
+const toComponentName = (status: number): string => STATUS_CODES[status]!.replaceAll(" ", "")
 
 /** Describes the response with one status, which several errors may share. */
 const describeErrorResponse = (status: number, tags: ReadonlyArray<Tag>): Json => {
   const samples = tags.map(sampleError)
   return {
-    description: uniqueCodes(tags).join(" or "),
+    description: findCodes(tags).join(" or "),
     headers: describeHeaders(samples.map(({ headers }) => headers)),
     content: {
       "application/json": {
-        schema: { $ref: `#/components/schemas/${componentName(status)}` },
+        schema: { $ref: `#/components/schemas/${toComponentName(status)}` },
         examples: Object.fromEntries(
           samples.map((sample, i) => [
             tags[i],
-            { summary: sample.message, value: JSON.parse(errorBody(sample)) }
+            { summary: sample.message, value: JSON.parse(encodeErrorEnvelope(sample)) }
           ])
         )
       }
@@ -195,6 +208,7 @@ const describeErrorResponse = (status: number, tags: ReadonlyArray<Tag>): Json =
   }
 }
 
+/** The errors of each operation in addition to those that all operations share. */
 const errorsByOperation = new Map<string, ReadonlyArray<Tag>>()
 HttpApi.reflect(Api, {
   onGroup: () => {},
@@ -213,24 +227,25 @@ const documentedErrors = (Object.keys(errors) as ReadonlyArray<Tag>).filter(
 /** The errors that every operation shares. */
 const commonErrors = documentedErrors.filter((tag) => !endpointSpecificErrors.has(tag))
 
-/** Groups errors by status, in order, and creates one entry for each status. */
-const byStatus = <A>(
+/** Groups errors by status, in order, and makes one entry for each status. */
+const groupByStatus = <A>(
   tags: ReadonlyArray<Tag>,
-  entry: (status: number, tags: ReadonlyArray<Tag>) => readonly [key: string | number, value: A]
+  makeEntry: (status: number, tags: ReadonlyArray<Tag>) => readonly [key: string | number, value: A]
 ): Readonly<Record<string, A>> =>
   Object.fromEntries(
     Array.from(
       Map.groupBy(tags, (tag) => errors[tag].status),
-      ([status, tags]) => entry(status, tags)
+      ([status, tags]) => makeEntry(status, tags)
     )
   )
 
-const errorResponses = (own: ReadonlyArray<Tag>) =>
-  byStatus([...own, ...commonErrors], (status, tags) => [
+/** Describes the error responses of an operation. Responses that all operations share are referenced. */
+const describeErrorResponses = (own: ReadonlyArray<Tag>) =>
+  groupByStatus([...own, ...commonErrors], (status, tags) => [
     status,
     tags.some((tag) => endpointSpecificErrors.has(tag))
       ? describeErrorResponse(status, tags)
-      : { $ref: `#/components/responses/${componentName(status)}` }
+      : { $ref: `#/components/responses/${toComponentName(status)}` }
   ])
 
 const describeSuccessResponse = (response: OpenApi.OpenApiSpecResponse, exampleBody: unknown): Json => ({
@@ -238,40 +253,46 @@ const describeSuccessResponse = (response: OpenApi.OpenApiSpecResponse, exampleB
   headers: describeHeaders([
     { ...cachingHeaders, etag: computeEtag(Buffer.from(JSON.stringify(exampleBody))) }
   ]),
-  content: { "application/json": { ...response.content!["application/json"], ...example(exampleBody) } }
+  content: { "application/json": { ...response.content!["application/json"], ...makeExample(exampleBody) } }
 })
 
-const operation = (generated: OpenApi.OpenAPISpecOperation): Json => {
+/** Adds examples, headers and errors to a generated operation. */
+const describeOperation = (generated: OpenApi.OpenAPISpecOperation): Json => {
   const { operationId } = generated
   return {
     ...generated,
     parameters: [
-      ...generated.parameters.map((parameter) => ({ ...parameter, ...parameters[parameter.name] })),
+      ...generated.parameters.map((parameter) => ({ ...parameter, ...parameterDetails[parameter.name] })),
       ...Object.keys(requestHeaders).map((name) => ({ $ref: `#/components/parameters/${name}` }))
     ],
     responses: {
       200: describeSuccessResponse(generated.responses[200]!, exampleResponses[operationId]),
       304: { $ref: "#/components/responses/NotModified" },
-      ...errorResponses(errorsByOperation.get(operationId)!)
+      ...describeErrorResponses(errorsByOperation.get(operationId)!)
     }
   }
 }
 
-/** Adds to the generated document what the contract's schemas cannot express: headers, errors and examples. */
-const withDetails = ({ paths, components, ...spec }: OpenApi.OpenAPISpec): Json => ({
+/** Adds headers, errors and examples to the generated document: the contract's schemas cannot express them. */
+const addDetails = ({ paths, components, ...spec }: OpenApi.OpenAPISpec): Json => ({
   ...spec,
-  paths: Object.fromEntries(Object.entries(paths).map(([path, { get }]) => [path, { get: operation(get!) }])),
+  paths: Object.fromEntries(
+    Object.entries(paths).map(([path, { get }]) => [path, { get: describeOperation(get!) }])
+  ),
   components: {
     ...components,
     schemas: {
       ...components.schemas,
-      ...byStatus(documentedErrors, (status, tags) => [componentName(status), errorSchema(tags)])
+      ...groupByStatus(documentedErrors, (status, tags) => [
+        toComponentName(status),
+        describeErrorEnvelope(tags)
+      ])
     },
     parameters: requestHeaders,
     responses: {
-      NotModified: notModified,
-      ...byStatus(commonErrors, (status, tags) => [
-        componentName(status),
+      NotModified: notModifiedResponse,
+      ...groupByStatus(commonErrors, (status, tags) => [
+        toComponentName(status),
         describeErrorResponse(status, tags)
       ])
     }
@@ -295,7 +316,7 @@ export const DocumentedApi = Api.annotateMerge(
     version,
     description,
     servers: [{ url: "/" }],
-    transform: (spec) => withDetails(spec as OpenApi.OpenAPISpec)
+    transform: (spec) => addDetails(spec as OpenApi.OpenAPISpec)
   })
 )
 

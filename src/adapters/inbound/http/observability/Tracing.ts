@@ -7,7 +7,7 @@ import * as Option from "effect/Option"
 import * as Tracer from "effect/Tracer"
 import type { HttpRequest, HttpResponse } from "../HttpMessage.ts"
 
-/** Tells whether spans are collected. */
+/** Succeeds with true if spans are collected. */
 export const isTraced = Effect.map(Effect.tracer, (tracer) => tracer !== Tracer.nativeTracer)
 
 /**
@@ -29,6 +29,6 @@ export const inSpan = (
     const response = yield* Effect.withParentSpan(respond, span, { captureStackTrace: false })
     const { status } = response
     span.attribute("http.response.status_code", status)
-    span.end(yield* Clock.currentTimeNanos, status >= 500 ? Exit.fail(`answered ${status}`) : Exit.void)
+    span.end(yield* Clock.currentTimeNanos, status >= 500 ? Exit.fail(`responded ${status}`) : Exit.void)
     return response
   })

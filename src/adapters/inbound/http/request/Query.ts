@@ -1,32 +1,15 @@
-import * as Result from "effect/Result"
-import * as Schema from "effect/Schema"
-import * as SchemaIssue from "effect/SchemaIssue"
-import { InvalidParameter } from "../../../../domain/Page.ts"
+/** The decoded parameters of a query, by name. A parameter that is given several times has all its values, in order. */
+export type QueryParameters = Readonly<Record<string, string | ReadonlyArray<string>>>
 
-/** A query's parameters by the WHATWG's form decoding (DESIGN.md section 5); a repeated one is all its values. */
-export const parseParameters = (query: string): Readonly<Record<string, string | ReadonlyArray<string>>> => {
+/** Parses a query, without its `?`, as the form decoding of the WHATWG URL standard says. */
+export const parseQuery = (query: string): QueryParameters => {
   const parameters: Record<string, string | Array<string>> = Object.create(null)
   // URLSearchParams drops one leading `?`, which would otherwise be part of the first name.
   for (const [name, value] of new URLSearchParams(`?${query}`)) {
-    const known = parameters[name]
-    if (known === undefined) parameters[name] = value
-    else if (typeof known === "string") parameters[name] = [known, value]
-    else known.push(value)
+    const previous = parameters[name]
+    if (previous === undefined) parameters[name] = value
+    else if (typeof previous === "string") parameters[name] = [previous, value]
+    else previous.push(value)
   }
   return parameters
-}
-
-const format = SchemaIssue.makeFormatterStandardSchemaV1()
-
-/** The first parameter at fault and its rule; the value itself is never told. */
-const invalidParameter = ({ issue }: Schema.SchemaError): InvalidParameter => {
-  const [fault] = format(issue).issues
-  return InvalidParameter(`${String(fault!.path?.[0])} ${fault!.message}`)
-}
-
-/** Reads parameters as their schema says. */
-export const makeParameterReader = <A>(schema: Schema.Decoder<A>) => {
-  const decode = Schema.decodeUnknownResult(schema)
-  return (parameters: object): Result.Result<A, InvalidParameter> =>
-    Result.mapError(decode(parameters), invalidParameter)
 }

@@ -1,11 +1,11 @@
 import { keyPrefix } from "../../../../domain/ApiKey.ts"
 
-/** What a request id looks like. */
+/** The form of a valid request id. */
 export const requestIdPattern = /^[A-Za-z0-9._-]{1,128}$/
 
 /**
- * The request's id: the caller's own if it is 1 to 128 of `[A-Za-z0-9._-]`, else a new one (DESIGN.md section 5). One
- * that holds a key by mistake is no id: it would be logged.
+ * Returns the caller's `X-Request-Id` if it is valid, otherwise a new id. An id that contains an API key by mistake is
+ * not valid, because the id is logged.
  */
 export const chooseRequestId = (header: string | undefined): string =>
   header !== undefined && requestIdPattern.test(header) && !header.includes(keyPrefix)

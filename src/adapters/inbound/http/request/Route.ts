@@ -1,52 +1,58 @@
-/** A request target, reduced to what the service goes by. */
+/** A request target that matches a route. */
 export interface MatchedRoute {
-  /** The route's pattern, such as `/api/v1/prompts/:id`. */
+  /** The pattern of the route, such as `/api/v1/prompts/:id`. */
   readonly route: string
-  /** What the path has where the pattern is open, by the pattern's names. */
+  /** The values of the pattern's parameters, by name, undecoded. */
   readonly params: Readonly<Record<string, string>>
-  /** What follows the `?`, undecoded. */
+  /** The part of the target after the first `?`, undecoded. */
   readonly query: string
 }
 
-const absoluteForm = /^https?:\/\/[^/?#]*/i
+/** The scheme and the authority of an absolute-form target. */
+const absoluteFormOrigin = /^https?:\/\/[^/?#]*/i
 
-/** Bytes that no path of this service has: escapes, parameters and fragments. */
+/** Bytes that no path of this service contains: they start an escape, a path parameter or a fragment. */
 const disallowedPathBytes = /[%;#]/
 
-/** A segment of a pattern: what it has to be, or the name of what it leaves open. */
-type Segment = { readonly is: string } | { readonly name: string }
+/** A segment of a pattern: a fixed text, or a parameter that matches any text but the empty one. */
+type Segment = { readonly literal: string } | { readonly param: string }
 
 const parseSegment = (text: string): Segment =>
-  text.startsWith(":") ? { name: text.slice(1) } : { is: text }
+  text.startsWith(":") ? { param: text.slice(1) } : { literal: text }
+
+const matchSegments = (
+  pattern: ReadonlyArray<Segment>,
+  segments: ReadonlyArray<string>
+): MatchedRoute["params"] | undefined => {
+  if (pattern.length !== segments.length) return undefined
+  const params: Record<string, string> = {}
+  for (const [i, expected] of pattern.entries()) {
+    const segment = segments[i]!
+    if ("literal" in expected ? segment !== expected.literal : segment === "") return undefined
+    if ("param" in expected) params[expected.param] = segment
+  }
+  return params
+}
 
 /**
- * Reads raw request targets against the patterns of all routes (DESIGN.md section 4.2): an absolute-form target is
- * reduced to its path; paths are compared byte by byte, undecoded and case-sensitive, so a trailing slash, `//`, `%`,
- * `;` and `#` are unknown. Gives a function from a raw target to a Target, or to `undefined` for an unknown path.
+ * Makes a function that matches a raw request target against the patterns of all routes and returns `undefined` for an
+ * unknown path. An absolute-form target is reduced to its path. Paths are compared byte by byte, undecoded, so a
+ * trailing slash, `//`, another case and any of `%`, `;` and `#` make a path unknown.
  */
 export const makeRouteMatcher = (
   patterns: ReadonlyArray<string>
-): ((raw: string) => MatchedRoute | undefined) => {
+): ((rawTarget: string) => MatchedRoute | undefined) => {
   const routes = patterns.map((route) => ({ route, pattern: route.split("/").map(parseSegment) }))
-  const match = (pattern: ReadonlyArray<Segment>, segments: ReadonlyArray<string>) => {
-    if (pattern.length !== segments.length) return undefined
-    const params: Record<string, string> = {}
-    for (const [i, expected] of pattern.entries()) {
-      const segment = segments[i]!
-      if ("is" in expected ? segment !== expected.is : segment === "") return undefined
-      if ("name" in expected) params[expected.name] = segment
-    }
-    return params
-  }
-  return (raw) => {
-    const target = raw.startsWith("/") ? raw : raw.replace(absoluteForm, "")
-    const mark = target.indexOf("?")
-    const path = mark < 0 ? target : target.slice(0, mark)
+  return (rawTarget) => {
+    const target = rawTarget.startsWith("/") ? rawTarget : rawTarget.replace(absoluteFormOrigin, "")
+    const queryStart = target.indexOf("?")
+    const path = queryStart < 0 ? target : target.slice(0, queryStart)
     if (disallowedPathBytes.test(path)) return undefined
     const segments = path.split("/")
     for (const { route, pattern } of routes) {
-      const params = match(pattern, segments)
-      if (params !== undefined) return { route, params, query: mark < 0 ? "" : target.slice(mark + 1) }
+      const params = matchSegments(pattern, segments)
+      if (params !== undefined)
+        return { route, params, query: queryStart < 0 ? "" : target.slice(queryStart + 1) }
     }
     return undefined
   }

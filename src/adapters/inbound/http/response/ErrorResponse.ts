@@ -1,9 +1,37 @@
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import { Unavailable } from "../../../../application/ports/Unavailable.ts"
-import { type ApiError, InternalError, toErrorResponse } from "../Errors.ts"
-import { type HttpResponse, withCommonHeaders } from "../HttpMessage.ts"
+import {
+  type ApiError,
+  describeError,
+  encodeErrorEnvelope,
+  errors,
+  InternalError,
+  isConstantError
+} from "../contract/Errors.ts"
+import { entityHeaders, type HttpResponse, toRawHeaders, withCommonHeaders } from "../HttpMessage.ts"
 import { chooseRequestId } from "../request/RequestId.ts"
+
+const buildResponse = (error: ApiError): HttpResponse => {
+  const description = describeError(error)
+  const body = Buffer.from(encodeErrorEnvelope(description))
+  return {
+    status: description.status,
+    headers: toRawHeaders({ ...description.headers, ...entityHeaders(body, "application/json") }),
+    body
+  }
+}
+
+/** The responses to errors that carry no data, which never differ. */
+const constantResponses = new Map<ApiError["_tag"], HttpResponse>(
+  (Object.keys(errors) as ReadonlyArray<ApiError["_tag"]>)
+    .filter(isConstantError)
+    .map((tag) => [tag, buildResponse({ _tag: tag } as ApiError)])
+)
+
+/** Returns the response to an error, without the common headers. */
+export const toErrorResponse = (error: ApiError): HttpResponse =>
+  constantResponses.get(error._tag) ?? buildResponse(error)
 
 /** Responds to an expected error as the table of errors says. */
 const respondToError = (error: ApiError): Effect.Effect<HttpResponse> => {
@@ -32,7 +60,7 @@ export const respondToFailures = (
     Effect.catchCause((cause) => respondToDefect(cause, requestId))
   )
 
-/** The response to a request that the app never handled. */
+/** The response to a request that the app never handles, and its request id. */
 export interface Rejection {
   readonly requestId: string
   readonly response: HttpResponse

@@ -1,35 +1,36 @@
 import { hash } from "node:crypto"
 import * as Effect from "effect/Effect"
 import { largeBytes } from "../../../../application/LargeWork.ts"
-import { hashInSlices } from "./LargeJson.ts"
 import {
-  type HttpResponse,
   entityHeaders,
-  toRawHeaders,
   type HeaderFields,
-  type HttpRequest
+  type HttpRequest,
+  type HttpResponse,
+  toRawHeaders
 } from "../HttpMessage.ts"
+import { hashInSlices } from "./LargeJson.ts"
 
-/** On every successful answer of the API (SPEC.md section 8); the ETag comes beside them. */
+/** The caching headers of every successful response of the API (specification 8), which also has an ETag. */
 export const cachingHeaders = {
   "cache-control": "public, s-maxage=30, stale-while-revalidate=300",
   vary: "Authorization"
 } as const
 
-/** What there is at a target, ready to be answered with. */
+/** The responses with which a resource is served. */
 export interface Representation {
   readonly etag: string
-  /** The answer to who does not have it yet, and to who does. */
+  /** The 200. */
   readonly full: HttpResponse
+  /** The 304. */
   readonly notModified: HttpResponse
 }
 
-const empty = new Uint8Array()
+const noBody = new Uint8Array()
 
-/** A strong ETag of a body's bytes. */
+/** Returns a strong ETag of a body's bytes. */
 export const computeEtag = (body: Uint8Array): string => `"${hash("sha256", body, "base64url")}"`
 
-/** What a body is answered with; `caching` is on the 304 too. */
+/** Returns the representation of a body. The 304 repeats the caching headers. */
 export const toRepresentation = (
   body: Uint8Array,
   contentType: string,
@@ -40,11 +41,11 @@ export const toRepresentation = (
   return {
     etag,
     full: { status: 200, headers: toRawHeaders({ ...entityHeaders(body, contentType), ...headers }), body },
-    notModified: { status: 304, headers: toRawHeaders(headers), body: empty }
+    notModified: { status: 304, headers: toRawHeaders(headers), body: noBody }
   }
 }
 
-/** The representation of a JSON body. Hashes a large body slice by slice. */
+/** Makes the representation of a JSON body. Hashes a large body slice by slice. */
 export const representJson = (body: Uint8Array): Effect.Effect<Representation> => {
   const represent = (etag?: string) => toRepresentation(body, "application/json", cachingHeaders, etag)
   return body.length > largeBytes
@@ -55,20 +56,20 @@ export const representJson = (body: Uint8Array): Effect.Effect<Representation> =
 const entityTag = /(?:W\/)?("[^"]*")/g
 
 /**
- * Whether `If-None-Match` names the current ETag: a list, `*`, weak comparison, as a compressing proxy makes an ETag
- * weak (DESIGN.md section 5). What is no entity tag is passed over.
+ * Returns true if an `If-None-Match` header is `*` or lists the current ETag. Text that is not an entity tag is ignored.
+ * The comparison is weak, because a proxy that compresses a response makes its ETag weak.
  */
 const matchesEtag = (ifNoneMatch: string, etag: string): boolean => {
   if (ifNoneMatch.trim() === "*") return true
-  for (const [, opaque] of ifNoneMatch.matchAll(entityTag)) if (opaque === etag) return true
+  for (const [, opaqueTag] of ifNoneMatch.matchAll(entityTag)) if (opaqueTag === etag) return true
   return false
 }
 
-/** The whole representation, or 304 where the request says that it has it already. */
+/** Returns the 304 if the request's `If-None-Match` matches, otherwise the 200. */
 export const respondConditionally = (
   { headers }: HttpRequest,
-  { etag, full: whole, notModified }: Representation
+  { etag, full, notModified }: Representation
 ): HttpResponse => {
   const ifNoneMatch = headers["if-none-match"]
-  return ifNoneMatch !== undefined && matchesEtag(ifNoneMatch, etag) ? notModified : whole
+  return ifNoneMatch !== undefined && matchesEtag(ifNoneMatch, etag) ? notModified : full
 }

@@ -5,7 +5,7 @@ import { makeApp } from "../App.ts"
 import { toHeaderPairs } from "../HttpMessage.ts"
 import { makeRejection } from "../response/ErrorResponse.ts"
 
-/** A function from a web-standard request to its response; it never rejects. */
+/** A function from a web-standard request to its response. It never rejects. */
 export type WebHandler = (request: Request) => Promise<Response>
 
 /** Makes the API for a host of web-standard requests. Its responses are those of the HTTP server. */
@@ -16,7 +16,7 @@ export const makeWebHandler = Effect.gen(function* () {
     const { method, url: target } = request
     const headers = Object.fromEntries(request.headers)
     const exit = await run(app({ method, target, headers }))
-    // Only an API that is closed fails to run the app.
+    // The app runs unless the API is closed.
     const response = Exit.isSuccess(exit) ? exit.value : makeRejection(Unavailable).response
     const isEmpty = method === "HEAD" || response.body.length === 0
     return new Response(isEmpty ? null : (response.body as Uint8Array<ArrayBuffer>), {

@@ -1,6 +1,6 @@
 import { assert, it } from "@effect/vitest"
 import * as Schema from "effect/Schema"
-import { parseParameters } from "../../../../../src/adapters/inbound/http/request/Query.ts"
+import { parseQuery } from "../../../../../src/adapters/inbound/http/request/Query.ts"
 
 const names = Schema.Literals(["a", "page", "__proto__", "constructor", "toString", ""])
 
@@ -9,7 +9,7 @@ it.prop(
   { pairs: Schema.Array(Schema.Struct({ name: names, value: Schema.String })) },
   ({ pairs }) => {
     const query = new URLSearchParams(pairs.map(({ name, value }): [string, string] => [name, value]))
-    const parameters = parseParameters(query.toString())
+    const parameters = parseQuery(query.toString())
     assert.deepStrictEqual(Object.keys(parameters).toSorted(), [...new Set(query.keys())].toSorted())
     for (const name of names.literals)
       assert.deepStrictEqual([parameters[name] ?? []].flat(), query.getAll(name))
@@ -17,6 +17,6 @@ it.prop(
 )
 
 it("a query that starts with a question mark has it in its first name", () => {
-  assert.deepStrictEqual({ ...parseParameters("?page=2&page=3") }, { "?page": "2", page: "3" })
-  assert.deepStrictEqual({ ...parseParameters("??page=2") }, { "??page": "2" })
+  assert.deepStrictEqual({ ...parseQuery("?page=2&page=3") }, { "?page": "2", page: "3" })
+  assert.deepStrictEqual({ ...parseQuery("??page=2") }, { "??page": "2" })
 })

@@ -1,15 +1,12 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Logger from "effect/Logger"
-import {
-  BadRequest,
-  InternalError,
-  toErrorResponse
-} from "../../../../../src/adapters/inbound/http/Errors.ts"
+import { BadRequest, InternalError } from "../../../../../src/adapters/inbound/http/contract/Errors.ts"
 import { toHeaderPairs } from "../../../../../src/adapters/inbound/http/HttpMessage.ts"
 import {
   makeRejection,
-  respondToFailures
+  respondToFailures,
+  toErrorResponse
 } from "../../../../../src/adapters/inbound/http/response/ErrorResponse.ts"
 import { Unavailable } from "../../../../../src/application/ports/Unavailable.ts"
 import { type PromptId, PromptNotFound } from "../../../../../src/domain/Prompt.ts"

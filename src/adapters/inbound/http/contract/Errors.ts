@@ -1,20 +1,19 @@
-import type { AdmissionError } from "../../../application/Admission.ts"
-import type { Unavailable } from "../../../application/ports/Unavailable.ts"
-import type { InvalidParameter } from "../../../domain/Page.ts"
-import type { PromptNotFound } from "../../../domain/Prompt.ts"
-import type { RateLimited } from "../../../domain/RateWindow.ts"
-import type { ResolvedTooLarge } from "../../../domain/Resolution.ts"
-import type { VersionNotFound } from "../../../domain/Version.ts"
-import { type HttpResponse, entityHeaders, toRawHeaders } from "./HttpMessage.ts"
+import type { AdmissionError } from "../../../../application/Admission.ts"
+import type { Unavailable } from "../../../../application/ports/Unavailable.ts"
+import type { InvalidParameter } from "../../../../domain/Page.ts"
+import type { PromptNotFound } from "../../../../domain/Prompt.ts"
+import type { RateLimited } from "../../../../domain/RateWindow.ts"
+import type { ResolvedTooLarge } from "../../../../domain/Resolution.ts"
+import type { VersionNotFound } from "../../../../domain/Version.ts"
 
-/** What only HTTP can get wrong. */
+/** The errors that only HTTP requests can cause. */
 export const BadRequest = { _tag: "BadRequest" } as const
 export const ExpectationFailed = { _tag: "ExpectationFailed" } as const
 export const RouteNotFound = { _tag: "RouteNotFound" } as const
 export const MethodNotAllowed = { _tag: "MethodNotAllowed" } as const
 export const RequestTimeout = { _tag: "RequestTimeout" } as const
 export const HeadersTooLarge = { _tag: "HeadersTooLarge" } as const
-/** Whatever nobody expected: a defect. */
+/** An unexpected failure, which the log describes. */
 export const InternalError = { _tag: "InternalError" } as const
 
 export type ApiError =
@@ -34,7 +33,7 @@ export type ApiError =
 
 type Tag = ApiError["_tag"]
 
-/** How one error answers: `error.code` and `error.message` of the envelope, and headers beside the common ones. */
+/** The response to one error: its status, the code and message of its envelope, and its own headers. */
 export interface ErrorSpec<E> {
   readonly status: number
   readonly code: string
@@ -55,7 +54,7 @@ const rateHeaders = (error: RateLimited) => ({
   ratelimit: `"${error.scope}";r=0;t=${error.retry_after}`
 })
 
-/** Every error the service answers with: the one table of SPEC.md sections 5 and 7 and DESIGN.md section 5. */
+/** The one table of all errors that a response can report (specification 5 and 7). */
 export const errors: { readonly [T in Tag]: ErrorSpec<Extract<ApiError, { readonly _tag: T }>> } = {
   BadRequest: badRequest,
   InvalidParameter: { ...badRequest, message: (error) => error.message },
@@ -99,7 +98,7 @@ export const errors: { readonly [T in Tag]: ErrorSpec<Extract<ApiError, { readon
   }
 }
 
-/** An error as an answer: status, headers and the envelope, for whatever writes it. */
+/** The status, code, message and headers of one error. */
 export interface ErrorDescription {
   readonly status: number
   readonly code: string
@@ -107,44 +106,26 @@ export interface ErrorDescription {
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** On every error: never stored, and never one caller's answer to another (SPEC.md section 8). */
+/** The headers of every error: errors are never stored, and differ per key (specification 8). */
 const commonHeaders = { "cache-control": "no-store", vary: "Authorization" } as const
 
+/** Returns what the table says about an error. */
 export const describeError = (error: ApiError): ErrorDescription => {
-  const row = errors[error._tag] as ErrorSpec<ApiError>
+  const { status, code, message, headers } = errors[error._tag] as ErrorSpec<ApiError>
   return {
-    status: row.status,
-    code: row.code,
-    message: typeof row.message === "function" ? row.message(error) : row.message,
-    headers: { ...commonHeaders, ...(typeof row.headers === "function" ? row.headers(error) : row.headers) }
+    status,
+    code,
+    message: typeof message === "function" ? message(error) : message,
+    headers: { ...commonHeaders, ...(typeof headers === "function" ? headers(error) : headers) }
   }
 }
 
-/** The body of an error (SPEC.md section 2.1). */
-export const errorBody = (answer: ErrorDescription): string =>
-  JSON.stringify({ error: { code: answer.code, message: answer.message } })
-
-const build = (error: ApiError): HttpResponse => {
-  const answer = describeError(error)
-  const body = Buffer.from(errorBody(answer))
-  return {
-    status: answer.status,
-    headers: toRawHeaders({ ...answer.headers, ...entityHeaders(body, "application/json") }),
-    body
-  }
+/** Returns true if all errors with this tag have the same response. */
+export const isConstantError = (tag: ApiError["_tag"]): boolean => {
+  const { message, headers } = errors[tag]
+  return typeof message !== "function" && typeof headers !== "function"
 }
 
-/** Errors that carry nothing answer alike each time, so their answers are made once. */
-const constant = new Map<Tag, HttpResponse>()
-
-/** What an error is answered with. */
-export const toErrorResponse = (error: ApiError): HttpResponse => {
-  const row = errors[error._tag]
-  if (typeof row.message === "function" || typeof row.headers === "function") return build(error)
-  let answer = constant.get(error._tag)
-  if (answer === undefined) {
-    answer = build(error)
-    constant.set(error._tag, answer)
-  }
-  return answer
-}
+/** Returns the envelope of an error as JSON (specification 2.1). */
+export const encodeErrorEnvelope = ({ code, message }: ErrorDescription): string =>
+  JSON.stringify({ error: { code, message } })

@@ -1,0 +1,32 @@
+import type { AdmittedCaller } from "../../../application/Admission.ts"
+import type { HttpRequest } from "./HttpMessage.ts"
+import { chooseRequestId } from "./request/RequestId.ts"
+import { toCacheKey } from "./response/ResponseCache.ts"
+import type { HasRoom } from "./response/ResponseMemory.ts"
+
+/**
+ * A request and what its log line, metrics and span report about it. The steps of the app fill in `route` and `caller`
+ * as they learn them, because a step that fails returns nothing but its error.
+ */
+export interface RequestContext {
+  readonly request: HttpRequest
+  readonly hasRoom: HasRoom
+  readonly requestId: string
+  /** In milliseconds, by `performance.now()`. */
+  readonly startedAt: number
+  readonly cacheKey: string | undefined
+  /** The pattern of the route. */
+  route: string | undefined
+  caller: AdmittedCaller | undefined
+}
+
+/** Makes the context of a request that has just arrived. */
+export const makeRequestContext = (request: HttpRequest, hasRoom: HasRoom): RequestContext => ({
+  request,
+  hasRoom,
+  requestId: chooseRequestId(request.headers["x-request-id"]),
+  startedAt: performance.now(),
+  cacheKey: toCacheKey(request),
+  route: undefined,
+  caller: undefined
+})

@@ -1,0 +1,26 @@
+import type { AddressInfo, Server } from "node:net"
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
+
+/** The server cannot listen on the address. */
+export class ListenError extends Data.TaggedError("ListenError")<{ readonly message: string }> {}
+
+/** An address to listen on. Port 0 means any free port. */
+export interface ListenAddress {
+  readonly host: string
+  readonly port: number
+}
+
+/** Starts to listen and returns the actual address. */
+export const listen = (
+  server: Server,
+  { host, port }: ListenAddress
+): Effect.Effect<AddressInfo, ListenError> =>
+  Effect.callback((resume) => {
+    const onError = (error: Error) => resume(Effect.fail(new ListenError({ message: error.message })))
+    server.once("error", onError)
+    server.listen(port, host, () => {
+      server.off("error", onError)
+      resume(Effect.succeed(server.address() as AddressInfo))
+    })
+  })

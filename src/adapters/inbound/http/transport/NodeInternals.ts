@@ -1,0 +1,39 @@
+/** The undocumented parts of Node that this server depends on. The tests in test/api/connections.test.ts cover them. */
+import { Server, type Socket } from "node:net"
+
+/** Node's handle of a socket: the bytes written so far, and how many of them the kernel has not accepted yet. */
+export interface SocketHandle {
+  readonly bytesWritten: number
+  readonly writeQueueSize: number
+}
+
+/**
+ * Returns the handle of a socket, or `undefined` once the socket is closed. Only the handle shows the progress of a
+ * large write: `socket.bytesWritten` counts bytes that are still queued, and `socket.writableLength` falls only when
+ * the whole write is done.
+ */
+export const findSocketHandle = (socket: Socket): SocketHandle | undefined =>
+  (socket as unknown as { readonly _handle?: SocketHandle | null })._handle ?? undefined
+
+/**
+ * Makes Node's parser drop the remaining requests of the chunk that it is reading: up to 2,500 in 64 KiB. Parsing them
+ * for a connection that is gone is most of the cost of a flood of pipelined requests.
+ */
+export const stopParsing = (socket: Socket): void => {
+  const { parser } = socket as unknown as { readonly parser?: { onIncoming?: () => number } | null }
+  // 2 means "upgraded", which stops the parser.
+  if (parser?.onIncoming) parser.onIncoming = () => 2
+}
+
+/** Lets clients close their half of a connection after they have sent a request; they still get a response. */
+export const allowHalfOpenConnections = (server: Server): void => {
+  Object.assign(server, { httpAllowHalfOpen: true })
+}
+
+/**
+ * Stops listening, and calls `onClosed` once every connection is closed. Node's own `close` of an HTTP server destroys
+ * connections whose responses are not sent completely, and leaves those with incomplete request heads open.
+ */
+export const closeListener = (server: Server, onClosed: () => void): void => {
+  Server.prototype.close.call(server, onClosed)
+}

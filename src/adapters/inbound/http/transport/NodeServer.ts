@@ -1,0 +1,76 @@
+import { createServer, type IncomingMessage } from "node:http"
+import type { Socket } from "node:net"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import { makeApp } from "../App.ts"
+import { BadRequest, ExpectationFailed, RouteNotFound } from "../contract/Errors.ts"
+import { TrackedResponse } from "./Connection.ts"
+import type { ConnectionLimits } from "./ConnectionLimits.ts"
+import { ConnectionTracker } from "./ConnectionTracker.ts"
+import { allowHalfOpenConnections } from "./NodeInternals.ts"
+import { makeRejections } from "./Rejections.ts"
+import { hasAcceptableHead, mergeAuthorizationHeaders } from "./RequestHead.ts"
+import { makeResponseBatcher } from "./ResponseWriter.ts"
+
+/** Makes a server of the app that does not listen yet, and the tracker that owns its connections. */
+export const makeNodeServer = (limits: ConnectionLimits) =>
+  Effect.gen(function* () {
+    const tracker: ConnectionTracker = new ConnectionTracker(limits, (response) => startRequest(response))
+    const { rejectRequest, rejectConnection, rejectParserError } = yield* makeRejections(tracker)
+    const app = yield* makeApp
+    const fork = Effect.runForkWith(yield* Effect.context<never>())
+    const hasRoom = (bytes: number): boolean => tracker.hasRoom(bytes)
+    const enqueueResponse = makeResponseBatcher()
+
+    const startRequest = (response: TrackedResponse): void => {
+      const { req: request } = response
+      if (response.hasUnmetExpectation) rejectRequest(response, ExpectationFailed)
+      else if (!hasAcceptableHead(request)) rejectRequest(response, BadRequest)
+      else respond(request, response)
+    }
+
+    /** Runs the app. A disconnect does not cancel the request: it completes, and is logged and counted. */
+    const respond = (request: IncomingMessage, response: TrackedResponse): void => {
+      mergeAuthorizationHeaders(request)
+      const { method, url, headers } = request
+      const running = fork(
+        app(
+          { method: method!, target: url!, headers: headers as Record<string, string | undefined> },
+          hasRoom
+        )
+      )
+      running.addObserver((exit) => {
+        if (Exit.isSuccess(exit)) {
+          tracker.recordResponse(response, exit.value)
+          enqueueResponse(response, exit.value)
+        } else {
+          tracker.recordResponse(response, undefined)
+          request.socket.destroy()
+        }
+      })
+    }
+
+    const server = createServer(
+      {
+        ServerResponse: TrackedResponse,
+        headersTimeout: limits.headersTimeoutMs,
+        requestTimeout: limits.requestTimeoutMs,
+        keepAliveTimeout: limits.keepAliveTimeoutMs,
+        connectionsCheckingInterval: limits.sweepIntervalMs,
+        maxHeaderSize: limits.maxHeadBytes,
+        requireHostHeader: false
+      },
+      (request, response) => tracker.trackRequest(request, response)
+    )
+    allowHalfOpenConnections(server)
+    server.on("connection", (socket: Socket) => tracker.trackConnection(socket))
+    server.on("checkExpectation", (request: IncomingMessage, response: TrackedResponse) => {
+      response.hasUnmetExpectation = true
+      tracker.trackRequest(request, response)
+    })
+    server.on("connect", ({ method }: IncomingMessage, socket) =>
+      rejectConnection(socket as Socket, RouteNotFound, method)
+    )
+    server.on("clientError", (error, socket) => rejectParserError(socket as Socket, error))
+    return { server, tracker }
+  })

@@ -1,0 +1,76 @@
+import type { Socket } from "node:net"
+import * as Effect from "effect/Effect"
+import { matchRoute } from "../App.ts"
+import { type ApiError, BadRequest, HeadersTooLarge, RequestTimeout } from "../contract/Errors.ts"
+import { recordRequest } from "../observability/RequestLog.ts"
+import { makeRejection } from "../response/ErrorResponse.ts"
+import type { TrackedResponse } from "./Connection.ts"
+import type { ConnectionTracker } from "./ConnectionTracker.ts"
+import { writeResponse, writeToSocket } from "./ResponseWriter.ts"
+
+/** A request that was rejected before the app ran, as far as it was parsed. */
+interface RejectedRequest {
+  readonly method?: string | undefined
+  readonly target?: string | undefined
+  readonly status: number
+  readonly requestId: string
+}
+
+/** The errors of Node's parser that are not a plain 400. */
+const parserErrors: Readonly<Record<string, ApiError>> = {
+  HPE_HEADER_OVERFLOW: HeadersTooLarge,
+  ERR_HTTP_REQUEST_TIMEOUT: RequestTimeout
+}
+
+/** Makes the functions that respond to requests which never reach the app. Each rejection is logged and counted. */
+export const makeRejections = (tracker: ConnectionTracker) =>
+  Effect.map(Effect.context<never>(), (context) => {
+    const run = Effect.runSyncWith(context)
+
+    /** Logs and counts a rejected request; its duration is logged as 0. */
+    const record = ({ method, target, status, requestId }: RejectedRequest): void => {
+      const route = target === undefined ? undefined : matchRoute(target)?.route
+      run(recordRequest({ method, route, status, milliseconds: 0, requestId, caller: undefined }))
+    }
+
+    /** Rejects a parsed request. The connection closes after the response. */
+    const rejectRequest = (response: TrackedResponse, error: ApiError): void => {
+      const { method, url: target, headers } = response.req
+      const rejection = makeRejection(error, headers["x-request-id"] as string | undefined)
+      tracker.recordResponse(response, rejection.response)
+      response.shouldKeepAlive = false
+      writeResponse(response, rejection.response)
+      record({ method, target, status: rejection.response.status, requestId: rejection.requestId })
+    }
+
+    /** Writes a rejection on a socket without a parsed request. Returns false if the socket is no longer writable. */
+    const rejectSocket = (
+      socket: Socket,
+      error: ApiError,
+      method: string | undefined,
+      onSent: () => void
+    ): boolean => {
+      if (!socket.writable) return false
+      const { requestId, response } = makeRejection(error)
+      writeToSocket(socket, response, onSent)
+      record({ method, status: response.status, requestId })
+      return true
+    }
+
+    /** Rejects a connection whose socket Node has handed over, such as one with a CONNECT request. */
+    const rejectConnection = (socket: Socket, error: ApiError, method: string | undefined): void =>
+      tracker.rejectWhenIdle(socket, (onSent) => rejectSocket(socket, error, method, onSent))
+
+    /** Rejects a connection on which Node's parser failed, unless the error is in the body of an earlier request. */
+    const rejectParserError = (socket: Socket, { code = "" }: NodeJS.ErrnoException): void => {
+      const error = parserErrors[code] ?? BadRequest
+      // While the server does not read, the client is not responsible for a request that does not arrive.
+      if (error === RequestTimeout && socket.isPaused()) return
+      tracker.rejectWhenIdle(
+        socket,
+        (onSent) => !tracker.hasUnreadBody(socket) && rejectSocket(socket, error, undefined, onSent)
+      )
+    }
+
+    return { rejectRequest, rejectConnection, rejectParserError }
+  })

@@ -1,0 +1,31 @@
+import type { IncomingMessage } from "node:http"
+
+/**
+ * Joins several `Authorization` headers as RFC 9110 says, so that they are not taken for a single `Bearer <key>`. Node
+ * would keep only the first.
+ */
+export const mergeAuthorizationHeaders = (request: IncomingMessage): void => {
+  const { rawHeaders } = request
+  let merged: string | undefined
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i]!
+    if (name.length !== 13 || name.toLowerCase() !== "authorization") continue
+    const value = rawHeaders[i + 1]!
+    merged = merged === undefined ? value : `${merged}, ${value}`
+    request.headers.authorization = merged
+  }
+}
+
+/** Returns true if a request has exactly one `Host`, which HTTP/1.0 may omit, and no framing but length and chunks. */
+export const hasAcceptableHead = ({ rawHeaders, headers, httpVersion }: IncomingMessage): boolean => {
+  let hosts = 0
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const name = rawHeaders[i]!
+    if (name.length === 4 && name.toLowerCase() === "host") hosts++
+  }
+  const framing = headers["transfer-encoding"]
+  return (
+    (hosts === 1 || (hosts === 0 && httpVersion === "1.0")) &&
+    (framing === undefined || framing.toLowerCase() === "chunked")
+  )
+}

@@ -1,0 +1,33 @@
+import { type ServerResponse, STATUS_CODES } from "node:http"
+import type { Socket } from "node:net"
+import { type HttpResponse, toHeaderPairs } from "../HttpMessage.ts"
+
+/** Writes the content of a response, without its body if the request is a HEAD. */
+export const writeResponse = (response: ServerResponse, { status, headers, body }: HttpResponse): void => {
+  response.writeHead(status, headers as Array<string>)
+  response.end(response.req.method === "HEAD" ? undefined : body)
+}
+
+/**
+ * Makes a function that defers response writes to the end of the event-loop turn and issues them back to back. Socket
+ * writes dominate the cost of a cache hit; batching makes them about a third cheaper.
+ */
+export const makeResponseBatcher = () => {
+  const batch: Array<readonly [ServerResponse, HttpResponse]> = []
+  const flush = (): void => {
+    for (const [response, content] of batch.splice(0))
+      if (!response.destroyed) writeResponse(response, content)
+  }
+  return (response: ServerResponse, content: HttpResponse): void => {
+    if (batch.push([response, content]) === 1) setImmediate(flush)
+  }
+}
+
+/** Writes a response on a socket without a parsed request, and closes the server's half of the connection. */
+export const writeToSocket = (socket: Socket, response: HttpResponse, onSent: () => void): void => {
+  const { status, body } = response
+  const headers = [...toHeaderPairs(response), ["date", new Date().toUTCString()], ["connection", "close"]]
+  const lines = headers.map(([name, value]) => `${name}: ${value}\r\n`)
+  const head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join("")}\r\n`
+  socket.end(Buffer.concat([Buffer.from(head), body]), onSent)
+}
