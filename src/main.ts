@@ -1,13 +1,14 @@
 #!/usr/bin/env node
 import * as module from "node:module"
 
-const needed = 24
+const requiredMajor = 24
 const { node } = process.versions
-if (Number.parseInt(node, 10) < needed) {
-  console.error(`prompt-retrieval needs Node ${needed} or later; this is Node ${node}`)
+if (Number.parseInt(node, 10) < requiredMajor) {
+  console.error(`prompt-retrieval needs Node ${requiredMajor} or later; this is Node ${node}`)
   process.exit(1)
 }
 
-// Before anything large is loaded, as it saves compiling that at every start.
+// The cache must be enabled before the modules that it spares compiling are imported.
 module.enableCompileCache()
-await import("./runtime/CommandLine.ts")
+const { main } = await import("./runtime/CommandLine.ts")
+main(process.argv.slice(2))

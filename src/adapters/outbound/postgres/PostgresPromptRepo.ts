@@ -1,6 +1,3 @@
-// Compiles schemas to functions at their first use, here and in the HTTP adapter: a row or an answer takes a third of
-// the time. Where code must not be made of strings, they are interpreted.
-import "effect/schema/SchemaJITCompiler/enable"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"

@@ -1,0 +1,27 @@
+import { constants } from "node:os"
+
+/** Signals within this time of the first one are the same request to stop: under npm, Ctrl+C arrives twice. */
+const duplicateSignalWindowMs = 250
+
+const forceExit = (exitCode: number, reason: string): void => {
+  console.error(`prompt-retrieval: ${reason}`)
+  process.exit(exitCode)
+}
+
+/**
+ * Bounds the shutdown that the first SIGINT or SIGTERM starts. A second signal, or a shutdown that takes longer than
+ * `stopTimeoutMs`, exits the process at once.
+ */
+export const installSignalHandlers = (stopTimeoutMs: number): void => {
+  let firstSignalAt: number | undefined
+  for (const signal of ["SIGINT", "SIGTERM"] as const) {
+    process.on(signal, () => {
+      if (firstSignalAt === undefined) {
+        firstSignalAt = performance.now()
+        setTimeout(() => forceExit(1, "did not stop in time"), stopTimeoutMs).unref()
+      } else if (performance.now() - firstSignalAt > duplicateSignalWindowMs) {
+        forceExit(128 + constants.signals[signal], "stopped by a second signal")
+      }
+    })
+  }
+}

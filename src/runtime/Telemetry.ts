@@ -1,0 +1,38 @@
+import * as Effect from "effect/Effect"
+import * as References from "effect/References"
+import type { ServiceConfig } from "./Config.ts"
+import { formatUrl } from "./Url.ts"
+import * as JsonLogger from "./telemetry/JsonLogger.ts"
+import * as PrettyLogger from "./telemetry/PrettyLogger.ts"
+
+// Optional parts are imported when the configuration asks for them: each import costs time at every start.
+
+/** Logs to stderr in the configured format and at the configured level. */
+export const withLogging =
+  ({ logLevel, logFormat }: ServiceConfig) =>
+  <A, E, R>(program: Effect.Effect<A, E, R>) =>
+    program.pipe(
+      Effect.provide(logFormat === "json" ? JsonLogger.layer : PrettyLogger.layer),
+      Effect.provideService(References.MinimumLogLevel, logLevel)
+    )
+
+/** Exports spans and metrics to the configured collector. Without a collector, no spans are created. */
+export const withExport =
+  ({ otlpEndpoint }: ServiceConfig) =>
+  <A, E, R>(program: Effect.Effect<A, E, R>) =>
+    otlpEndpoint === undefined
+      ? Effect.provideService(program, References.TracerEnabled, false)
+      : Effect.flatMap(
+          Effect.promise(() => import("./telemetry/Otlp.ts")),
+          ({ layer }) => Effect.provide(program, layer)
+        )
+
+/** Measures this process if its metrics are exported or served, and serves them if a port is configured. */
+export const startMetrics = Effect.fnUntraced(function* ({ host, metricsPort, otlpEndpoint }: ServiceConfig) {
+  if (metricsPort === undefined && otlpEndpoint === undefined) return
+  const { measureProcess } = yield* Effect.promise(() => import("./telemetry/ProcessMetrics.ts"))
+  yield* measureProcess
+  if (metricsPort === undefined) return
+  const { serveMetrics } = yield* Effect.promise(() => import("./telemetry/MetricsServer.ts"))
+  yield* Effect.logInfo(`Metrics on ${formatUrl(yield* serveMetrics(host, metricsPort))}/metrics`)
+})
