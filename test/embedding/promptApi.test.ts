@@ -12,7 +12,7 @@ import { createPromptApi, type PromptApi, PromptApiError } from "../../src/index
 import { fragment, newId, prompt, sample, use, version } from "../support/archives.ts"
 import { connectTo, makeResources, postgres } from "../support/database.ts"
 import { freePort } from "../support/ports.ts"
-import { freshName, onServer, urlOf } from "../support/postgres.ts"
+import { freshName, onServer, toDatabaseUrl as urlOf } from "../support/postgres.ts"
 import { run, startService } from "../support/service.ts"
 
 const tenant = sample()

@@ -26,7 +26,7 @@ import {
   user,
   version
 } from "../../../support/archives.ts"
-import { connect, freshDatabase, noPostgres, urlOf } from "../../../support/postgres.ts"
+import { connect, freshDatabase, noPostgres, toDatabaseUrl as urlOf } from "../../../support/postgres.ts"
 
 /** A migrated database with the store on it, and a second client beside the store's. */
 const setting = Effect.gen(function* () {
