@@ -113,9 +113,9 @@ try {
         console.log(JSON.stringify({ round, request, before, after }, null, 2))
     }
   }
-  let left = Number(values.requests)
+  let remaining = Number(values.requests)
   const lane = async () => {
-    while (left-- > 0) await compareOne()
+    while (remaining-- > 0) await compareOne()
   }
   await Promise.all(Array.from({ length: lanes }, lane))
 } finally {

@@ -38,7 +38,7 @@ const runStream = (stream: Stream, { port, until }: Run): Promise<StreamResult> 
   const maxRequests = stream.maxRequests ?? Number.POSITIVE_INFINITY
   const latencies: Array<number> = []
   const statuses: Record<string, number> = {}
-  let sent = 0
+  let sentCount = 0
   let faults = 0
   let inTime = 0
   let last = 0
@@ -51,11 +51,11 @@ const runStream = (stream: Stream, { port, until }: Run): Promise<StreamResult> 
       let head = Buffer.alloc(0)
 
       const send = () => {
-        if (performance.now() >= until || sent >= maxRequests) {
+        if (performance.now() >= until || sentCount >= maxRequests) {
           socket.end()
           return
         }
-        sent++
+        sentCount++
         sentAt = performance.now()
         socket.write(nextRequest())
       }
@@ -117,7 +117,7 @@ const runStream = (stream: Stream, { port, until }: Run): Promise<StreamResult> 
       socket.on("error", () => faults++)
       socket.on("close", () => {
         clearTimeout(timeout)
-        if (performance.now() < until && sent < maxRequests) faults++
+        if (performance.now() < until && sentCount < maxRequests) faults++
         resolve()
       })
     })

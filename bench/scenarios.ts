@@ -456,7 +456,7 @@ const memory: Scenario = {
     await setTimeout(1000)
     const measurements = [await measureMemory("at the start", 170, 140)]
     const cold = shuffle(numbers(100_000)).slice(0, coldReads)
-    const read = await send([
+    const coldCount = await send([
       eachOnce(
         makeStream(
           hundredThousand,
@@ -464,16 +464,16 @@ const memory: Scenario = {
         )
       )
     ])
-    measurements.push(await measureMemory(`after ${count(read)} cold reads`, 400, 300))
+    measurements.push(await measureMemory(`after ${count(coldCount)} cold reads`, 400, 300))
     const unknownKeys = Math.floor(mixedRequests / 20)
-    const sent = await send([
+    const mixedCount = await send([
       makeStream(hundredThousand, makeMixedTargets(), {
         maxRequests: mixedRequests - unknownKeys,
         connections: 28
       }),
       { ...onePrompt, key: "unknown", expect: 401, maxRequests: unknownKeys, connections: 4 }
     ])
-    measurements.push(await measureMemory(`after ${count(sent)} mixed requests`, 450, 350))
+    measurements.push(await measureMemory(`after ${count(mixedCount)} mixed requests`, 450, 350))
     await server.stop()
     return measurements
   }

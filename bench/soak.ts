@@ -280,7 +280,7 @@ const soak = async () => {
   running = false
   await Promise.all(tasks)
   await setTimeout(8_000)
-  const left = descriptors()
+  const descriptorsAfter = descriptors()
   await measure()
   const code = await service.stop()
 
@@ -301,14 +301,15 @@ const soak = async () => {
     `heap, MiB          first ${samples[0]!.mebibytes.toFixed(1)}, warm ${warm[0]!.mebibytes.toFixed(1)}, last ${samples.at(-1)!.mebibytes.toFixed(1)}, slope once warm ${slope.toFixed(1)} per hour`
   )
   console.log(
-    `descriptors        before ${before}, most ${Math.max(...samples.map((s) => s.descriptors))}, after ${left}`
+    `descriptors        before ${before}, most ${Math.max(...samples.map((s) => s.descriptors))}, after ${descriptorsAfter}`
   )
   console.log(`exit code          ${code}`)
   console.log(`unexpected         ${format(unexpected)}`)
 
   // In a short run the heap's normal variation hides its slope.
   const grows = duration >= 600_000 && slope > maxSlope
-  if (unexpected.size > 0 || code !== 0 || grows || left > before + maxDescriptorsLeft) process.exitCode = 1
+  if (unexpected.size > 0 || code !== 0 || grows || descriptorsAfter > before + maxDescriptorsLeft)
+    process.exitCode = 1
 }
 
 const resources = makeResources()

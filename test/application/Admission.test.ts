@@ -22,7 +22,11 @@ import {
 } from "../../src/domain/ApiKey.ts"
 import { rateLimited } from "../../src/domain/RateWindow.ts"
 import { archive, instant, type Key, key, newId, sample, user, workspace } from "../support/archives.ts"
-import { ignoreObservations, type Observed, recordObservations } from "../support/observations.ts"
+import {
+  ignoreObservations,
+  type RecordedObservations as Observed,
+  recordObservations
+} from "../support/observations.ts"
 
 /** Counts the lookups of keys. */
 class LookUps extends Context.Service<LookUps, { count: number }>()("test/LookUps") {

@@ -82,11 +82,11 @@ describe.skipIf((noNginx ?? noVarnish) !== undefined)("a revoked key origin a ca
         await setTimeout(700).then(() => readStatus(cache, unreadPath, revoked))
       ])
       let last = 0
-      for (let refused = 0; refused < 15; await setTimeout(100)) {
+      for (let rejections = 0; rejections < 15; await setTimeout(100)) {
         const at = performance.now()
-        if ((await readStatus(cache, path, revoked)) === 401) refused++
+        if ((await readStatus(cache, path, revoked)) === 401) rejections++
         else {
-          refused = 0
+          rejections = 0
           last = (at - revokedAt) / 1_000
         }
       }

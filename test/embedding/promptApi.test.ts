@@ -319,7 +319,7 @@ describe.skipIf(postgres.missing !== undefined)("the API inside another service"
       const response = await application.fetch(request(path, key))
       expect(((await response.json()) as Resolved).data.resolved_content).toBe(await resolved())
       expect((await application.fetch(request(path))).status).toBe(401)
-      expect(await (await application.fetch(request("/"))).text()).toBe("an application of its own")
+      expect(await (await application.fetch(request("/"))).text()).toBe("a page of the application")
       await close()
     })
 

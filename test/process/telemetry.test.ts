@@ -165,9 +165,9 @@ describe("logs, metrics and traces", () => {
     })
     const key = keys.active.plaintext
     const before = parseRequestLines(service.output()).length
-    let sent = 0
+    let sentCount = 0
     const send = async (request: string) => {
-      sent++
+      sentCount++
       await exchange(service.port, request)
     }
     const authorization = (token: string) => `Authorization: Bearer ${token}`
@@ -258,7 +258,7 @@ describe("logs, metrics and traces", () => {
       rawRequest(`/api/v1/prompts?${secret.repeat(1000)}`)
     ]
     for (const request of malformed) await send(request)
-    sent += 2
+    sentCount += 2
     expect(
       await exchangeAll(service.port, `GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n${rawRequest("/nothing")}`)
     ).toHaveLength(2)
@@ -275,7 +275,7 @@ describe("logs, metrics and traces", () => {
     const metrics = await readMetrics(metricsPort)
     expect(await service.stop()).toBe(0)
     const lines = parseRequestLines(service.output()).slice(before)
-    expect(lines).toHaveLength(sent)
+    expect(lines).toHaveLength(sentCount)
     for (const line of lines)
       expect(Object.keys(line)).toEqual([
         "time",

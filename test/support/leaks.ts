@@ -15,7 +15,7 @@ const isTest = process.env.VITEST !== undefined
 const secrets = new Map<string, string>()
 /** Request ids that callers chose, which the service may log. */
 const requestIds = new Set<string>()
-const seen = new Set<string>()
+const recordedLines = new Set<string>()
 
 /** Texts that a service writes by itself and that a test may send too: routes, methods, its SQL. */
 const ownTexts = [
@@ -69,8 +69,8 @@ const addHeader = (name: string, value: string): void => {
 export const recordSent = (requests: string): void => {
   if (!isTest) return
   for (const line of requests.split("\r\n")) {
-    if (seen.has(line)) continue
-    seen.add(line)
+    if (recordedLines.has(line)) continue
+    recordedLines.add(line)
     for (const [key, digits] of line.matchAll(/key_live_([0-9a-f]{64})/gi)) {
       addSecret("a key", digits!)
       addHashes(key)
@@ -193,14 +193,14 @@ export const findLeaks = (output: string): ReadonlyArray<string> => {
   ]
 }
 
-const found: Array<string> = []
+const leaks: Array<string> = []
 
 /** Returns the leaks found since the last call and forgets them. */
-export const takeLeaks = (): ReadonlyArray<string> => found.splice(0)
+export const takeLeaks = (): ReadonlyArray<string> => leaks.splice(0)
 
 /** Searches a text for leaks. The test file fails at its end, after all clean-up, when there are any. */
 export const searchForLeaks = (output: string): void => {
-  if (isTest) found.push(...findLeaks(output))
+  if (isTest) leaks.push(...findLeaks(output))
 }
 
 if (isTest) {

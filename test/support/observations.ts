@@ -7,13 +7,13 @@ import {
 } from "../../src/application/ports/Observations.ts"
 
 /** The observations that were reported, in order. */
-export interface Observed {
+export interface RecordedObservations {
   readonly denials: Array<"key" | "process">
   readonly lookups: Array<readonly [ObservedCache, CacheLookup]>
 }
 
 /** Appends every observation to `observed`. */
-export const recordObservations = (observed: Observed): Layer.Layer<Observations> =>
+export const recordObservations = (observed: RecordedObservations): Layer.Layer<Observations> =>
   Layer.succeed(Observations, {
     recordRateLimitDenial: (limit) => void observed.denials.push(limit),
     recordCacheLookup: (cache, result) => void observed.lookups.push([cache, result])
