@@ -19,7 +19,7 @@ process.env.TEST_DATABASE_URL ??= "postgres://postgres@127.0.0.1:5432/test"
 const { sample } = await import("../test/support/archives.ts")
 const { makeResources } = await import("../test/support/database.ts")
 const { freePort } = await import("../test/support/ports.ts")
-const { freshDatabase, urlOf } = await import("../test/support/postgres.ts")
+const { freshDatabase, toDatabaseUrl } = await import("../test/support/postgres.ts")
 const { makeRequestGenerator } = await import("../test/support/rawRequests.ts")
 
 const { values, positionals } = parseArgs({
@@ -97,12 +97,12 @@ try {
   const archive = join(directory, "archive.json")
   await writeFile(archive, JSON.stringify(tenant.archive))
   for (const checkout of [resolve(other), join(import.meta.dirname, "..")]) {
-    targets.push(await startService(checkout, urlOf(await resources.acquire(freshDatabase)), archive))
+    targets.push(await startService(checkout, toDatabaseUrl(await resources.acquire(freshDatabase)), archive))
   }
   const generate = makeRequestGenerator(tenant, Number(values.seed))
   const compareOne = async () => {
     const request = generate()
-    // The second round is answered from the cache where a response can be cached.
+    // In the second round the response comes from the cache where it can be cached.
     for (const round of ["first", "second"]) {
       const [before, after] = await Promise.all(targets.map(({ port }) => exchange(port, request)))
       compared++
@@ -113,9 +113,9 @@ try {
         console.log(JSON.stringify({ round, request, before, after }, null, 2))
     }
   }
-  let left = Number(values.requests)
+  let remaining = Number(values.requests)
   const lane = async () => {
-    while (left-- > 0) await compareOne()
+    while (remaining-- > 0) await compareOne()
   }
   await Promise.all(Array.from({ length: lanes }, lane))
 } finally {

@@ -2,7 +2,7 @@ import { hash, randomBytes } from "node:crypto"
 import postgres, { type Sql } from "postgres"
 import { run } from "../test/support/service.ts"
 
-/** A workspace of the data set: its prompts are numbered from 1, every 50th is archived. */
+/** A workspace of the dataset. Its prompts are numbered from 1; every 50th is archived. */
 export interface Workspace {
   readonly number: number
   readonly prompts: number
@@ -19,32 +19,33 @@ export const thousand = workspace(1, 1_000)
 export const hundredThousand = workspace(2, 100_000)
 export const million = workspace(3, 1_000_000)
 
-/** Prompts with a history of `versionsOfSome`; the others have one version. */
+/** The first prompts have this many versions; the others have one. */
 const promptsWithHistory = 1_000
-export const versionsOfSome = 30
+const versionsPerHistory = 30
 
 const kinds = { workspace: 1, folder: 2, tag: 3, fragment: 4, prompt: 5 } as const
 type Kind = keyof typeof kinds
 
-const idStart = ({ number }: Workspace, kind: Kind): string => `0000000${number}-000${kinds[kind]}-4000-8000-`
+const idPrefix = ({ number }: Workspace, kind: Kind): string =>
+  `0000000${number}-000${kinds[kind]}-4000-8000-`
 
-export const idOf = (workspace: Workspace, kind: Kind, index: number): string =>
-  idStart(workspace, kind) + index.toString(16).padStart(12, "0")
+export const makeId = (workspace: Workspace, kind: Kind, index: number): string =>
+  idPrefix(workspace, kind) + index.toString(16).padStart(12, "0")
 
-/** How many prompts the list holds. */
-export const listed = ({ prompts }: Workspace): number => prompts - Math.floor(prompts / 50)
+/** Returns how many prompts the list contains. */
+export const countListed = ({ prompts }: Workspace): number => prompts - Math.floor(prompts / 50)
 
-/** The statements that fill one workspace. Times are shuffled, so that the list's order is not that of the table. */
-const statementsOf = (workspace: Workspace): ReadonlyArray<string> => {
+/** Returns the statements that fill one workspace. Times are shuffled, so that the list has another order than the table. */
+const makeStatements = (workspace: Workspace): ReadonlyArray<string> => {
   const { prompts } = workspace
-  // A workspace of a million prompts is there for its list alone: what makes it slow to load is left out.
+  // The workspace of a million prompts is used only for its list, so it has little else, which loads faster.
   const { shuffle, repeats, withParts } =
     prompts > 100_000
       ? { shuffle: 1, repeats: 1, withParts: 1_000 }
       : { shuffle: 7919, repeats: 30, withParts: prompts }
   const sqlId = (kind: Kind, index: string) =>
-    `('${idStart(workspace, kind)}' || lpad(to_hex(${index}), 12, '0'))::uuid`
-  const home = `'${idOf(workspace, "workspace", 1)}'::uuid`
+    `('${idPrefix(workspace, kind)}' || lpad(to_hex(${index}), 12, '0'))::uuid`
+  const home = `'${makeId(workspace, "workspace", 1)}'::uuid`
   const updated = (index: string) =>
     `timestamptz '2024-01-01Z' + (${index}::bigint * ${shuffle} % ${prompts}) * interval '1 minute'`
   const type = (index: string) =>
@@ -71,7 +72,7 @@ const statementsOf = (workspace: Workspace): ReadonlyArray<string> => {
         'You are assistant ' || i || ' of {{company}}. ' || repeat('Answer briefly and to the point. ', ${repeats}),
         ${type("i")}, 'model-large', 'support', ${folder("i")}, i % 50 = 0, timestamptz '2024-01-01Z', ${updated("i")}
       from generate_series(1, ${prompts}) i`,
-    // What its trigger would make of each row, which would take most of the time.
+    // The columns that a trigger sets; the trigger would take most of the time.
     `insert into prompt_tags (prompt_id, tag_id, workspace_id, listed_at, prompt_type, folder_id)
       select ${sqlId("prompt", "i")}, ${sqlId("tag", "1 + (i + t) % 20")}, ${home},
         case when i % 50 > 0 then ${updated("i")} end, ${type("i")}, ${folder("i")}
@@ -84,23 +85,24 @@ const statementsOf = (workspace: Workspace): ReadonlyArray<string> => {
       select ${sqlId("prompt", "i")}, v, 'You are assistant ' || i, 'Change ' || v, 'manual',
         timestamptz '2024-01-01Z' + v * interval '1 day'
       from generate_series(1, ${withParts}) i,
-        generate_series(1, case when i <= ${promptsWithHistory} then ${versionsOfSome} else 1 end) v`
+        generate_series(1, case when i <= ${promptsWithHistory} then ${versionsPerHistory} else 1 end) v`
   ]
 }
 
-/** A database of its own on the server, with every table; `load` fills one workspace, once. */
+/** A temporary database with every table. */
 export interface Dataset {
   readonly url: string
   readonly server: string
+  /** Fills a workspace on the first call and does nothing after that. */
   readonly load: (workspace: Workspace) => Promise<void>
   readonly drop: () => Promise<void>
 }
 
-/** `set local` spares the triggers and foreign keys of rows that are right by construction. */
+/** Fills a workspace without triggers and foreign key checks, because its rows are correct by construction. */
 const fill = async (sql: Sql, workspace: Workspace): Promise<void> => {
   await sql.begin(async (transaction) => {
     await transaction.unsafe("set local session_replication_role = replica")
-    for (const statement of statementsOf(workspace)) await transaction.unsafe(statement)
+    for (const statement of makeStatements(workspace)) await transaction.unsafe(statement)
   })
   await sql.unsafe("vacuum analyze")
 }
@@ -121,7 +123,7 @@ export const createDataset = async (serverUrl: string): Promise<Dataset> => {
   const migrated = await run(["migrate"], { DATABASE_URL: url.href })
   if (migrated.code !== 0) {
     await drop()
-    throw new Error(`the database was not migrated: ${migrated.stderr}`)
+    throw new Error(`migrating the database failed: ${migrated.stderr}`)
   }
   const loaded = new Map<Workspace, Promise<void>>()
   return {

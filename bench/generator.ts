@@ -1,6 +1,6 @@
 /**
- * The load generator's thread: keep-alive connections on raw sockets, one request at a time on each. It reads of an
- * answer what tells where it ends, so that it costs less than the least that a server does.
+ * The load generator's worker thread: keep-alive connections on raw sockets with one request in flight on each. It parses only
+ * the status and the length of a response, so that it costs less than the cheapest server.
  */
 import { connect, type Socket } from "node:net"
 import { performance } from "node:perf_hooks"
@@ -10,22 +10,21 @@ import type { Load, LoadResult, Stream, StreamResult } from "./load.ts"
 const headEnd = Buffer.from("\r\n\r\n")
 const lengthPattern = /\r\ncontent-length: *(\d+)/i
 
-/** Gives the next request of a stream, in bytes that are made beforehand where they can be. */
-const requestsOf = ({ targets, key, etags, order }: Stream): (() => Buffer | string) => {
-  const request = (target: string, key: string, etag: string | undefined) =>
+/** Returns a function that returns a stream's next request, as bytes that are prepared in advance where possible. */
+const makeRequestSource = ({ targets, key, etags, order }: Stream): (() => Buffer | string) => {
+  const format = (target: string, key: string, etag: string | undefined) =>
     `GET ${target} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer ${key}\r\n${
       etag === undefined ? "" : `If-None-Match: ${etag}\r\n`
     }\r\n`
   let next = 0
   if (key === "unknown") {
     const start = crypto.randomUUID().replaceAll("-", "").padEnd(48, "0")
-    return () =>
-      request(targets[0]!, `key_live_${start}${(next++).toString(16).padStart(16, "0")}`, undefined)
+    return () => format(targets[0]!, `key_live_${start}${(next++).toString(16).padStart(16, "0")}`, undefined)
   }
-  const ready = targets.map((target, index) => Buffer.from(request(target, key, etags?.[index])))
+  const prepared = targets.map((target, index) => Buffer.from(format(target, key, etags?.[index])))
   return order === "at random"
-    ? () => ready[Math.floor(Math.random() * ready.length)]!
-    : () => ready[next++ % ready.length]!
+    ? () => prepared[Math.floor(Math.random() * prepared.length)]!
+    : () => prepared[next++ % prepared.length]!
 }
 
 interface Run {
@@ -33,13 +32,13 @@ interface Run {
   readonly until: number
 }
 
-/** Runs one stream over its connections until its time or its requests are used up. */
+/** Runs one stream over its connections until `until`, or until it has sent its `maxRequests`. */
 const runStream = (stream: Stream, { port, until }: Run): Promise<StreamResult> => {
-  const nextRequest = requestsOf(stream)
+  const nextRequest = makeRequestSource(stream)
   const maxRequests = stream.maxRequests ?? Number.POSITIVE_INFINITY
   const latencies: Array<number> = []
   const statuses: Record<string, number> = {}
-  let sent = 0
+  let sentCount = 0
   let faults = 0
   let inTime = 0
   let last = 0
@@ -47,23 +46,23 @@ const runStream = (stream: Stream, { port, until }: Run): Promise<StreamResult> 
   const runConnection = (): Promise<void> =>
     new Promise((resolve) => {
       let sentAt = 0
-      /** Bytes of the current answer that are still to come; -1 while its head is. */
-      let left = -1
+      /** The bytes of the current response that are not received yet; -1 while its head is incomplete. */
+      let remaining = -1
       let head = Buffer.alloc(0)
 
       const send = () => {
-        if (performance.now() >= until || sent >= maxRequests) {
+        if (performance.now() >= until || sentCount >= maxRequests) {
           socket.end()
           return
         }
-        sent++
+        sentCount++
         sentAt = performance.now()
         socket.write(nextRequest())
       }
 
       const finish = () => {
         const now = performance.now()
-        left = -1
+        remaining = -1
         latencies.push(now - sentAt)
         if (now <= until) {
           inTime++
@@ -73,9 +72,9 @@ const runStream = (stream: Stream, { port, until }: Run): Promise<StreamResult> 
       }
 
       const read = (chunk: Buffer) => {
-        if (left >= 0) {
-          left -= chunk.length
-          if (left <= 0) finish()
+        if (remaining >= 0) {
+          remaining -= chunk.length
+          if (remaining <= 0) finish()
           return
         }
         const bytes = head.length === 0 ? chunk : Buffer.concat([head, chunk])
@@ -90,11 +89,11 @@ const runStream = (stream: Stream, { port, until }: Run): Promise<StreamResult> 
         statuses[status] = (statuses[status] ?? 0) + 1
         const length = status === "304" ? 0 : Number(lengthPattern.exec(text)?.[1] ?? Number.NaN)
         if (Number.isNaN(length)) {
-          socket.destroy(new Error("an answer without a length"))
+          socket.destroy(new Error("a response without a length"))
           return
         }
-        left = length - (bytes.length - end - headEnd.length)
-        if (left <= 0) finish()
+        remaining = length - (bytes.length - end - headEnd.length)
+        if (remaining <= 0) finish()
       }
 
       const socket: Socket = connect({
@@ -109,16 +108,16 @@ const runStream = (stream: Stream, { port, until }: Run): Promise<StreamResult> 
           }
         }
       })
-      // An answer that never comes must not keep the run from ending.
-      const giveUp = setTimeout(
-        () => socket.destroy(new Error("no answer")),
+      // A missing response must not keep the run from ending.
+      const timeout = setTimeout(
+        () => socket.destroy(new Error("no response")),
         until - performance.now() + 10_000
       )
       socket.on("connect", send)
       socket.on("error", () => faults++)
       socket.on("close", () => {
-        clearTimeout(giveUp)
-        if (performance.now() < until && sent < maxRequests) faults++
+        clearTimeout(timeout)
+        if (performance.now() < until && sentCount < maxRequests) faults++
         resolve()
       })
     })

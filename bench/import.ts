@@ -1,6 +1,6 @@
 /**
- * Imports an archive of 100,000 prompts into a fresh database of a PostgreSQL server through the command line, and
- * prints how long that took and the most memory that it held, beside the size of the file.
+ * Imports an archive of 100,000 prompts into an empty PostgreSQL database through the command line, twice, and prints the
+ * duration, the peak memory and the size of the file.
  *
  *     TEST_DATABASE_URL=postgres://postgres@127.0.0.1:5432/test node bench/import.ts [prompts]
  */
@@ -15,13 +15,14 @@ import * as Effect from "effect/Effect"
 import { ArchiveWriter } from "../src/application/formats/ArchiveWriter.ts"
 import { toExportParts } from "../src/domain/WorkspaceParts.ts"
 import { archive, fragment, prompt, tag, use, version } from "../test/support/archives.ts"
-import { freshDatabase, urlOf } from "../test/support/postgres.ts"
+import { freshDatabase, toDatabaseUrl } from "../test/support/postgres.ts"
 
 const count = Number(process.argv[2] ?? 100_000)
 const directory = mkdtempSync(join(tmpdir(), "bench-import-"))
 const file = join(directory, "archive.json")
 
-function* text(): Generator<string> {
+/** Generates the text of an archive with `count` prompts. */
+function* generateArchive(): Generator<string> {
   const { workspace } = archive()
   const tags = Array.from({ length: 20 }, (_, index) => tag(`tag ${index}`))
   const fragments = Array.from({ length: 100 }, () => fragment(`Write as {{name}} does. ${randomUUID()}`))
@@ -45,8 +46,8 @@ function* text(): Generator<string> {
   yield writer.end()
 }
 
-/** The most memory that a process has held, in bytes, as Linux counts it. */
-const peakOf = (pid: number): number => {
+/** Returns the peak resident memory of a process on Linux, in bytes; 0 once the process has exited. */
+const readPeakMemory = (pid: number): number => {
   try {
     return 1024 * Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1] ?? 0)
   } catch {
@@ -54,7 +55,7 @@ const peakOf = (pid: number): number => {
   }
 }
 
-const mebibytes = (bytes: number): string => `${(bytes / 1024 / 1024).toFixed(0)} MiB`
+const toMiB = (bytes: number): string => `${(bytes / 1024 / 1024).toFixed(0)} MiB`
 
 const run = async (url: string, name: string): Promise<void> => {
   const started = performance.now()
@@ -64,23 +65,23 @@ const run = async (url: string, name: string): Promise<void> => {
   })
   let peak = 0
   const timer = setInterval(() => {
-    peak = Math.max(peak, peakOf(child.pid!))
+    peak = Math.max(peak, readPeakMemory(child.pid!))
   }, 50)
   const [code] = await once(child, "exit")
   clearInterval(timer)
-  if (code !== 0) throw new Error(`the import ended with ${code}`)
+  if (code !== 0) throw new Error(`the import exited with ${code}`)
   const seconds = (performance.now() - started) / 1000
   console.log(
-    `${name}: ${seconds.toFixed(1)} s, at most ${mebibytes(peak)} of memory for a file of ${mebibytes(statSync(file).size)}`
+    `${name}: ${seconds.toFixed(1)} s, at most ${toMiB(peak)} of memory for a file of ${toMiB(statSync(file).size)}`
   )
 }
 
 try {
-  await pipeline(text, createWriteStream(file))
+  await pipeline(generateArchive, createWriteStream(file))
   await Effect.gen(function* () {
-    const url = urlOf(yield* freshDatabase)
+    const url = toDatabaseUrl(yield* freshDatabase)
     yield* Effect.promise(() => run(url, `${count} prompts into an empty database`))
-    yield* Effect.promise(() => run(url, "the same again"))
+    yield* Effect.promise(() => run(url, "the same archive again"))
   }).pipe(Effect.scoped, Effect.runPromise)
 } finally {
   rmSync(directory, { recursive: true })

@@ -1,23 +1,23 @@
 import { once } from "node:events"
 import { Worker } from "node:worker_threads"
 
-/** Requests of one kind, over connections of their own. */
+/** Requests of one kind over separate connections. */
 export interface Stream {
   readonly connections: number
   readonly targets: ReadonlyArray<string>
   readonly order: "in turn" | "at random"
-  /** A key, or `unknown` for another well-formed one each time that nobody has. */
+  /** An API key, or `unknown` for a different well-formed key without an owner in each request. */
   readonly key: string
-  /** For each target what `If-None-Match` says. */
+  /** The value of `If-None-Match` for each target. */
   readonly etags?: ReadonlyArray<string>
-  /** The only status that is no fault. */
+  /** The expected status; a response with another status fails the run. */
   readonly expect: number
-  /** A status that may come twice in a run all the same. */
-  readonly rarely?: number
+  /** A status that at most two responses of a run may have. */
+  readonly alsoAllowed?: number
   readonly maxRequests?: number
 }
 
-/** What one run sends: it ends after `seconds`, or once every stream has sent its `maxRequests`. */
+/** One run of the generator. It ends after `seconds`, or once every stream has sent its `maxRequests`. */
 export interface Load {
   readonly port: number
   readonly seconds: number
@@ -26,35 +26,36 @@ export interface Load {
 
 export interface StreamResult {
   readonly perSecond: number
-  /** Of each answer in milliseconds, in the order in which they came. */
+  /** The latency of each response in milliseconds, in the order received. */
   readonly latencies: Float64Array
   readonly statuses: Readonly<Record<string, number>>
-  /** Connections that broke. */
+  /** The number of connections that failed. */
   readonly faults: number
 }
 
 export interface LoadResult {
   readonly streams: ReadonlyArray<StreamResult>
-  /** The share of the time in which the generator was not waiting: near 1, it is what limits. */
+  /** The share of time in which the generator was busy. Near 1, the generator limits the measurement. */
   readonly busy: number
 }
 
-/** Something was answered that no measurement should count. */
-export class WrongAnswers extends Error {}
+/** Fails a run with a response that its stream does not expect, or with a failed connection. */
+export class UnexpectedResponses extends Error {}
 
 export interface Generator {
-  /** Fails with WrongAnswers when any answer is not what its stream expects. */
+  /** Runs a load and rejects with UnexpectedResponses when a response is not what its stream expects. */
   readonly run: (load: Load) => Promise<LoadResult>
   readonly stop: () => Promise<unknown>
 }
 
-const check = (stream: Stream, { statuses, faults, latencies }: StreamResult): void => {
-  const wrong = Object.entries(statuses).filter(
-    ([status, count]) => Number(status) !== stream.expect && !(Number(status) === stream.rarely && count <= 2)
+const assertExpected = (stream: Stream, { statuses, faults, latencies }: StreamResult): void => {
+  const unexpected = Object.entries(statuses).filter(
+    ([status, count]) =>
+      Number(status) !== stream.expect && !(Number(status) === stream.alsoAllowed && count <= 2)
   )
-  if (wrong.length > 0 || faults > 0 || latencies.length === 0)
-    throw new WrongAnswers(
-      `expected ${stream.expect} alone, got ${JSON.stringify(statuses)} and ${faults} broken connections`
+  if (unexpected.length > 0 || faults > 0 || latencies.length === 0)
+    throw new UnexpectedResponses(
+      `expected only ${stream.expect}, got ${JSON.stringify(statuses)} and ${faults} failed connections`
     )
 }
 
@@ -64,7 +65,7 @@ export const startGenerator = (): Generator => {
     run: async (load) => {
       worker.postMessage(load)
       const [result] = (await once(worker, "message")) as [LoadResult]
-      for (const [index, stream] of load.streams.entries()) check(stream, result.streams[index]!)
+      for (const [index, stream] of load.streams.entries()) assertExpected(stream, result.streams[index]!)
       return result
     },
     stop: () => worker.terminate()

@@ -1,27 +1,27 @@
 import { median } from "./load.ts"
 
-/** What a row has to reach, and what it aims at. */
+/** The bound that a measurement must meet and the value it aims for. */
 export interface Goal {
   readonly rule: "at least" | "at most"
   readonly bound: number
   readonly aim: number
 }
 
-/** One row of the report. Without a goal it is there to be looked at. */
+/** One measurement of a scenario. A measurement without a goal is for information. */
 export interface Measurement {
   readonly title: string
-  /** What the samples are in, such as `of bare`: the service's figure divided by the baseline's of the same round. */
+  /** The unit of the samples. `of bare` is the service's value divided by the baseline's in the same round. */
   readonly unit: string
   readonly goal?: Goal
   readonly samples: ReadonlyArray<number>
-  /** The figures behind it. */
+  /** The values from which the samples were computed. */
   readonly detail?: Readonly<Record<string, number>>
-  /** Why nothing was measured. */
+  /** Why the measurement failed. */
   readonly fault?: string
 }
 
-/** A measurement as the report holds it; `met` and `aim_met` only where there is a goal. */
-export interface Reported extends Omit<Measurement, "samples" | "goal"> {
+/** A measurement as the report contains it; `met` and `aim_met` are present only with a goal. */
+export interface ReportRow extends Omit<Measurement, "samples" | "goal"> {
   readonly group: string
   readonly at_least?: number
   readonly at_most?: number
@@ -37,18 +37,19 @@ export interface Reported extends Omit<Measurement, "samples" | "goal"> {
 export const atLeast = (bound: number, aim: number): Goal => ({ rule: "at least", bound, aim })
 export const atMost = (bound: number, aim: number): Goal => ({ rule: "at most", bound, aim })
 
-const rounded = (value: number): number => Number(value.toPrecision(4))
+const round = (value: number): number => Number(value.toPrecision(4))
 
 const reaches = (rule: Goal["rule"], measured: number, value: number): boolean =>
   rule === "at least" ? measured >= value : measured <= value
 
-export const reported = (group: string, measurement: Measurement): Reported => {
-  const { samples, goal, detail, ...rest } = measurement
-  const none = samples.length === 0
-  const measured = none ? null : rounded(median(samples))
+/** Converts a measurement to a row of the report. */
+export const toReportRow = (group: string, measurement: Measurement): ReportRow => {
+  const { samples, goal, detail, ...fields } = measurement
+  const isEmpty = samples.length === 0
+  const measured = isEmpty ? null : round(median(samples))
   return {
     group,
-    ...rest,
+    ...fields,
     ...(goal === undefined
       ? {}
       : {
@@ -58,11 +59,11 @@ export const reported = (group: string, measurement: Measurement): Reported => {
           aim_met: measured !== null && reaches(goal.rule, measured, goal.aim)
         }),
     measured,
-    min: none ? null : rounded(Math.min(...samples)),
-    max: none ? null : rounded(Math.max(...samples)),
-    samples: samples.map(rounded),
+    min: isEmpty ? null : round(Math.min(...samples)),
+    max: isEmpty ? null : round(Math.max(...samples)),
+    samples: samples.map(round),
     ...(detail === undefined
       ? {}
-      : { detail: Object.fromEntries(Object.entries(detail).map(([name, value]) => [name, rounded(value)])) })
+      : { detail: Object.fromEntries(Object.entries(detail).map(([name, value]) => [name, round(value)])) })
   }
 }

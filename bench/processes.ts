@@ -8,23 +8,23 @@ import { freePort } from "../test/support/ports.ts"
 import { exchange, rawRequest } from "../test/support/rawHttp.ts"
 
 const root = join(import.meta.dirname, "..")
-/** The service as `npm start` does it. */
+/** The arguments of each program; those of the service come from `npm start`. */
 const programs = {
   service: manifest.scripts.start.split(" ").slice(1),
-  "by hand": ["bench/baselines/by-hand.ts"],
+  fastify: ["bench/baselines/fastify.ts"],
   bare: ["bench/baselines/bare.ts"]
 } as const
 
-/** How long a process may take to serve and to end, in milliseconds. */
-const startDeadline = 30_000
-const stopDeadline = 15_000
+/** How long a process may take to start and to stop, in milliseconds. */
+const startTimeoutMs = 30_000
+const stopTimeoutMs = 15_000
 
-/** A server of its own, which answers. */
+/** A running server process. */
 export interface ServerProcess {
   readonly port: number
-  /** From its start to the first answer that was expected, in milliseconds. */
-  readonly startTook: number
-  /** Resident memory in MiB. */
+  /** The time from the start to the first expected response, in milliseconds. */
+  readonly startDuration: number
+  /** Returns the resident memory in MiB. */
   readonly memory: () => Promise<number>
   readonly stop: () => Promise<void>
 }
@@ -33,13 +33,13 @@ export interface Start {
   readonly program: keyof typeof programs
   readonly env: Readonly<Record<string, string>>
   readonly stdin?: string
-  /** What tells that it serves. */
+  /** The request and the response status that show that the server is ready. */
   readonly probe: { readonly target: string; readonly key: string; readonly expect: number }
-  /** Whether to leave out what it writes: request log lines. */
+  /** Whether to discard stderr, where the request log lines go. */
   readonly silent?: boolean
 }
 
-const answers = async (port: number, { target, key, expect }: Start["probe"]): Promise<boolean> => {
+const isReady = async (port: number, { target, key, expect }: Start["probe"]): Promise<boolean> => {
   try {
     return (await exchange(port, rawRequest(target, [`Authorization: Bearer ${key}`]))).status === expect
   } catch {
@@ -47,12 +47,12 @@ const answers = async (port: number, { target, key, expect }: Start["probe"]): P
   }
 }
 
-const residentOf = async (pid: number): Promise<number> => {
+const readResidentMiB = async (pid: number): Promise<number> => {
   const { stdout } = await promisify(execFile)("ps", ["-o", "rss=", "-p", String(pid)])
   return Number(stdout) / 1024
 }
 
-/** Starts a server on a free loopback port and waits until it answers what the probe expects. */
+/** Starts a server on a free loopback port and waits until the probe gets the expected status. */
 export const startServer = async ({ program, env, stdin, probe, silent }: Start): Promise<ServerProcess> => {
   const port = await freePort()
   const startedAt = performance.now()
@@ -65,17 +65,22 @@ export const startServer = async ({ program, env, stdin, probe, silent }: Start)
   const exited = once(child, "exit")
   const stop = async () => {
     child.kill("SIGTERM")
-    const timer = global.setTimeout(() => child.kill("SIGKILL"), stopDeadline)
+    const timer = global.setTimeout(() => child.kill("SIGKILL"), stopTimeoutMs)
     await exited
     clearTimeout(timer)
   }
-  const ended = () => child.exitCode !== null || child.signalCode !== null
-  while (!(await answers(port, probe))) {
-    if (ended() || performance.now() - startedAt > startDeadline) {
+  const hasExited = () => child.exitCode !== null || child.signalCode !== null
+  while (!(await isReady(port, probe))) {
+    if (hasExited() || performance.now() - startedAt > startTimeoutMs) {
       await stop()
-      throw new Error(`${program} did not serve`)
+      throw new Error(`${program} did not start`)
     }
     await setTimeout(4)
   }
-  return { port, startTook: performance.now() - startedAt, memory: () => residentOf(child.pid!), stop }
+  return {
+    port,
+    startDuration: performance.now() - startedAt,
+    memory: () => readResidentMiB(child.pid!),
+    stop
+  }
 }

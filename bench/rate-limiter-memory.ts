@@ -1,6 +1,6 @@
 /**
- * A million distinct keys within an hour of the test clock, one request each: what the in-process rate limiter holds
- * of them, beside a map that forgets nothing. Fails when the heap at the end is not the heap after the first minutes.
+ * Measures the heap that the in-process rate limiter uses for a million distinct keys within an hour of the test clock, with
+ * one request each, beside a map without eviction. Exits with 1 when the heap grew by a quarter after the first two minutes.
  *
  *     node bench/rate-limiter-memory.ts
  */
@@ -21,31 +21,32 @@ const keys = 1_000_000
 const minutes = 60
 const perSecond = Math.ceil(keys / (minutes * 60))
 
-const heap = (): number => {
+const measureHeap = (): number => {
   collectGarbage()
   return process.memoryUsage().heapUsed
 }
-const mebibytes = (bytes: number): string => (bytes / 1024 / 1024).toFixed(1)
+const toMiB = (bytes: number): string => (bytes / 1024 / 1024).toFixed(1)
 
-/** The heap above where it began, after minute 2 and then every tenth, while `count` sees every key once. */
+/** Calls `count` once per key and prints the heap growth after minute 2 and every tenth minute; returns last/first. */
 const run = Effect.fnUntraced(function* (
   name: string,
   count: (key: ApiKeyId, now: number) => Effect.Effect<unknown>
 ) {
-  const before = heap()
+  const before = measureHeap()
   const points: Array<{ readonly minute: number; readonly bytes: number }> = []
-  let seen = 0
+  let counted = 0
   for (let minute = 1; minute <= minutes; minute++) {
     for (let second = 0; second < 60; second++) {
       const now = yield* Clock.currentTimeMillis
-      for (let n = 0; n < perSecond && seen < keys; n++, seen++) yield* count(randomUUID() as ApiKeyId, now)
+      for (let n = 0; n < perSecond && counted < keys; n++, counted++)
+        yield* count(randomUUID() as ApiKeyId, now)
       yield* TestClock.adjust("1 second")
     }
-    if (minute === 2 || minute % 10 === 0) points.push({ minute, bytes: heap() - before })
+    if (minute === 2 || minute % 10 === 0) points.push({ minute, bytes: measureHeap() - before })
   }
-  console.log(`${name}: ${seen} distinct keys in ${minutes} minutes; heap above the start`)
+  console.log(`${name}: ${counted} distinct keys in ${minutes} minutes; heap growth since the start`)
   for (const { minute, bytes } of points) {
-    console.log(`  minute ${String(minute).padStart(2)}  ${mebibytes(bytes).padStart(6)} MiB`)
+    console.log(`  minute ${String(minute).padStart(2)}  ${toMiB(bytes).padStart(6)} MiB`)
   }
   const ratio = points.at(-1)!.bytes / points[0]!.bytes
   console.log(`  minute ${minutes} : minute 2 = ${ratio.toFixed(2)}`)
@@ -60,7 +61,7 @@ const ratio = await Effect.runPromise(
     yield* run("baseline, a map", (key, now) =>
       Effect.sync(() => counts.set(`${key}:${Math.floor(now / 60_000)}`, 1))
     )
-    // Used afterwards, so that neither is garbage while it is measured.
+    // Used after the measurements, so that the garbage collector cannot remove either before.
     yield* limiter.take("process", counts.size, 0)
     return ratio
   }).pipe(Effect.provide([layer, TestClock.layer()]), Effect.scoped)

@@ -1,29 +1,29 @@
-/** `npm run bench`: see bench/README.md. */
+/** Runs the benchmark (`npm run bench`); bench/README.md describes it. */
 import { execFileSync } from "node:child_process"
 import { mkdirSync, writeFileSync } from "node:fs"
 import { cpus } from "node:os"
 import { join } from "node:path"
 import { parseArgs } from "node:util"
-import { chart } from "./chart.ts"
+import { drawChart } from "./chart.ts"
 import { createDataset } from "./dataset.ts"
+import { type Harness, makeHarness, type Scale } from "./harness.ts"
 import { startGenerator } from "./load.ts"
-import { type Measurement, type Reported, reported } from "./measurement.ts"
-import { type Row, rows } from "./rows.ts"
-import { makeStage, type Scale } from "./stage.ts"
+import { type Measurement, type ReportRow, toReportRow } from "./measurement.ts"
+import { type Scenario, scenarios } from "./scenarios.ts"
 
-const groups = [...new Set(rows.map(({ group }) => group))]
+const groups = [...new Set(scenarios.map(({ group }) => group))]
 
 const help = `npm run bench -- [options]
-  --quick          every row in short rounds, under two minutes
-  --only A,B       some groups alone: ${groups.join(", ")}
-  --seconds N      of one round against one server (3; quick 0.3)
-  --rounds N       (5; quick 3)
-  --out DIR        where report.json and chart.svg go (bench/results)`
+  --quick          all scenarios in short rounds, under two minutes
+  --only A,B       only these groups: ${groups.join(", ")}
+  --seconds N      length of one round against one server (3; quick 0.3)
+  --rounds N       number of rounds (5; quick 3)
+  --out DIR        directory of report.json and chart.svg (bench/results)`
 
 const full: Scale = { seconds: 3, rounds: 5, starts: 7, coldReads: 100_000, mixedRequests: 1_000_000 }
 const quick: Scale = { seconds: 0.3, rounds: 3, starts: 3, coldReads: 5_000, mixedRequests: 10_000 }
 
-const wrongUsage = (message: string): never => {
+const exitWithUsage = (message: string): never => {
   console.error(`${message}\n${help}`)
   process.exit(2)
 }
@@ -45,7 +45,7 @@ const readArguments = () => {
   try {
     values = parse()
   } catch (error) {
-    return wrongUsage((error as Error).message)
+    return exitWithUsage((error as Error).message)
   }
   if (values.help) {
     console.log(help)
@@ -53,62 +53,59 @@ const readArguments = () => {
   }
   const only = values.only.split(",")
   const unknown = only.find((name) => !groups.includes(name))
-  if (unknown !== undefined) wrongUsage(`there is no group ${unknown}`)
+  if (unknown !== undefined) exitWithUsage(`there is no group ${unknown}`)
   const scale = values.quick ? quick : full
   const seconds = Number(values.seconds ?? scale.seconds)
   const rounds = Number(values.rounds ?? scale.rounds)
-  if (!(seconds > 0 && seconds <= 60)) wrongUsage("--seconds must be a number up to 60")
-  if (!(Number.isInteger(rounds) && rounds >= 1 && rounds <= 20)) wrongUsage("--rounds must be 1 to 20")
+  if (!(seconds > 0 && seconds <= 60)) exitWithUsage("--seconds must be a number up to 60")
+  if (!(Number.isInteger(rounds) && rounds >= 1 && rounds <= 20)) exitWithUsage("--rounds must be 1 to 20")
   return { only, out: values.out, quick: values.quick, scale: { ...scale, seconds, rounds } }
 }
 
-const progress = (text: string): void => {
+const showProgress = (text: string): void => {
   process.stderr.write(process.stderr.isTTY ? `\r\x1b[K${text}` : `${text}\n`)
 }
 
-const goalOf = ({ at_least, at_most, aim }: Reported): string =>
+const formatGoal = ({ at_least, at_most, aim }: ReportRow): string =>
   aim === undefined ? "" : `${at_least === undefined ? `<= ${at_most}` : `>= ${at_least}`}, aim ${aim}`
 
-const verdictOf = ({ met, aim_met, fault }: Reported): string =>
+const formatVerdict = ({ met, aim_met, fault }: ReportRow): string =>
   fault !== undefined ? "FAULT" : met === undefined ? "" : aim_met ? "aim" : met ? "met" : "MISSED"
 
-const printed = (report: Reported): string => {
-  const { title, measured, min, max, unit, fault, samples } = report
+const formatRow = (row: ReportRow): string => {
+  const { title, measured, min, max, unit, fault, samples } = row
   const spread = samples.length > 1 ? ` (${min}–${max})` : ""
   const value = fault ?? `${measured}${spread} ${unit}`
-  return `${verdictOf(report).padEnd(7)}${title.padEnd(52)}${value.padEnd(48)}${goalOf(report)}`
+  return `${formatVerdict(row).padEnd(7)}${title.padEnd(52)}${value.padEnd(48)}${formatGoal(row)}`
 }
 
-/** A row that can't be measured is a row of the report too. */
-const measure = async (
-  row: Row,
-  stage: ReturnType<typeof makeStage>
-): Promise<ReadonlyArray<Measurement>> => {
+/** Measures a scenario. A scenario that fails becomes one measurement with a fault. */
+const measure = async (scenario: Scenario, harness: Harness): Promise<ReadonlyArray<Measurement>> => {
   try {
-    for (const workspace of row.workspaces) await stage.dataset.load(workspace)
-    return await row.measure(stage)
+    for (const workspace of scenario.workspaces) await harness.dataset.load(workspace)
+    return await scenario.measure(harness)
   } catch (error) {
-    return [{ title: row.title, unit: "", samples: [], fault: String((error as Error).message) }]
+    return [{ title: scenario.title, unit: "", samples: [], fault: String((error as Error).message) }]
   }
 }
 
 const { only, out, quick: isQuick, scale } = readArguments()
-const chosen = rows.filter(({ group }) => only.includes(group))
+const selected = scenarios.filter(({ group }) => only.includes(group))
 const started = performance.now()
 
-progress("creating the database")
+showProgress("creating the database")
 const dataset = await createDataset(
   process.env.TEST_DATABASE_URL ?? "postgres://postgres@127.0.0.1:5432/test"
 )
 const generator = startGenerator()
-const stage = makeStage(dataset, generator, scale)
+const harness = makeHarness(dataset, generator, scale)
 
-/** Ends every process and drops the database, once, however the benchmark ends. */
+/** Stops every process and drops the database; later calls do nothing. */
 let closing: Promise<void> | undefined
 const close = (): Promise<void> => {
   closing ??= (async () => {
     await generator.stop()
-    await stage.close()
+    await harness.close()
     await dataset.drop()
   })()
   return closing
@@ -116,16 +113,16 @@ const close = (): Promise<void> => {
 for (const signal of ["SIGINT", "SIGTERM"] as const)
   process.once(signal, () => void close().finally(() => process.exit(130)))
 
-const results: Array<Reported> = []
+const rows: Array<ReportRow> = []
 try {
-  for (const [index, row] of chosen.entries()) {
+  for (const [index, scenario] of selected.entries()) {
     const elapsed = Math.round((performance.now() - started) / 1000)
-    progress(`[${index + 1}/${chosen.length}, ${elapsed} s] ${row.title}`)
-    for (const measurement of await measure(row, stage)) {
-      const report = reported(row.group, measurement)
-      results.push(report)
-      if (process.stderr.isTTY) progress("")
-      console.log(printed(report))
+    showProgress(`[${index + 1}/${selected.length}, ${elapsed} s] ${scenario.title}`)
+    for (const measurement of await measure(scenario, harness)) {
+      const row = toReportRow(scenario.group, measurement)
+      rows.push(row)
+      if (process.stderr.isTTY) showProgress("")
+      console.log(formatRow(row))
     }
   }
 } finally {
@@ -141,13 +138,13 @@ const report = {
   took_seconds: Math.round((performance.now() - started) / 1000),
   quick: isQuick,
   scale,
-  rows: results
+  rows
 }
 mkdirSync(out, { recursive: true })
 writeFileSync(join(out, "report.json"), `${JSON.stringify(report, null, 2)}\n`)
-writeFileSync(join(out, "chart.svg"), chart(report))
-const missed = results.filter(({ met, fault }) => met === false || fault !== undefined)
-progress(
-  `${results.length} rows in ${report.took_seconds} s, ${missed.length} missed; ${join(out, "report.json")}, chart.svg\n`
+writeFileSync(join(out, "chart.svg"), drawChart(report))
+const missed = rows.filter(({ met, fault }) => met === false || fault !== undefined)
+showProgress(
+  `${rows.length} measurements in ${report.took_seconds} s, ${missed.length} missed; ${join(out, "report.json")}, chart.svg\n`
 )
 process.exitCode = missed.length === 0 ? 0 : 1

@@ -1,8 +1,7 @@
 /**
- * The service under everything at once for a long time: all endpoints, changes of what they read, clients that leave,
- * a PostgreSQL and a Redis of its own that are ended, frozen and locked. Prints, and fails on, what it should not
- * find: a heap that grows, descriptors that stay, an answer that nobody expects, no answer within the deadline, no
- * recovery.
+ * Runs the service under long stress: requests to all endpoints, changes of the data, clients that disconnect, and a separate
+ * PostgreSQL and Redis that are stopped, frozen and locked. Exits with 1 when the heap grows, descriptors leak, a response
+ * is unexpected or later than the deadline, or the service does not recover.
  *
  *     TEST_DATABASE_URL=postgres://postgres@127.0.0.1:5432/test node bench/soak.ts [--minutes 20]
  */
@@ -25,13 +24,13 @@ if (!(duration >= 60_000)) throw new Error("--minutes must be a number of at lea
 const missing = noCluster ?? noRedis
 if (missing !== undefined) throw new Error(missing)
 
-/** A request's deadline is 5 s; beyond that and what a busy machine adds, it hangs. */
-const patience = 7_000
-/** What the heap may grow by, in MiB an hour, once it is warm. */
+/** The service's request deadline of 5 s and what a busy machine may add to it, in milliseconds. */
+const responseTimeoutMs = 7_000
+/** The greatest allowed growth of the warm heap, in MiB per hour. */
 const maxSlope = 60
 const maxDescriptorsLeft = 20
 
-/** Inside the service: on SIGUSR2, collects garbage and writes what the heap then holds. */
+/** Loaded into the service: on SIGUSR2, collects garbage and prints the size of the heap. */
 const probe = `data:text/javascript,${encodeURIComponent(
   `process.on("SIGUSR2", () => { gc(); console.error("heap " + process.memoryUsage().heapUsed) })`
 )}`
@@ -41,9 +40,10 @@ interface Sample {
   readonly mebibytes: number
   readonly descriptors: number
 }
-/** MiB an hour, by least squares. */
-const slopeOf = (points: ReadonlyArray<Sample>): number => {
-  const mean = (of: (point: Sample) => number) => points.reduce((sum, p) => sum + of(p), 0) / points.length
+/** Returns the growth of the heap in MiB per hour, by least squares. */
+const fitSlope = (points: ReadonlyArray<Sample>): number => {
+  const mean = (select: (point: Sample) => number) =>
+    points.reduce((sum, p) => sum + select(p), 0) / points.length
   const [x, y] = [mean(({ hours }) => hours), mean(({ mebibytes }) => mebibytes)]
   return (
     points.reduce((sum, p) => sum + (p.hours - x) * (p.mebibytes - y), 0) /
@@ -85,7 +85,7 @@ const soak = async () => {
   const [first] = archive.prompts
   const authorized = `Bearer ${keys.active.plaintext}`
   const id = first!.id
-  /** What is asked for, and which answers are right; 503 is too, while something is disturbed. */
+  /** The requests and their expected statuses. During a disturbance 503 is expected too. */
   const requests: ReadonlyArray<
     readonly [path: string, authorization: string | undefined, ...statuses: Array<number>]
   > = [
@@ -107,30 +107,30 @@ const soak = async () => {
     ["/docs", undefined, 200]
   ]
 
-  const askOne = (
+  const sendOne = (
     agent: Agent,
     [path, authorization, ...statuses]: (typeof requests)[number]
   ): Promise<void> =>
     new Promise((resolve) => {
       const started = performance.now()
       const wasDisturbed = disturbed
-      const end = (outcome: string, right: boolean) => {
+      const end = (outcome: string, isExpected: boolean) => {
         durations[Math.floor(Math.random() * 200_000)] = performance.now() - started
         add(outcomes, outcome)
-        if (!right) add(unexpected, `${outcome} to ${path}`)
+        if (!isExpected) add(unexpected, `${outcome} to ${path}`)
         resolve()
       }
       const headers = authorization === undefined ? {} : { authorization }
-      const request = get(service.url + path, { agent, headers, timeout: patience }, (response) => {
+      const request = get(service.url + path, { agent, headers, timeout: responseTimeoutMs }, (response) => {
         response.resume()
-        response.on("error", () => end("broken off", false))
+        response.on("error", () => end("truncated", false))
         response.on("end", () => {
           const status = response.statusCode!
           end(String(status), statuses.includes(status) || (status === 503 && (wasDisturbed || disturbed)))
         })
       })
       request.on("timeout", () => request.destroy(new Error("hang")))
-      // A kept connection that the service closes just then is an ordinary race of HTTP.
+      // The service may close an idle keep-alive connection just when a request is sent on it.
       request.on("error", (error: NodeJS.ErrnoException) =>
         end(error.code ?? error.message, error.code === "ECONNRESET" && request.reusedSocket)
       )
@@ -139,13 +139,13 @@ const soak = async () => {
   const client = async (offset: number) => {
     const agent = new Agent({ keepAlive: true, maxSockets: 1 })
     for (let i = offset; running; i++) {
-      await askOne(agent, requests[i % requests.length]!)
+      await sendOne(agent, requests[i % requests.length]!)
       await setTimeout(5)
     }
     agent.destroy()
   }
 
-  const leaver = async () => {
+  const disconnectingClient = async () => {
     while (running) {
       const socket = connect(service.port, "127.0.0.1", () =>
         socket.write(
@@ -161,7 +161,7 @@ const soak = async () => {
     }
   }
 
-  /** Changes what is read; while PostgreSQL is away it can't, and tries again. */
+  /** Changes the data that clients read. Changes fail while PostgreSQL is disturbed and are made again. */
   const changer = async () => {
     for (let i = 0; running; i++) {
       try {
@@ -172,7 +172,7 @@ const soak = async () => {
         )
         if (i % 20 === 0) await importArchive(content)
       } catch {
-        if (!disturbed) add(unexpected, "a change that failed")
+        if (!disturbed) add(unexpected, "a failed change")
       }
       await setTimeout(200)
     }
@@ -238,13 +238,13 @@ const soak = async () => {
       const [name, run] = disturbances[i % disturbances.length]!
       disturbed = true
       await run()
-      const ended = performance.now()
-      const statusOf = () => fetch(`${service.url}/readyz`).then((response) => response.status)
-      while ((await statusOf()) !== 200 && performance.now() - ended < 15_000) await setTimeout(20)
-      const recovery = performance.now() - ended
+      const endedAt = performance.now()
+      const readStatus = () => fetch(`${service.url}/readyz`).then((response) => response.status)
+      while ((await readStatus()) !== 200 && performance.now() - endedAt < 15_000) await setTimeout(20)
+      const recovery = performance.now() - endedAt
       recoveries.set(name, Math.max(recoveries.get(name) ?? 0, recovery))
       if (recovery > 2_000) add(unexpected, `recovery after ${name} took more than 2 s`)
-      // Whoever asked before the end is answered by its own deadline.
+      // Requests sent during the disturbance end by their deadline.
       await setTimeout(5_000)
       disturbed = false
     }
@@ -253,57 +253,63 @@ const soak = async () => {
   const descriptors = () => readdirSync(`/proc/${service.process.pid}/fd`).length
 
   const samples: Array<Sample> = []
-  const began = performance.now()
+  const startedAt = performance.now()
 
   const measure = async () => {
-    const seen = service.output().split("heap ").length
+    const printed = service.output().split("heap ").length
     service.process.kill("SIGUSR2")
-    for (let i = 0; service.output().split("heap ").length === seen && i < 500; i++) await setTimeout(10)
+    for (let i = 0; service.output().split("heap ").length === printed && i < 500; i++) await setTimeout(10)
     samples.push({
-      hours: (performance.now() - began) / 3_600_000,
+      hours: (performance.now() - startedAt) / 3_600_000,
       mebibytes: Number(service.output().split("heap ").at(-1)!.split("\n")[0]) / 1024 / 1024,
       descriptors: descriptors()
     })
   }
 
   const before = descriptors()
-  const tasks = [...Array.from({ length: 8 }, (_, i) => client(i * 2)), leaver(), changer(), disturber()]
-  while (performance.now() - began < duration) {
+  const tasks = [
+    ...Array.from({ length: 8 }, (_, i) => client(i * 2)),
+    disconnectingClient(),
+    changer(),
+    disturber()
+  ]
+  while (performance.now() - startedAt < duration) {
     await setTimeout(Math.min(5_000, duration / 30))
     await measure()
   }
   running = false
   await Promise.all(tasks)
   await setTimeout(8_000)
-  const left = descriptors()
+  const descriptorsAfter = descriptors()
   await measure()
   const code = await service.stop()
 
   const warm = samples.slice(Math.floor(samples.length / 3), -1)
-  const slope = slopeOf(warm)
+  const slope = fitSlope(warm)
   const sorted = Object.values(durations).toSorted((a, b) => a - b)
   const percentile = (p: number) => sorted[Math.floor((sorted.length - 1) * p)]!.toFixed(1)
-  const listed = (map: ReadonlyMap<string, number>) =>
+  const format = (map: ReadonlyMap<string, number>) =>
     [...map].map(([name, n]) => `${name}: ${Math.round(n)}`).join(", ") || "none"
 
   console.log(`minutes            ${values.minutes}`)
-  console.log(`answers            ${listed(outcomes)}`)
+  console.log(`responses          ${format(outcomes)}`)
   console.log(
     `duration, ms       median ${percentile(0.5)}, p99 ${percentile(0.99)}, longest ${percentile(1)}`
   )
-  console.log(`recovery, ms       ${listed(recoveries)}`)
+  console.log(`recovery, ms       ${format(recoveries)}`)
   console.log(
-    `heap, MiB          first ${samples[0]!.mebibytes.toFixed(1)}, warm ${warm[0]!.mebibytes.toFixed(1)}, last ${samples.at(-1)!.mebibytes.toFixed(1)}, slope once warm ${slope.toFixed(1)} an hour`
+    `heap, MiB          first ${samples[0]!.mebibytes.toFixed(1)}, warm ${warm[0]!.mebibytes.toFixed(1)}, last ${samples.at(-1)!.mebibytes.toFixed(1)}, slope once warm ${slope.toFixed(1)} per hour`
   )
   console.log(
-    `descriptors        before ${before}, most ${Math.max(...samples.map((s) => s.descriptors))}, after ${left}`
+    `descriptors        before ${before}, most ${Math.max(...samples.map((s) => s.descriptors))}, after ${descriptorsAfter}`
   )
   console.log(`exit code          ${code}`)
-  console.log(`unexpected         ${listed(unexpected)}`)
+  console.log(`unexpected         ${format(unexpected)}`)
 
-  // A short run can't tell a slope from the breathing of the heap.
+  // In a short run the heap's normal variation hides its slope.
   const grows = duration >= 600_000 && slope > maxSlope
-  if (unexpected.size > 0 || code !== 0 || grows || left > before + maxDescriptorsLeft) process.exitCode = 1
+  if (unexpected.size > 0 || code !== 0 || grows || descriptorsAfter > before + maxDescriptorsLeft)
+    process.exitCode = 1
 }
 
 const resources = makeResources()

@@ -1,16 +1,16 @@
-# Varnish before the service, or before a site of which it is a part. docs/edge.md says what it promises.
+# Varnish in front of the service, or in front of a site that includes it. docs/edge.md describes what the cache guarantees.
 vcl 4.1;
 
 backend prompt_retrieval {
   .host = "127.0.0.1";
   .port = "3000";
   .connect_timeout = 2s;
-  # Longer than the service's own deadline of 5 s.
+  # Longer than the service's request deadline of 5 s.
   .first_byte_timeout = 10s;
 }
 
 sub vcl_recv {
-  # Only the API is offered: /healthz, /readyz, /docs and /openapi.json stay inside.
+  # Only the API is public: /healthz, /readyz, /docs and /openapi.json stay internal.
   if (req.url !~ "^/api/v1/") {
     return (synth(404));
   }
@@ -18,26 +18,26 @@ sub vcl_recv {
   if (req.method != "GET" && req.method != "HEAD") {
     return (pass);
   }
-  # By itself Varnish passes whatever has an Authorization header.
+  # By default Varnish does not cache requests with an Authorization header.
   return (hash);
 }
 
 sub vcl_hash {
-  # An entry belongs to one Authorization value: it is part of the key, so that a mistake about Vary can't mix two.
-  # The URL and the host are added by the built-in vcl_hash, which runs after this.
+  # The key contains the Authorization value, so that callers never share an entry, even if Vary is ignored. The built-in
+  # vcl_hash, which runs next, adds the URL and the host.
   hash_data(req.http.Authorization);
 }
 
 sub vcl_backend_response {
-  # s-maxage and stale-while-revalidate became Varnish's ttl and grace. Nothing is kept beyond them.
+  # Varnish has set ttl from s-maxage and grace from stale-while-revalidate. No entry is kept longer.
   set beresp.keep = 0s;
   if (beresp.status != 200) {
-    # The service is away, or the limit is reached: what is there stays, as long as it may.
+    # The service is unavailable or the rate limit is reached: a stale entry stays until its grace ends.
     if (bereq.is_bgfetch && (beresp.status >= 500 || beresp.status == 429)) {
       return (abandon);
     }
-    # Never stored; for a second such requests do not queue for each other. Fetched in the background, a refusal takes
-    # the place of the stale answer: that is how a revocation arrives.
+    # Errors are not stored, and for a second requests for them do not wait for each other. An error fetched in the
+    # background replaces the stale entry: this is how a revocation takes effect.
     set beresp.ttl = 1s;
     set beresp.grace = 0s;
     set beresp.uncacheable = true;

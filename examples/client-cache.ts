@@ -1,6 +1,6 @@
 /**
- * Reads a resolved prompt twice, as an application does before each call of a model: first from the service, then from the
- * client's cache, and fills its `{{shop}}` slot. Pass the id of a prompt that has no other slot.
+ * Reads a resolved prompt twice, as an application does before each model call, and fills its `{{shop}}` slot. The second read
+ * comes from the client's cache. Pass the id of a prompt without other slots.
  *
  *   API_KEY=key_live_… npx node examples/client-cache.ts cef02dd3-514f-5723-8852-d3305a2e66a8
  */

@@ -1,5 +1,5 @@
 /**
- * The use cases over a PromptRepo of one's own, here one that holds prompts in memory.
+ * Runs the use cases over a custom PromptRepo, here one that stores a prompt in memory.
  *
  *     node examples/memory-repo.ts
  */

@@ -1,6 +1,6 @@
 /**
- * The API as a route handler of a framework such as Next.js (`app/api/v1/[...path]/route.ts`): a function from a
- * web-standard request to its answer, and a page of the host's own that reads in process for a user who is signed in.
+ * Serves the API from a route handler of a framework such as Next.js (`app/api/v1/[...path]/route.ts`), which maps a
+ * web-standard Request to a Response, and reads a prompt in process for a page of the application.
  */
 import { createPromptApi, type PromptApi } from "../src/index.ts"
 
@@ -10,7 +10,7 @@ const promptApi = () => (api ??= createPromptApi({ databaseUrl: process.env.DATA
 export const GET = async (request: Request): Promise<Response> => (await promptApi()).handler(request)
 export const HEAD = GET
 
-/** What a page shows to a member of a workspace: no key, no gate, no limit. */
+/** Returns the text that a page shows to a signed-in member of a workspace; needs no key and has no rate limit. */
 export const resolvedPrompt = async (workspaceId: string, id: string): Promise<string> => {
   const { prompts } = await promptApi()
   const { data } = await prompts.getResolved({ workspaceId, tier: "team" }, id)

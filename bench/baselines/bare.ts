@@ -1,18 +1,18 @@
 /**
- * The least that HTTP on Node can cost: a `node:http` server that writes one answer, given on stdin, to whatever it is
- * asked. Status, headers and bytes are those of the service, read from it before.
+ * The cheapest possible HTTP server on Node: a `node:http` server that responds to every request with one response, which it
+ * reads from stdin and which the service sent before.
  */
 import { createServer } from "node:http"
 import { json } from "node:stream/consumers"
 
-/** One answer, whole. */
-export interface Answer {
+/** A complete response. */
+export interface FixedResponse {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
   readonly body: string
 }
 
-const { status, headers, body } = (await json(process.stdin)) as Answer
+const { status, headers, body } = (await json(process.stdin)) as FixedResponse
 const bytes = Buffer.from(body)
 
 createServer((_request, response) => {

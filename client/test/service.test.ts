@@ -12,7 +12,7 @@ import {
   UnauthorizedError
 } from "../src/index.ts"
 import type { ArchivePrompt } from "../../src/application/formats/Archive.ts"
-import { startObserved } from "../../test/support/observed.ts"
+import { startObservedService as startObserved } from "../../test/support/startObservedService.ts"
 import { run, type Service } from "../../test/support/service.ts"
 
 const root = join(import.meta.dirname, "../..")

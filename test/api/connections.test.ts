@@ -9,7 +9,7 @@ import { archive, key, prompt, user, workspace } from "../support/archives.ts"
 import { connectTo, makeResources, postgres } from "../support/database.ts"
 import { lockTables, promptTables } from "../support/locks.ts"
 import { freePort } from "../support/ports.ts"
-import { exchange, exchangeAll, headerOf, rawRequest } from "../support/rawHttp.ts"
+import { exchange, exchangeAll, getHeader as headerOf, rawRequest } from "../support/rawHttp.ts"
 import { type Service, startService } from "../support/service.ts"
 
 /** The client ports of the connections that a server process holds, in whatever state. */

@@ -2,8 +2,14 @@ import { connect as connectSocket } from "node:net"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { archive, fragment, key, newId, prompt, sample, use, user, workspace } from "../support/archives.ts"
 import { connectTo, embedded, makeResources } from "../support/database.ts"
-import { startObserved } from "../support/observed.ts"
-import { exchange, exchangeAll, headerOf, type RawAnswer, rawRequest } from "../support/rawHttp.ts"
+import { startObservedService as startObserved } from "../support/startObservedService.ts"
+import {
+  exchange,
+  exchangeAll,
+  getHeader as headerOf,
+  type HttpResponse as RawAnswer,
+  rawRequest
+} from "../support/rawHttp.ts"
 import type { Service } from "../support/service.ts"
 
 // ---- what every answer is held against

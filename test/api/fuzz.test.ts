@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, it } from "vitest"
 import { sample } from "../support/archives.ts"
 import { connectTo, embedded, makeResources } from "../support/database.ts"
-import { startObserved } from "../support/observed.ts"
-import { exchangeAll, headerOf, type RawAnswer } from "../support/rawHttp.ts"
+import { startObservedService as startObserved } from "../support/startObservedService.ts"
+import { exchangeAll, getHeader as headerOf, type HttpResponse as RawAnswer } from "../support/rawHttp.ts"
 import { makeRequestGenerator } from "../support/rawRequests.ts"
 import type { Service } from "../support/service.ts"
 

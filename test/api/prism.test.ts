@@ -4,8 +4,8 @@ import type { Archive } from "../../src/application/formats/Archive.ts"
 import { PromptType } from "../../src/domain/Prompt.ts"
 import { archive, fragment, key, newId, prompt, sample, use, user, workspace } from "../support/archives.ts"
 import { connectTo, embedded, makeResources } from "../support/database.ts"
-import { startObserved } from "../support/observed.ts"
-import { prism, type Violation, violationsOf } from "../support/prism.ts"
+import { startObservedService as startObserved } from "../support/startObservedService.ts"
+import { prism, type Violation, parseViolations as violationsOf } from "../support/prism.ts"
 import type { Service } from "../support/service.ts"
 
 // biome-ignore lint/suspicious/noExplicitAny: a document to look around in

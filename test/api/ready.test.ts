@@ -4,9 +4,14 @@ import * as Schema from "effect/Schema"
 import { afterAll, beforeAll, expect } from "vitest"
 import { newId, sample } from "../support/archives.ts"
 import { connectTo, embedded, makeResources } from "../support/database.ts"
-import { startObserved } from "../support/observed.ts"
+import { startObservedService as startObserved } from "../support/startObservedService.ts"
 import { freePort } from "../support/ports.ts"
-import { exchange, headerOf, type RawAnswer, rawRequest } from "../support/rawHttp.ts"
+import {
+  exchange,
+  getHeader as headerOf,
+  type HttpResponse as RawAnswer,
+  rawRequest
+} from "../support/rawHttp.ts"
 import type { Service } from "../support/service.ts"
 
 const tenant = sample()

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, it } from "vitest"
 import { archive, fragment, key, prompt, tag, use, user, version, workspace } from "../support/archives.ts"
 import { connectTo, embedded, makeResources } from "../support/database.ts"
-import { startObserved } from "../support/observed.ts"
+import { startObservedService as startObserved } from "../support/startObservedService.ts"
 import type { Service } from "../support/service.ts"
 
 const connections = 50

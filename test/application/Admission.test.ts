@@ -32,7 +32,11 @@ import {
   workspace,
   toPartStream
 } from "../support/archives.ts"
-import { ignoreObservations, type Observed, recordObservations } from "../support/observations.ts"
+import {
+  ignoreObservations,
+  type RecordedObservations as Observed,
+  recordObservations
+} from "../support/observations.ts"
 
 /** Counts the lookups of keys. */
 class LookUps extends Context.Service<LookUps, { count: number }>()("test/LookUps") {

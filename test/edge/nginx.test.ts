@@ -1,45 +1,39 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import type { makeResources } from "../support/database.ts"
-import { nginxBefore, noNginx } from "../support/edge.ts"
+import { noNginx, startNginx } from "../support/edge.ts"
 import { exchange, rawRequest } from "../support/rawHttp.ts"
-import type { Service } from "../support/service.ts"
-import { cacheSuite, type Origin, started, traffic } from "./suite.ts"
+import { acquireOrigin, cacheSuite, findViolations, type Origin } from "./suite.ts"
 
-cacheSuite({ name: "nginx", missing: noNginx, before: nginxBefore })
+cacheSuite({ name: "nginx", missing: noNginx, start: startNginx })
 
-describe.skipIf(noNginx !== undefined)("a cache that ignores Vary", () => {
+describe.skipIf(noNginx !== undefined)("nginx with a changed or unchanged configuration", () => {
   let resources: ReturnType<typeof makeResources>
-  let behind: Origin
-  let service: Service
+  let origin: Origin
 
   beforeAll(async () => {
-    ;({ resources, behind } = await started())
-    service = behind.service
+    ;({ resources, origin } = await acquireOrigin())
   })
   afterAll(() => resources?.release())
 
-  it("is caught: callers get each other's answers", async () => {
+  it("the suite for caches detects a cache that ignores Vary and gives callers each other's responses", async () => {
     const port = await resources.acquire(
-      nginxBefore(service, {
+      startNginx(origin.service, {
         '"$request_method $request_uri $http_authorization";':
           '"$request_method $request_uri"; proxy_ignore_headers Vary;'
       })
     )
-    const { breaks } = await traffic(port, behind)
-    expect(breaks).toEqual(
+    const { violations } = await findViolations(port, origin)
+    expect(violations).toEqual(
       expect.arrayContaining([
-        expect.stringMatching("wrong: GET /api/v1/prompts by undefined"),
-        expect.stringMatching("another's entry: GET /api/v1/prompts by Bearer")
+        expect.stringMatching("wrong response: GET /api/v1/prompts by undefined"),
+        expect.stringMatching("entry of another caller: GET /api/v1/prompts by Bearer")
       ])
     )
   })
-})
 
-it.skipIf(noNginx !== undefined)("nginx gives the API and a web application one domain", async () => {
-  const { resources, behind } = await started()
-  try {
-    const port = await resources.acquire(nginxBefore(behind.service))
-    const bodyOf = async (path: string) => (await exchange(port, rawRequest(path))).body
+  it("nginx serves the API and a web application on one domain", async () => {
+    const port = await resources.acquire(startNginx(origin.service))
+    const readBody = async (path: string) => (await exchange(port, rawRequest(path))).body
     for (const path of [
       "/",
       "/healthz",
@@ -49,12 +43,10 @@ it.skipIf(noNginx !== undefined)("nginx gives the API and a web application one 
       "/api/v1/../../readyz",
       "/api"
     ]) {
-      expect(await bodyOf(path)).toBe("web")
+      expect(await readBody(path)).toBe("web")
     }
-    expect(JSON.parse(await bodyOf("/api/v1/prompts"))).toEqual({
+    expect(JSON.parse(await readBody("/api/v1/prompts"))).toEqual({
       error: { code: "UNAUTHORIZED", message: "Missing or malformed Authorization header" }
     })
-  } finally {
-    await resources.release()
-  }
+  })
 })

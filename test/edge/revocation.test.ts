@@ -2,48 +2,55 @@ import { setTimeout } from "node:timers/promises"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import type { Key } from "../support/archives.ts"
 import type { makeResources } from "../support/database.ts"
-import { type Cache, inHaste, nginxCache, noNginx, noVarnish, varnishCache } from "../support/edge.ts"
-import { ask, type Origin, started } from "./suite.ts"
+import {
+  type Cache,
+  noNginx,
+  noVarnish,
+  shortenCacheTimes,
+  startNginxCache,
+  startVarnishCache
+} from "../support/edge.ts"
+import { acquireOrigin, type Origin, send } from "./suite.ts"
 
-/** In place of 30 and 300 s, so that this takes seconds: what docs/edge.md says of those holds of these. */
+/** Seconds in place of the service's 30 s fresh and 300 s stale, so that the tests take seconds. */
 const times = { fresh: 2, stale: 4 }
-/** What nginx adds, which counts whole seconds. */
-const slack = 1
+/** nginx counts whole seconds, so its times may be this many seconds longer. */
+const nginxRounding = 1
 
 const path = "/api/v1/prompts?per_page=2"
-const idle = "/api/v1/prompts?per_page=3"
+const unreadPath = "/api/v1/prompts?per_page=3"
 
-/** Each remedy of docs/edge.md, as a change of the examples in deploy/, and the examples as they are. */
-describe.skipIf((noNginx ?? noVarnish) !== undefined)("how long a revoked key can still read", () => {
+/** The example configurations in deploy/, unchanged and with each remedy that docs/edge.md describes. */
+describe.skipIf((noNginx ?? noVarnish) !== undefined)("a revoked key origin a cache", () => {
   let resources: ReturnType<typeof makeResources>
-  let behind: Origin
-  let hasty: { readonly port: number; delay: number }
+  let origin: Origin
+  let upstream: { readonly port: number; delay: number }
   let caches: Readonly<Record<string, Cache>>
 
-  /** What each cache does, all at once. */
-  const ofEach = async <A>(of: (cache: Cache) => Promise<A>): Promise<Record<string, A>> =>
+  /** Runs an operation on all caches concurrently and returns the results by the cache's name. */
+  const mapCaches = async <A>(run: (cache: Cache) => Promise<A>): Promise<Record<string, A>> =>
     Object.fromEntries(
-      await Promise.all(Object.entries(caches).map(async ([name, cache]) => [name, await of(cache)]))
+      await Promise.all(Object.entries(caches).map(async ([name, cache]) => [name, await run(cache)]))
     )
-  const bearer = ({ plaintext }: Key) => `Bearer ${plaintext}`
+  const toBearer = ({ plaintext }: Key) => `Bearer ${plaintext}`
   const revoke = ({ stored }: Key) =>
-    behind.database.sql("update api_keys set revoked_at = now() where id = $1", [stored.id])
-  const statusOf = async ({ port }: Cache, path: string, key: Key) =>
-    (await ask(port, path, bearer(key))).status
+    origin.database.sql("update api_keys set revoked_at = now() where id = $1", [stored.id])
+  const readStatus = async ({ port }: Cache, path: string, key: Key) =>
+    (await send(port, path, toBearer(key))).status
 
   beforeAll(async () => {
-    ;({ resources, behind } = await started())
-    hasty = await resources.acquire(inHaste(behind.service, times))
-    const uncached = bearer(behind.mine.keys.second)
-    const nginx = (change = {}) => resources.acquire(nginxCache(hasty, change))
-    const varnish = (change = {}) => resources.acquire(varnishCache(hasty, change))
+    ;({ resources, origin } = await acquireOrigin())
+    upstream = await resources.acquire(shortenCacheTimes(origin.service, times))
+    const uncached = toBearer(origin.mine.keys.second)
+    const nginx = (replacements = {}) => resources.acquire(startNginxCache(upstream, replacements))
+    const varnish = (replacements = {}) => resources.acquire(startVarnishCache(upstream, replacements))
     caches = {
       nginx: await nginx(),
       Varnish: await varnish(),
-      "nginx without stale answers": await nginx({
+      "nginx without stale responses": await nginx({
         "proxy_cache_background_update on;": "proxy_cache_background_update off;"
       }),
-      "Varnish without stale answers": await varnish({
+      "Varnish without stale responses": await varnish({
         "set beresp.keep = 0s;": "set beresp.keep = 0s; set beresp.grace = 0s;"
       }),
       "nginx without this key": await nginx({
@@ -58,56 +65,56 @@ describe.skipIf((noNginx ?? noVarnish) !== undefined)("how long a revoked key ca
   })
   afterAll(() => resources?.release())
 
-  it("which is read with all the time, or just once more", async () => {
-    const { active: reader, second: revoked } = behind.mine.keys
+  it("a revoked key reads no longer than docs/edge.md says, whether it reads constantly or only once more", async () => {
+    const { active: reader, second: revoked } = origin.mine.keys
     for (const key of [reader, revoked])
-      for (const each of [path, idle])
-        expect(new Set(Object.values(await ofEach((cache) => statusOf(cache, each, key))))).toEqual(
+      for (const each of [path, unreadPath])
+        expect(new Set(Object.values(await mapCaches((cache) => readStatus(cache, each, key))))).toEqual(
           new Set([200])
         )
     await revoke(revoked)
-    const since = performance.now()
+    const revokedAt = performance.now()
 
-    /** When data was last read, in seconds from the revocation, and what an entry that nobody asked for says late. */
-    const measured = await ofEach(async (cache) => {
+    /** The last 200 in seconds after the revocation, and two late statuses of an entry that was not read in between. */
+    const measured = await mapCaches(async (cache) => {
       const late = setTimeout((times.fresh + times.stale - 1.5) * 1_000).then(async () => [
-        await statusOf(cache, idle, revoked),
-        await setTimeout(700).then(() => statusOf(cache, idle, revoked))
+        await readStatus(cache, unreadPath, revoked),
+        await setTimeout(700).then(() => readStatus(cache, unreadPath, revoked))
       ])
       let last = 0
-      for (let refused = 0; refused < 15; await setTimeout(100)) {
+      for (let rejections = 0; rejections < 15; await setTimeout(100)) {
         const at = performance.now()
-        if ((await statusOf(cache, path, revoked)) === 401) refused++
+        if ((await readStatus(cache, path, revoked)) === 401) rejections++
         else {
-          refused = 0
-          last = (at - since) / 1_000
+          rejections = 0
+          last = (at - revokedAt) / 1_000
         }
       }
       return { last, late: await late }
     })
     const { fresh, stale } = times
-    const between = (least: number, most: number) =>
-      expect.toSatisfy((last: number) => last >= least && last <= most + slack, `${least} to ${most} s`)
+    const between = (min: number, max: number) =>
+      expect.toSatisfy((last: number) => last >= min && last <= max + nginxRounding, `${min} to ${max} s`)
     expect(measured).toEqual({
       nginx: { last: between(fresh + stale - 1, fresh + stale), late: [200, 200] },
       Varnish: { last: between(0.1, fresh), late: [200, 401] },
-      "nginx without stale answers": { last: between(0.1, fresh), late: [401, 401] },
-      "Varnish without stale answers": { last: between(0.1, fresh), late: [401, 401] },
+      "nginx without stale responses": { last: between(0.1, fresh), late: [401, 401] },
+      "Varnish without stale responses": { last: between(0.1, fresh), late: [401, 401] },
       "nginx without this key": { last: 0, late: [401, 401] },
       "Varnish without this key": { last: 0, late: [401, 401] }
     })
-    // The others' entries are kept as ever.
+    // Entries of other keys are still stored.
     for (const name of ["nginx without this key", "Varnish without this key"]) {
       const { port } = caches[name]!
-      await ask(port, path, bearer(reader))
-      expect(await ask(port, path, bearer(reader))).toMatchObject({ status: 200, stored: true })
+      await send(port, path, toBearer(reader))
+      expect(await send(port, path, toBearer(reader))).toMatchObject({ status: 200, isStored: true })
     }
   }, 30_000)
 
-  it("until the cache is purged", async () => {
-    const { active: revoked } = behind.theirs.keys
+  it("a revoked key cannot read anymore once the cache is purged", async () => {
+    const { active: revoked } = origin.theirs.keys
     const purged = [caches.nginx!, caches.Varnish!]
-    const read = () => Promise.all(purged.map((cache) => statusOf(cache, path, revoked)))
+    const read = () => Promise.all(purged.map((cache) => readStatus(cache, path, revoked)))
     await read()
     await revoke(revoked)
     expect(await read()).toEqual([200, 200])
@@ -115,30 +122,30 @@ describe.skipIf((noNginx ?? noVarnish) !== undefined)("how long a revoked key ca
     expect(await read()).toEqual([401, 401])
   })
 
-  it("without stale answers: in nginx those who ask while another is waiting for the refusal", async () => {
-    const { second: revoked } = behind.theirs.keys
-    await ofEach((cache) => statusOf(cache, path, revoked))
+  it("without stale responses, nginx still serves data to a request that arrives while another waits for the 401", async () => {
+    const { second: revoked } = origin.theirs.keys
+    await mapCaches((cache) => readStatus(cache, path, revoked))
     await revoke(revoked)
     await setTimeout((times.fresh + 1.1) * 1_000)
-    hasty.delay = 1_000
+    upstream.delay = 1_000
     try {
       const statuses = async (cache: Cache) => {
-        const first = statusOf(cache, path, revoked)
+        const first = readStatus(cache, path, revoked)
         await setTimeout(300)
-        const meanwhile = await statusOf(cache, path, revoked)
-        return [await first, meanwhile, await statusOf(cache, path, revoked)]
+        const meanwhile = await readStatus(cache, path, revoked)
+        return [await first, meanwhile, await readStatus(cache, path, revoked)]
       }
       expect(
         await Promise.all([
-          statuses(caches["nginx without stale answers"]!),
-          statuses(caches["Varnish without stale answers"]!)
+          statuses(caches["nginx without stale responses"]!),
+          statuses(caches["Varnish without stale responses"]!)
         ])
       ).toEqual([
         [401, 200, 401],
         [401, 401, 401]
       ])
     } finally {
-      hasty.delay = 0
+      upstream.delay = 0
     }
   })
 })

@@ -2,32 +2,32 @@ import type * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { makeResources } from "../support/database.ts"
-import { origin } from "../support/edge.ts"
-import { exchange, headerOf, rawRequest } from "../support/rawHttp.ts"
+import { startOrigin } from "../support/edge.ts"
+import { exchange, getHeader, rawRequest } from "../support/rawHttp.ts"
 import type { Service } from "../support/service.ts"
 
-export type Origin = Awaited<ReturnType<typeof started>>["behind"]
+export type Origin = Effect.Success<typeof startOrigin>
 
-/** The service, and what goes when the test ends. */
-export const started = async () => {
+/** Starts an origin and returns it with the resources that the test must release. */
+export const acquireOrigin = async () => {
   const resources = makeResources()
-  return { resources, behind: await resources.acquire(origin) }
+  return { resources, origin: await resources.acquire(startOrigin) }
 }
 
-/** An answer of a cache or of the service itself, and whether it came out of an entry. */
-export const ask = async (port: number, path: string, authorization: string | undefined, method = "GET") => {
+/** Sends a request to a cache or to the service. `isStored` is whether the response came from a cache entry. */
+export const send = async (port: number, path: string, authorization: string | undefined, method = "GET") => {
   const lines = authorization === undefined ? [] : [`Authorization: ${authorization}`]
-  const answer = await exchange(port, rawRequest(path, lines, method))
+  const response = await exchange(port, rawRequest(path, lines, method))
   return {
-    status: answer.status,
-    body: answer.body,
-    requestId: headerOf(answer, "x-request-id"),
-    stored: /HIT|STALE|UPDATING/.test(headerOf(answer, "x-cache") ?? "")
+    status: response.status,
+    body: response.body,
+    requestId: getHeader(response, "x-request-id"),
+    isStored: /HIT|STALE|UPDATING/.test(getHeader(response, "x-cache") ?? "")
   }
 }
 
-/** Every way to ask that a mistake could mix up with another. */
-const callersOf = ({ mine, theirs }: Origin) => [
+/** Lists Authorization values that a faulty cache could confuse. */
+const listCallers = ({ mine, theirs }: Origin) => [
   `Bearer ${mine.keys.active.plaintext}`,
   `bearer ${mine.keys.active.plaintext}`,
   `Bearer ${mine.keys.second.plaintext}`,
@@ -38,7 +38,7 @@ const callersOf = ({ mine, theirs }: Origin) => [
   undefined
 ]
 
-const pathsOf = ({ mine, theirs }: Origin) => [
+const listPaths = ({ mine, theirs }: Origin) => [
   "/api/v1/prompts",
   "/api/v1/prompts?per_page=1",
   "/api/v1/prompts?per_page=0",
@@ -48,82 +48,83 @@ const pathsOf = ({ mine, theirs }: Origin) => [
 ]
 
 /**
- * What breaks the promise of a cache while everybody asks for everything, in turn and again: an answer that is not
- * what the service itself says to this caller, an answer from an entry that this caller can't have made, an error
- * from an entry. And how many answers came from entries, without which all this says nothing.
+ * Sends every caller's request for every path three times and returns what a cache did wrong: a response that differs from
+ * the service's own response to the caller, a response from an entry that the caller did not create, an error from an entry.
+ * `hits` counts the responses that came from entries.
  */
-export const traffic = async (port: number, behind: Origin) => {
-  const breaks: Array<string> = []
-  const made = new Set<string>()
+export const findViolations = async (port: number, origin: Origin) => {
+  const violations: Array<string> = []
+  const created = new Set<string>()
   let hits = 0
   for (let round = 0; round < 3; round++) {
-    for (const path of pathsOf(behind)) {
-      for (const caller of callersOf(behind)) {
+    for (const path of listPaths(origin)) {
+      for (const caller of listCallers(origin)) {
         for (const method of ["GET", "HEAD"]) {
-          const truth = await ask(behind.service.port, path, caller, method)
-          const answer = await ask(port, path, caller, method)
-          const who = `${method} ${path} by ${caller?.slice(0, 20)}`
-          if (answer.status !== truth.status || answer.body !== truth.body) breaks.push(`wrong: ${who}`)
-          if (answer.stored && answer.status !== 200) breaks.push(`an error from an entry: ${who}`)
-          if (answer.stored && !made.has(`${path} ${caller}`)) breaks.push(`another's entry: ${who}`)
-          made.add(`${path} ${caller}`)
-          if (answer.stored) hits++
+          const expected = await send(origin.service.port, path, caller, method)
+          const actual = await send(port, path, caller, method)
+          const label = `${method} ${path} by ${caller?.slice(0, 20)}`
+          if (actual.status !== expected.status || actual.body !== expected.body)
+            violations.push(`wrong response: ${label}`)
+          if (actual.isStored && actual.status !== 200) violations.push(`error from an entry: ${label}`)
+          if (actual.isStored && !created.has(`${path} ${caller}`))
+            violations.push(`entry of another caller: ${label}`)
+          created.add(`${path} ${caller}`)
+          if (actual.isStored) hits++
         }
       }
     }
   }
-  return { breaks, hits }
+  return { violations, hits }
 }
 
-/** What a cache must do before the service, for the cache that `before` gives the port of. */
+/** Registers the tests that every cache in front of the service passes; `start` starts the cache and returns its port. */
 export const cacheSuite = (options: {
   readonly name: string
   readonly missing: string | undefined
-  readonly before: (service: Service) => Effect.Effect<number, never, Scope.Scope>
+  readonly start: (service: Service) => Effect.Effect<number, never, Scope.Scope>
 }): void => {
-  const { name, missing, before } = options
-  describe.skipIf(missing !== undefined)(`${name} before the service`, () => {
+  const { name, missing, start } = options
+  describe.skipIf(missing !== undefined)(`${name} in front of the service`, () => {
     let resources: ReturnType<typeof makeResources>
-    let behind: Origin
+    let origin: Origin
     let port: number
 
     beforeAll(async () => {
-      ;({ resources, behind } = await started())
-      port = await resources.acquire(before(behind.service))
+      ;({ resources, origin } = await acquireOrigin())
+      port = await resources.acquire(start(origin.service))
     })
     afterAll(() => resources?.release())
 
-    const count = (route: string) => behind.service.output().split(`"route":"${route}"`).length - 1
+    const countRequests = (route: string) => origin.service.output().split(`"route":"${route}"`).length - 1
 
-    it("no two callers share an entry, and no error is stored", async () => {
-      const { breaks, hits } = await traffic(port, behind)
-      expect(breaks).toEqual([])
-      // 4 callers have answers to 5 paths at most; asked three times with GET and HEAD, all but the first from entries.
+    it(`${name} never shares an entry between two callers and never stores an error`, async () => {
+      const { violations, hits } = await findViolations(port, origin)
+      expect(violations).toEqual([])
+      // At most 4 callers get a 200, for at most 5 paths; of their GET and HEAD requests in three rounds only the first misses.
       expect(hits).toBeGreaterThan(40)
     })
 
-    it("an error is fetched each time", async () => {
-      const key = `Bearer ${behind.theirs.keys.revoked.plaintext}`
+    it(`${name} forwards every request whose response is an error`, async () => {
+      const key = `Bearer ${origin.theirs.keys.revoked.plaintext}`
       const ids = new Set<string | undefined>()
-      for (let i = 0; i < 5; i++) ids.add((await ask(port, "/api/v1/prompts", key)).requestId)
+      for (let i = 0; i < 5; i++) ids.add((await send(port, "/api/v1/prompts", key)).requestId)
       expect(ids.size).toBe(5)
     })
 
-    it("an entry answers without the service, a full answer and 304", async () => {
-      const key = `Authorization: Bearer ${behind.mine.keys.active.plaintext}`
-      const path = `/api/v1/prompts/${behind.mine.archive.prompts[0]!.id}/versions`
+    it(`${name} serves a 200 and a 304 from an entry without asking the service`, async () => {
+      const key = `Authorization: Bearer ${origin.mine.keys.active.plaintext}`
+      const path = `/api/v1/prompts/${origin.mine.archive.prompts[0]!.id}/versions`
       const first = await exchange(port, rawRequest(path, [key]))
-      const asked = count("/api/v1/prompts/:id/versions")
-      const etag = headerOf(first, "etag")!
-      expect(
-        [await exchange(port, rawRequest(path, [key]))].map(({ status, body }) => [status, body])
-      ).toEqual([[200, first.body]])
+      const before = countRequests("/api/v1/prompts/:id/versions")
+      const etag = getHeader(first, "etag")!
+      const { status, body } = await exchange(port, rawRequest(path, [key]))
+      expect({ status, body }).toEqual({ status: 200, body: first.body })
       expect((await exchange(port, rawRequest(path, [key, `If-None-Match: ${etag}`]))).status).toBe(304)
-      expect(count("/api/v1/prompts/:id/versions")).toBe(asked)
+      expect(countRequests("/api/v1/prompts/:id/versions")).toBe(before)
     })
 
-    it("stays inside: what is not below /api/v1", async () => {
-      const ways = [
+    it(`${name} forwards no request for a path outside /api/v1`, async () => {
+      const targets = [
         ...["/healthz", "/readyz", "/docs", "/openapi.json"],
         ...[
           "/api/v1/../../readyz",
@@ -133,10 +134,10 @@ export const cacheSuite = (options: {
           "http://a/readyz"
         ]
       ]
-      const asked = () => ["/healthz", "/readyz", "/docs", "/openapi.json"].map(count)
-      const before = asked()
-      for (const way of ways) await exchange(port, rawRequest(way))
-      expect(asked()).toEqual(before)
+      const countAll = () => ["/healthz", "/readyz", "/docs", "/openapi.json"].map(countRequests)
+      const before = countAll()
+      for (const target of targets) await exchange(port, rawRequest(target))
+      expect(countAll()).toEqual(before)
     })
   })
 }

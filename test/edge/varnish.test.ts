@@ -1,4 +1,4 @@
-import { noVarnish, varnishBefore } from "../support/edge.ts"
+import { noVarnish, startVarnish } from "../support/edge.ts"
 import { cacheSuite } from "./suite.ts"
 
-cacheSuite({ name: "Varnish", missing: noVarnish, before: varnishBefore })
+cacheSuite({ name: "Varnish", missing: noVarnish, start: startVarnish })

@@ -12,7 +12,7 @@ import { createPromptApi, type PromptApi, PromptApiError } from "../../src/index
 import { fragment, newId, prompt, sample, use, version } from "../support/archives.ts"
 import { connectTo, makeResources, postgres } from "../support/database.ts"
 import { freePort } from "../support/ports.ts"
-import { freshName, onServer, urlOf } from "../support/postgres.ts"
+import { freshName, onServer, toDatabaseUrl as urlOf } from "../support/postgres.ts"
 import { run, startService } from "../support/service.ts"
 
 const tenant = sample()
@@ -319,7 +319,7 @@ describe.skipIf(postgres.missing !== undefined)("the API inside another service"
       const response = await application.fetch(request(path, key))
       expect(((await response.json()) as Resolved).data.resolved_content).toBe(await resolved())
       expect((await application.fetch(request(path))).status).toBe(401)
-      expect(await (await application.fetch(request("/"))).text()).toBe("an application of its own")
+      expect(await (await application.fetch(request("/"))).text()).toBe("a page of the application")
       await close()
     })
 

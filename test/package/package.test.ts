@@ -16,7 +16,7 @@ interface DemoPrompt {
   readonly updated_at: string
 }
 
-const strict = (skipLibCheck: boolean) =>
+const makeStrictConfig = (skipLibCheck: boolean) =>
   JSON.stringify({
     compilerOptions: {
       module: "NodeNext",
@@ -51,16 +51,16 @@ afterAll(removeDirectories)
 const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8"))
 const lowestNode = `${/^>=(\d+\.\d+)$/.exec(manifest.engines.node)![1]}.0`
 
-it("engines states a Node that every dependency runs on", () => {
+it("the lowest Node of engines runs every dependency", () => {
   const { packages } = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8"))
-  const numberOf = (version: string) => {
+  const toNumber = (version: string) => {
     const [major, minor = 0, patch = 0] = version.split(".").map(Number)
     return major! * 1e6 + minor * 1e3 + patch
   }
   const unmet = Object.entries<{ dev?: boolean; engines?: { node?: string } }>(packages).filter(
     ([name, { dev, engines }]) => {
       const lowest = /^(?:.*\|\| *)?>= *([\d.]+)$/.exec(engines?.node ?? ">=0")
-      return name !== "" && !dev && (lowest === null || numberOf(lowest[1]!) > numberOf(lowestNode))
+      return name !== "" && !dev && (lowest === null || toNumber(lowest[1]!) > toNumber(lowestNode))
     }
   )
   expect(unmet).toEqual([])
@@ -72,7 +72,7 @@ it("publint and are-the-types-wrong report no problem of the service's tarball",
   expect(await run(root, bin("attw"), ["--profile", "esm-only", tarball])).toMatchObject({ code: 0 })
 }, 60_000)
 
-describe("prompt-retrieval/client, in a project without any other package", () => {
+describe("prompt-retrieval/client in a project without other packages", () => {
   let project: string
   const consumer = (statement: string) => `
 import { PromptClient } from "prompt-retrieval/client"
@@ -91,7 +91,7 @@ export const program = async () => {
     expect(await run(project, "tar", ["xzf", tarball, "--strip-components=1", "-C", target])).toMatchObject({
       code: 0
     })
-    writeFileSync(join(project, "tsconfig.json"), strict(false))
+    writeFileSync(join(project, "tsconfig.json"), makeStrictConfig(false))
   })
   const check = (statement: string) => {
     writeFileSync(join(project, "consumer.ts"), consumer(statement))
@@ -210,10 +210,10 @@ describe("a project with prompt-retrieval installed", () => {
   beforeAll(async () => {
     project = makeProject("consumer")
     await install(project, tarball)
-    writeFileSync(join(project, "tsconfig.json"), strict(true))
+    writeFileSync(join(project, "tsconfig.json"), makeStrictConfig(true))
   }, 240_000)
 
-  it("type-checks a consumer of the core under strict and NodeNext", async () => {
+  it("a consumer of prompt-retrieval type-checks with strict and NodeNext", async () => {
     writeFileSync(
       join(project, "consumer.ts"),
       `import { createPromptApi, PromptApiError, serviceLayer } from "prompt-retrieval"
@@ -234,7 +234,7 @@ export const wrong = createPromptApi({ database: 1 })
     expect(await run(project, bin("tsc"), ["-p", "."])).toMatchObject({ code: 0, stdout: "" })
   }, 60_000)
 
-  it("every port is exported as application/X and as application/ports/X", async () => {
+  it("prompt-retrieval exports every port as application/X and as application/ports/X", async () => {
     const ports = readdirSync(join(root, "src/application/ports")).map((file) => file.replace(/\.ts$/, ""))
     writeFileSync(
       join(project, "ports.js"),
@@ -252,7 +252,7 @@ for (const port of process.argv.slice(2)) {
     })
   })
 
-  it("runs the command line", async () => {
+  it("an installed prompt-retrieval runs its command line", async () => {
     const { code, stdout } = await run(project, process.execPath, [
       "node_modules/.bin/prompt-retrieval",
       "--help"
@@ -261,7 +261,7 @@ for (const port of process.argv.slice(2)) {
     expect(stdout).toContain("serve")
   })
 
-  it("prints a command that issues a key in a project where the package is installed", async () => {
+  it("serve in a project with prompt-retrieval installed prints a command that issues a key", async () => {
     const resources = makeResources()
     try {
       const env = {
@@ -270,8 +270,8 @@ for (const port of process.argv.slice(2)) {
         PORT: "0",
         LOG_LEVEL: "Error"
       }
-      const ran = await runCommand(["import", join(root, "src/demo/workspace.json")], env)
-      expect(ran).toMatchObject({ code: 0 })
+      const imported = await runCommand(["import", join(root, "src/demo/workspace.json")], env)
+      expect(imported).toMatchObject({ code: 0 })
       const child = spawn(join(project, "node_modules/.bin/prompt-retrieval"), ["serve"], {
         cwd: project,
         env: { ...process.env, ...env },
@@ -296,10 +296,12 @@ for (const port of process.argv.slice(2)) {
     }
   }, 120_000)
 
-  // The machine's own Node, which may be older than the one that runs the tests.
-  const other = spawnSync("/usr/bin/env", ["-i", "sh", "-c", "node --version"], { encoding: "utf8" }).stdout
-  it.skipIf(!(Number.parseInt(other.slice(1), 10) < 24))(
-    "says at the start that an older Node won't do",
+  // The Node installed on the machine may be older than the one that runs the tests.
+  const machineVersion = spawnSync("/usr/bin/env", ["-i", "sh", "-c", "node --version"], {
+    encoding: "utf8"
+  }).stdout
+  it.skipIf(!(Number.parseInt(machineVersion.slice(1), 10) < 24))(
+    "the command line exits with 1 and names the Node it needs when started with an older one",
     async () => {
       const main = join(project, "node_modules/prompt-retrieval/dist/main.js")
       const { code, stdout, stderr } = await run(project, "/usr/bin/env", [
@@ -309,12 +311,12 @@ for (const port of process.argv.slice(2)) {
         `node ${main} --help`
       ])
       expect({ code, stdout }).toEqual({ code: 1, stdout: "" })
-      expect(stderr).toBe(`prompt-retrieval needs Node 24 or later; this is Node ${other.slice(1)}`)
+      expect(stderr).toBe(`prompt-retrieval needs Node 24 or later; this is Node ${machineVersion.slice(1)}`)
     }
   )
 
   it.skipIf(postgres.missing !== undefined)(
-    "runs the API in process, on the lowest Node of engines too",
+    "createPromptApi of an installed prompt-retrieval works, on the lowest Node of engines too",
     async () => {
       const resources = makeResources()
       try {
@@ -341,10 +343,10 @@ console.log(JSON.stringify([all.total, resolved.fragment_count, ...statuses]))
 await api.close()`
         )
         const script = ["run.js", join(root, "src/demo/workspace.json")]
-        const floor = await installNode(lowestNode)
-        for (const node of [process.execPath, floor]) {
-          const ran = await run(project, node, script, env)
-          expect(ran).toEqual({ code: 0, stdout: "[6,3,401,200,200,200]\n", stderr: "" })
+        const oldest = await installNode(lowestNode)
+        for (const node of [process.execPath, oldest]) {
+          const result = await run(project, node, script, env)
+          expect(result).toEqual({ code: 0, stdout: "[6,3,401,200,200,200]\n", stderr: "" })
         }
       } finally {
         await resources.release()

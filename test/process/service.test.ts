@@ -5,47 +5,18 @@ import { promisify } from "node:util"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import type { ArchivePrompt } from "../../src/application/formats/Archive.ts"
 import { embedded, makeResources, postgres } from "../support/database.ts"
-import { startObserved } from "../support/observed.ts"
 import { run, type Service } from "../support/service.ts"
+import { startObservedService } from "../support/startObservedService.ts"
 
 const archivePath = join(import.meta.dirname, "../../src/demo/workspace.json")
 const archive = JSON.parse(readFileSync(archivePath, "utf8"))
 const prompts: ReadonlyArray<ArchivePrompt> = archive.prompts
 const agent = prompts.find(({ title }) => title === "Support agent")!
 
-/** Parts of an object, in the order they are named. */
-const pick = (from: object, names: ReadonlyArray<string>) =>
-  Object.fromEntries(names.map((name) => [name, from[name as keyof typeof from]]))
-
-const summaryFields = [
-  "id",
-  "title",
-  "description",
-  "prompt_type",
-  "target_model",
-  "intent",
-  "current_version",
-  "created_at",
-  "updated_at"
-]
-const promptFields = [
-  "id",
-  "title",
-  "description",
-  "current_content",
-  "prompt_type",
-  "target_model",
-  "intent",
-  "current_version",
-  "folder_id",
-  "is_favorite",
-  "is_archived",
-  "sort_order"
-]
-
-/** The newest first; ids in descending order where times are equal. */
-const newestFirst = (a: ArchivePrompt, b: ArchivePrompt) =>
-  a.updated_at === b.updated_at ? (a.id < b.id ? 1 : -1) : a.updated_at < b.updated_at ? 1 : -1
+interface JsonBody {
+  readonly data: unknown
+  readonly meta?: unknown
+}
 
 const resolvedAgent = [
   agent.current_content,
@@ -54,7 +25,8 @@ const resolvedAgent = [
   "Never reveal personal data. If you are not sure, say so instead of guessing."
 ].join("\n\n")
 
-describe.each([embedded, postgres])("the real process on $name", ({ acquire, missing, name }) => {
+describe.each([embedded, postgres])("a service on $name with the demo workspace", (backend) => {
+  const { acquire, missing, name } = backend
   if (missing !== undefined) {
     it.skip(`is not run: ${missing}`, () => {})
     return
@@ -65,14 +37,14 @@ describe.each([embedded, postgres])("the real process on $name", ({ acquire, mis
   let service: Service
   let key: string
 
-  const get = async (path: string, headers: Record<string, string> = { authorization: `Bearer ${key}` }) => {
-    const response = await fetch(`${service.url}${path}`, { headers })
-    return { status: response.status, body: await response.json() }
+  const get = async (path: string) => {
+    const response = await fetch(`${service.url}${path}`, { headers: { authorization: `Bearer ${key}` } })
+    return { status: response.status, body: (await response.json()) as JsonBody }
   }
 
   beforeAll(async () => {
     env = await resources.acquire(acquire)
-    service = await startObserved(env)
+    service = await startObservedService(env)
     const imported = await run(["import", archivePath, "--json"], env)
     expect({ ...imported, stdout: JSON.parse(imported.stdout) }).toEqual({
       code: 0,
@@ -101,79 +73,49 @@ describe.each([embedded, postgres])("the real process on $name", ({ acquire, mis
     await resources.release()
   })
 
-  it("lists prompts, newest first, without the archived one", async () => {
-    const listed = prompts.filter(({ is_archived }) => !is_archived).toSorted(newestFirst)
-    expect(await get("/api/v1/prompts?per_page=4")).toEqual({
+  it(`each of the five endpoints of a service on ${name} returns the imported workspace`, async () => {
+    const listedIds = prompts
+      .filter(({ is_archived }) => !is_archived)
+      .toSorted((a, b) => (a.updated_at + a.id < b.updated_at + b.id ? 1 : -1))
+      .map(({ id }) => id)
+    const list = await get("/api/v1/prompts?per_page=4")
+    expect(list).toMatchObject({
       status: 200,
       body: {
-        data: listed.slice(0, 4).map((prompt) => pick(prompt, summaryFields)),
+        data: listedIds.slice(0, 4).map((id) => ({ id })),
         meta: { page: 1, per_page: 4, total: 6 }
       }
     })
-    expect(await get("/api/v1/prompts?tag=production&type=template")).toEqual({
+
+    const path = `/api/v1/prompts/${agent.id}`
+    expect(await get(path)).toMatchObject({
+      status: 200,
+      body: { data: { id: agent.id, title: agent.title, current_content: agent.current_content } }
+    })
+    expect(await get(`${path}/resolved`)).toMatchObject({
+      status: 200,
+      body: { data: { id: agent.id, resolved_content: resolvedAgent, fragment_count: 3 } }
+    })
+    expect(await get(`${path}/versions?per_page=2`)).toMatchObject({
       status: 200,
       body: {
-        data: listed
-          .filter(({ prompt_type }) => prompt_type === "template")
-          .map((prompt) => pick(prompt, summaryFields)),
-        meta: { page: 1, per_page: 20, total: 1 }
+        data: [{ version_number: 3 }, { version_number: 2 }],
+        meta: { page: 1, per_page: 2, total: 3 }
       }
     })
-  })
-
-  it("reads every prompt whole, the archived one too", async () => {
-    for (const prompt of prompts) {
-      expect(await get(`/api/v1/prompts/${prompt.id.toUpperCase()}`)).toEqual({
-        status: 200,
-        body: {
-          data: {
-            ...pick(prompt, promptFields),
-            tags: archive.tags
-              .filter(({ id }: { id: string }) => prompt.tags.includes(id as never))
-              .toSorted((a: { name: string }, b: { name: string }) => (a.name < b.name ? -1 : 1)),
-            ...pick(prompt, ["created_at", "updated_at"])
-          }
-        }
-      })
-    }
-  })
-
-  it("resolves content", async () => {
-    expect(await get(`/api/v1/prompts/${agent.id}/resolved`)).toEqual({
+    expect(await get(`${path}/versions/2`)).toEqual({
       status: 200,
-      body: {
-        data: {
-          ...pick(agent, ["id", "title", "prompt_type", "target_model"]),
-          resolved_content: resolvedAgent,
-          fragment_count: 3
-        }
-      }
+      body: { data: { ...agent.versions[1]!, prompt_id: agent.id } }
     })
   })
 
-  it("lists versions, newest first, and reads one", async () => {
-    const summaries = agent.versions
-      .toReversed()
-      .map((version) => pick(version, ["version_number", "change_summary", "change_source", "created_at"]))
-    expect(await get(`/api/v1/prompts/${agent.id}/versions?per_page=2`)).toEqual({
-      status: 200,
-      body: { data: summaries.slice(0, 2), meta: { page: 1, per_page: 2, total: 3 } }
-    })
-    const { metadata, created_at, ...second } = agent.versions[1]!
-    expect(await get(`/api/v1/prompts/${agent.id}/versions/2`)).toEqual({
-      status: 200,
-      body: { data: { ...second, prompt_id: agent.id, metadata, created_at } }
-    })
-  })
-
-  it("refuses a bad archive whole, with the path of each fault", async () => {
+  it(`import into ${name} rejects an invalid archive as a whole and reports the path of each problem`, async () => {
     const before = await get("/api/v1/prompts")
-    const bad = structuredClone(archive)
-    bad.prompts.splice(0, 2)
-    bad.prompts[3].versions[0].created_at = "yesterday"
-    bad.prompts[1].prompt_type = "poem"
-    const refused = await run(["import", "-"], env, JSON.stringify(bad))
-    expect(refused).toEqual({
+    const invalid = structuredClone(archive)
+    invalid.prompts.splice(0, 2)
+    invalid.prompts[3].versions[0].created_at = "yesterday"
+    invalid.prompts[1].prompt_type = "poem"
+    expect(await run(["import", "-"], env, JSON.stringify(invalid))).toEqual({
       code: 1,
       stdout: "",
       stderr: [
@@ -187,7 +129,7 @@ describe.each([embedded, postgres])("the real process on $name", ({ acquire, mis
   })
 
   if (name === embedded.name) {
-    it("prints a curl line that answers resolved content when pasted", async () => {
+    it("the curl command that the first start prints returns resolved content", async () => {
       const [line] = /^ *curl .*$/m.exec(service.output())!
       const { stdout } = await promisify(execFile)("sh", ["-c", `${line} --silent --show-error`])
       expect(JSON.parse(stdout).data).toMatchObject({
@@ -198,15 +140,19 @@ describe.each([embedded, postgres])("the real process on $name", ({ acquire, mis
     })
   }
 
-  it("never logs a key", () => {
-    expect(service.output()).toContain('"route":"/api/v1/prompts/:id/resolved"')
+  it(`a service on ${name} never logs a key`, async () => {
+    await get(`/api/v1/prompts/${agent.id}/resolved`)
+    await expect
+      .poll(() => service.output(), { timeout: 5_000 })
+      .toContain('"route":"/api/v1/prompts/:id/resolved"')
     expect(service.output()).not.toContain(key.slice("key_live_".length))
   })
 
-  it("finds its data again after a restart, and makes nothing up", async () => {
+  it(`a service on ${name} returns the same data after a restart and creates no second demo workspace`, async () => {
     const before = await get("/api/v1/prompts")
+    expect(before.status).toBe(200)
     expect(await service.stop()).toBe(0)
-    service = await startObserved(env)
+    service = await startObservedService(env)
     await expect.poll(() => get("/api/v1/prompts"), { timeout: 5_000 }).toEqual(before)
     expect(service.output()).not.toContain("key_live_")
     if (name === embedded.name) expect(service.output()).toContain("keys issue --workspace")

@@ -5,11 +5,11 @@ import { join } from "node:path"
 import * as Effect from "effect/Effect"
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
 import * as archives from "../support/archives.ts"
-import { attributesOf, type Collector, collector } from "../support/collector.ts"
+import { toAttributes, type Collector, collector } from "../support/collector.ts"
 import { connectTo, embedded, makeResources, postgres } from "../support/database.ts"
-import { leaksIn } from "../support/leaks.ts"
+import { findLeaks } from "../support/leaks.ts"
 import { freePort } from "../support/ports.ts"
-import { freshDatabase, proxyTo, urlOf } from "../support/postgres.ts"
+import { freshDatabase, proxyTo, toDatabaseUrl } from "../support/postgres.ts"
 import { noPromtool, promtool } from "../support/promtool.ts"
 import { exchange, exchangeAll, rawRequest } from "../support/rawHttp.ts"
 import { run, type Service, startService } from "../support/service.ts"
@@ -17,31 +17,31 @@ import { run, type Service, startService } from "../support/service.ts"
 const root = join(import.meta.dirname, "../..")
 const backend = postgres.missing === undefined ? postgres : embedded
 
-/** Words that nothing else holds: what is found of them has leaked. */
-const marked = (name: string) => `${name}${randomBytes(8).toString("hex")}`
-const promptText = marked("text")
-const secret = marked("secret")
+/** Returns a word that occurs nowhere else, so that every occurrence is a leak. */
+const makeMarker = (name: string) => `${name}${randomBytes(8).toString("hex")}`
+const promptText = makeMarker("text")
+const secret = makeMarker("secret")
 
-/** A workspace all of whose texts hold `promptText`. */
-const tenant = () => {
+/** Creates a workspace whose texts all contain `promptText`. */
+const makeTenant = () => {
   const { archive, keys } = archives.sample()
   const id = archive.prompts.find(({ fragments }) => fragments.length > 0)!.id
-  const text = <A extends object>(of: A, ...names: ReadonlyArray<keyof A>): A => ({
-    ...of,
-    ...Object.fromEntries(names.map((name) => [name, `${of[name]} ${promptText}`]))
+  const mark = <A extends object>(item: A, ...names: ReadonlyArray<keyof A>): A => ({
+    ...item,
+    ...Object.fromEntries(names.map((name) => [name, `${item[name]} ${promptText}`]))
   })
   return {
     id,
     keys,
     archive: {
       ...archive,
-      folders: archive.folders.map((folder) => text(folder, "name")),
-      fragments: archive.fragments.map((fragment) => text(fragment, "name", "content")),
+      folders: archive.folders.map((folder) => mark(folder, "name")),
+      fragments: archive.fragments.map((fragment) => mark(fragment, "name", "content")),
       prompts: archive.prompts.map((prompt) => ({
-        ...text(prompt, "title", "description", "current_content", "target_model", "intent"),
+        ...mark(prompt, "title", "description", "current_content", "target_model", "intent"),
         fragments: prompt.fragments.map((use) => ({ ...use, variable_overrides: { tone: promptText } })),
         versions: prompt.versions.map((version) => ({
-          ...text(version, "content", "change_summary", "change_source"),
+          ...mark(version, "content", "change_summary", "change_source"),
           metadata: { note: promptText }
         }))
       }))
@@ -54,30 +54,30 @@ interface LogLine {
   readonly [field: string]: unknown
 }
 
-const logLines = (output: string): ReadonlyArray<LogLine> =>
+const parseLogLines = (output: string): ReadonlyArray<LogLine> =>
   output
     .split("\n")
     .filter((line) => line.startsWith("{"))
     .map((line) => JSON.parse(line))
 
-/** The ids of the requests whose failure was logged. */
-const failures = (output: string): ReadonlyArray<unknown> =>
-  logLines(output)
+/** Returns the ids of the requests whose failure was logged. */
+const listFailedIds = (output: string): ReadonlyArray<unknown> =>
+  parseLogLines(output)
     .filter(({ msg }) => msg === "Request failed")
     .map(({ request_id }) => request_id)
 
-/** The log line of every request. */
-const requestLines = (output: string): ReadonlyArray<LogLine> =>
-  logLines(output).filter(({ msg }) => msg === "request")
+/** Returns the request log lines. */
+const parseRequestLines = (output: string): ReadonlyArray<LogLine> =>
+  parseLogLines(output).filter(({ msg }) => msg === "request")
 
-const metricsOf = async (port: number): Promise<string> => {
+const readMetrics = async (port: number): Promise<string> => {
   const response = await fetch(`http://127.0.0.1:${port}/metrics`)
   expect(response.headers.get("content-type")).toBe("text/plain; version=0.0.4; charset=utf-8")
   return response.text()
 }
 
-/** The series of a metric, by what stands in its braces. */
-const seriesOf = (text: string, name: string): Record<string, number> =>
+/** Returns the values of a metric by its labels, the text in braces. */
+const parseSeries = (text: string, name: string): Record<string, number> =>
   Object.fromEntries(
     text
       .split("\n")
@@ -86,16 +86,16 @@ const seriesOf = (text: string, name: string): Record<string, number> =>
       .map(([, labels, value]) => [labels, Number(value)])
   )
 
-/** The names of the metrics in a Prometheus text; a histogram's counts as its three. */
-const metricNames = (text: string): Set<string> =>
+/** Returns the names of the metrics in a Prometheus text; a histogram has three. */
+const parseMetricNames = (text: string): Set<string> =>
   new Set(
     [...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)].flatMap(([, name, type]) =>
       type === "histogram" ? [`${name}_bucket`, `${name}_sum`, `${name}_count`] : [name!]
     )
   )
 
-/** The metrics that a document names in backticks; a histogram by its name alone. */
-const namedIn = (document: string): ReadonlyArray<string> =>
+/** Returns the metrics that a document names in backticks; a histogram's name stands for its three. */
+const listDocumentedMetrics = (document: string): ReadonlyArray<string> =>
   [...readFileSync(join(root, document), "utf8").matchAll(/`(\w+)`/g)].flatMap(([, name]) => [
     name!,
     `${name}_bucket`,
@@ -103,47 +103,47 @@ const namedIn = (document: string): ReadonlyArray<string> =>
     `${name}_count`
   ])
 
-/** The metrics that an expression of PromQL reads: every name that is no function, keyword, label or text. */
-const namesIn = (expression: string): ReadonlyArray<string> =>
+/** Returns the metrics in a PromQL expression: every name except functions, keywords, labels and strings. */
+const listUsedMetrics = (expression: string): ReadonlyArray<string> =>
   expression
     .replace(/"[^"]*"|\{[^}]*\}|\[[^\]]*\]|\b(?:by|without|on) *\([^)]*\)/g, " ")
     .match(/\b[a-z][a-z0-9_:]*\b(?! *\()/g)!
     .filter((word) => !["and", "or", "unless", "bool", "group_left"].includes(word))
 
-const dashboardExpressions = (): ReadonlyArray<string> => {
+const readDashboardExpressions = (): ReadonlyArray<string> => {
   const { panels } = JSON.parse(readFileSync(join(root, "deploy/grafana-dashboard.json"), "utf8"))
   return panels.flatMap(({ targets = [] }: { targets?: ReadonlyArray<{ expr: string }> }) =>
     targets.map(({ expr }) => expr.replaceAll("$__rate_interval", "1m").replaceAll("$instance", ".*"))
   )
 }
 
-const alerts = (): string => readFileSync(join(root, "deploy/prometheus-alerts.yml"), "utf8")
+const readAlerts = (): string => readFileSync(join(root, "deploy/prometheus-alerts.yml"), "utf8")
 
-const alertExpressions = (): ReadonlyArray<string> =>
-  [...alerts().matchAll(/^ +expr: (.+)$/gm)].map(([, expression]) => expression!)
+const readAlertExpressions = (): ReadonlyArray<string> =>
+  [...readAlerts().matchAll(/^ +expr: (.+)$/gm)].map(([, expression]) => expression!)
 
-describe("what operators see", () => {
+describe("logs, metrics and traces", () => {
   const resources = makeResources()
-  const { archive, keys, id } = tenant()
+  const { archive, keys, id } = makeTenant()
   const free = archives.sample({ tier: "free" })
   const disputed = archives.sample({ billing_status: "disputed" })
-  const refused = [free.keys.active, disputed.keys.active]
+  const rejectedKeys = [free.keys.active, disputed.keys.active]
   const otlp = { OTEL_METRIC_EXPORT_INTERVAL: "200", OTEL_BSP_SCHEDULE_DELAY: "200" }
   let env: Record<string, string>
   let database: Awaited<ReturnType<typeof connect>>
-  let received: Collector
+  let otlpCollector: Collector
   let service: Service | undefined
 
   const connect = () => resources.acquire(connectTo(env))
-  const start = async (more: Record<string, string>) => {
+  const start = async (overrides: Record<string, string>) => {
     const metricsPort = await freePort()
-    service = await startService({ ...env, METRICS_PORT: String(metricsPort), ...more })
+    service = await startService({ ...env, METRICS_PORT: String(metricsPort), ...overrides })
     return { service, metricsPort }
   }
 
   beforeAll(async () => {
     env = await resources.acquire(backend.acquire)
-    received = await resources.acquire(collector)
+    otlpCollector = await resources.acquire(collector)
     const first = await startService(env)
     database = await connect()
     for (const each of [archive, free.archive, disputed.archive]) await database.importArchive(each)
@@ -155,19 +155,19 @@ describe("what operators see", () => {
   })
   afterAll(() => resources.release())
 
-  it("holds no key, hash, prompt text or query string, whatever is asked, and one log line for each request", async () => {
+  it("logs, metrics and spans contain no key, hash, prompt text or query; each request has one log line", async () => {
     const { service, metricsPort } = await start({
       ...otlp,
-      OTEL_EXPORTER_OTLP_ENDPOINT: received.url,
+      OTEL_EXPORTER_OTLP_ENDPOINT: otlpCollector.url,
       LOG_LEVEL: "All",
       RATE_LIMIT_PER_KEY: "100000",
       RATE_LIMIT_PER_PROCESS: "100000"
     })
     const key = keys.active.plaintext
-    const before = requestLines(service.output()).length
-    let sent = 0
+    const before = parseRequestLines(service.output()).length
+    let sentCount = 0
     const send = async (request: string) => {
-      sent++
+      sentCount++
       await exchange(service.port, request)
     }
     const authorization = (token: string) => `Authorization: Bearer ${token}`
@@ -191,10 +191,10 @@ describe("what operators see", () => {
       await send(rawRequest(`http://${secret}.example${target}`, [authorization(key)]))
     }
 
-    for (const { plaintext } of refused)
+    for (const { plaintext } of rejectedKeys)
       await send(rawRequest(`/api/v1/prompts?${secret}`, [authorization(plaintext)]))
 
-    // In places where neither a key nor a secret belongs.
+    // Keys and secrets in places where they do not belong.
     const unknown = archives.key(null, archives.user()).plaintext
     for (const token of [unknown, key.toUpperCase(), `${key}0`, secret]) {
       await send(rawRequest("/api/v1/prompts", [authorization(token)]))
@@ -215,7 +215,7 @@ describe("what operators see", () => {
       ])
     )
 
-    // Queries that are refused, and those that nobody can foresee.
+    // Queries that are rejected, and random queries.
     for (const name of ["page", "per_page", "folder_id", "type"])
       await send(rawRequest(`/api/v1/prompts?${name}=${secret}`, [authorization(key)]))
     const pieces = [
@@ -247,7 +247,7 @@ describe("what operators see", () => {
     }
 
     // Requests that never reach the application.
-    const faulty = [
+    const malformed = [
       `GET /${secret}?${key} HTTP/1.1\r\n\r\n`,
       `GET /api/v1/prompts?${key} HTTP/1.1\r\nHost: a\r\nHost: ${secret}\r\n\r\n`,
       `GET /api/v1/prompts?${key} HTTP/1.1\r\nHost: a\r\nExpect: ${secret}\r\nConnection: close\r\n\r\n`,
@@ -257,25 +257,25 @@ describe("what operators see", () => {
       rawRequest("/api/v1/prompts", [`X-Large: ${secret.repeat(1000)}`]),
       rawRequest(`/api/v1/prompts?${secret.repeat(1000)}`)
     ]
-    for (const request of faulty) await send(request)
-    sent += 2
+    for (const request of malformed) await send(request)
+    sentCount += 2
     expect(
       await exchangeAll(service.port, `GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n${rawRequest("/nothing")}`)
     ).toHaveLength(2)
 
-    // Answers of 500: what PostgreSQL says of a table, and a row that is not as it should be.
+    // Responses of 500: a row that does not decode, and an error of PostgreSQL.
     await database.sql("alter table prompts drop constraint prompts_prompt_type_check")
     await database.sql("update prompts set prompt_type = $1", [promptText])
     for (const path of paths.slice(0, 3)) await send(rawRequest(path, [authorization(key)]))
-    await database.sql("alter table prompts rename column title to away")
+    await database.sql("alter table prompts rename column title to renamed")
     for (const path of paths.slice(0, 3)) await send(rawRequest(path, [authorization(key)]))
-    await database.sql("alter table prompts rename column away to title")
+    await database.sql("alter table prompts rename column renamed to title")
     await database.sql("update prompts set prompt_type = 'system'")
 
-    const metrics = await metricsOf(metricsPort)
+    const metrics = await readMetrics(metricsPort)
     expect(await service.stop()).toBe(0)
-    const lines = requestLines(service.output()).slice(before)
-    expect(lines).toHaveLength(sent)
+    const lines = parseRequestLines(service.output()).slice(before)
+    expect(lines).toHaveLength(sentCount)
     for (const line of lines)
       expect(Object.keys(line)).toEqual([
         "time",
@@ -292,35 +292,35 @@ describe("what operators see", () => {
     const statuses = new Set(lines.map(({ status }) => status))
     expect([...statuses].sort()).toEqual([200, 400, 401, 402, 403, 404, 405, 417, 431, 500])
 
-    // A 500 and its cause are found together.
+    // Each 500 has a log line with its cause.
     expect(lines.filter(({ status }) => status === 500).map((line) => line.request_id)).toEqual(
-      failures(service.output())
+      listFailedIds(service.output())
     )
 
-    const seen = { logs: service.output(), metrics, telemetry: received.received() }
-    expect(seen.telemetry).toContain("Prompts.getResolved")
-    expect(seen.metrics).toContain("/api/v1/prompts/:id/resolved")
-    expect(Object.values(seen).flatMap(leaksIn)).toEqual([])
+    const outputs = { logs: service.output(), metrics, telemetry: otlpCollector.received() }
+    expect(outputs.telemetry).toContain("Prompts.getResolved")
+    expect(outputs.metrics).toContain("/api/v1/prompts/:id/resolved")
+    expect(Object.values(outputs).flatMap(findLeaks)).toEqual([])
   }, 60_000)
 
-  it("counts requests by route and status, and their durations, in a text that Prometheus accepts", async () => {
+  it("/metrics counts requests by route and status and their durations, in a text that Prometheus accepts", async () => {
     const { service, metricsPort } = await start({ REDIS_URL: `redis://127.0.0.1:${await freePort()}` })
     const authorization = { authorization: `Bearer ${keys.active.plaintext}` }
-    const ask = async (path: string, headers: Record<string, string>, method = "GET") => {
+    const send = async (path: string, headers: Record<string, string>, method = "GET") => {
       await (await fetch(service.url + path, { headers, method })).arrayBuffer()
     }
-    const before = seriesOf(await metricsOf(metricsPort), "http_requests_total")
+    const before = parseSeries(await readMetrics(metricsPort), "http_requests_total")
     for (const path of ["", `/${id}`, `/${id}`, `/${id}/resolved`])
-      await ask(`/api/v1/prompts${path}`, authorization)
-    await ask("/api/v1/prompts", {})
-    await ask("/api/v1/prompts", authorization, "HEAD")
-    await ask("/api/v1/prompts", authorization, "POST")
-    await ask("/metrics", authorization)
+      await send(`/api/v1/prompts${path}`, authorization)
+    await send("/api/v1/prompts", {})
+    await send("/api/v1/prompts", authorization, "HEAD")
+    await send("/api/v1/prompts", authorization, "POST")
+    await send("/metrics", authorization)
     await exchange(service.port, "GET /healthz HTTP/1.1\r\n\r\n")
     await exchange(service.port, "no HTTP\r\n\r\n")
 
-    const text = await metricsOf(metricsPort)
-    const after = seriesOf(text, "http_requests_total")
+    const text = await readMetrics(metricsPort)
+    const after = parseSeries(text, "http_requests_total")
     const added = Object.entries(after)
       .map(([labels, count]) => [labels, count - (before[labels] ?? 0)])
       .filter(([, count]) => count !== 0)
@@ -334,11 +334,11 @@ describe("what operators see", () => {
       'route="none",status="404"': 1,
       'route="none",status="400"': 1
     })
-    expect(seriesOf(text, "http_request_duration_seconds_count")).toMatchObject({
+    expect(parseSeries(text, "http_request_duration_seconds_count")).toMatchObject({
       'route="/api/v1/prompts"': 4,
       'route="/api/v1/prompts/:id"': 2
     })
-    expect(seriesOf(text, "postgres_statements_max")).toEqual({ 'pool="read"': 32, 'pool="lookup"': 16 })
+    expect(parseSeries(text, "postgres_statements_max")).toEqual({ 'pool="read"': 32, 'pool="lookup"': 16 })
     expect(text).toContain("rate_limiter_shared_up 0\n")
     for (const name of [
       "process_resident_memory_bytes",
@@ -351,55 +351,61 @@ describe("what operators see", () => {
     }
     expect((await fetch(`http://127.0.0.1:${metricsPort}/`)).status).toBe(404)
 
-    expect([...metricNames(text)].filter((name) => !namedIn("docs/operations.md").includes(name))).toEqual([])
-    for (const expression of [...dashboardExpressions(), ...alertExpressions()])
-      expect([expression, ...namesIn(expression).filter((name) => !metricNames(text).has(name))]).toEqual([
-        expression
-      ])
-    if (noPromtool === undefined) expect(promtool(["check", "metrics"], text)).toEqual({ code: 0, said: "" })
+    expect(
+      [...parseMetricNames(text)].filter(
+        (name) => !listDocumentedMetrics("docs/operations.md").includes(name)
+      )
+    ).toEqual([])
+    for (const expression of [...readDashboardExpressions(), ...readAlertExpressions()])
+      expect([
+        expression,
+        ...listUsedMetrics(expression).filter((name) => !parseMetricNames(text).has(name))
+      ]).toEqual([expression])
+    if (noPromtool === undefined)
+      expect(promtool(["check", "metrics"], text)).toEqual({ code: 0, output: "" })
   })
 
-  it("counts denials by the limit that was reached", async () => {
+  it("rate_limit_denials_total counts 429 responses by the limit that was reached", async () => {
     const { service, metricsPort } = await start({ RATE_LIMIT_PER_KEY: "3", RATE_LIMIT_PER_PROCESS: "5" })
     const denied = { key: 0, process: 0 }
-    /** Asks until the limit of this name refuses; a minute's edge in between only makes it a few more. */
-    const until = async (name: keyof typeof denied, tokens: ReadonlyArray<string>) => {
+    /** Sends requests until this limit denies one; a new minute in between only adds a few requests. */
+    const sendUntilDenied = async (name: keyof typeof denied, tokens: ReadonlyArray<string>) => {
       for (let n = 0; n < 20 && denied[name] === 0; n++) {
-        const answer = await fetch(`${service.url}/api/v1/prompts`, {
+        const response = await fetch(`${service.url}/api/v1/prompts`, {
           headers: { authorization: `Bearer ${tokens[n % tokens.length]}` }
         })
-        await answer.arrayBuffer()
-        const limit = answer.headers.get("ratelimit")
+        await response.arrayBuffer()
+        const limit = response.headers.get("ratelimit")
         if (limit !== null) denied[limit.startsWith('"key"') ? "key" : "process"]++
       }
     }
-    await until("key", [keys.active.plaintext])
-    await until("process", [keys.active.plaintext, keys.second.plaintext])
+    await sendUntilDenied("key", [keys.active.plaintext])
+    await sendUntilDenied("process", [keys.active.plaintext, keys.second.plaintext])
     expect(denied.key).toBeGreaterThan(0)
     expect(denied.process).toBeGreaterThan(0)
-    expect(seriesOf(await metricsOf(metricsPort), "rate_limit_denials_total")).toEqual({
+    expect(parseSeries(await readMetrics(metricsPort), "rate_limit_denials_total")).toEqual({
       'bucket="key"': denied.key,
       'bucket="process"': denied.process
     })
   })
 
-  it("sends spans in the caller's trace, named after the use cases, and metrics", async () => {
-    const { service } = await start({ ...otlp, OTEL_EXPORTER_OTLP_ENDPOINT: received.url })
-    const [traceId, parent] = [randomBytes(16).toString("hex"), randomBytes(8).toString("hex")]
+  it("OTLP export sends metrics, and spans of the use cases in the caller's trace", async () => {
+    const { service } = await start({ ...otlp, OTEL_EXPORTER_OTLP_ENDPOINT: otlpCollector.url })
+    const [traceId, callerSpan] = [randomBytes(16).toString("hex"), randomBytes(8).toString("hex")]
     const headers = {
       authorization: `Bearer ${keys.active.plaintext}`,
-      traceparent: `00-${traceId}-${parent}-01`
+      traceparent: `00-${traceId}-${callerSpan}-01`
     }
-    const answer = await fetch(`${service.url}/api/v1/prompts/${id}/resolved?a=b`, { headers })
-    expect(answer.status).toBe(200)
+    const response = await fetch(`${service.url}/api/v1/prompts/${id}/resolved?a=b`, { headers })
+    expect(response.status).toBe(200)
     await service.stop()
 
-    const spans = received.spans().filter((span) => span.traceId === traceId)
-    const named = (name: string) => spans.find((span) => span.name === name)!
-    const server = named("GET /api/v1/prompts/:id/resolved")
-    const child = (name: string, of: string) => ({
+    const spans = otlpCollector.spans().filter((span) => span.traceId === traceId)
+    const findSpan = (name: string) => spans.find((span) => span.name === name)!
+    const server = findSpan("GET /api/v1/prompts/:id/resolved")
+    const child = (name: string, parent: string) => ({
       name,
-      parentSpanId: named(of).spanId,
+      parentSpanId: findSpan(parent).spanId,
       kind: 1,
       attributes: {},
       status: { code: 1 }
@@ -410,7 +416,7 @@ describe("what operators see", () => {
           name: span.name,
           parentSpanId: span.parentSpanId,
           kind: span.kind,
-          attributes: attributesOf(span),
+          attributes: toAttributes(span),
           status: span.status
         }))
         .sort((a, b) => (a.name < b.name ? -1 : 1))
@@ -418,7 +424,7 @@ describe("what operators see", () => {
       child("Admission.admit", server.name),
       {
         name: server.name,
-        parentSpanId: parent,
+        parentSpanId: callerSpan,
         kind: 2,
         attributes: {
           "http.request.method": "GET",
@@ -432,38 +438,38 @@ describe("what operators see", () => {
       child("Prompts.getResolved", server.name)
     ])
     expect(
-      received.sums("http_requests_total").map((sum) => ({ ...attributesOf(sum), count: sum.asDouble }))
+      otlpCollector.sums("http_requests_total").map((sum) => ({ ...toAttributes(sum), count: sum.asDouble }))
     ).toContainEqual({ route: "/api/v1/prompts/:id/resolved", status: "200", count: 1 })
   })
 
-  it("sends a span of an answer that was ready, in the caller's trace", async () => {
-    const { service, metricsPort } = await start({ ...otlp, OTEL_EXPORTER_OTLP_ENDPOINT: received.url })
+  it("OTLP export sends a span of a response from the cache, in the caller's trace", async () => {
+    const { service, metricsPort } = await start({ ...otlp, OTEL_EXPORTER_OTLP_ENDPOINT: otlpCollector.url })
     const hits = async () =>
-      seriesOf(await metricsOf(metricsPort), "cache_lookups_total")['cache="responses",result="hit"']
-    const ask = async () => {
-      const [traceId, parent] = [randomBytes(16).toString("hex"), randomBytes(8).toString("hex")]
-      const answer = await fetch(`${service.url}/api/v1/prompts/${id}/versions`, {
+      parseSeries(await readMetrics(metricsPort), "cache_lookups_total")['cache="responses",result="hit"']
+    const sendTraced = async () => {
+      const [traceId, callerSpan] = [randomBytes(16).toString("hex"), randomBytes(8).toString("hex")]
+      const response = await fetch(`${service.url}/api/v1/prompts/${id}/versions`, {
         headers: {
           authorization: `Bearer ${keys.active.plaintext}`,
-          traceparent: `00-${traceId}-${parent}-01`
+          traceparent: `00-${traceId}-${callerSpan}-01`
         }
       })
-      await answer.arrayBuffer()
-      return { traceId, parentSpanId: parent }
+      await response.arrayBuffer()
+      return { traceId, parentSpanId: callerSpan }
     }
-    let last = await ask()
-    for (let n = 0; n < 100 && (await hits()) === 0; n++) last = await ask()
+    let last = await sendTraced()
+    for (let n = 0; n < 100 && (await hits()) === 0; n++) last = await sendTraced()
     expect(await hits()).toBe(1)
     await service.stop()
     expect(
-      received
+      otlpCollector
         .spans()
         .filter(({ traceId }) => traceId === last.traceId)
         .map((span) => ({
           name: span.name,
           kind: span.kind,
           parentSpanId: span.parentSpanId,
-          attributes: attributesOf(span)
+          attributes: toAttributes(span)
         }))
     ).toEqual([
       {
@@ -479,23 +485,23 @@ describe("what operators see", () => {
     ])
   })
 
-  it("serves as ever while the collector is away", async () => {
+  it("the service responds as usual while the OTLP collector is unreachable", async () => {
     const { service } = await start({
       ...otlp,
       OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${await freePort()}`
     })
-    const answer = await fetch(`${service.url}/api/v1/prompts`, {
+    const response = await fetch(`${service.url}/api/v1/prompts`, {
       headers: { authorization: `Bearer ${keys.active.plaintext}` }
     })
-    expect(answer.status).toBe(200)
-    await answer.arrayBuffer()
+    expect(response.status).toBe(200)
+    await response.arrayBuffer()
     expect(await service.stop()).toBe(0)
   })
 
   it.each([
-    ["an endpoint", () => ({ OTEL_EXPORTER_OTLP_ENDPOINT: received.url }), true],
-    ["none", () => ({}), false]
-  ])("loads what speaks OTLP with %s: %#", async (_, endpoint, loaded) => {
+    ["with OTEL_EXPORTER_OTLP_ENDPOINT", true, () => ({ OTEL_EXPORTER_OTLP_ENDPOINT: otlpCollector.url })],
+    ["without OTEL_EXPORTER_OTLP_ENDPOINT", false, () => ({})]
+  ])("a start %s loads the OTLP exporter: %j", async (_, loaded, endpoint) => {
     const hooks =
       'import { registerHooks } from "node:module"; registerHooks({ load: (url, context, next) => { if (url.includes("/effect/") && url.includes("/observability/")) console.error("loaded", url); return next(url, context) } })'
     service = await startService({
@@ -507,12 +513,12 @@ describe("what operators see", () => {
   })
 })
 
-describe("a start with a variable that is wrong says which", () => {
+describe("serve with an invalid variable", () => {
   it.each([
     ["METRICS_PORT", "65536", "must be a port, 0 to 65535"],
     ["METRICS_PORT", "no", "must be a port, 0 to 65535"],
     ["OTEL_EXPORTER_OTLP_ENDPOINT", "collector:4318", "must be a URL like http://collector:4318"]
-  ])("%s=%s", async (name, value, rule) => {
+  ])("serve exits with 1 and names the variable when %s is %s", async (name, value, rule) => {
     expect(await run(["serve"], { [name]: value })).toEqual({
       code: 1,
       stdout: "",
@@ -520,7 +526,7 @@ describe("a start with a variable that is wrong says which", () => {
     })
   })
 
-  it("METRICS_PORT that is in use", async () => {
+  it("serve exits with 1 when METRICS_PORT is in use", async () => {
     const resources = makeResources()
     try {
       const { url } = await resources.acquire(collector)
@@ -539,39 +545,40 @@ describe("a start with a variable that is wrong says which", () => {
   })
 })
 
-describe.skipIf(postgres.missing !== undefined)("while PostgreSQL does not answer", () => {
+describe.skipIf(postgres.missing !== undefined)("while PostgreSQL does not respond", () => {
   const resources = makeResources()
   afterAll(() => resources.release())
 
-  it("statements under way are seen, and a request has its line though its client has left", async () => {
+  it("running statements are counted, and a request whose client disconnected is logged", async () => {
     const database = await resources.acquire(freshDatabase)
     const proxy = await resources.acquire(proxyTo(database))
     const { archive, keys } = archives.sample()
     const metricsPort = await freePort()
     const service = await startService({ DATABASE_URL: proxy.url, METRICS_PORT: String(metricsPort) })
     try {
-      const { importArchive } = await resources.acquire(connectTo({ DATABASE_URL: urlOf(database) }))
+      const { importArchive } = await resources.acquire(connectTo({ DATABASE_URL: toDatabaseUrl(database) }))
       await importArchive(archive)
-      const ask = (key: archives.Key, init: RequestInit = {}) =>
+      const send = (key: archives.Key, init: RequestInit = {}) =>
         fetch(`${service.url}/api/v1/prompts`, {
           ...init,
           headers: { authorization: `Bearer ${key.plaintext}` }
         })
-      expect((await ask(keys.active)).status).toBe(200)
-      const statements = async () => seriesOf(await metricsOf(metricsPort), "postgres_statements_running")
+      expect((await send(keys.active)).status).toBe(200)
+      const statements = async () =>
+        parseSeries(await readMetrics(metricsPort), "postgres_statements_running")
       expect(await statements()).toEqual({ 'pool="read"': 0, 'pool="lookup"': 0 })
-      const lines = requestLines(service.output()).length
+      const lines = parseRequestLines(service.output()).length
 
-      // A key that no cache knows.
+      // The look-up of a key that is not cached.
       await Effect.runPromise(proxy.freeze)
-      const leaving = new AbortController()
-      const left = expect(ask(keys.second, { signal: leaving.signal })).rejects.toThrow("aborted")
+      const client = new AbortController()
+      const aborted = expect(send(keys.second, { signal: client.signal })).rejects.toThrow("aborted")
       await expect.poll(statements).toEqual({ 'pool="read"': 0, 'pool="lookup"': 1 })
-      leaving.abort()
-      await left
+      client.abort()
+      await aborted
       await Effect.runPromise(proxy.thaw)
-      await expect.poll(() => requestLines(service.output()).length).toBe(lines + 1)
-      expect(requestLines(service.output()).at(-1)).toMatchObject({
+      await expect.poll(() => parseRequestLines(service.output()).length).toBe(lines + 1)
+      expect(parseRequestLines(service.output()).at(-1)).toMatchObject({
         method: "GET",
         route: "/api/v1/prompts",
         key_id: keys.second.stored.id
@@ -584,21 +591,24 @@ describe.skipIf(postgres.missing !== undefined)("while PostgreSQL does not answe
   })
 })
 
-describe("what is drawn and alarmed on", () => {
-  it("has panels, and alarms that the operators' guide explains", () => {
-    expect(dashboardExpressions().length).toBeGreaterThan(5)
-    expect(alertExpressions().length).toBeGreaterThan(3)
+describe("the dashboard and the alerts", () => {
+  it("docs/operations.md explains every alert", () => {
+    expect(readDashboardExpressions().length).toBeGreaterThan(5)
+    expect(readAlertExpressions().length).toBeGreaterThan(3)
     const guide = readFileSync(join(root, "docs/operations.md"), "utf8")
-    for (const [, alarm] of alerts().matchAll(/alert: (\w+)/g)) expect(guide).toContain(`### ${alarm}`)
+    for (const [, alert] of readAlerts().matchAll(/alert: (\w+)/g)) expect(guide).toContain(`### ${alert}`)
   })
 
-  it.skipIf(noPromtool !== undefined)("is made of expressions that Prometheus accepts", () => {
-    const file = join(mkdtempSync(join(tmpdir(), "dashboard-")), "rules.yml")
-    const rules = dashboardExpressions().map((expr, n) => ({ record: `panel:${n}`, expr }))
-    writeFileSync(file, JSON.stringify({ groups: [{ name: "dashboard", rules }] }))
-    expect(promtool(["check", "rules", file])).toMatchObject({ code: 0 })
-    expect(promtool(["check", "rules", join(root, "deploy/prometheus-alerts.yml")])).toMatchObject({
-      code: 0
-    })
-  })
+  it.skipIf(noPromtool !== undefined)(
+    "Prometheus accepts every expression of the dashboard and the alerts",
+    () => {
+      const file = join(mkdtempSync(join(tmpdir(), "dashboard-")), "rules.yml")
+      const rules = readDashboardExpressions().map((expr, n) => ({ record: `panel:${n}`, expr }))
+      writeFileSync(file, JSON.stringify({ groups: [{ name: "dashboard", rules }] }))
+      expect(promtool(["check", "rules", file])).toMatchObject({ code: 0 })
+      expect(promtool(["check", "rules", join(root, "deploy/prometheus-alerts.yml")])).toMatchObject({
+        code: 0
+      })
+    }
+  )
 })

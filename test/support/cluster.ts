@@ -15,56 +15,57 @@ const programs = versions
   .map((version) => join(installed, version, "bin"))
   .find((bin) => existsSync(join(bin, "initdb")))
 
-/** Why tests with a PostgreSQL server of their own are left out here; `undefined` where they run. */
+/** Why tests that start a PostgreSQL server are skipped here; `undefined` where they run. */
 export const noCluster: string | undefined =
   noPostgres ?? (programs === undefined ? `no initdb below ${installed}` : undefined)
 if (noCluster !== undefined && noPostgres === undefined) {
   if (process.env.CI !== undefined) throw new Error(noCluster)
-  console.warn(`Tests with a PostgreSQL server of their own are left out: ${noCluster}`)
+  console.warn(`Tests that start a PostgreSQL server are skipped: ${noCluster}`)
 }
 
-/** PostgreSQL refuses to run as root. */
-const unprivileged = (): SpawnOptions => {
+/** Returns the options that run a program as the user postgres when the tests run as root, which PostgreSQL rejects. */
+const makeSpawnOptions = (): SpawnOptions => {
   if (process.getuid!() !== 0) return {}
   const id = (flag: string) => Number(execFileSync("id", [flag, "postgres"], { encoding: "utf8" }))
   return { uid: id("-u"), gid: id("-g") }
 }
 
-/** The processes that a process has started. */
-const childrenOf = (pid: number): ReadonlyArray<number> =>
+/** Returns the ids of the processes that a process has started. */
+const listChildren = (pid: number): ReadonlyArray<number> =>
   readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name))
     .map(Number)
     .filter((child) => {
       try {
-        // After the command's name, which may hold anything, come the state and the parent.
+        // The command's name may contain anything; after it come the state and the parent's id.
         return Number(readFileSync(`/proc/${child}/stat`, "latin1").split(") ").at(-1)!.split(" ")[1]) === pid
       } catch {
         return false
       }
     })
 
-/** A PostgreSQL server of its own, on loopback, that may be stopped, started and frozen. */
+/** A separate PostgreSQL server on loopback that tests can stop, start and freeze. */
 export interface Cluster {
   readonly url: string
-  /** Resolves once it answers queries. */
+  /** Starts the server and resolves once it accepts queries. */
   readonly start: () => Promise<void>
-  /** Stops it as `pg_ctl stop -m immediate` does: no goodbye, and recovery at the next start. */
+  /** Stops the server as `pg_ctl stop -m immediate` does, without a clean shutdown: its next start runs recovery. */
   readonly stop: () => Promise<void>
-  /** All of its processes hold still, their connections open. */
+  /** Suspends every process of the server; its connections stay open. */
   readonly freeze: () => void
+  /** Resumes every suspended process. */
   readonly thaw: () => void
 }
 
-/** Runs one of PostgreSQL's programs to its end. */
+/** Runs one of PostgreSQL's programs to completion and throws when it fails. */
 const runTool = (tool: string, args: ReadonlyArray<string>, options: SpawnOptions): void => {
   const { status, stderr } = spawnSync(join(programs!, tool), args, options)
   if (status !== 0) throw new Error(`${tool}: ${stderr}`)
 }
 
-/** A cluster whose data `make` puts into an empty directory, not started yet; it goes with the scope. */
-const clusterOf = Effect.fnUntraced(function* (make: (data: string, options: SpawnOptions) => void) {
-  const user = unprivileged()
+/** Creates a cluster whose data `create` writes into an empty directory. It is not started; closing the scope removes it. */
+const makeCluster = Effect.fnUntraced(function* (create: (data: string, options: SpawnOptions) => void) {
+  const user = makeSpawnOptions()
   const home = yield* Effect.acquireRelease(
     Effect.sync(() => {
       const home = mkdtempSync(join(tmpdir(), "cluster-"))
@@ -75,7 +76,7 @@ const clusterOf = Effect.fnUntraced(function* (make: (data: string, options: Spa
   )
   const data = join(home, "data")
   const port = yield* Effect.promise(freePort)
-  yield* Effect.sync(() => make(data, { ...user, cwd: home }))
+  yield* Effect.sync(() => create(data, { ...user, cwd: home }))
   let server: ChildProcess | undefined
   let frozen: ReadonlyArray<number> = []
 
@@ -112,17 +113,17 @@ const clusterOf = Effect.fnUntraced(function* (make: (data: string, options: Spa
     start,
     stop,
     freeze: () => {
-      // The one that starts others first, so that none is missed.
+      // The postmaster first: it cannot start another process after that.
       process.kill(server!.pid!, "SIGSTOP")
-      frozen = [server!.pid!, ...childrenOf(server!.pid!)]
+      frozen = [server!.pid!, ...listChildren(server!.pid!)]
       for (const pid of frozen) process.kill(pid, "SIGSTOP")
     },
     thaw
   }
 })
 
-/** A new cluster, not started yet; it goes with the scope. */
-export const freshCluster: Effect.Effect<Cluster, never, Scope.Scope> = clusterOf((data, options) =>
+/** A new cluster that is not started; closing the scope removes it. */
+export const freshCluster: Effect.Effect<Cluster, never, Scope.Scope> = makeCluster((data, options) =>
   runTool(
     "initdb",
     ["-D", data, "-U", "postgres", "--auth=trust", "-E", "UTF8", "--locale=C", "--no-sync"],
@@ -130,9 +131,9 @@ export const freshCluster: Effect.Effect<Cluster, never, Scope.Scope> = clusterO
   )
 )
 
-/** A hot standby of a cluster that runs, as of now and following it once started; it goes with the scope. */
-export const standbyOf = (primary: Cluster): Effect.Effect<Cluster, never, Scope.Scope> =>
-  clusterOf((data, options) =>
+/** Creates a hot standby of a running cluster. It follows the cluster once started; closing the scope removes it. */
+export const makeStandby = (primary: Cluster): Effect.Effect<Cluster, never, Scope.Scope> =>
+  makeCluster((data, options) =>
     runTool(
       "pg_basebackup",
       ["-D", data, "-d", primary.url, "--write-recovery-conf", "--checkpoint=fast", "--no-sync"],

@@ -10,7 +10,7 @@ interface Attribute {
   readonly value: { readonly [type: string]: string | number | boolean }
 }
 
-/** A span as OTLP writes it, in JSON. */
+/** A span in OTLP's JSON encoding. */
 export interface ReceivedSpan {
   readonly traceId: string
   readonly spanId: string
@@ -21,26 +21,28 @@ export interface ReceivedSpan {
   readonly status: { readonly code: number; readonly message?: string }
 }
 
-/** One series of a counter as OTLP writes it. */
+/** One series of a counter in OTLP's JSON encoding. */
 export interface ReceivedSum {
   readonly asDouble: number
   readonly attributes: ReadonlyArray<Attribute>
 }
 
-/** An OpenTelemetry collector's stand-in: it takes OTLP in JSON over HTTP and keeps it. */
+/** A stand-in for an OpenTelemetry collector that stores the OTLP/JSON it receives over HTTP. */
 export interface Collector {
   readonly url: string
-  /** Everything received so far, as it came. */
+  /** Returns everything received so far, unparsed. */
   readonly received: () => string
+  /** Returns every span received so far. */
   readonly spans: () => ReadonlyArray<ReceivedSpan>
-  /** The latest value of each series of a counter. */
+  /** Returns the latest value of each series of a counter. */
   readonly sums: (name: string) => ReadonlyArray<ReceivedSum>
 }
 
-/** Attributes as a plain object. */
-export const attributesOf = ({ attributes }: { readonly attributes: ReadonlyArray<Attribute> }) =>
+/** Converts OTLP attributes to a plain object. */
+export const toAttributes = ({ attributes }: { readonly attributes: ReadonlyArray<Attribute> }) =>
   Object.fromEntries(attributes.map(({ key, value }) => [key, Object.values(value)[0]]))
 
+/** Starts a collector on a free port; closing the scope stops it. */
 export const collector: Effect.Effect<Collector, never, Scope.Scope> = Effect.gen(function* () {
   const bodies: Array<{ readonly path: string | undefined; readonly body: string }> = []
   const server = createServer(async (request, response) => {
@@ -57,7 +59,8 @@ export const collector: Effect.Effect<Collector, never, Scope.Scope> = Effect.ge
         await closed
       })
   )
-  const at = (path: string) => bodies.filter((sent) => sent.path === path).map(({ body }) => JSON.parse(body))
+  const at = (path: string) =>
+    bodies.filter((received) => received.path === path).map(({ body }) => JSON.parse(body))
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     received: () => bodies.map(({ body }) => body).join("\n"),

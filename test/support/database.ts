@@ -12,15 +12,15 @@ import { Administration } from "../../src/application/Administration.ts"
 import { toRawParts } from "../../src/application/formats/RawPart.ts"
 import type { Archive } from "../../src/application/formats/Archive.ts"
 import { administrationLayer, type DatabaseOptions, databaseLayer } from "../../src/index.ts"
-import { imported } from "./leaks.ts"
-import { freshDatabase, noPostgres, urlOf } from "./postgres.ts"
+import { recordImported } from "./leaks.ts"
+import { freshDatabase, noPostgres, toDatabaseUrl } from "./postgres.ts"
 
-/** A database that a service can be started on. */
+/** A kind of database that the service runs on. */
 export interface Backend {
   readonly name: string
-  /** Why it is not to be had here. */
+  /** Why it is not available here; `undefined` where it is. */
   readonly missing: string | undefined
-  /** The environment that names a fresh, empty one. */
+  /** Creates an empty database and returns the environment variables that select it; closing the scope removes it. */
   readonly acquire: Effect.Effect<Record<string, string>, never, Scope.Scope>
 }
 
@@ -39,10 +39,10 @@ export const embedded: Backend = {
 export const postgres: Backend = {
   name: "PostgreSQL",
   missing: noPostgres,
-  acquire: Effect.map(freshDatabase, (name) => ({ DATABASE_URL: urlOf(name) }))
+  acquire: Effect.map(freshDatabase, (name) => ({ DATABASE_URL: toDatabaseUrl(name) }))
 }
 
-/** A scope for tests that are no Effects: what is acquired in it goes when it is closed. */
+/** Opens a scope for tests that are not Effects; `release` closes it and removes everything acquired in it. */
 export const makeResources = () => {
   const scope = Effect.runSync(Scope.make())
   return {
@@ -52,18 +52,18 @@ export const makeResources = () => {
   }
 }
 
-const optionsOf = (env: Readonly<Record<string, string>>): DatabaseOptions =>
+const toDatabaseOptions = (env: Readonly<Record<string, string>>): DatabaseOptions =>
   env.DATABASE_URL === undefined
     ? { socketPath: join(env.DATA_DIR!, ".s.PGSQL.5432") }
     : { url: Redacted.make(env.DATABASE_URL) }
 
-/** The database of a running service, past the service. */
+/** Connects to the database of a running service directly, not through the service. */
 export const connectTo = (env: Readonly<Record<string, string>>) =>
   Effect.map(
-    Layer.build(administrationLayer.pipe(Layer.provideMerge(databaseLayer(optionsOf(env))))),
+    Layer.build(administrationLayer.pipe(Layer.provideMerge(databaseLayer(toDatabaseOptions(env))))),
     (context) => ({
       importArchive: (archive: Archive): Promise<unknown> => {
-        imported(archive)
+        recordImported(archive)
         return Effect.runPromise(
           Effect.flatMap(Administration, (administration) =>
             administration.importArchive(Stream.fromIterable(toRawParts(archive)))

@@ -11,21 +11,21 @@ import type * as Scope from "effect/Scope"
 import { sample } from "./archives.ts"
 import { connectTo, postgres } from "./database.ts"
 import { freePort } from "./ports.ts"
-import { adapted, noProgram, programPath, runProgram } from "./programs.ts"
+import { adaptConfig, noProgram, programPath, runProgram } from "./programs.ts"
 import { type Service, startService } from "./service.ts"
 
 export const noNginx = postgres.missing ?? noProgram("nginx", "-v")
 export const noVarnish = postgres.missing ?? noProgram("varnishd", "-V")
 
-const deploy = (file: string) => readFileSync(join(import.meta.dirname, "../../deploy", file), "utf8")
+const readDeployFile = (file: string) => readFileSync(join(import.meta.dirname, "../../deploy", file), "utf8")
 
 const directory = Effect.acquireRelease(
   Effect.sync(() => mkdtempSync(join(tmpdir(), "edge-"))),
   (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true }))
 )
 
-/** The service with two workspaces, as it is behind a cache, and its database. */
-export const origin = Effect.gen(function* () {
+/** Starts a service with two workspaces and connects to its database. */
+export const startOrigin = Effect.gen(function* () {
   const env = {
     ...(yield* postgres.acquire),
     RATE_LIMIT_PER_KEY: "1000000",
@@ -42,8 +42,8 @@ export const origin = Effect.gen(function* () {
   return { service, database, mine, theirs }
 })
 
-/** The port of an HTTP server of the test's own. */
-const serverOf = (listener: RequestListener): Effect.Effect<number, never, Scope.Scope> =>
+/** Starts an HTTP server and returns its port; closing the scope stops it. */
+const listen = (listener: RequestListener): Effect.Effect<number, never, Scope.Scope> =>
   Effect.acquireRelease(
     Effect.promise(async () => {
       const server = createServer(listener).listen(0, "127.0.0.1")
@@ -53,44 +53,48 @@ const serverOf = (listener: RequestListener): Effect.Effect<number, never, Scope
     (server) => Effect.promise(async () => void server.close().closeAllConnections())
   ).pipe(Effect.map((server) => (server.address() as AddressInfo).port))
 
-/** A web application that answers every path with "web". */
-const webApplication = serverOf((_request, response) => response.setHeader("content-length", 3).end("web"))
+/** Starts a web application whose response to every path is "web". */
+const startWebApplication = listen((_request, response) => response.setHeader("content-length", 3).end("web"))
 
 /**
- * The service with short times: where it tells a cache 30 s fresh and 300 s stale, this says fewer seconds. `delay` is
- * how long it takes for each answer, in milliseconds.
+ * Starts a proxy that shortens the service's Cache-Control, 30 s fresh and 300 s stale, to the given seconds. `delay` is how
+ * many milliseconds the proxy waits before it forwards a request.
  */
-export const inHaste = (
+export const shortenCacheTimes = (
   service: Service,
   { fresh, stale }: { readonly fresh: number; readonly stale: number }
 ): Effect.Effect<{ readonly port: number; delay: number }, never, Scope.Scope> =>
   Effect.gen(function* () {
-    const hasty = { port: 0, delay: 0 }
-    const server = yield* serverOf(async ({ url, method, headers }, response) => {
-      await setTimeout(hasty.delay)
-      request({ port: service.port, path: url, method, headers }, (answer) => {
-        const told = answer.headers["cache-control"]!.replace(
+    const proxy = { port: 0, delay: 0 }
+    const port = yield* listen(async ({ url, method, headers }, response) => {
+      await setTimeout(proxy.delay)
+      request({ port: service.port, path: url, method, headers }, (original) => {
+        const cacheControl = original.headers["cache-control"]!.replace(
           "s-maxage=30, stale-while-revalidate=300",
           `s-maxage=${fresh}, stale-while-revalidate=${stale}`
         )
-        response.writeHead(answer.statusCode!, { ...answer.headers, "cache-control": told })
-        answer.pipe(response)
+        response.writeHead(original.statusCode!, { ...original.headers, "cache-control": cacheControl })
+        original.pipe(response)
       }).end()
     })
-    return Object.assign(hasty, { port: server })
+    return Object.assign(proxy, { port })
   })
 
-/** A cache that runs: its port, and how an operator empties it. */
+/** A running HTTP cache. */
 export interface Cache {
   readonly port: number
+  /** Empties the cache as an operator would. */
   readonly purge: () => Promise<void>
 }
 
-type Before = Pick<Service, "port">
-type Change = Readonly<Record<string, string>>
+type Upstream = Pick<Service, "port">
+type Replacements = Readonly<Record<string, string>>
 
-/** nginx with `deploy/nginx.conf`, in which `change` may replace texts, before a service and a web application. */
-export const nginxCache = (service: Before, change: Change = {}): Effect.Effect<Cache, never, Scope.Scope> =>
+/** Starts nginx with `deploy/nginx.conf`, in which `replacements` are made, in front of a service and a web application. */
+export const startNginxCache = (
+  service: Upstream,
+  replacements: Replacements = {}
+): Effect.Effect<Cache, never, Scope.Scope> =>
   Effect.gen(function* () {
     const home = yield* directory
     const port = yield* Effect.promise(freePort)
@@ -98,12 +102,12 @@ export const nginxCache = (service: Before, change: Change = {}): Effect.Effect<
     mkdirSync(cache)
     writeFileSync(
       join(home, "site.conf"),
-      adapted(deploy("nginx.conf"), {
+      adaptConfig(readDeployFile("nginx.conf"), {
         "/var/cache/nginx/prompt-retrieval": cache,
         "127.0.0.1:3000": `127.0.0.1:${service.port}`,
-        "127.0.0.1:4000": `127.0.0.1:${yield* webApplication}`,
+        "127.0.0.1:4000": `127.0.0.1:${yield* startWebApplication}`,
         "listen 80;": `listen 127.0.0.1:${port};`,
-        ...change
+        ...replacements
       })
     )
     const temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map(
@@ -127,10 +131,10 @@ export const nginxCache = (service: Before, change: Change = {}): Effect.Effect<
     }
   })
 
-/** Varnish with `deploy/varnish.vcl`, in which `change` may replace texts, before a service. */
-export const varnishCache = (
-  service: Before,
-  change: Change = {}
+/** Starts Varnish with `deploy/varnish.vcl`, in which `replacements` are made, in front of a service. */
+export const startVarnishCache = (
+  service: Upstream,
+  replacements: Replacements = {}
 ): Effect.Effect<Cache, never, Scope.Scope> =>
   Effect.gen(function* () {
     const home = yield* directory
@@ -139,7 +143,10 @@ export const varnishCache = (
     const work = join(home, "work")
     writeFileSync(
       vcl,
-      adapted(deploy("varnish.vcl"), { '.port = "3000"': `.port = "${service.port}"`, ...change })
+      adaptConfig(readDeployFile("varnish.vcl"), {
+        '.port = "3000"': `.port = "${service.port}"`,
+        ...replacements
+      })
     )
     const args = ["-F", "-j", "none", "-n", work, "-f", vcl, "-s", "malloc,32m"]
     yield* runProgram("varnishd", [...args, "-a", `127.0.0.1:${port}`], port)
@@ -154,9 +161,9 @@ export const varnishCache = (
     }
   })
 
-/** The port of nginx as `nginxCache` starts it. */
-export const nginxBefore = (service: Service, change: Change = {}) =>
-  Effect.map(nginxCache(service, change), ({ port }) => port)
+/** Starts nginx like `startNginxCache` and returns its port. */
+export const startNginx = (service: Service, replacements: Replacements = {}) =>
+  Effect.map(startNginxCache(service, replacements), ({ port }) => port)
 
-/** The port of Varnish as `varnishCache` starts it. */
-export const varnishBefore = (service: Service) => Effect.map(varnishCache(service), ({ port }) => port)
+/** Starts Varnish like `startVarnishCache` and returns its port. */
+export const startVarnish = (service: Service) => Effect.map(startVarnishCache(service), ({ port }) => port)

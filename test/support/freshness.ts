@@ -3,16 +3,16 @@ import type * as Scope from "effect/Scope"
 import { sample } from "./archives.ts"
 import { connectTo } from "./database.ts"
 import { freePort } from "./ports.ts"
-import { freshDatabase, proxyTo, urlOf } from "./postgres.ts"
+import { freshDatabase, proxyTo, toDatabaseUrl } from "./postgres.ts"
 import { type Service, startService } from "./service.ts"
 
-/** A service whose caches can be looked into. */
-export interface Watched extends Service {
-  /** A number of its metrics. */
+/** A running service whose metrics a test reads. */
+export interface MeteredService extends Service {
+  /** Returns the current value of one series, such as `change_feed_up`. */
   readonly metric: (name: string) => Promise<number>
 }
 
-const startWatched = (url: string): Effect.Effect<Watched, never, Scope.Scope> =>
+const startMetered = (url: string): Effect.Effect<MeteredService, never, Scope.Scope> =>
   Effect.acquireRelease(
     Effect.promise(async () => {
       const port = await freePort()
@@ -33,11 +33,11 @@ const startWatched = (url: string): Effect.Effect<Watched, never, Scope.Scope> =
     (service) => Effect.promise(() => service.stop())
   )
 
-/** How many answers were sent from what was ready. */
-export const readyHits = 'cache_lookups_total{cache="responses",result="hit"}'
+/** The series that counts the responses served from the response cache. */
+export const responseCacheHits = 'cache_lookups_total{cache="responses",result="hit"}'
 
-/** Until a service hears of changes, and so caches. */
-export const untilCaching = async (service: Watched): Promise<void> => {
+/** Waits until the change feed of a service is up, so that the service caches. */
+export const waitUntilCaching = async (service: MeteredService): Promise<void> => {
   const started = performance.now()
   while ((await service.metric("change_feed_up")) !== 1) {
     if (performance.now() - started > 15_000) throw new Error(`no caching: ${service.output()}`)
@@ -45,21 +45,21 @@ export const untilCaching = async (service: Watched): Promise<void> => {
   }
 }
 
-/** One database with a tenant, and two services of it: `near` straight, `far` through a proxy. */
+/** Starts two services of one database with a tenant: `near` connects directly, `far` through a proxy. */
 export const twoServices = Effect.gen(function* () {
   const database = yield* freshDatabase
   const proxy = yield* proxyTo(database)
-  const near = yield* startWatched(urlOf(database))
-  const far = yield* startWatched(proxy.url)
-  const connected = yield* connectTo({ DATABASE_URL: urlOf(database) })
+  const near = yield* startMetered(toDatabaseUrl(database))
+  const far = yield* startMetered(proxy.url)
+  const connected = yield* connectTo({ DATABASE_URL: toDatabaseUrl(database) })
   const tenant = sample()
   yield* Effect.promise(() => connected.importArchive(tenant.archive))
-  yield* Effect.promise(() => Promise.all([near, far].map(untilCaching)))
-  return { database, proxy, near, far, tenant, sql: connected.sql, startWatched }
+  yield* Effect.promise(() => Promise.all([near, far].map(waitUntilCaching)))
+  return { database, proxy, near, far, tenant, sql: connected.sql, startMetered }
 })
 export type TwoServices = Effect.Success<typeof twoServices>
 
-/** A state that a tenant can be in, made in SQL past the service, and how a read answers in it. */
+/** A change made in SQL, not through the service, and the response to a read after it. */
 export interface Change {
   readonly name: string
   readonly sql: string
@@ -67,11 +67,14 @@ export interface Change {
   readonly title?: string
 }
 
-/** Every kind of change that has to be seen at once, each followed by the way back. */
-export const changesOf = ({ archive, keys }: TwoServices["tenant"], round: number): ReadonlyArray<Change> => {
+/** Lists every kind of change that takes effect immediately, each followed by the change that reverts it. */
+export const listChanges = (
+  { archive, keys }: TwoServices["tenant"],
+  round: number
+): ReadonlyArray<Change> => {
   const id = archive.workspace.id
   const { stored } = keys.active
-  const back = (name: string, sql: string): Change => ({ name, sql, status: 200 })
+  const revert = (name: string, sql: string): Change => ({ name, sql, status: 200 })
   const edit: Change = {
     name: "an edit",
     sql: `update prompts set title = 'Round ${round}' where id = '${archive.prompts[0]!.id}'`,
@@ -85,25 +88,28 @@ export const changesOf = ({ archive, keys }: TwoServices["tenant"], round: numbe
       sql: `update api_keys set revoked_at = now() where id = '${stored.id}'`,
       status: 401
     },
-    back("its end", `update api_keys set revoked_at = null where id = '${stored.id}'`),
+    revert("a revocation undone", `update api_keys set revoked_at = null where id = '${stored.id}'`),
     {
-      name: "an owner's reset",
+      name: "a required password reset",
       sql: `update users set must_reset_password = true where id = '${stored.created_by}'`,
       status: 401
     },
-    back("its end", `update users set must_reset_password = false where id = '${stored.created_by}'`),
-    { name: "a tier", sql: `update workspaces set tier = 'free' where id = '${id}'`, status: 403 },
-    back("its end", `update workspaces set tier = 'solo' where id = '${id}'`),
+    revert(
+      "a password reset done",
+      `update users set must_reset_password = false where id = '${stored.created_by}'`
+    ),
+    { name: "a free tier", sql: `update workspaces set tier = 'free' where id = '${id}'`, status: 403 },
+    revert("a paid tier", `update workspaces set tier = 'solo' where id = '${id}'`),
     {
-      name: "billing",
+      name: "billing disputed",
       sql: `update workspaces set billing_status = 'disputed' where id = '${id}'`,
       status: 402
     },
-    back("its end", `update workspaces set billing_status = 'active' where id = '${id}'`)
+    revert("billing active", `update workspaces set billing_status = 'active' where id = '${id}'`)
   ]
 }
 
-/** Reads the prompt that `changesOf` edits. */
+/** Reads the prompt that `listChanges` edits. */
 export const readPrompt = async (service: Service, { archive, keys }: TwoServices["tenant"]) => {
   const response = await fetch(`${service.url}/api/v1/prompts/${archive.prompts[0]!.id}`, {
     headers: { authorization: `Bearer ${keys.active.plaintext}` }
@@ -113,26 +119,26 @@ export const readPrompt = async (service: Service, { archive, keys }: TwoService
 }
 
 /**
- * Makes a change once it is sure that each service answers from what it has ready, where it answers with data, and
- * gives how long after its commit the last answer of before it began, in milliseconds; 0 where there was none.
+ * Makes a change once each service has cached its response, and returns how many milliseconds after the commit the last
+ * request with an outdated response began; 0 without outdated responses.
  */
-export const timeToSee = async (two: TwoServices, change: Change): Promise<number> => {
+export const measureStaleness = async (two: TwoServices, change: Change): Promise<number> => {
   const services = [two.near, two.far]
   for (const service of services) for (let i = 0; i < 2; i++) await readPrompt(service, two.tenant)
   await two.sql(change.sql)
-  const committed = performance.now()
-  const seen = services.map(async (service) => {
+  const committedAt = performance.now()
+  const staleness = services.map(async (service) => {
     for (let last = 0; ; ) {
-      const began = performance.now()
+      const startedAt = performance.now()
       const { status, title } = await readPrompt(service, two.tenant)
       if (status === change.status && (change.title === undefined || title === change.title)) return last
-      last = began - committed
+      last = startedAt - committedAt
       if (last > 10_000) throw new Error(`${change.name} was not seen by ${service.url}`)
     }
   })
-  return Math.max(...(await Promise.all(seen)))
+  return Math.max(...(await Promise.all(staleness)))
 }
 
-/** The value below which a part, from 0 to 1, of all values lie. */
-export const quantile = (values: ReadonlyArray<number>, part: number): number =>
-  values.toSorted((a, b) => a - b)[Math.min(values.length - 1, Math.floor(part * values.length))]!
+/** Returns the value below which a share, from 0 to 1, of all values lie. */
+export const quantile = (values: ReadonlyArray<number>, share: number): number =>
+  values.toSorted((a, b) => a - b)[Math.min(values.length - 1, Math.floor(share * values.length))]!

@@ -1,7 +1,7 @@
 import * as Arbitrary from "effect/Arbitrary"
 import * as Schema from "effect/Schema"
 
-/** Numbers that a JavaScript number holds, and numbers that it does not. */
+/** JSON numbers, some of which a JavaScript number cannot represent. */
 export const awkwardNumbers = [
   "1234567890123456789",
   "9007199254740993",
@@ -36,7 +36,7 @@ const digits = Arbitrary.map(
   (parts) => parts.join("").replace(/^0+(?=\d)/, "") || "0"
 )
 
-/** Texts of JSON numbers with all kinds of digits and exponents. */
+/** Generates JSON numbers with all kinds of digits and exponents. */
 export const numberTexts: Arbitrary.Arbitrary<string> = Arbitrary.map(
   Arbitrary.all([int(0, 7), digits, Arbitrary.array(int(0, 99), { maxLength: 6 }), int(-40, 40)]),
   ([kind, integer, fraction, exponent]) => {
@@ -94,5 +94,5 @@ const either = (
 
 const values = either(scalars, lists(scalars), maps(either(scalars, lists(scalars), maps(scalars))))
 
-/** Texts of JSON objects whose numbers, names and nesting are of all kinds. */
+/** Generates JSON objects with all kinds of numbers, names and nesting. */
 export const jsonMaps: Arbitrary.Arbitrary<string> = maps(values)

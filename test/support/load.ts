@@ -1,41 +1,45 @@
 import { Agent, get } from "node:http"
 
-/** How one request ended: a status, or what happened to the connection instead. */
-export type Ended = number | string
+/** How one request ended: the status of its response, or what happened to the connection instead. */
+export type LoadOutcome = number | string
 
-const ask = (agent: Agent, url: string, headers: Readonly<Record<string, string>>): Promise<Ended> =>
+const sendOne = (
+  agent: Agent,
+  url: string,
+  headers: Readonly<Record<string, string>>
+): Promise<LoadOutcome> =>
   new Promise((resolve) => {
     const request = get(url, { agent, headers, timeout: 10_000 }, (response) => {
       response.resume()
-      response.on("error", () => resolve("broken off"))
-      response.on("end", () => resolve(response.complete ? response.statusCode! : "broken off"))
+      response.on("error", () => resolve("truncated"))
+      response.on("end", () => resolve(response.complete ? response.statusCode! : "truncated"))
     })
-    request.on("timeout", () => request.destroy(new Error("no answer in time")))
+    request.on("timeout", () => request.destroy(new Error("no response in time")))
     request.on("error", (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message))
   })
 
 /** Load that runs until it is stopped. */
 export interface Load {
-  /** Ends it once its requests have ended, and gives how many ended which way. */
-  readonly stop: () => Promise<Readonly<Record<Ended, number>>>
-  /** How many requests have ended so far. */
+  /** Stops the clients once their requests have ended and returns how many requests ended with which outcome. */
+  readonly stop: () => Promise<Readonly<Record<LoadOutcome, number>>>
+  /** Returns how many requests have ended so far. */
   readonly count: () => number
 }
 
-/** A few clients with a kept connection each, which ask again as soon as they are answered. */
+/** Starts clients with one keep-alive connection each that send the next request as soon as the last one has ended. */
 export const startLoad = (
   urls: ReadonlyArray<string>,
   headers: Readonly<Record<string, string>>,
   clients = 8
 ): Load => {
-  const outcomes: Record<Ended, number> = {}
+  const outcomes: Record<LoadOutcome, number> = {}
   let running = true
   let count = 0
   const client = async () => {
     const agent = new Agent({ keepAlive: true, maxSockets: 1 })
     while (running) {
-      const ended = await ask(agent, urls[count % urls.length]!, headers)
-      outcomes[ended] = (outcomes[ended] ?? 0) + 1
+      const outcome = await sendOne(agent, urls[count % urls.length]!, headers)
+      outcomes[outcome] = (outcomes[outcome] ?? 0) + 1
       count++
     }
     agent.destroy()

@@ -2,11 +2,11 @@ import * as PgClient from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 
-/** Every table that prompts are read from; not those of keys. */
+/** Every table that prompt reads use; the tables that key look-ups use are not among them. */
 export const promptTables =
   "prompts, prompt_tags, tags, folders, prompt_versions, fragments, prompt_fragments" as const
 
-/** Locks tables against everybody, readers too, until the lock is released, which gives when it is. */
+/** Locks tables against all other sessions, readers included, and returns a function that releases the lock. */
 export const lockTables = async (databaseUrl: string, tables: string): Promise<() => Promise<void>> => {
   const locked = Promise.withResolvers<void>()
   const release = Promise.withResolvers<void>()

@@ -24,7 +24,7 @@ export interface Kind {
 
 const MiB = 1024 * 1024
 
-const kindOf = (
+const makeKind = (
   name: string,
   path: Kind["path"],
   contentBytes: number,
@@ -34,19 +34,19 @@ const kindOf = (
 ): Kind => ({ name, path, status, contentBytes, fragments, fragmentBytes })
 
 export const kinds: ReadonlyArray<Kind> = [
-  kindOf("content of 4 MiB", "", 4 * MiB),
-  kindOf("content of 8 MiB", "", 8 * MiB),
-  kindOf("version of 8 MiB", "/versions/1", 8 * MiB),
-  kindOf("7 MiB of fragments, resolved", "/resolved", 100, 7, MiB),
-  kindOf("30 MiB of fragments, too large", "/resolved", 100, 30, MiB, 500),
-  kindOf("16 MiB and fragments, too large", "/resolved", 16 * MiB, 30, MiB, 500)
+  makeKind("content of 4 MiB", "", 4 * MiB),
+  makeKind("content of 8 MiB", "", 8 * MiB),
+  makeKind("version of 8 MiB", "/versions/1", 8 * MiB),
+  makeKind("7 MiB of fragments, resolved", "/resolved", 100, 7, MiB),
+  makeKind("30 MiB of fragments, too large", "/resolved", 100, 30, MiB, 500),
+  makeKind("16 MiB and fragments, too large", "/resolved", 16 * MiB, 30, MiB, 500)
 ]
 
 /** How many requests the tenant with large prompts sends at once: within the default limit per minute. */
 const largeRequests = 90
 const smallPrompts = 10_000
 /** The small requests begin this many milliseconds apart. */
-const pace = 10
+const intervalMs = 10
 
 /** A service with a tenant of large prompts and one of small prompts. */
 export interface Tenants {
@@ -60,24 +60,25 @@ export interface Tenants {
 /** The limits are raised only because the small reads of several rounds fall into the same minute. */
 const env = { RATE_LIMIT_PER_KEY: "1000000", RATE_LIMIT_PER_PROCESS: "1000000", LOG_LEVEL: "Warn" }
 
+/** Starts a service with both tenants; closing the scope stops it. */
 export const twoTenants: Effect.Effect<Tenants, never, Scope.Scope> = Effect.gen(function* () {
-  const own: Record<string, string> = { ...(yield* postgres.acquire), ...env }
+  const serviceEnv: Record<string, string> = { ...(yield* postgres.acquire), ...env }
   const service = yield* Effect.acquireRelease(
-    Effect.promise(() => startService(own)),
+    Effect.promise(() => startService(serviceEnv)),
     (service) => Effect.promise(() => service.stop())
   )
-  const { importArchive } = yield* connectTo(own)
+  const { importArchive } = yield* connectTo(serviceEnv)
   const client = yield* Effect.acquireRelease(
-    Effect.sync(() => makeSql(own.DATABASE_URL!, { max: 1 })),
+    Effect.sync(() => makeSql(serviceEnv.DATABASE_URL!, { max: 1 })),
     (client) => Effect.promise(() => client.end({ timeout: 5 }))
   )
   const sql: Tenants["sql"] = (text, params) => client.unsafe(text, [...params])
   const tenant = Effect.fnUntraced(function* () {
     const [home, owner] = [workspace(), user()]
-    const own = key(home.id, owner)
-    const tenant = archive({ workspace: home, users: [owner], api_keys: [own.stored] })
+    const ownKey = key(home.id, owner)
+    const tenant = archive({ workspace: home, users: [owner], api_keys: [ownKey.stored] })
     yield* Effect.promise(() => importArchive(tenant))
-    return { key: own, workspace: home.id as string }
+    return { key: ownKey, workspace: home.id as string }
   })
   const [large, small] = [yield* tenant(), yield* tenant()]
   const rows = yield* Effect.promise(() =>
@@ -93,7 +94,7 @@ export const twoTenants: Effect.Effect<Tenants, never, Scope.Scope> = Effect.gen
 })
 
 const line = "Answer briefly and to the point."
-const textOf = (bytes: number): string =>
+const makeTextSql = (bytes: number): string =>
   `left(repeat('${line}' || chr(10), ${Math.ceil(bytes / (line.length + 1))}), ${bytes})`
 
 /** Replaces the large tenant's prompts by `largeRequests` prompts of one kind, and returns their ids. */
@@ -102,10 +103,10 @@ const fill = async ({ sql, large }: Tenants, kind: Kind): Promise<ReadonlyArray<
   await sql("delete from fragments where workspace_id = $1", [large.workspace])
   const content = kind.path === "/versions/1" ? 0 : kind.contentBytes
   await sql(
-    `insert into prompts (workspace_id, title, current_content) values ($1, 'Large', ${textOf(content)})`,
+    `insert into prompts (workspace_id, title, current_content) values ($1, 'Large', ${makeTextSql(content)})`,
     [large.workspace]
   )
-  // To copy a stored text does not take compressing it again.
+  // Copying a stored text is cheap: PostgreSQL does not compress it again.
   await sql(
     `insert into prompts (workspace_id, title, current_content)
       select workspace_id, title, current_content from prompts, generate_series(2, ${largeRequests})
@@ -116,23 +117,23 @@ const fill = async ({ sql, large }: Tenants, kind: Kind): Promise<ReadonlyArray<
   if (kind.path === "/versions/1")
     await sql(
       `insert into prompt_versions (prompt_id, version_number, content)
-        select id, 1, ${textOf(kind.contentBytes)} from prompts where workspace_id = $1`,
+        select id, 1, ${makeTextSql(kind.contentBytes)} from prompts where workspace_id = $1`,
       [large.workspace]
     )
   if (kind.fragments > 0)
     await sql(
-      `with made as (
+      `with inserted as (
         insert into fragments (workspace_id, content)
-          select $1, ${textOf(kind.fragmentBytes)} from generate_series(1, ${kind.fragments}) returning id
+          select $1, ${makeTextSql(kind.fragmentBytes)} from generate_series(1, ${kind.fragments}) returning id
       )
       insert into prompt_fragments (prompt_id, fragment_id, position)
-        select p.id, made.id, 1 from prompts p, made where p.workspace_id = $1`,
+        select p.id, inserted.id, 1 from prompts p, inserted where p.workspace_id = $1`,
       [large.workspace]
     )
   return (rows as ReadonlyArray<{ readonly id: string }>).map(({ id }) => id)
 }
 
-/** The statuses of one request for each target, all sent at once, from another thread. */
+/** Sends one request for each target, all at once from another thread, and counts the responses by status. */
 const sendAll = async (
   port: number,
   targets: ReadonlyArray<string>,
@@ -161,10 +162,10 @@ const sendAll = async (
   return faults === 0 ? statuses : { ...statuses, fault: faults }
 }
 
-const residentMiB = (pid: number): number =>
+const readResidentMiB = (pid: number): number =>
   Number(/VmRSS:\s*(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "latin1"))![1]) / 1024
 
-/** Sends small cold reads at a fixed pace until `until` resolves. */
+/** Sends small cold reads at a fixed rate until `until` resolves. */
 const readSmall = async (
   { service, small }: Tenants,
   until: Promise<unknown>
@@ -189,45 +190,46 @@ const readSmall = async (
       }).on("error", reject)
     })
   let running = true
-  const ended = until.then(() => (running = false))
+  const stopped = until.then(() => (running = false))
   const reads: Array<Promise<void>> = []
   while (running) {
     reads.push(read())
-    await setTimeout(pace)
+    await setTimeout(intervalMs)
   }
-  await ended
+  await stopped
   await Promise.all(reads)
   agent.destroy()
   return { times, statuses }
 }
 
-/** What one burst of large requests does to the small requests beside it. */
+/** The effect of one burst of large requests on the small requests sent at the same time. */
 export interface Neighbors {
   /** The latencies of the small requests in milliseconds, without and with the large requests. */
   readonly alone: ReadonlyArray<number>
   readonly meanwhile: ReadonlyArray<number>
-  /** How many responses had which status. */
+  /** The number of responses by status. */
   readonly small: Readonly<Record<string, number>>
   readonly large: Readonly<Record<string, number>>
-  /** How many MiB the resident memory of the service rose above that before the burst. */
+  /** How many MiB the service's resident memory grew during the burst. */
   readonly growth: number
   /** How long the burst took, in milliseconds. */
-  readonly took: number
+  readonly duration: number
 }
 
+/** Sends a burst of large requests of one kind and measures the small reads before and during it. */
 export const measureNeighbors = async (tenants: Tenants, kind: Kind): Promise<Neighbors> => {
   const { service, large } = tenants
   const targets = (await fill(tenants, kind)).map((id) => `/api/v1/prompts/${id}${kind.path}`)
   const pid = service.process.pid!
   await readSmall(tenants, setTimeout(500))
   const alone = await readSmall(tenants, setTimeout(2_000))
-  const before = residentMiB(pid)
-  let most = before
-  const watch = setInterval(() => (most = Math.max(most, residentMiB(pid))), 20)
+  const before = readResidentMiB(pid)
+  let peak = before
+  const watch = setInterval(() => (peak = Math.max(peak, readResidentMiB(pid))), 20)
   const started = performance.now()
-  let took = 0
+  let duration = 0
   const burst = sendAll(service.port, targets, large.key.plaintext).then((statuses) => {
-    took = performance.now() - started
+    duration = performance.now() - started
     return statuses
   })
   const meanwhile = await readSmall(tenants, burst)
@@ -240,7 +242,7 @@ export const measureNeighbors = async (tenants: Tenants, kind: Kind): Promise<Ne
     meanwhile: meanwhile.times,
     small,
     large: await burst,
-    growth: most - before,
-    took
+    growth: peak - before,
+    duration
   }
 }

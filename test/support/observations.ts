@@ -6,20 +6,20 @@ import {
   Observations
 } from "../../src/application/ports/Observations.ts"
 
-/** What was observed, in order. */
-export interface Observed {
+/** The observations that were reported, in order. */
+export interface RecordedObservations {
   readonly denials: Array<"key" | "process">
   readonly lookups: Array<readonly [ObservedCache, CacheLookup]>
 }
 
-/** Observations that are written down in `observed`. */
-export const recordObservations = (observed: Observed): Layer.Layer<Observations> =>
+/** Appends every observation to `observed`. */
+export const recordObservations = (observed: RecordedObservations): Layer.Layer<Observations> =>
   Layer.succeed(Observations, {
     recordRateLimitDenial: (limit) => void observed.denials.push(limit),
     recordCacheLookup: (cache, result) => void observed.lookups.push([cache, result])
   })
 
-/** Observations that nobody looks at. */
+/** Discards every observation. */
 export const ignoreObservations: Layer.Layer<Observations> = Layer.unwrap(
   Effect.sync(() => recordObservations({ denials: [], lookups: [] }))
 )

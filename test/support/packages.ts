@@ -10,7 +10,7 @@ const exec = promisify(execFile)
 /** Returns the path of a program that a dev dependency installs. */
 export const bin = (name: string): string => join(root, "node_modules/.bin", name)
 
-/** Runs a program to its end and returns its exit code and output. */
+/** Runs a program to completion and returns its exit code and output. */
 export const run = async (
   cwd: string,
   command: string,
@@ -30,7 +30,7 @@ export const run = async (
   }
 }
 
-/** PATH without the project's own programs, so that `node` is the Node that the machine has installed. */
+/** PATH without the project's `node_modules/.bin`, so that `node` is the Node installed on the machine. */
 const machinePath = process.env
   .PATH!.split(delimiter)
   .filter((entry) => !entry.includes("node_modules"))

@@ -1,7 +1,7 @@
 import { once } from "node:events"
 import { type AddressInfo, createServer } from "node:net"
 
-/** A port of loopback that nobody listens on just now. */
+/** Returns a loopback port on which no process is listening at the moment. */
 export const freePort = async (): Promise<number> => {
   const server = createServer().listen(0, "127.0.0.1")
   await once(server, "listening")

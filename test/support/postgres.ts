@@ -11,76 +11,77 @@ import { migrate } from "../../src/adapters/outbound/postgres/Migrations.ts"
 
 const serverUrl = process.env.TEST_DATABASE_URL
 
-/** Why tests against a real PostgreSQL are left out here; `undefined` where they run. */
+/** Why tests that need PostgreSQL are skipped here; `undefined` where they run. */
 export const noPostgres: string | undefined = serverUrl ? undefined : "TEST_DATABASE_URL is not set"
 if (noPostgres !== undefined) {
   if (process.env.CI !== undefined) throw new Error(noPostgres)
-  console.warn(`Tests of PostgreSQL are left out: ${noPostgres}`)
+  console.warn(`Tests that need PostgreSQL are skipped: ${noPostgres}`)
 }
 
-/** The address of a database of the server, in the name of another role if one is given. */
-export const urlOf = (database: string, role?: string): string => {
+/** Returns the URL of a database on the server, for another role if `role` is given. */
+export const toDatabaseUrl = (database: string, role?: string): string => {
   const url = new URL(serverUrl!)
   url.pathname = `/${database}`
   if (role !== undefined) url.username = role
   return url.href
 }
 
-/** A random name, which no other test has, for what is shared by a server. */
+/** Returns a random name for a database or a role. */
 export const freshName = (): string => `pr_${randomBytes(8).toString("hex")}`
 
-/** Runs one statement on the server itself. */
+/** Runs one statement in the server's default database. */
 export const onServer = (statement: string): Effect.Effect<void> =>
   Effect.asVoid(Effect.flatMap(PgClient.PgClient, (sql) => sql.unsafe(statement))).pipe(
     Effect.provide(PgClient.layer({ url: Redacted.make(serverUrl!) })),
     Effect.orDie
   )
 
-/** The name of a new, empty database, which goes with the scope whoever is still connected. */
+/** Creates an empty database and returns its name; closing the scope drops the database even while sessions are connected. */
 export const freshDatabase: Effect.Effect<string, never, Scope.Scope> = Effect.acquireRelease(
   Effect.tap(Effect.sync(freshName), (name) => onServer(`create database ${name} template template0`)),
   (name) => onServer(`drop database ${name} with (force)`)
 )
 
-/** The adapter's database layer on a database by name. */
+/** Returns the adapter's database layer for a database, for another role if `role` is given. */
 export const connect = (database: string, role?: string) =>
-  Database.layer({ url: Redacted.make(urlOf(database, role)) })
+  Database.layer({ url: Redacted.make(toDatabaseUrl(database, role)) })
 
-/** A database of its own without any table. */
+/** The adapter's database layer over a new database without tables. */
 export const emptyDatabase = Layer.unwrap(Effect.map(freshDatabase, (name) => connect(name)))
 
-/** A database of its own with every table and no row. */
+/** The adapter's database layer over a new database with every table and no row. */
 export const migratedDatabase = Layer.effectDiscard(Effect.orDie(migrate)).pipe(
   Layer.provideMerge(emptyDatabase)
 )
 
-/** A TCP server on loopback that may go silent: what it is sent then, and what it would answer, waits until it thaws. */
+/** A TCP proxy on loopback that tests can interrupt. */
 export interface Proxy {
   readonly url: string
+  /** Stops forwarding in both directions until `thaw`; connections stay open. */
   readonly freeze: Effect.Effect<void>
   readonly thaw: Effect.Effect<void>
-  /** Connections that are open go silent for good, as when a router forgets them; new ones work. */
+  /** Stops forwarding on open connections for good, as when a router forgets them; new connections work. */
   readonly silence: Effect.Effect<void>
-  /** Ends every connection that is open. */
+  /** Closes every open connection. */
   readonly cut: Effect.Effect<void>
 }
 
-/** Takes what a server sends apart into messages, and leaves out notices, as a pooler does. */
-const withoutNotices = () => {
-  let rest = Buffer.alloc(0)
+/** Returns a filter of the server's bytes that drops NotificationResponse messages, as a pooler does. */
+const makeNotificationFilter = () => {
+  let unread = Buffer.alloc(0)
   return (chunk: Buffer): Buffer => {
-    rest = Buffer.concat([rest, chunk])
+    unread = Buffer.concat([unread, chunk])
     const passed: Array<Buffer> = []
-    while (rest.length >= 5 && rest.length > rest.readInt32BE(1)) {
-      const message = rest.subarray(0, 1 + rest.readInt32BE(1))
+    while (unread.length >= 5 && unread.length > unread.readInt32BE(1)) {
+      const message = unread.subarray(0, 1 + unread.readInt32BE(1))
       if (message[0] !== "A".charCodeAt(0)) passed.push(message)
-      rest = rest.subarray(message.length)
+      unread = unread.subarray(message.length)
     }
     return Buffer.concat(passed)
   }
 }
 
-/** A proxy before a database of the server; a `pooler` keeps notices back. */
+/** Starts a proxy in front of a database; `pooler` makes it drop notifications. Closing the scope stops it. */
 export const proxyTo = (
   database: string,
   options: { readonly pooler: boolean } = { pooler: false }
@@ -90,18 +91,18 @@ export const proxyTo = (
     const sockets = new Set<Socket>()
     const silenced = new WeakSet<Socket>()
     let frozen = false
-    const keep = (socket: Socket): void => {
+    const track = (socket: Socket): void => {
       sockets.add(socket)
       socket.on("error", () => socket.destroy()).on("close", () => sockets.delete(socket))
       if (frozen) socket.pause()
     }
     const server = createServer((near) => {
       const far = dial(Number(target.port || 5432), target.hostname)
-      const pass = options.pooler ? withoutNotices() : (chunk: Buffer) => chunk
+      const filter = options.pooler ? makeNotificationFilter() : (chunk: Buffer) => chunk
       near.on("data", (chunk) => far.write(chunk)).on("close", () => far.destroy())
-      far.on("data", (chunk) => near.write(pass(chunk))).on("close", () => near.destroy())
-      keep(near)
-      keep(far)
+      far.on("data", (chunk) => near.write(filter(chunk))).on("close", () => near.destroy())
+      track(near)
+      track(far)
     })
     const cut = Effect.sync(() => {
       for (const socket of sockets) socket.destroy()
@@ -116,7 +117,7 @@ export const proxyTo = (
           await closed
         })
     )
-    const url = new URL(urlOf(database))
+    const url = new URL(toDatabaseUrl(database))
     url.hostname = "127.0.0.1"
     url.port = String((server.address() as AddressInfo).port)
     return {

@@ -9,38 +9,38 @@ import type * as Scope from "effect/Scope"
 
 const main = createRequire(import.meta.url).resolve("@stoplight/prism-cli")
 
-/** A rule of the description that a request or an answer breaks; where, as in `["response", "body", "data"]`. */
+/** A rule of the OpenAPI document that a request or a response breaks. `location` is, for example, `["response", "body", "data"]`. */
 export interface Violation {
   readonly location: readonly ["request" | "response", ...ReadonlyArray<string>]
   readonly message: string
 }
 
-/** What a validating proxy found in one exchange. */
-export const violationsOf = (response: Response): ReadonlyArray<Violation> =>
+/** Returns the violations that the validating proxy found in one exchange. */
+export const parseViolations = (response: Response): ReadonlyArray<Violation> =>
   JSON.parse(response.headers.get("sl-violations") ?? "[]")
 
-/** Resolves with its address once the proxy listens; rejects when it ends before. */
+/** Starts the proxy. `listening` resolves to its address, and rejects when the proxy exits before it listens. */
 const launch = (document: string, upstream: string) => {
   const args = ["proxy", document, upstream, "--host", "127.0.0.1", "--port", "0", "--errors=false"]
   const child = spawn(process.execPath, [main, ...args], { stdio: ["ignore", "pipe", "pipe"] })
   const listening = new Promise<string>((resolve, reject) => {
-    let said = ""
+    let output = ""
     for (const stream of [child.stdout, child.stderr]) {
       stream.setEncoding("utf8").on("data", (text: string) => {
-        said += text
-        const found = /Prism is listening on (http:\/\/127\.0\.0\.1:\d+)/.exec(said)
-        if (found !== null) resolve(found[1]!)
+        output += text
+        const match = /Prism is listening on (http:\/\/127\.0\.0\.1:\d+)/.exec(output)
+        if (match !== null) resolve(match[1]!)
       })
     }
-    child.once("exit", () => reject(new Error(`Prism ended: ${said}`)))
+    child.once("exit", () => reject(new Error(`Prism exited: ${output}`)))
     child.once("error", reject)
   })
   return { child, listening }
 }
 
 /**
- * The address of a proxy before a service that holds each exchange against an OpenAPI document and says in the answer
- * what is wrong with it. It ends with the scope.
+ * Starts a proxy in front of a service that validates each exchange against an OpenAPI document and reports violations in a
+ * response header, and returns the proxy's address. Closing the scope stops the proxy.
  */
 export const prism = (openApi: unknown, upstream: string): Effect.Effect<string, never, Scope.Scope> =>
   Effect.gen(function* () {
@@ -55,9 +55,9 @@ export const prism = (openApi: unknown, upstream: string): Effect.Effect<string,
       ({ child }) =>
         Effect.promise(async () => {
           if (child.exitCode !== null || child.signalCode !== null) return
-          const ended = once(child, "exit")
+          const exited = once(child, "exit")
           child.kill("SIGKILL")
-          await ended
+          await exited
         })
     )
     return yield* Effect.promise(() => listening)

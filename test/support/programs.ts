@@ -5,19 +5,19 @@ import { setTimeout } from "node:timers/promises"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 
-/** Debian's own directories, which an ordinary user's PATH may lack. */
+/** PATH with Debian's system directories, which the PATH of an unprivileged user may lack. */
 export const programPath = `${process.env.PATH}:/usr/sbin:/sbin`
 
-/** Why tests with a program are left out here; `undefined` where they run. With CI set none may be. */
+/** Returns why tests with a program are skipped here, or undefined where they run. Throws instead when CI is set. */
 export const noProgram = (program: string, versionFlag: string): string | undefined => {
   if (spawnSync(program, [versionFlag], { env: { PATH: programPath } }).status === 0) return undefined
   const missing = `no ${program} on PATH`
   if (process.env.CI !== undefined) throw new Error(missing)
-  console.warn(`Tests with ${program} are left out: ${missing}`)
+  console.warn(`Tests with ${program} are skipped: ${missing}`)
   return missing
 }
 
-const listens = (port: number): Promise<boolean> =>
+const isListening = (port: number): Promise<boolean> =>
   new Promise((resolve) => {
     const socket = connect(port, "127.0.0.1", () => {
       socket.destroy()
@@ -26,7 +26,7 @@ const listens = (port: number): Promise<boolean> =>
     socket.on("error", () => resolve(false))
   })
 
-/** Ends a process that was started here, and waits until it has ended. */
+/** Ends a child process, with SIGKILL after 5 s, and resolves once it has exited. */
 export const endProcess = async (child: ChildProcess, signal: NodeJS.Signals = "SIGTERM"): Promise<void> => {
   if (child.exitCode !== null || child.signalCode !== null) return
   const exited = once(child, "exit")
@@ -35,7 +35,7 @@ export const endProcess = async (child: ChildProcess, signal: NodeJS.Signals = "
   await Promise.race([exited, killed.then(() => exited)])
 }
 
-/** Runs a program in the foreground until the scope closes, and waits until it listens on its port of loopback. */
+/** Runs a program in the foreground until the scope closes, and waits until it listens on its loopback port. */
 export const runProgram = (
   program: string,
   args: ReadonlyArray<string>,
@@ -47,13 +47,13 @@ export const runProgram = (
         env: { PATH: programPath },
         stdio: ["ignore", "pipe", "pipe"]
       })
-      let said = ""
-      for (const stream of [child.stdout, child.stderr]) stream.on("data", (chunk) => (said += chunk))
+      let output = ""
+      for (const stream of [child.stdout, child.stderr]) stream.on("data", (chunk) => (output += chunk))
       const deadline = Date.now() + 15_000
-      while (!(await listens(port))) {
+      while (!(await isListening(port))) {
         if (child.exitCode !== null || Date.now() > deadline) {
           await endProcess(child, "SIGKILL")
-          throw new Error(`${program} does not listen: ${said}`)
+          throw new Error(`${program} does not listen: ${output}`)
         }
         await setTimeout(20)
       }
@@ -62,9 +62,9 @@ export const runProgram = (
     (child) => Effect.promise(() => endProcess(child))
   )
 
-/** An example configuration with each text replaced by what a test needs there; all of them must be in it. */
-export const adapted = (text: string, replacements: Readonly<Record<string, string>>): string =>
-  Object.entries(replacements).reduce((adapted, [from, to]) => {
-    if (!adapted.includes(from)) throw new Error(`the configuration does not say ${from}`)
-    return adapted.replaceAll(from, to)
+/** Replaces texts of an example configuration by what a test needs; throws when a text does not occur. */
+export const adaptConfig = (text: string, replacements: Readonly<Record<string, string>>): string =>
+  Object.entries(replacements).reduce((config, [from, to]) => {
+    if (!config.includes(from)) throw new Error(`the configuration does not contain ${from}`)
+    return config.replaceAll(from, to)
   }, text)

@@ -1,15 +1,15 @@
 import { spawnSync } from "node:child_process"
 
-/** Why Prometheus's own checks are left out here; `undefined` where they run. */
+/** Why checks with promtool are skipped here; `undefined` where they run. */
 export const noPromtool: string | undefined =
   spawnSync("promtool", ["--version"]).status === 0 ? undefined : "no promtool on PATH"
 if (noPromtool !== undefined) {
   if (process.env.CI !== undefined) throw new Error(noPromtool)
-  console.warn(`Checks by promtool are left out: ${noPromtool}`)
+  console.warn(`Checks with promtool are skipped: ${noPromtool}`)
 }
 
-/** Runs promtool, and gives what it said and its exit code: 0 where it found nothing. */
+/** Runs promtool and returns its output and its exit code, which is 0 when promtool found no problem. */
 export const promtool = (args: ReadonlyArray<string>, input = "") => {
   const { status, stdout, stderr } = spawnSync("promtool", args, { input, encoding: "utf8" })
-  return { code: status, said: stdout + stderr }
+  return { code: status, output: stdout + stderr }
 }

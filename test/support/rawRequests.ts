@@ -14,8 +14,8 @@ export const makeRequestGenerator = (tenant: ReturnType<typeof sample>, seed: nu
     return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32
   }
   const below = (n: number) => Math.floor(random() * n)
-  const one = <A>(of: ReadonlyArray<A>): A => of[below(of.length)]!
-  const some = <A>(most: number, make: () => A): Array<A> => Array.from({ length: below(most + 1) }, make)
+  const one = <A>(items: ReadonlyArray<A>): A => items[below(items.length)]!
+  const some = <A>(max: number, make: () => A): Array<A> => Array.from({ length: below(max + 1) }, make)
 
   const bytes = () => some(12, () => String.fromCharCode(below(256))).join("")
   const visible = () => some(12, () => String.fromCharCode(33 + below(94))).join("")

@@ -8,30 +8,30 @@ import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { freePort } from "./ports.ts"
 
-/** Why tests against a real Redis are left out here; `undefined` where they run. */
+/** Why tests that need Redis are skipped here; `undefined` where they run. */
 export const noRedis: string | undefined =
   spawnSync("redis-server", ["--version"]).status === 0 ? undefined : "no redis-server on PATH"
 if (noRedis !== undefined) {
   if (process.env.CI !== undefined) throw new Error(noRedis)
-  console.warn(`Tests against Redis are left out: ${noRedis}`)
+  console.warn(`Tests that need Redis are skipped: ${noRedis}`)
 }
 
-/** A `redis-server` of its own, on loopback, that stores nothing on disk and ends with the scope. */
+/** A separate `redis-server` on loopback that stores nothing on disk; closing the scope stops it. */
 export interface RedisServer {
   readonly url: string
   readonly port: number
-  /** Starts it again, empty, on the same port. */
+  /** Starts the server again, empty, on the same port. */
   readonly start: Effect.Effect<void>
-  /** Kills it. */
+  /** Kills the server. */
   readonly stop: Effect.Effect<void>
-  /** Stops it from running, its connections open: it accepts what comes and answers nothing. */
+  /** Suspends the server: it keeps its connections and sends no reply until `thaw`. */
   readonly freeze: Effect.Effect<void>
   readonly thaw: Effect.Effect<void>
-  /** What one command answers, through `redis-cli`'s protocol: inline in, RESP out. */
+  /** Sends one inline command over a new connection and returns the RESP reply. */
   readonly ask: (command: string) => Effect.Effect<string>
 }
 
-/** Resolves once the server accepts connections; rejects when it ends before. */
+/** Starts the server and resolves once it accepts connections; rejects when the server exits before that. */
 const launch = (port: number, dir: string): Promise<ChildProcess> =>
   new Promise((resolve, reject) => {
     const args = [
@@ -47,32 +47,32 @@ const launch = (port: number, dir: string): Promise<ChildProcess> =>
       "no"
     ]
     const child = spawn("redis-server", args, { stdio: ["ignore", "pipe", "inherit"] })
-    let said = ""
+    let output = ""
     child.stdout.setEncoding("utf8").on("data", (text: string) => {
-      said += text
-      if (said.includes("Ready to accept connections")) resolve(child)
+      output += text
+      if (output.includes("Ready to accept connections")) resolve(child)
     })
-    child.once("exit", () => reject(new Error(`redis-server ended:\n${said}`)))
+    child.once("exit", () => reject(new Error(`redis-server exited:\n${output}`)))
     child.once("error", reject)
   })
 
-const end = async (child: ChildProcess | undefined): Promise<void> => {
+const kill = async (child: ChildProcess | undefined): Promise<void> => {
   if (child === undefined || child.exitCode !== null || child.signalCode !== null) return
-  const ended = once(child, "exit")
+  const exited = once(child, "exit")
   child.kill("SIGKILL")
-  await ended
+  await exited
 }
 
-/** One command in one connection, ended by QUIT. */
+/** Sends one command and QUIT over a new connection and returns the reply to the command. */
 const ask = async (port: number, command: string): Promise<string> => {
   const socket = dial(port, "127.0.0.1").setEncoding("utf8")
-  let answer = ""
+  let reply = ""
   socket.on("data", (text: string) => {
-    answer += text
+    reply += text
   })
   socket.write(`${command}\r\nQUIT\r\n`)
   await once(socket, "close")
-  return answer.replace(/\+OK\r\n$/, "").trim()
+  return reply.replace(/\+OK\r\n$/, "").trim()
 }
 
 export const redisServer: Effect.Effect<RedisServer, never, Scope.Scope> = Effect.gen(function* () {
@@ -81,7 +81,7 @@ export const redisServer: Effect.Effect<RedisServer, never, Scope.Scope> = Effec
     (dir) => Effect.sync(() => rmSync(dir, { recursive: true, force: true }))
   )
   let child: ChildProcess | undefined
-  yield* Effect.addFinalizer(() => Effect.promise(() => end(child)))
+  yield* Effect.addFinalizer(() => Effect.promise(() => kill(child)))
   // Another process may take a free port before the server does.
   const port = yield* Effect.tryPromise(async () => {
     const port = await freePort()
@@ -95,16 +95,17 @@ export const redisServer: Effect.Effect<RedisServer, never, Scope.Scope> = Effec
     start: Effect.promise(async () => {
       child = await launch(port, dir)
     }),
-    stop: Effect.promise(() => end(child)),
+    stop: Effect.promise(() => kill(child)),
     freeze: signal("SIGSTOP"),
     thaw: signal("SIGCONT"),
     ask: (command) => Effect.promise(() => ask(port, command))
   }
 })
 
-/** A TCP proxy before a server, whose every answer comes `delay` milliseconds late. */
+/** A TCP proxy that delays everything the server sends. */
 export interface SlowProxy {
   readonly url: string
+  /** Sets the delay, which is 0 at first. */
   readonly delay: (milliseconds: number) => Effect.Effect<void>
 }
 
@@ -112,13 +113,13 @@ export const slowProxy = (port: number): Effect.Effect<SlowProxy, never, Scope.S
   Effect.gen(function* () {
     let delay = 0
     const sockets = new Set<Socket>()
-    const keep = (socket: Socket): Socket => {
+    const track = (socket: Socket): Socket => {
       sockets.add(socket)
       return socket.on("error", () => socket.destroy()).on("close", () => sockets.delete(socket))
     }
     const server = createServer((near) => {
-      const far = keep(dial(port, "127.0.0.1"))
-      keep(near).pipe(far)
+      const far = track(dial(port, "127.0.0.1"))
+      track(near).pipe(far)
       near.on("close", () => far.destroy())
       far.on("data", (chunk) => setTimeout(() => near.writable && near.write(chunk), delay))
       far.on("close", () => near.destroy())

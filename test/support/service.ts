@@ -7,17 +7,17 @@ import { freePort } from "./ports.ts"
 
 const main = join(import.meta.dirname, "../../src/main.ts")
 
-/** How long a start may take on a busy machine, the making of an embedded database included, in milliseconds. */
-const startDeadline = 40_000
+/** How long a start may take on a busy machine, including the creation of an embedded database, in milliseconds. */
+const startTimeoutMs = 40_000
 
-/** A real process of the service, listening. */
+/** A running process of the service. */
 export interface Service {
   readonly url: string
   readonly port: number
   readonly process: ChildProcess
-  /** Everything written so far, stdout and stderr. */
+  /** Returns everything that the process has written so far to stdout and stderr. */
   readonly output: () => string
-  /** Ends it as an operator would, and gives its exit code; what it wrote is searched for leaks. */
+  /** Sends SIGTERM, searches the output for leaks and returns the exit code. */
   readonly stop: () => Promise<number | null>
 }
 
@@ -27,8 +27,8 @@ const collect = (child: ChildProcess) => {
   return () => text
 }
 
-/** The environment of a child process: nothing of the one that runs the tests but where programs are found. */
-const environmentOf = (env: Readonly<Record<string, string>>) => ({
+/** Returns the environment of a child process: only PATH and HOME come from the tests' own environment. */
+const makeEnvironment = (env: Readonly<Record<string, string>>) => ({
   PATH: process.env.PATH,
   HOME: process.env.HOME,
   ...env
@@ -45,8 +45,8 @@ const isOk = async (url: string): Promise<boolean> => {
 }
 
 /**
- * Starts `serve`, on a free port unless `PORT` is given, and waits until it is ready, or until it only listens where its database is meant to be
- * away; fails with what it said if it ends before.
+ * Starts `serve`, on a free port unless `PORT` is given, and waits until `until` responds 200: /healthz where the database
+ * is not available yet. Rejects with the output when the process exits before that.
  */
 export const startService = async (
   env: Readonly<Record<string, string>>,
@@ -55,14 +55,14 @@ export const startService = async (
   const port = env.PORT === undefined ? await freePort() : Number(env.PORT)
   const url = `http://127.0.0.1:${port}`
   const child = spawn(process.execPath, [main, "serve"], {
-    env: environmentOf({ PORT: String(port), LOG_FORMAT: "json", ...env }),
+    env: makeEnvironment({ PORT: String(port), LOG_FORMAT: "json", ...env }),
     stdio: ["ignore", "pipe", "pipe"]
   })
   const output = collect(child)
   const exited = once(child, "close") as Promise<[number | null]>
-  const deadline = Date.now() + startDeadline
+  const deadline = Date.now() + startTimeoutMs
   while (!(await isOk(url + until))) {
-    if (child.exitCode !== null) throw new Error(`the service ended: ${output()}`)
+    if (child.exitCode !== null) throw new Error(`the service exited: ${output()}`)
     if (Date.now() > deadline) {
       child.kill("SIGKILL")
       throw new Error(`the service did not listen in time: ${output()}`)
@@ -83,20 +83,20 @@ export const startService = async (
   }
 }
 
-/** What a command printed, and how it ended. */
-export interface Ran {
+/** The output and the exit code of a command. */
+export interface CommandResult {
   readonly code: number | null
   readonly stdout: string
   readonly stderr: string
 }
 
-/** Runs one command of the command line to its end. */
+/** Runs one command of the command line to completion. */
 export const run = async (
   args: ReadonlyArray<string>,
   env: Readonly<Record<string, string>>,
   input = ""
-): Promise<Ran> => {
-  const child = spawn(process.execPath, [main, ...args], { env: environmentOf(env), stdio: "pipe" })
+): Promise<CommandResult> => {
+  const child = spawn(process.execPath, [main, ...args], { env: makeEnvironment(env), stdio: "pipe" })
   let stdout = ""
   let stderr = ""
   child.stdout.on("data", (chunk) => (stdout += chunk))

@@ -2,7 +2,7 @@ import * as Layer from "effect/Layer"
 import { ChangeFeed, WorkspaceRevisions } from "../../src/application/ports/ChangeFeed.ts"
 import type { WorkspaceId } from "../../src/domain/Prompt.ts"
 
-/** Makes a change feed that a test takes up and down by `isUp`, over the revisions that the test makes. */
+/** Creates a change feed that a test takes down and up with `isUp`, over revisions that the test controls. */
 export const switchedFeed = (changes = new WorkspaceRevisions()) => {
   const feed = {
     changes,

@@ -6,18 +6,17 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { archive, key, prompt, user, workspace } from "../../support/archives.ts"
 import { connectTo, makeResources, postgres } from "../../support/database.ts"
 import { lockTables, promptTables } from "../../support/locks.ts"
-import { ask, expectBystandersUnaffected } from "../../support/outcomes.ts"
+import { send, expectBystandersUnaffected } from "../../support/requests.ts"
 import { freePort } from "../../support/ports.ts"
 import { exchange, exchangeAll, rawRequest } from "../../support/rawHttp.ts"
 import { type Service, startService } from "../../support/service.ts"
 
-/** No test waits for another, so that they take as long as the longest; each may be the others' disturbance. */
-describe.skipIf(postgres.missing !== undefined)("clients that behave badly", () => {
+describe.skipIf(postgres.missing !== undefined)("clients that misbehave", () => {
   const resources = makeResources()
   const owner = user()
   const home = workspace()
-  const mine = key(home.id, owner)
-  const authorization = `Bearer ${mine.plaintext}`
+  const ownKey = key(home.id, owner)
+  const authorization = `Bearer ${ownKey.plaintext}`
   const large = prompt({ current_content: "x".repeat(400_000) })
   const huge = prompt({ current_content: "x".repeat(8_000_000) })
   let env: Record<string, string>
@@ -33,21 +32,21 @@ describe.skipIf(postgres.missing !== undefined)("clients that behave badly", () 
     service = await startService(env)
     const { importArchive } = await resources.acquire(connectTo(env))
     await importArchive(
-      archive({ workspace: home, users: [owner], api_keys: [mine.stored], prompts: [large, huge] })
+      archive({ workspace: home, users: [owner], api_keys: [ownKey.stored], prompts: [large, huge] })
     )
   })
   afterAll(async () => {
     expect(await service?.stop()).toBe(0)
-    // Nobody who went away or asked in vain is worth a line of its own.
+    // Neither a disconnect nor a rejected request is worth a warning.
     expect(service.output()).toBe("")
     await resources.release()
   })
 
-  it("who hangs up before the answer is told of all the same, by what it would have been", async () => {
+  it("a request whose client disconnects is logged and counted with the status it would have got", async () => {
     const metricsPort = await freePort()
     const observed = await startService({ ...env, METRICS_PORT: String(metricsPort), LOG_LEVEL: "Info" })
     const release = await lockTables(env.DATABASE_URL!, promptTables)
-    const id = "who-hangs-up"
+    const id = "client-disconnects"
     const socket = connect(observed.port, "127.0.0.1")
     socket.write(
       rawRequest(`/api/v1/prompts/${large.id}`, [`Authorization: ${authorization}`, `X-Request-Id: ${id}`])
@@ -73,22 +72,22 @@ describe.skipIf(postgres.missing !== undefined)("clients that behave badly", () 
 
   const descriptors = () => readdirSync(`/proc/${service.process.pid}/fd`).length
 
-  it("2,000 who say nothing, 20 who send a byte a second: told or closed in time, and nobody else waits", async () => {
+  it("clients that send no complete request in 10 s get 408 and are closed, and hold up no other client", async () => {
     const before = descriptors()
     const started = performance.now()
-    const said: Array<string> = []
-    const last: Array<number> = []
+    const received: Array<string> = []
+    const closedAfter: Array<number> = []
     const sockets = Array.from({ length: 2_020 }, (_, index) => {
       const socket = connect(service.port, "127.0.0.1")
-      said[index] = ""
-      socket.setEncoding("latin1").on("data", (text) => (said[index] = said[index]! + text))
+      received[index] = ""
+      socket.setEncoding("latin1").on("data", (text) => (received[index] = received[index]! + text))
       socket.on("error", () => {})
       return socket
     })
     await Promise.all(sockets.map((socket) => once(socket, "connect")))
     const closed = sockets.map(async (socket, index) => {
       await once(socket, "close")
-      last[index] = performance.now() - started
+      closedAfter[index] = performance.now() - started
     })
     const dripping = sockets.slice(2_000).map(async (socket) => {
       for (const byte of rawRequest("/healthz")) {
@@ -98,20 +97,20 @@ describe.skipIf(postgres.missing !== undefined)("clients that behave badly", () 
       }
     })
     await expectBystandersUnaffected(service)
-    expect((await ask(service, "/api/v1/prompts", authorization)).status).toBe(200)
+    expect((await send(service, "/api/v1/prompts", authorization)).status).toBe(200)
     await Promise.all([...closed, ...dripping])
-    const answers = new Set(said.map((text) => `${text.slice(0, 12)} ${text.split("\r\n\r\n")[1]}`))
-    expect([...answers]).toEqual([
+    const responses = new Set(received.map((text) => `${text.slice(0, 12)} ${text.split("\r\n\r\n")[1]}`))
+    expect([...responses]).toEqual([
       'HTTP/1.1 408 {"error":{"code":"REQUEST_TIMEOUT","message":"Request timeout"}}'
     ])
-    expect(Math.max(...last)).toBeLessThan(14_000)
-    expect(Math.min(...last)).toBeGreaterThan(9_000)
+    expect(Math.max(...closedAfter)).toBeLessThan(14_000)
+    expect(Math.min(...closedAfter)).toBeGreaterThan(9_000)
     await expect.poll(descriptors, { timeout: 8_000 }).toBeLessThan(before + 20)
   }, 60_000)
 
-  it("500 who leave in mid-answer", async () => {
+  it("500 clients that disconnect in the middle of a response leave no descriptor open", async () => {
     const before = descriptors()
-    const leave = async () => {
+    const disconnect = async () => {
       const socket = connect(service.port, "127.0.0.1", () =>
         socket.write(rawRequest(`/api/v1/prompts/${large.id}`, [`Authorization: ${authorization}`]))
       )
@@ -119,70 +118,70 @@ describe.skipIf(postgres.missing !== undefined)("clients that behave badly", () 
       socket.resetAndDestroy()
       return first.subarray(0, 15).toString()
     }
-    const seen = new Set<string>()
+    const statusLines = new Set<string>()
     const lane = async () => {
-      for (let i = 0; i < 50; i++) seen.add(await leave())
+      for (let i = 0; i < 50; i++) statusLines.add(await disconnect())
     }
     await Promise.all(Array.from({ length: 10 }, lane))
-    expect([...seen]).toEqual(["HTTP/1.1 200 OK"])
-    expect((await ask(service, `/api/v1/prompts/${large.id}`, authorization)).status).toBe(200)
+    expect([...statusLines]).toEqual(["HTTP/1.1 200 OK"])
+    expect((await send(service, `/api/v1/prompts/${large.id}`, authorization)).status).toBe(200)
     await expect.poll(descriptors, { timeout: 8_000 }).toBeLessThan(before + 20)
   }, 60_000)
 
-  it("who pipelines 10,000 requests gets 10,000 answers, in order", async () => {
-    const known = `GET /api/v1/prompts?per_page=1 HTTP/1.1\r\nHost: a\r\nAuthorization: ${authorization}\r\n`
-    const unknown = "GET /nowhere HTTP/1.1\r\nHost: a\r\n"
+  it("10,000 pipelined requests get 10,000 responses in order, and hold up no other client", async () => {
+    const authorized = `GET /api/v1/prompts?per_page=1 HTTP/1.1\r\nHost: a\r\nAuthorization: ${authorization}\r\n`
+    const notFound = "GET /nowhere HTTP/1.1\r\nHost: a\r\n"
     const requests = Array.from(
       { length: 10_000 },
       (_, i) =>
-        `${i % 10 === 0 ? known : unknown}X-Request-Id: ${i}\r\n${i === 9_999 ? "Connection: close\r\n" : ""}\r\n`
+        `${i % 10 === 0 ? authorized : notFound}X-Request-Id: ${i}\r\n${i === 9_999 ? "Connection: close\r\n" : ""}\r\n`
     )
-    const answering = exchangeAll(service.port, requests.join(""), 60_000)
+    const exchanging = exchangeAll(service.port, requests.join(""), 60_000)
     await setTimeout(200)
-    expect((await ask(service, "/nowhere")).duration).toBeLessThan(5_000)
-    const answers = await answering
-    expect(answers.map(({ status }) => status)).toEqual(requests.map((_, i) => (i % 10 === 0 ? 200 : 404)))
+    expect((await send(service, "/nowhere")).duration).toBeLessThan(5_000)
+    const responses = await exchanging
+    expect(responses.map(({ status }) => status)).toEqual(requests.map((_, i) => (i % 10 === 0 ? 200 : 404)))
     expect(
-      answers.map(({ headers }) => Number(headers.find(([name]) => name === "x-request-id")![1]))
+      responses.map(({ headers }) => Number(headers.find(([name]) => name === "x-request-id")![1]))
     ).toEqual(requests.map((_, i) => i))
   }, 90_000)
 
-  it("heads and targets of up to 64 KiB: 431 in the envelope from 16 KiB on, an answer below", async () => {
-    const tooLong = { status: 431, said: "HEADERS_TOO_LARGE" }
-    const outcome = async (request: string) => {
+  it("a request head or target of more than 16 KiB gets 431 in the envelope; a shorter one is handled", async () => {
+    const tooLarge = { status: 431, code: "HEADERS_TOO_LARGE" }
+    const readError = async (request: string) => {
       const { status, body } = await exchange(service.port, request)
-      return { status, said: JSON.parse(body).error.code }
+      return { status, code: JSON.parse(body).error.code }
     }
     for (const size of [17, 32, 64]) {
       const long = "x".repeat(size * 1024)
-      expect(await outcome(rawRequest(`/${long}`))).toEqual(tooLong)
-      expect(await outcome(rawRequest("/nowhere", [`X-Long: ${long}`]))).toEqual(tooLong)
-      expect(await outcome(rawRequest("/nowhere", [`${long}: x`]))).toEqual(tooLong)
-      expect(await outcome(rawRequest("/nowhere", Array(size * 128).fill("X-A: 12")))).toEqual(tooLong)
+      expect(await readError(rawRequest(`/${long}`))).toEqual(tooLarge)
+      expect(await readError(rawRequest("/nowhere", [`X-Long: ${long}`]))).toEqual(tooLarge)
+      expect(await readError(rawRequest("/nowhere", [`${long}: x`]))).toEqual(tooLarge)
+      expect(await readError(rawRequest("/nowhere", Array(size * 128).fill("X-A: 12")))).toEqual(tooLarge)
     }
     const long = "x".repeat(15 * 1024)
-    expect(await outcome(rawRequest(`/${long}`))).toEqual({ status: 404, said: "NOT_FOUND" })
-    expect(await outcome(rawRequest(`/api/v1/prompts/${long}`, [`Authorization: ${authorization}`]))).toEqual(
-      {
-        status: 404,
-        said: "NOT_FOUND"
-      }
-    )
-    expect(await outcome(rawRequest("/api/v1/prompts", [`Authorization: Bearer ${long}`]))).toEqual({
+    expect(await readError(rawRequest(`/${long}`))).toEqual({ status: 404, code: "NOT_FOUND" })
+    expect(
+      await readError(rawRequest(`/api/v1/prompts/${long}`, [`Authorization: ${authorization}`]))
+    ).toEqual({
+      status: 404,
+      code: "NOT_FOUND"
+    })
+    expect(await readError(rawRequest("/api/v1/prompts", [`Authorization: Bearer ${long}`]))).toEqual({
       status: 401,
-      said: "UNAUTHORIZED"
+      code: "UNAUTHORIZED"
     })
   })
 
-  it("who asks for more than it reads holds up nobody but itself, and leaves nothing behind", async () => {
-    const one = `GET /api/v1/prompts/${huge.id} HTTP/1.1\r\nHost: a\r\nAuthorization: ${authorization}\r\n\r\n`
+  it("a client that pipelines more than it reads holds up no other client", async () => {
+    const request = `GET /api/v1/prompts/${huge.id} HTTP/1.1\r\nHost: a\r\nAuthorization: ${authorization}\r\n\r\n`
     const readers = Array.from({ length: 5 }, () => {
-      const socket = connect(service.port, "127.0.0.1", () => socket.write(one.repeat(3)))
+      const socket = connect(service.port, "127.0.0.1", () => socket.write(request.repeat(3)))
       return socket
     })
     await Promise.all(readers.map((socket) => once(socket, "readable")))
     await expectBystandersUnaffected(service)
-    expect((await ask(service, "/api/v1/prompts", authorization)).status).toBe(200)
+    expect((await send(service, "/api/v1/prompts", authorization)).status).toBe(200)
     for (const socket of readers) socket.destroy()
   }, 60_000)
 })

@@ -3,21 +3,21 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { sample } from "../../support/archives.ts"
 import { type Cluster, freshCluster, noCluster } from "../../support/cluster.ts"
 import { connectTo, makeResources } from "../../support/database.ts"
-import { startObserved } from "../../support/observed.ts"
+import { startObservedService } from "../../support/startObservedService.ts"
 import {
-  ask,
+  send,
   expectBystandersUnaffected,
-  expectInvariant,
-  fresh,
+  expectCodesInTime,
+  uncachedPath,
   type Outcome,
-  untilAnswered
-} from "../../support/outcomes.ts"
+  waitUntilOk
+} from "../../support/requests.ts"
 import type { Service } from "../../support/service.ts"
 
-/** How soon the service recovers once PostgreSQL answers again (DESIGN.md section 8), in milliseconds. */
-const recovery = 2_000
+/** How soon the service recovers once PostgreSQL responds again, in milliseconds. */
+const recoveryMs = 2_000
 
-describe.skipIf(noCluster !== undefined)("a PostgreSQL server that goes and comes back", () => {
+describe.skipIf(noCluster !== undefined)("a PostgreSQL server that fails and recovers", () => {
   const resources = makeResources()
   const { archive, keys } = sample()
   const authorization = `Bearer ${keys.active.plaintext}`
@@ -26,71 +26,85 @@ describe.skipIf(noCluster !== undefined)("a PostgreSQL server that goes and come
   let env: Record<string, string>
   let service: Service
 
-  const reads = (count: number): Promise<ReadonlyArray<Outcome>> =>
-    Promise.all(Array.from({ length: count }, () => ask(service, fresh(path), authorization)))
+  const makeEnv = ({ url }: Cluster) => ({
+    DATABASE_URL: url,
+    RATE_LIMIT_PER_KEY: "1000000",
+    RATE_LIMIT_PER_PROCESS: "1000000"
+  })
+  const reads = (count: number, of = service): Promise<ReadonlyArray<Outcome>> =>
+    Promise.all(Array.from({ length: count }, () => send(of, uncachedPath(path), authorization)))
 
   beforeAll(async () => {
     cluster = await resources.acquire(freshCluster)
-    env = { DATABASE_URL: cluster.url, RATE_LIMIT_PER_KEY: "1000000", RATE_LIMIT_PER_PROCESS: "1000000" }
+    await cluster.start()
+    env = makeEnv(cluster)
+    service = await startObservedService(env)
+    await (await resources.acquire(connectTo(env))).importArchive(archive)
   })
   afterAll(async () => {
     await service?.stop()
     await resources.release()
   })
 
-  it("absent at the start: the service listens, and is ready within 2 s of the database", async () => {
-    service = await startObserved(env, "/healthz")
-    expectInvariant(await reads(5), ["SERVICE_UNAVAILABLE"])
-    expectInvariant([await ask(service, "/readyz")], ["SERVICE_UNAVAILABLE"])
-    await expectBystandersUnaffected(service)
-    await cluster.start()
-    const there = performance.now()
-    await expect
-      .poll(async () => (await fetch(`${service.url}/readyz`)).status, { timeout: 10_000, interval: 10 })
-      .toBe(200)
-    expect(performance.now() - there).toBeLessThan(recovery)
-    await (await resources.acquire(connectTo(env))).importArchive(archive)
-    expect((await reads(1))[0]!.status).toBe(200)
+  it("without PostgreSQL at the start, the service listens, and is ready within 2 s of PostgreSQL's start", async () => {
+    const absent = await resources.acquire(freshCluster)
+    const env = makeEnv(absent)
+    const waiting = await startObservedService(env, "/healthz")
+    try {
+      expectCodesInTime(await reads(5, waiting), ["SERVICE_UNAVAILABLE"])
+      expectCodesInTime([await send(waiting, "/readyz")], ["SERVICE_UNAVAILABLE"])
+      await expectBystandersUnaffected(waiting)
+      await absent.start()
+      const startedAt = performance.now()
+      await expect
+        .poll(async () => (await fetch(`${waiting.url}/readyz`)).status, { timeout: 10_000, interval: 10 })
+        .toBe(200)
+      expect(performance.now() - startedAt).toBeLessThan(recoveryMs)
+      await (await resources.acquire(connectTo(env))).importArchive(archive)
+      expect((await reads(1, waiting))[0]!.status).toBe(200)
+    } finally {
+      await waiting.stop()
+    }
   })
 
-  it("stopped immediately and started", async () => {
-    const before = reads(30)
+  it("reads get 503 while PostgreSQL is stopped, and data within 2 s of its restart", async () => {
+    const inFlight = reads(30)
     await cluster.stop()
-    expectInvariant(await before, ["data", "SERVICE_UNAVAILABLE"])
+    expectCodesInTime(await inFlight, ["data", "SERVICE_UNAVAILABLE"])
     const during = await reads(30)
-    expectInvariant(during, ["SERVICE_UNAVAILABLE"])
-    expect((await ask(service, "/readyz")).status).toBe(503)
+    expectCodesInTime(during, ["SERVICE_UNAVAILABLE"])
+    expect((await send(service, "/readyz")).status).toBe(503)
     await expectBystandersUnaffected(service)
     await cluster.start()
-    expect(await untilAnswered(service, path, authorization)).toBeLessThan(recovery)
+    expect(await waitUntilOk(service, path, authorization)).toBeLessThan(recoveryMs)
     expect((await reads(30)).map(({ status }) => status)).toEqual(Array(30).fill(200))
   })
 
-  it("frozen and continued", async () => {
+  it("reads get 503 within the deadline while PostgreSQL is frozen, and data within 2 s of its thaw", async () => {
     cluster.freeze()
     const during = reads(60)
     await setTimeout(500)
     await expectBystandersUnaffected(service)
-    expectInvariant(await during, ["SERVICE_UNAVAILABLE"])
-    // Those who come later meet connections that are given up, and new ones that nobody answers.
-    expectInvariant([...(await reads(10)), await ask(service, "/readyz")], ["SERVICE_UNAVAILABLE"])
+    expectCodesInTime(await during, ["SERVICE_UNAVAILABLE"])
+    // Later reads find discarded connections and new connections without a server response.
+    expectCodesInTime([...(await reads(10)), await send(service, "/readyz")], ["SERVICE_UNAVAILABLE"])
     await expectBystandersUnaffected(service)
     cluster.thaw()
-    expect(await untilAnswered(service, path, authorization)).toBeLessThan(recovery)
+    expect(await waitUntilOk(service, path, authorization)).toBeLessThan(recoveryMs)
     expect((await reads(60)).map(({ status }) => status)).toEqual(Array(60).fill(200))
   })
 
-  it("frozen: the process still ends when it is told to, and says 503 until then", async () => {
-    const other = await startObserved(env)
-    expect((await ask(other, path, authorization)).status).toBe(200)
+  it("while PostgreSQL is frozen, SIGTERM ends the process, which responds 503 to requests in flight", async () => {
+    const other = await startObservedService(env)
+    expect((await send(other, path, authorization)).status).toBe(200)
     cluster.freeze()
-    const underWay = ask(other, fresh(path), authorization)
+    const inFlight = send(other, uncachedPath(path), authorization)
     await setTimeout(100)
-    const told = performance.now()
+    const signaledAt = performance.now()
     expect(await other.stop()).toBe(0)
-    expect(performance.now() - told).toBeLessThan(12_000)
-    expectInvariant([await underWay], ["SERVICE_UNAVAILABLE"])
+    expect(performance.now() - signaledAt).toBeLessThan(12_000)
+    expectCodesInTime([await inFlight], ["SERVICE_UNAVAILABLE"])
     cluster.thaw()
-    await untilAnswered(service, path, authorization)
+    await waitUntilOk(service, path, authorization)
   })
 })

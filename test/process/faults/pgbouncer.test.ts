@@ -6,27 +6,27 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { sample } from "../../support/archives.ts"
 import { connectTo, makeResources } from "../../support/database.ts"
 import { lockTables, promptTables } from "../../support/locks.ts"
-import { ask, fresh } from "../../support/outcomes.ts"
+import { send, uncachedPath } from "../../support/requests.ts"
 import { freePort } from "../../support/ports.ts"
-import { freshDatabase, noPostgres, urlOf } from "../../support/postgres.ts"
+import { freshDatabase, noPostgres, toDatabaseUrl } from "../../support/postgres.ts"
 import { noProgram, runProgram } from "../../support/programs.ts"
 import { type Service, startService } from "../../support/service.ts"
 
 const missing = noPostgres ?? noProgram("pgbouncer", "--version")
 
-const workDirectory = Effect.acquireRelease(
+const acquireDirectory = Effect.acquireRelease(
   Effect.sync(() => mkdtempSync(join(tmpdir(), "pgbouncer-"))),
   (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true }))
 )
 
-/** The address of a database behind a PgBouncer with its default settings, apart from the pool mode. */
-const throughPgBouncer = (database: string, mode: "session" | "transaction") =>
+/** Starts PgBouncer with its default settings except the pool mode, and returns the URL of a database behind it. */
+const startPgBouncer = (database: string, mode: "session" | "transaction") =>
   Effect.gen(function* () {
-    const home = yield* workDirectory
+    const home = yield* acquireDirectory
     const port = yield* Effect.promise(freePort)
-    const target = new URL(urlOf(database))
+    const target = new URL(toDatabaseUrl(database))
     const config = join(home, "pgbouncer.ini")
-    // PgBouncer refuses to run as root, so the user that it runs as must be able to read its files.
+    // PgBouncer does not run as root; the user that it runs as must be able to read its files.
     const isRoot = process.getuid!() === 0
     writeFileSync(join(home, "users.txt"), `"${target.username}" "${target.password}"\n`)
     writeFileSync(
@@ -59,8 +59,8 @@ describe.skipIf(missing !== undefined).each(["session", "transaction"] as const)
 
     beforeAll(async () => {
       const database = await resources.acquire(freshDatabase)
-      direct = { DATABASE_URL: urlOf(database) }
-      const url = await resources.acquire(throughPgBouncer(database, mode))
+      direct = { DATABASE_URL: toDatabaseUrl(database) }
+      const url = await resources.acquire(startPgBouncer(database, mode))
       service = await startService({
         DATABASE_URL: url,
         RATE_LIMIT_PER_KEY: "1000000",
@@ -73,7 +73,7 @@ describe.skipIf(missing !== undefined).each(["session", "transaction"] as const)
       await resources.release()
     })
 
-    it("the service migrates the database and responds to every read", async () => {
+    it(`behind PgBouncer in ${mode} mode the service migrates the database and responds to every read`, async () => {
       const paths = archive.prompts.flatMap(({ id, versions }) => [
         `/api/v1/prompts/${id}`,
         `/api/v1/prompts/${id}/resolved`,
@@ -82,40 +82,43 @@ describe.skipIf(missing !== undefined).each(["session", "transaction"] as const)
       ])
       for (let round = 0; round < 5; round++) {
         const outcomes = await Promise.all(
-          [...paths, "/api/v1/prompts"].map((path) => ask(service, fresh(path), authorization))
+          [...paths, "/api/v1/prompts"].map((path) => send(service, uncachedPath(path), authorization))
         )
         expect(new Set(outcomes.map(({ status }) => status))).toEqual(new Set([200]))
       }
     })
 
-    it.runIf(mode === "session")("a read behind a lock ends at the statement timeout", async () => {
-      const release = await lockTables(direct.DATABASE_URL!, promptTables)
-      try {
-        const { status, duration } = await ask(service, fresh("/api/v1/prompts"), authorization)
-        expect(status).toBe(503)
-        expect(duration).toBeLessThan(4_500)
-      } finally {
-        await release()
+    it.runIf(mode === "session")(
+      "behind PgBouncer a read that waits for a lock ends at the statement timeout",
+      async () => {
+        const release = await lockTables(direct.DATABASE_URL!, promptTables)
+        try {
+          const { status, duration } = await send(service, uncachedPath("/api/v1/prompts"), authorization)
+          expect(status).toBe(503)
+          expect(duration).toBeLessThan(4_500)
+        } finally {
+          await release()
+        }
+        expect(service.output()).toContain("A read exceeded the 3 s statement timeout; responded 503")
+        expect(service.output()).not.toContain("PostgreSQL is unavailable")
       }
-      expect(service.output()).toContain("A read exceeded the 3 s statement timeout; responded 503")
-      expect(service.output()).not.toContain("PostgreSQL is unavailable")
-    })
+    )
 
     it(
       mode === "session"
-        ? "changes are heard of, so responses are cached"
-        : "changes are not heard of, so one line says that nothing is cached",
+        ? "behind PgBouncer in session mode the change feed is up, and a change is visible in the next response"
+        : "behind PgBouncer in transaction mode the change feed is down, which one log line says",
       async () => {
-        const line = "Changes can't be heard of, so nothing is cached"
+        const line = "Change feed down; caching disabled"
         if (mode === "session") expect(service.output()).not.toContain(line)
         else await expect.poll(() => service.output().split(line).length - 1, { timeout: 8_000 }).toBe(1)
         const { sql } = await resources.acquire(connectTo(direct))
         const { id } = archive.prompts[0]!
         const path = `/api/v1/prompts/${id}`
-        await ask(service, path, authorization)
+        await send(service, path, authorization)
         await sql("update prompts set title = 'Changed' where id = $1", [id])
         await expect
-          .poll(async () => (await ask(service, path, authorization)).body, { timeout: 2_000 })
+          .poll(async () => (await send(service, path, authorization)).body, { timeout: 2_000 })
           .toContain('"title":"Changed"')
       }
     )

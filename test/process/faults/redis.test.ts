@@ -2,14 +2,14 @@ import * as Effect from "effect/Effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { sample } from "../../support/archives.ts"
 import { connectTo, makeResources, postgres } from "../../support/database.ts"
-import { startObserved } from "../../support/observed.ts"
-import { ask } from "../../support/outcomes.ts"
+import { startObservedService } from "../../support/startObservedService.ts"
+import { send } from "../../support/requests.ts"
 import { noRedis, type RedisServer, redisServer, type SlowProxy, slowProxy } from "../../support/redis.ts"
 import type { Service } from "../../support/service.ts"
 
 const missing = postgres.missing ?? noRedis
 
-describe.skipIf(missing !== undefined)("the real process with a Redis that fails", () => {
+describe.skipIf(missing !== undefined)("a Redis server that fails", () => {
   const resources = makeResources()
   const { archive, keys } = sample()
   const authorization = `Bearer ${keys.active.plaintext}`
@@ -26,7 +26,7 @@ describe.skipIf(missing !== undefined)("the real process with a Redis that fails
       RATE_LIMIT_PER_KEY: "100000",
       RATE_LIMIT_PER_PROCESS: "100000"
     }
-    service = await startObserved(env)
+    service = await startObservedService(env)
     await (await resources.acquire(connectTo(env))).importArchive(archive)
   })
   afterAll(async () => {
@@ -34,51 +34,51 @@ describe.skipIf(missing !== undefined)("the real process with a Redis that fails
     await resources.release()
   })
 
-  const names = () => Effect.runPromise(redis.ask("KEYS prompt-retrieval:rate:{*"))
-  /** Redis counts again: nobody asks it for a second after it failed. */
-  const untilShared = () =>
+  const listKeys = () => Effect.runPromise(redis.ask("KEYS prompt-retrieval:rate:{*"))
+  /** Waits until Redis counts requests again: the service does not use Redis for a second after a failure. */
+  const waitUntilShared = () =>
     expect
       .poll(
         async () => {
           await Effect.runPromise(redis.ask("FLUSHALL"))
-          await ask(service, "/api/v1/prompts", authorization)
-          return names()
+          await send(service, "/api/v1/prompts", authorization)
+          return listKeys()
         },
         { timeout: 8_000, interval: 100 }
       )
       .not.toBe("*0")
 
-  /** All answered, none of them held up by more than the one wait of 50 ms that a busy machine stretches. */
-  const expectAnswered = async () => {
+  /** Expects 40 responses of 200, each within the 50 ms that the service waits for Redis and what a busy machine adds. */
+  const expectResponses = async () => {
     for (let i = 0; i < 40; i++) {
-      const { status, duration } = await ask(service, "/api/v1/prompts", authorization)
+      const { status, duration } = await send(service, "/api/v1/prompts", authorization)
       expect(status).toBe(200)
       expect(duration).toBeLessThan(500)
     }
-    expect((await ask(service, "/readyz")).status).toBe(200)
+    expect((await send(service, "/readyz")).status).toBe(200)
   }
 
-  it("gone, and back", async () => {
-    await untilShared()
+  it("requests get their usual responses while Redis is stopped, and Redis counts again after its restart", async () => {
+    await waitUntilShared()
     await Effect.runPromise(redis.stop)
-    await expectAnswered()
+    await expectResponses()
     await Effect.runPromise(redis.start)
-    await untilShared()
+    await waitUntilShared()
   })
 
-  it("frozen, and thawed", async () => {
-    await untilShared()
+  it("requests get their usual responses while Redis is frozen, and Redis counts again after its thaw", async () => {
+    await waitUntilShared()
     await Effect.runPromise(redis.freeze)
-    await expectAnswered()
+    await expectResponses()
     await Effect.runPromise(redis.thaw)
-    await untilShared()
+    await waitUntilShared()
   })
 
-  it("slow, and quick again", async () => {
-    await untilShared()
+  it("requests get their usual responses while Redis is slow, and Redis counts again once it is fast", async () => {
+    await waitUntilShared()
     await Effect.runPromise(proxy.delay(2_000))
-    await expectAnswered()
+    await expectResponses()
     await Effect.runPromise(proxy.delay(0))
-    await untilShared()
+    await waitUntilShared()
   })
 })

@@ -7,7 +7,7 @@ import { sample } from "../../support/archives.ts"
 import { connectTo, makeResources, postgres } from "../../support/database.ts"
 import { startLoad } from "../../support/load.ts"
 import { freePort } from "../../support/ports.ts"
-import { adapted, noProgram, runProgram } from "../../support/programs.ts"
+import { adaptConfig as adapted, noProgram, runProgram } from "../../support/programs.ts"
 import { type Service, startService } from "../../support/service.ts"
 
 const missing = postgres.missing ?? noProgram("haproxy", "-v")

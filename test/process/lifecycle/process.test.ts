@@ -10,7 +10,7 @@ import { prompt, sample } from "../../support/archives.ts"
 import { connectTo, makeResources, postgres } from "../../support/database.ts"
 import { lockTables, promptTables } from "../../support/locks.ts"
 import { freePort } from "../../support/ports.ts"
-import { exchangeAll, headerOf } from "../../support/rawHttp.ts"
+import { exchangeAll, getHeader as headerOf } from "../../support/rawHttp.ts"
 import { run, type Service, startService } from "../../support/service.ts"
 
 describe.skipIf(postgres.missing !== undefined)("a process that is told to stop", () => {

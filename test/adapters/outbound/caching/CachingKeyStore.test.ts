@@ -12,7 +12,7 @@ import type { Unavailable } from "../../../../src/application/ports/Unavailable.
 import { type ApiKeyId, InvalidKey, type KeyHash, type KeyRecord } from "../../../../src/domain/ApiKey.ts"
 import type { WorkspaceId } from "../../../../src/domain/Prompt.ts"
 import { newId } from "../../../support/archives.ts"
-import { type Observed, recordObservations } from "../../../support/observations.ts"
+import { type RecordedObservations as Observed, recordObservations } from "../../../support/observations.ts"
 import { switchedFeed } from "../../../support/switchedFeed.ts"
 
 type Lookup = Effect.Effect<KeyRecord, InvalidKey | Unavailable>

@@ -11,7 +11,13 @@ import { Database } from "../../../../src/adapters/outbound/postgres/Database.ts
 import { ChangeFeed } from "../../../../src/application/ports/ChangeFeed.ts"
 import type { WorkspaceId } from "../../../../src/domain/Prompt.ts"
 import { newId } from "../../../support/archives.ts"
-import { freshDatabase, noPostgres, onServer, proxyTo, urlOf } from "../../../support/postgres.ts"
+import {
+  freshDatabase,
+  noPostgres,
+  onServer,
+  proxyTo,
+  toDatabaseUrl as urlOf
+} from "../../../support/postgres.ts"
 
 /** DESIGN.md section 7: a silent cut is told within 3 s; a busy machine may notice later, never the feed's own clock. */
 const bound = 3_000

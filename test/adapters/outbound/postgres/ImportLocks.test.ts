@@ -32,7 +32,7 @@ import {
   version,
   toPartStream
 } from "../../../support/archives.ts"
-import { connect, freshDatabase, noPostgres, urlOf } from "../../../support/postgres.ts"
+import { connect, freshDatabase, noPostgres, toDatabaseUrl as urlOf } from "../../../support/postgres.ts"
 
 /** A migrated database with the store on it, and a second client beside the store's. */
 const setting = Effect.gen(function* () {

@@ -5,19 +5,21 @@ import { freePort } from "./ports.ts"
 import { type Service, startService } from "./service.ts"
 
 /**
- * As `startService`, with every log line written, metrics served and spans sent to a collector, so that all of them
- * are searched for leaks when it is stopped.
+ * Starts the service like `startService`, with every log line written, metrics served and spans sent to a collector, and
+ * searches all of them for leaks when the service is stopped.
  */
-export const startObserved = async (...[env, until]: Parameters<typeof startService>): Promise<Service> => {
+export const startObservedService = async (
+  ...[env, until]: Parameters<typeof startService>
+): Promise<Service> => {
   const resources = makeResources()
-  const received = await resources.acquire(collector)
+  const otlp = await resources.acquire(collector)
   const metricsPort = env.METRICS_PORT ?? String(await freePort())
   const service = await startService(
     {
       ...env,
       LOG_LEVEL: "All",
       METRICS_PORT: metricsPort,
-      OTEL_EXPORTER_OTLP_ENDPOINT: received.url,
+      OTEL_EXPORTER_OTLP_ENDPOINT: otlp.url,
       OTEL_BSP_SCHEDULE_DELAY: "200",
       OTEL_METRIC_EXPORT_INTERVAL: "200"
     },
@@ -31,12 +33,12 @@ export const startObserved = async (...[env, until]: Parameters<typeof startServ
   return {
     ...service,
     stop: async () => {
-      const searched = searchMetrics()
-      await searched.catch(() => {})
+      const search = searchMetrics()
+      await search.catch(() => {})
       const code = await service.stop()
-      searchForLeaks(received.received())
+      searchForLeaks(otlp.received())
       await resources.release()
-      await searched
+      await search
       return code
     }
   }

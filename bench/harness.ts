@@ -2,9 +2,9 @@ import type { Dataset } from "./dataset.ts"
 import { type Generator, type LoadResult, median, quantile, type Stream } from "./load.ts"
 import { type ServerProcess, type Start, startServer } from "./processes.ts"
 
-/** How long everything is measured. */
+/** How long and how often scenarios measure. */
 export interface Scale {
-  /** Of one round against one server. */
+  /** The seconds of one round against one server. */
   readonly seconds: number
   readonly rounds: number
   readonly starts: number
@@ -12,19 +12,19 @@ export interface Scale {
   readonly mixedRequests: number
 }
 
-/** What the rows are measured with. */
-export interface Stage {
+/** The dataset, the load generator and the servers that scenarios measure with. */
+export interface Harness {
   readonly dataset: Dataset
   readonly generator: Generator
   readonly scale: Scale
-  /** Starts a server that ends with the benchmark, if not before. */
+  /** Starts a server that `close` stops if it still runs. */
   readonly start: (start: Start) => Promise<ServerProcess>
-  /** The same for one that several rows share: started once. */
+  /** Returns the server with a name, which several scenarios share, and starts it on the first call. */
   readonly shared: (name: string, start: () => Promise<Start>) => Promise<ServerProcess>
   readonly close: () => Promise<void>
 }
 
-export const makeStage = (dataset: Dataset, generator: Generator, scale: Scale): Stage => {
+export const makeHarness = (dataset: Dataset, generator: Generator, scale: Scale): Harness => {
   const running = new Set<Promise<ServerProcess>>()
   const byName = new Map<string, Promise<ServerProcess>>()
   const start = async (options: Start): Promise<ServerProcess> => {
@@ -62,22 +62,22 @@ export const makeStage = (dataset: Dataset, generator: Generator, scale: Scale):
   }
 }
 
-/** Rounds on two servers, or with two sets of requests, in turn. */
+/** The results of the rounds of two sides. */
 export interface Rounds {
   readonly a: ReadonlyArray<LoadResult>
   readonly b: ReadonlyArray<LoadResult>
 }
 
-/** One side of a comparison. The requests of each round are its own, counted from 0. */
+/** One side of a comparison. `streams` returns the requests of a round, counted from 0. */
 export interface Side {
   readonly port: number
   readonly streams: (round: number) => ReadonlyArray<Stream>
-  /** Requests before the first round; without any, what is measured is measured cold. */
+  /** Requests sent before the first round. Without them the first round is cold. */
   readonly warmUp?: ReadonlyArray<Stream>
 }
 
-/** Measures two sides a round each in turn, A B A B …, so that what else the machine does hits both alike. */
-export const alternate = async ({ generator, scale }: Stage, a: Side, b: Side): Promise<Rounds> => {
+/** Measures two sides in alternating rounds, A B A B …, so that other load on the machine affects both equally. */
+export const alternate = async ({ generator, scale }: Harness, a: Side, b: Side): Promise<Rounds> => {
   const results: { a: Array<LoadResult>; b: Array<LoadResult> } = { a: [], b: [] }
   for (const { port, warmUp } of [a, b])
     if (warmUp !== undefined) await generator.run({ port, seconds: scale.seconds, streams: warmUp })
@@ -93,35 +93,35 @@ export const alternate = async ({ generator, scale }: Stage, a: Side, b: Side): 
   return results
 }
 
-/** A figure of one run's stream. */
-export type Figure = (result: LoadResult) => number
+/** Extracts a value from the result of one run. */
+export type Metric = (result: LoadResult) => number
 
 export const perSecond =
-  (stream = 0): Figure =>
+  (stream = 0): Metric =>
   (result) =>
     result.streams[stream]!.perSecond
 
 export const latency =
-  (q: number, stream = 0): Figure =>
+  (q: number, stream = 0): Metric =>
   (result) =>
     quantile(result.streams[stream]!.latencies, q)
 
-export const ratios = ({ a, b }: Rounds, figure: Figure): ReadonlyArray<number> =>
-  a.map((result, round) => figure(result) / figure(b[round]!))
+export const ratios = ({ a, b }: Rounds, metric: Metric): ReadonlyArray<number> =>
+  a.map((result, round) => metric(result) / metric(b[round]!))
 
-const busy: Figure = (result) => result.busy
+const busy: Metric = (result) => result.busy
 
-/** The medians behind the ratios, and how busy the generator was with the faster side. */
-export const detailOf = ({ a, b }: Rounds, names: readonly [string, string], stream = 0) => {
-  const of = (results: ReadonlyArray<LoadResult>, figure: Figure) => median(results.map(figure))
+/** Returns the medians of both sides and how busy the generator was with the faster side. */
+export const summarize = ({ a, b }: Rounds, names: readonly [string, string], stream = 0) => {
+  const reduce = (results: ReadonlyArray<LoadResult>, metric: Metric) => median(results.map(metric))
   const [nameA, nameB] = names
   return {
-    [`${nameA} requests/s`]: of(a, perSecond(stream)),
-    [`${nameB} requests/s`]: of(b, perSecond(stream)),
-    [`${nameA} p50 ms`]: of(a, latency(0.5, stream)),
-    [`${nameB} p50 ms`]: of(b, latency(0.5, stream)),
-    [`${nameA} p99 ms`]: of(a, latency(0.99, stream)),
-    [`${nameB} p99 ms`]: of(b, latency(0.99, stream)),
-    "generator busy": Math.max(of(a, busy), of(b, busy))
+    [`${nameA} requests/s`]: reduce(a, perSecond(stream)),
+    [`${nameB} requests/s`]: reduce(b, perSecond(stream)),
+    [`${nameA} p50 ms`]: reduce(a, latency(0.5, stream)),
+    [`${nameB} p50 ms`]: reduce(b, latency(0.5, stream)),
+    [`${nameA} p99 ms`]: reduce(a, latency(0.99, stream)),
+    [`${nameB} p99 ms`]: reduce(b, latency(0.99, stream)),
+    "generator busy": Math.max(reduce(a, busy), reduce(b, busy))
   }
 }

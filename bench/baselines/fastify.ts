@@ -1,7 +1,6 @@
 /**
- * The same API as a good engineer would write it in a day: Fastify and postgres.js, a look-up of the key and one
- * statement a request, no cache. The same refusals, gates, limits, headers and bytes as the service, for the routes
- * that are measured.
+ * The API as an engineer would write it in a day with Fastify and postgres.js: one key look-up and one statement per request,
+ * no cache. For the measured routes its errors, access rules, limits, headers and bodies equal the service's.
  */
 import { hash, randomUUID } from "node:crypto"
 import fastify, { type FastifyRequest } from "fastify"
@@ -11,7 +10,7 @@ const sql = postgres(process.env.DATABASE_URL!, { onnotice: () => {} })
 const perKey = Number(process.env.RATE_LIMIT_PER_KEY ?? 100)
 const perProcess = Number(process.env.RATE_LIMIT_PER_PROCESS ?? 500)
 
-class Refusal extends Error {
+class ApiError extends Error {
   readonly status: number
   readonly code: string
   readonly headers: Record<string, string>
@@ -23,33 +22,33 @@ class Refusal extends Error {
   }
 }
 
-const badRequest = (message: string) => new Refusal(400, "BAD_REQUEST", message)
-const promptNotFound = () => new Refusal(404, "NOT_FOUND", "Prompt not found")
+const badRequest = (message: string) => new ApiError(400, "BAD_REQUEST", message)
+const promptNotFound = () => new ApiError(404, "NOT_FOUND", "Prompt not found")
 const unauthorized = (message: string, error = ', error="invalid_token"') =>
-  new Refusal(401, "UNAUTHORIZED", message, { "www-authenticate": `Bearer realm="api"${error}` })
+  new ApiError(401, "UNAUTHORIZED", message, { "www-authenticate": `Bearer realm="api"${error}` })
 
 // ---- admission
 
 const counts = new Map<string, number>()
 let minute = 0
 
-const count = (bucket: string, scope: string, limit: number): void => {
+const consumeQuota = (bucket: string, scope: string, limit: number): void => {
   const now = Date.now()
   const current = Math.floor(now / 60_000)
   if (current !== minute) {
     minute = current
     counts.clear()
   }
-  const seen = counts.get(bucket) ?? 0
-  if (seen >= limit) {
+  const used = counts.get(bucket) ?? 0
+  if (used >= limit) {
     const seconds = Math.max(1, Math.ceil(((current + 1) * 60_000 - now) / 1000))
-    throw new Refusal(429, "RATE_LIMITED", "Rate limit exceeded", {
+    throw new ApiError(429, "RATE_LIMITED", "Rate limit exceeded", {
       "retry-after": String(seconds),
       "ratelimit-policy": `"${scope}";q=${limit};w=60`,
       ratelimit: `"${scope}";r=0;t=${seconds}`
     })
   }
-  counts.set(bucket, seen + 1)
+  counts.set(bucket, used + 1)
 }
 
 const admit = async (request: FastifyRequest): Promise<string> => {
@@ -66,13 +65,13 @@ const admit = async (request: FastifyRequest): Promise<string> => {
   if (key.must_reset_password) throw unauthorized("API key owner must reset password")
   if (key.workspace_id === null) throw unauthorized("API key has no organization assigned")
   if (key.tier !== "solo" && key.tier !== "team")
-    throw new Refusal(403, "API_NOT_ALLOWED", "API access requires the Solo plan or higher")
+    throw new ApiError(403, "API_NOT_ALLOWED", "API access requires the Solo plan or higher")
   if (key.billing_status === "disputed")
-    throw new Refusal(402, "DISPUTED", "Workspace has an active payment dispute")
+    throw new ApiError(402, "DISPUTED", "Workspace has an active payment dispute")
   if (key.billing_status !== "active")
-    throw new Refusal(402, "PAST_DUE", "Subscription is past due or over its limit")
-  count(key.id, "key", perKey)
-  count("process", "process", perProcess)
+    throw new ApiError(402, "PAST_DUE", "Subscription is past due or over its limit")
+  consumeQuota(key.id, "key", perKey)
+  consumeQuota("process", "process", perProcess)
   return key.workspace_id
 }
 
@@ -83,25 +82,25 @@ const types = ["system", "user", "assistant", "template", "few-shot", "chain-of-
 
 type Query = Partial<Record<"page" | "per_page" | "folder_id" | "tag" | "type", string>>
 
-const countOf = (query: Query, name: "page" | "per_page", byDefault: number): number => {
+const parseCount = (query: Query, name: "page" | "per_page", defaultValue: number): number => {
   const text = query[name]
-  if (text === undefined) return byDefault
+  if (text === undefined) return defaultValue
   const value = Number(text)
   if (!/^[1-9][0-9]*$/.test(text) || !Number.isSafeInteger(value))
     throw badRequest(`${name} must be an integer from 1 to 9007199254740991`)
   return value
 }
 
-const pageOf = (query: Query) => ({
-  page: countOf(query, "page", 1),
-  per_page: Math.min(countOf(query, "per_page", 20), 100)
+const parsePage = (query: Query) => ({
+  page: parseCount(query, "page", 1),
+  per_page: Math.min(parseCount(query, "per_page", 20), 100)
 })
 
-/** PostgreSQL takes no larger OFFSET than this. */
-const offsetOf = ({ page, per_page }: ReturnType<typeof pageOf>): number =>
+/** Returns the OFFSET of a page, at most a value that PostgreSQL accepts. */
+const computeOffset = ({ page, per_page }: ReturnType<typeof parsePage>): number =>
   Math.min((page - 1) * per_page, 2 ** 31)
 
-const idOf = (request: FastifyRequest): string => {
+const parseId = (request: FastifyRequest): string => {
   const { id } = request.params as { id: string }
   if (!uuid.test(id)) throw promptNotFound()
   return id
@@ -119,9 +118,9 @@ const fill = (content: string, overrides: Record<string, unknown>): string =>
       : text
   })
 
-const listOf = (
+const toPageEnvelope = (
   rows: ReadonlyArray<Record<string, unknown>>,
-  page: ReturnType<typeof pageOf>,
+  page: ReturnType<typeof parsePage>,
   id: string
 ) => ({
   data: rows.filter((row) => row[id] !== null).map(({ total: _, ...item }) => item),
@@ -143,26 +142,26 @@ app.addHook("onSend", async (request, reply, body) => {
     vary: "Authorization",
     etag
   })
-  const seen = request.headers["if-none-match"]
-  if (seen === undefined || !(seen === "*" || seen.includes(etag))) return body
+  const ifNoneMatch = request.headers["if-none-match"]
+  if (ifNoneMatch === undefined || !(ifNoneMatch === "*" || ifNoneMatch.includes(etag))) return body
   reply.status(304)
   reply.removeHeader("content-type")
   return null
 })
 
 app.setErrorHandler((error, _request, reply) => {
-  const refusal = error instanceof Refusal ? error : new Refusal(500, "INTERNAL_ERROR", "Internal error")
-  if (refusal.status === 500) console.error(error)
+  const apiError = error instanceof ApiError ? error : new ApiError(500, "INTERNAL_ERROR", "Internal error")
+  if (apiError.status === 500) console.error(error)
   return reply
-    .status(refusal.status)
-    .headers({ "cache-control": "no-store", vary: "Authorization", ...refusal.headers })
-    .send({ error: { code: refusal.code, message: refusal.message } })
+    .status(apiError.status)
+    .headers({ "cache-control": "no-store", vary: "Authorization", ...apiError.headers })
+    .send({ error: { code: apiError.code, message: apiError.message } })
 })
 
 app.get("/api/v1/prompts", async (request) => {
   const workspace = await admit(request)
   const query = request.query as Query
-  const page = pageOf(query)
+  const page = parsePage(query)
   if (query.folder_id !== undefined && !uuid.test(query.folder_id))
     throw badRequest("folder_id must be a UUID")
   if (query.type !== undefined && !types.includes(query.type))
@@ -185,10 +184,10 @@ app.get("/api/v1/prompts", async (request) => {
       select p.id, p.title, p.description, p.prompt_type, p.target_model, p.intent, p.current_version,
         p.created_at, p.updated_at
       from prompts p where ${matching}
-      order by p.updated_at desc, p.id desc limit ${page.per_page} offset ${offsetOf(page)}
+      order by p.updated_at desc, p.id desc limit ${page.per_page} offset ${computeOffset(page)}
     ) page on true
     order by page.updated_at desc, page.id desc`
-  return listOf(rows, page, "id")
+  return toPageEnvelope(rows, page, "id")
 })
 
 app.get("/api/v1/prompts/:id/resolved", async (request) => {
@@ -201,12 +200,12 @@ app.get("/api/v1/prompts/:id/resolved", async (request) => {
     from prompts p
     left join prompt_fragments pf on pf.prompt_id = p.id
     left join fragments f on f.id = pf.fragment_id and f.workspace_id = p.workspace_id
-    where p.id = ${idOf(request)} and p.workspace_id = ${workspace}
+    where p.id = ${parseId(request)} and p.workspace_id = ${workspace}
     group by p.id`
   if (row === undefined) throw promptNotFound()
   const { current_content, fragments, ...prompt } = row
-  const contents = fragments.map((use: { content: string; overrides: Record<string, unknown> }) =>
-    fill(use.content, use.overrides)
+  const contents = fragments.map((fragment: { content: string; overrides: Record<string, unknown> }) =>
+    fill(fragment.content, fragment.overrides)
   )
   return {
     data: {
@@ -219,7 +218,7 @@ app.get("/api/v1/prompts/:id/resolved", async (request) => {
 
 app.get("/api/v1/prompts/:id/versions", async (request) => {
   const workspace = await admit(request)
-  const page = pageOf(request.query as Query)
+  const page = parsePage(request.query as Query)
   const rows = await sql`
     select total.count as total, page.*
     from prompts p
@@ -227,12 +226,12 @@ app.get("/api/v1/prompts/:id/versions", async (request) => {
     left join lateral (
       select v.version_number, v.change_summary, v.change_source, v.created_at
       from prompt_versions v where v.prompt_id = p.id
-      order by v.version_number desc limit ${page.per_page} offset ${offsetOf(page)}
+      order by v.version_number desc limit ${page.per_page} offset ${computeOffset(page)}
     ) page on true
-    where p.id = ${idOf(request)} and p.workspace_id = ${workspace}
+    where p.id = ${parseId(request)} and p.workspace_id = ${workspace}
     order by page.version_number desc`
   if (rows.length === 0) throw promptNotFound()
-  return listOf(rows, page, "version_number")
+  return toPageEnvelope(rows, page, "version_number")
 })
 
 await app.listen({ host: "127.0.0.1", port: Number(process.env.PORT) })
