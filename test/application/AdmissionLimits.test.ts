@@ -16,10 +16,15 @@ import { archive, type Key, key, sample, user, workspace, toPartStream } from ".
 import { ignoreObservations } from "../support/observations.ts"
 import { noRedis, type RedisServer, redisServer } from "../support/redis.ts"
 
+type Sample = ReturnType<typeof sample>
+
 const home = workspace()
 const owner = user()
 
-/** Keys of one workspace, and `ask`, which gives the outcome of a request: "in", or the scope of the limit that denied it. */
+/**
+ * Stores keys of one workspace. Returns them and `request`, which returns the outcome of a request with a key: "admitted",
+ * the scope of the limit that denied it, or the tag of another error.
+ */
 const setUp = Effect.fnUntraced(function* (count: number) {
   const keys = Array.from({ length: count }, () => key(home.id, owner))
   const { importWorkspace } = yield* WorkspaceStore
@@ -27,92 +32,97 @@ const setUp = Effect.fnUntraced(function* (count: number) {
     toPartStream(archive({ workspace: home, users: [owner], api_keys: keys.map(({ stored }) => stored) }))
   )
   const { admit } = yield* Admission
-  const ask = (from: Key): Effect.Effect<string> =>
+  const request = (from: Key): Effect.Effect<string> =>
     Effect.map(Effect.result(admit(from.plaintext)), (result) => {
-      if (Result.isSuccess(result)) return "in"
+      if (Result.isSuccess(result)) return "admitted"
       return result.failure._tag === "RateLimited" ? result.failure.scope : result.failure._tag
     })
-  return { keys, ask }
+  return { keys, request }
 })
 
-const layerOf = (limits: RateLimits, limiter: Layer.Layer<RateLimiter>) =>
+const makeLayer = (limits: RateLimits, limiter: Layer.Layer<RateLimiter>) =>
   Admission.layer(limits).pipe(
     Layer.provide([Lifecycle.serving, ignoreObservations]),
     Layer.provideMerge(Layer.merge(Memory.layer, Layer.fresh(limiter)))
   )
 
-/** The clock of these tests stands still at 0, so that all requests fall into one minute. */
+/** The test clock stays at 0, so all requests are in one minute. */
 const admissionCounts = (name: string, limiter: Layer.Layer<RateLimiter>): void => {
   describe(`the rate limits of Admission: ${name}`, () => {
-    it.effect("RateLimited tells which limit denied the request, its size and when it resets", () =>
-      Effect.gen(function* () {
-        const { keys, ask } = yield* setUp(1)
-        const { admit } = yield* Admission
-        yield* ask(keys[0]!)
-        assert.deepStrictEqual(yield* Effect.flip(admit(keys[0]!.plaintext)), {
-          _tag: "RateLimited",
-          scope: "key",
-          limit: 1,
-          retry_after: 60
-        })
-      }).pipe(Effect.provide(layerOf({ perKey: 1, perProcess: 9 }, limiter)))
+    it.effect(
+      "RateLimited names the limit that denied the request, its size and the seconds until it resets",
+      () =>
+        Effect.gen(function* () {
+          const { keys, request } = yield* setUp(1)
+          const { admit } = yield* Admission
+          yield* request(keys[0]!)
+          assert.deepStrictEqual(yield* Effect.flip(admit(keys[0]!.plaintext)), {
+            _tag: "RateLimited",
+            scope: "key",
+            limit: 1,
+            retry_after: 60
+          })
+        }).pipe(Effect.provide(makeLayer({ perKey: 1, perProcess: 9 }, limiter)))
     )
 
     it.effect("the key's limit comes first, even while the process limit is exhausted", () =>
       Effect.gen(function* () {
-        const { keys, ask } = yield* setUp(2)
+        const { keys, request } = yield* setUp(2)
         const [one, other] = [keys[0]!, keys[1]!]
-        assert.deepStrictEqual(yield* Effect.forEach([one, one, one, one, other, other, one, other], ask), [
-          "in",
-          "in",
-          "in",
-          "key",
-          "in",
-          "process",
-          "key",
-          "process"
-        ])
-      }).pipe(Effect.provide(layerOf({ perKey: 3, perProcess: 4 }, limiter)))
+        assert.deepStrictEqual(
+          yield* Effect.forEach([one, one, one, one, other, other, one, other], request),
+          ["admitted", "admitted", "admitted", "key", "admitted", "process", "key", "process"]
+        )
+      }).pipe(Effect.provide(makeLayer({ perKey: 3, perProcess: 4 }, limiter)))
     )
 
     it.effect(
-      "a request that the process limit denies costs its key nothing, however many arrive at once",
+      "a request that the process limit denies does not count against its key, however many run concurrently",
       () =>
         Effect.gen(function* () {
-          const { keys, ask } = yield* setUp(10)
+          const { keys, request } = yield* setUp(10)
           const requests = Array.from({ length: 100 }, (_, index) => keys[index % 10]!)
-          const outcomes = yield* Effect.forEach(requests, ask, { concurrency: "unbounded" })
+          const outcomes = yield* Effect.forEach(requests, request, { concurrency: "unbounded" })
           const count = (outcome: string) => outcomes.filter((each) => each === outcome).length
-          assert.deepStrictEqual([count("in"), count("process")], [25, 75])
+          assert.deepStrictEqual([count("admitted"), count("process")], [25, 75])
           const limiter = yield* RateLimiter
-          const left = yield* Effect.forEach(keys, ({ stored }) => admitted(limiter, stored.id, 20, 0, 10))
+          const remaining = yield* Effect.forEach(keys, ({ stored }) =>
+            admitted(limiter, stored.id, 20, 0, 10)
+          )
           assert.strictEqual(
-            left.reduce((sum, each) => sum + each),
+            remaining.reduce((sum, each) => sum + each),
             100 - 25
           )
-        }).pipe(Effect.provide(layerOf({ perKey: 10, perProcess: 25 }, limiter)))
+        }).pipe(Effect.provide(makeLayer({ perKey: 10, perProcess: 25 }, limiter)))
     )
 
-    it.effect("failed authentication and refused tenants use up no quota", () =>
+    it.effect("requests that fail authentication or have no access do not count against the limits", () =>
       Effect.gen(function* () {
-        const { keys, ask } = yield* setUp(1)
+        const { keys, request } = yield* setUp(1)
         const { importWorkspace } = yield* WorkspaceStore
         const { admit } = yield* Admission
-        const refused = [sample(), sample({ tier: "free" }), sample({ billing_status: "disputed" })]
-        for (const { archive } of refused) yield* importWorkspace(toPartStream(archive))
-        const { active: _, second: __, ...bad } = refused[0]!.keys
-        const theirs = [...Object.values(bad), refused[1]!.keys.active, refused[2]!.keys.active]
-        const outcomes = yield* Effect.forEach([...theirs, key(home.id, owner)], ask)
-        assert.notInclude(outcomes, "in")
+        const rejected = [
+          sample(),
+          sample({ tier: "free" }),
+          ...(["disputed", "past_due", "over_limit"] as const).map((billing_status) =>
+            sample({ billing_status })
+          )
+        ]
+        for (const { archive } of rejected) yield* importWorkspace(toPartStream(archive))
+        const [{ keys: ownKeys }, ...others] = rejected as [Sample, ...Array<Sample>]
+        const { active: _, second: __, ...unusable } = ownKeys
+        const theirs = [...Object.values(unusable), ...others.map(({ keys }) => keys.active)]
+        const outcomes = yield* Effect.forEach([...theirs, key(home.id, owner)], request)
+        assert.notInclude(outcomes, "admitted")
         assert.notInclude(outcomes, "process")
-        for (const token of [undefined, "", "x"]) yield* Effect.flip(admit(token))
-        assert.deepStrictEqual(yield* Effect.forEach([keys[0]!, keys[0]!], ask), ["in", "process"])
+        for (const token of [undefined, "", "x", "key_live_x"]) yield* Effect.flip(admit(token))
+        assert.deepStrictEqual(yield* Effect.forEach([keys[0]!, keys[0]!], request), ["admitted", "process"])
         const limiter = yield* RateLimiter
         assert.deepStrictEqual(
           yield* Effect.forEach(theirs, ({ stored }) => admitted(limiter, stored.id, 1, 0, 1)),
           theirs.map(() => 1)
         )
-      }).pipe(Effect.provide(layerOf({ perKey: 10, perProcess: 1 }, limiter)))
+      }).pipe(Effect.provide(makeLayer({ perKey: 10, perProcess: 1 }, limiter)))
     )
   })
 }
@@ -132,18 +142,18 @@ describe.skipIf(noRedis !== undefined)(
 
     admissionCounts("redis", shared)
 
-    it.effect("Redis is not asked while the process limit is exhausted", () =>
+    it.effect("a request that the exhausted process limit denies sends no command to Redis", () =>
       Effect.gen(function* () {
-        const { keys, ask } = yield* setUp(2)
+        const { keys, request } = yield* setUp(2)
         yield* redis.ask("CONFIG RESETSTAT")
-        assert.deepStrictEqual(yield* Effect.forEach([keys[0]!, keys[0]!, keys[1]!, keys[1]!], ask), [
-          "in",
+        assert.deepStrictEqual(yield* Effect.forEach([keys[0]!, keys[0]!, keys[1]!, keys[1]!], request), [
+          "admitted",
           "process",
           "process",
           "process"
         ])
         assert.match(yield* redis.ask("INFO commandstats"), /cmdstat_evalsha:calls=1,/)
-      }).pipe(Effect.provide(layerOf({ perKey: 10, perProcess: 1 }, shared)))
+      }).pipe(Effect.provide(makeLayer({ perKey: 10, perProcess: 1 }, shared)))
     )
   }
 )

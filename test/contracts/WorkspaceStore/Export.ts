@@ -1,0 +1,40 @@
+import { assert } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import { WorkspaceNotFound } from "../../../src/application/ports/WorkspaceStore.ts"
+import type { WorkspaceId } from "../../../src/domain/Prompt.ts"
+import { archives, exportArchive, newId, sample, user } from "../../support/archives.ts"
+import { type ContractTests, assertReads, inExportOrder, load } from "./support.ts"
+
+/** The rules of `WorkspaceStore` for exports. */
+export const testExport = (it: ContractTests): void => {
+  it.effect.prop(
+    "exportWorkspace exports what was imported in a fixed order, and importing the export changes nothing",
+    { made: archives },
+    Effect.fnUntraced(function* ({ made }) {
+      yield* load(made)
+      const { users: _, ...content } = inExportOrder(made)
+      const expected = { ...content, users: [] }
+      assert.deepStrictEqual(yield* exportArchive(made.workspace.id), expected)
+      yield* load(expected)
+      assert.deepStrictEqual(yield* exportArchive(made.workspace.id), expected)
+      yield* assertReads(made)
+    }),
+    { arbitrary: { runs: 15, maxShrinks: 50 } }
+  )
+
+  it.effect("exportWorkspace exports a workspace's keys and their owners, and no other keys and users", () =>
+    Effect.gen(function* () {
+      const { archive: own } = sample()
+      yield* load(sample().archive)
+      yield* load({ ...own, users: [...own.users, user()] })
+      const api_keys = own.api_keys.filter(({ workspace_id }) => workspace_id !== null)
+      assert.deepStrictEqual(yield* exportArchive(own.workspace.id), inExportOrder({ ...own, api_keys }))
+    })
+  )
+
+  it.effect("exportWorkspace fails with WorkspaceNotFound for an unknown workspace", () =>
+    Effect.gen(function* () {
+      assert.deepStrictEqual(yield* Effect.flip(exportArchive(newId<WorkspaceId>())), WorkspaceNotFound)
+    })
+  )
+}

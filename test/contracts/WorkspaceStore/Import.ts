@@ -1,0 +1,507 @@
+import { assert } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import type { Archive } from "../../../src/application/formats/Archive.ts"
+import { PromptRepo } from "../../../src/application/ports/PromptRepo.ts"
+import { WorkspaceNotFound, WorkspaceStore } from "../../../src/application/ports/WorkspaceStore.ts"
+import { InvalidKey, type UserId } from "../../../src/domain/ApiKey.ts"
+import { InvalidContent } from "../../../src/domain/Problem.ts"
+import { PromptNotFound } from "../../../src/domain/Prompt.ts"
+import type { WorkspacePrompt } from "../../../src/domain/Workspace.ts"
+import {
+  archive,
+  archives,
+  exportArchive,
+  fragment,
+  instant,
+  key,
+  newId,
+  prompt,
+  sample,
+  tag,
+  toPartStream,
+  use,
+  user,
+  version,
+  workspace
+} from "../../support/archives.ts"
+import {
+  type ContractTests,
+  addKey,
+  assertReads,
+  everything,
+  findKey,
+  load,
+  oneOfEach,
+  rejectedPaths
+} from "./support.ts"
+
+/** The rules of `WorkspaceStore` for imports. */
+export const testImport = (it: ContractTests): void => {
+  it.effect.prop(
+    "importWorkspace turns any workspace into any other, and importing the same again changes nothing",
+    { from: archives, to: archives },
+    Effect.fnUntraced(function* ({ from, to }) {
+      const target: Archive = { ...to, workspace: { ...to.workspace, id: from.workspace.id } }
+      yield* load(from)
+      yield* assertReads(from)
+      yield* load(target)
+      yield* assertReads(target)
+      yield* load(target)
+      yield* assertReads(target)
+      const repo = yield* PromptRepo
+      for (const { id } of from.prompts) {
+        if (target.prompts.some((prompt) => prompt.id === id)) continue
+        assert.deepStrictEqual(yield* Effect.flip(repo.get(from.workspace.id, id)), PromptNotFound)
+      }
+      yield* load(from)
+      yield* assertReads(from)
+    }),
+    { arbitrary: { runs: 15, maxShrinks: 50 } }
+  )
+
+  it.effect("importing the same workspace once, twice or twice concurrently leads to the same state", () =>
+    Effect.gen(function* () {
+      const { archive, keys } = sample()
+      const records = Effect.forEach(Object.values(keys), findKey)
+      yield* load(archive)
+      yield* assertReads(archive)
+      const before = yield* records
+      yield* load(archive)
+      yield* Effect.all([load(archive), load(archive)], { concurrency: 2 })
+      yield* assertReads(archive)
+      assert.deepStrictEqual(yield* records, before)
+    })
+  )
+
+  it.effect("two concurrent first imports of a workspace both succeed", () =>
+    Effect.gen(function* () {
+      const { archive, keys } = sample()
+      yield* Effect.all([load(archive), load(archive)], { concurrency: 2 })
+      yield* assertReads(archive)
+      assert.strictEqual((yield* findKey(keys.active)).id, keys.active.stored.id)
+    })
+  )
+
+  it.effect("importWorkspace updates what the parts contain and deletes the content that they lack", () =>
+    Effect.gen(function* () {
+      const before = sample().archive
+      const [retained, ...deleted] = before.prompts as readonly [WorkspacePrompt, ...Array<WorkspacePrompt>]
+      const changed: WorkspacePrompt = {
+        ...retained,
+        title: "Changed",
+        description: "Changed",
+        current_content: "Changed",
+        prompt_type: "few-shot",
+        target_model: "changed",
+        intent: "changed",
+        current_version: 9,
+        folder_id: null,
+        is_favorite: !retained.is_favorite,
+        sort_order: 7,
+        created_at: instant("2025-01-01T00:00:00.000Z"),
+        updated_at: instant("2025-01-02T00:00:00.000Z"),
+        tags: retained.tags.slice(1),
+        fragments: retained.fragments.slice(1).map((use) => ({
+          ...use,
+          position: 10 - use.position,
+          variable_overrides: { changed: true }
+        })),
+        versions: retained.versions
+          .filter(({ version_number }) => version_number !== 3)
+          .map((version) => ({
+            ...version,
+            content: "Changed",
+            change_summary: "Changed",
+            change_source: "changed",
+            metadata: { changed: true },
+            created_at: instant("2025-01-02T00:00:00.000Z")
+          }))
+      }
+      const after: Archive = {
+        ...before,
+        folders: before.folders.slice(1),
+        tags: before.tags.map((tag) => ({ ...tag, name: `${tag.name}!`, color: "#abcdef" })),
+        fragments: before.fragments.map((fragment) => ({ ...fragment, content: `${fragment.content}!` })),
+        prompts: [changed, prompt({ title: "New" })]
+      }
+      yield* load(before)
+      yield* load(after)
+      yield* assertReads(after)
+      const repo = yield* PromptRepo
+      for (const { id } of deleted) {
+        assert.deepStrictEqual(yield* Effect.flip(repo.get(before.workspace.id, id)), PromptNotFound)
+      }
+      for (const { name: tag } of before.tags) {
+        assert.strictEqual((yield* repo.list(before.workspace.id, { tag }, everything)).total, 0)
+      }
+    })
+  )
+
+  it.effect("importWorkspace lets rows swap names, numbers and parents within a workspace", () =>
+    Effect.gen(function* () {
+      const [a, b] = [tag("a"), tag("b")]
+      const snippet = fragment("{{x}}")
+      const [one, two] = [version(1), version(2)]
+      const [left, right] = [use(snippet, 1), use(snippet, 2)]
+      const first = prompt({ tags: [a.id], fragments: [left, right], versions: [one, two] })
+      const second = prompt({ tags: [b.id] })
+      const before = archive({ tags: [a, b], fragments: [snippet], prompts: [first, second] })
+      const swapped = [
+        { ...one, version_number: two.version_number, parent_version_id: two.id },
+        { ...two, version_number: one.version_number }
+      ]
+      const after: Archive = {
+        ...before,
+        tags: [
+          { ...a, name: "b" },
+          { ...b, name: "a" }
+        ],
+        prompts: [
+          { ...first, fragments: [right], versions: [] },
+          { ...second, fragments: [{ ...left, position: 3 }], versions: swapped }
+        ]
+      }
+      yield* load(before)
+      yield* load(after)
+      yield* assertReads(after)
+      yield* load(before)
+      yield* assertReads(before)
+    })
+  )
+
+  it.effect("importing an empty workspace deletes all of its content", () =>
+    Effect.gen(function* () {
+      const before = sample().archive
+      const after = archive({ workspace: before.workspace })
+      yield* load(before)
+      yield* load(after)
+      yield* assertReads(after)
+    })
+  )
+
+  it.effect("importWorkspace leaves other workspaces unchanged", () =>
+    Effect.gen(function* () {
+      const [own, other] = [sample(), sample()]
+      yield* load(other.archive)
+      yield* load(own.archive)
+      yield* load(archive({ workspace: own.archive.workspace }))
+      yield* assertReads(other.archive)
+      assert.deepStrictEqual(yield* findKey(other.keys.active), {
+        id: other.keys.active.stored.id,
+        revoked: false,
+        owner_must_reset: false,
+        workspace: {
+          id: other.archive.workspace.id,
+          tier: other.archive.workspace.tier,
+          billing_status: other.archive.workspace.billing_status
+        }
+      })
+    })
+  )
+
+  it.effect("importWorkspace keeps the tier and the billing status of an existing workspace", () =>
+    Effect.gen(function* () {
+      const [home, owner] = [workspace({ tier: "free", billing_status: "disputed" }), user()]
+      const own = key(home.id, owner)
+      const before = archive({ workspace: home, users: [owner], api_keys: [own.stored] })
+      yield* load(before)
+      yield* load({
+        ...before,
+        workspace: { ...home, name: "Renamed", tier: "team", billing_status: "active" }
+      })
+      assert.deepStrictEqual((yield* findKey(own)).workspace, {
+        id: home.id,
+        tier: "free",
+        billing_status: "disputed"
+      })
+    })
+  )
+
+  it.effect("importWorkspace never lifts a forced reset, whichever workspace the user is imported with", () =>
+    Effect.gen(function* () {
+      const [home, owner] = [workspace(), user()]
+      const own = key(home.id, owner)
+      const free = archive({ workspace: home, users: [owner], api_keys: [own.stored] })
+      const forced = { ...owner, must_reset_password: true }
+      const mustReset = Effect.map(findKey(own), ({ owner_must_reset }) => owner_must_reset)
+      yield* load(free)
+      assert.isFalse(yield* mustReset)
+      yield* load(archive({ users: [forced] }))
+      assert.isTrue(yield* mustReset)
+      yield* load(free)
+      yield* load(archive({ users: [owner] }))
+      assert.isTrue(yield* mustReset)
+    })
+  )
+
+  it.effect("importWorkspace never lifts a revocation", () =>
+    Effect.gen(function* () {
+      const [home, owner] = [workspace(), user()]
+      const own = key(home.id, owner)
+      const active = archive({ workspace: home, users: [owner], api_keys: [own.stored] })
+      const revoked_at = instant("2026-03-01T00:00:00.000Z")
+      yield* load(active)
+      yield* load({ ...active, api_keys: [{ ...own.stored, revoked_at }] })
+      yield* load(active)
+      assert.isTrue((yield* findKey(own)).revoked)
+    })
+  )
+
+  it.effect("importWorkspace keeps users and keys that the parts lack", () =>
+    Effect.gen(function* () {
+      const { archive: before, keys } = sample()
+      const records = Effect.forEach(Object.values(keys), findKey)
+      yield* load(before)
+      const unchanged = yield* records
+      yield* load(archive({ workspace: before.workspace }))
+      assert.deepStrictEqual(yield* records, unchanged)
+    })
+  )
+
+  it.effect("importWorkspace adds keys and users to an existing workspace", () =>
+    Effect.gen(function* () {
+      const before = sample().archive
+      const owner = user({ must_reset_password: true })
+      const own = key(before.workspace.id, owner)
+      yield* load(before)
+      yield* load({ ...before, users: [owner], api_keys: [own.stored] })
+      assert.deepStrictEqual(yield* findKey(own), {
+        id: own.stored.id,
+        revoked: false,
+        owner_must_reset: true,
+        workspace: {
+          id: before.workspace.id,
+          tier: before.workspace.tier,
+          billing_status: before.workspace.billing_status
+        }
+      })
+    })
+  )
+
+  it.effect("importWorkspace keeps the hash, the owner and the workspace of an existing key", () =>
+    Effect.gen(function* () {
+      const home = workspace()
+      const [owner, other] = [user({ must_reset_password: true }), user()]
+      const revoked_at = instant("2026-03-01T00:00:00.000Z")
+      const [held, legacy, revoked] = [
+        key(home.id, owner),
+        key(null, other),
+        key(home.id, other, { revoked_at })
+      ]
+      const before = archive({
+        workspace: home,
+        users: [owner, other],
+        api_keys: [held.stored, legacy.stored, revoked.stored]
+      })
+      yield* load(before)
+      const records = Effect.forEach([held, legacy, revoked], findKey)
+      const unchanged = yield* records
+      const rehashed = key(home.id, other)
+      yield* load({
+        ...before,
+        api_keys: [
+          { ...held.stored, created_by: other.id, name: "Renamed" },
+          { ...legacy.stored, workspace_id: home.id },
+          { ...revoked.stored, key_hash: rehashed.stored.key_hash }
+        ]
+      })
+      assert.deepStrictEqual(yield* records, unchanged)
+      assert.deepStrictEqual(yield* Effect.flip(findKey(rehashed)), InvalidKey)
+    })
+  )
+
+  it.effect("importWorkspace accepts an existing user whose email is written in another case", () =>
+    Effect.gen(function* () {
+      const owner = user()
+      const home = workspace()
+      const own = key(home.id, owner)
+      yield* load(archive({ users: [owner] }))
+      yield* load(
+        archive({
+          workspace: home,
+          users: [{ ...owner, email: owner.email.toUpperCase() }],
+          api_keys: [own.stored]
+        })
+      )
+      assert.strictEqual((yield* findKey(own)).id, own.stored.id)
+    })
+  )
+
+  it.effect("importWorkspace rejects users whose id or email belongs to another user", () =>
+    Effect.gen(function* () {
+      const [ada, ben, eve] = [user(), user(), user()]
+      yield* load(archive({ users: [ada, ben] }))
+      const attempt = (...users: Archive["users"]) => rejectedPaths(archive({ users }))
+      assert.deepStrictEqual(yield* attempt(eve, { ...ada, email: user().email }), ["users[1].id"])
+      assert.deepStrictEqual(yield* attempt(eve, { ...user(), email: ada.email }), ["users[1].email"])
+      assert.deepStrictEqual(yield* attempt({ ...user(), email: ada.email.toUpperCase() }), [
+        "users[0].email"
+      ])
+      assert.deepStrictEqual(yield* attempt({ ...ada, email: ben.email }, { ...ben, email: ada.email }), [
+        "users[0].email",
+        "users[0].id",
+        "users[1].email",
+        "users[1].id"
+      ])
+    })
+  )
+
+  it.effect(
+    "importWorkspace rejects keys whose hash belongs to another key and keys of another workspace",
+    () =>
+      Effect.gen(function* () {
+        const { archive: other, keys } = sample()
+        yield* load(other)
+        const [home, owner] = [workspace(), user()]
+        const attempt = (...api_keys: Archive["api_keys"]) =>
+          rejectedPaths(archive({ workspace: home, users: [owner], api_keys }))
+        const fresh = key(home.id, owner).stored
+        for (const { stored } of [keys.active, keys.revoked, keys.legacy]) {
+          assert.deepStrictEqual(
+            yield* attempt(fresh, { ...key(home.id, owner).stored, key_hash: stored.key_hash }),
+            ["api_keys[1].key_hash"]
+          )
+        }
+        assert.deepStrictEqual(yield* attempt({ ...fresh, id: keys.active.stored.id }), ["api_keys[0].id"])
+        assert.deepStrictEqual(
+          yield* Effect.flip(findKey({ plaintext: keys.active.plaintext, stored: fresh })),
+          InvalidKey
+        )
+      })
+  )
+
+  it.effect("importWorkspace rejects ids of another workspace, each with its path", () =>
+    Effect.gen(function* () {
+      const other = oneOfEach()
+      yield* load(other)
+      const own = oneOfEach()
+      const [drawer, label, snippet, one] = [
+        other.folders[0]!,
+        other.tags[0]!,
+        other.fragments[0]!,
+        other.prompts[0]!
+      ]
+      const mine = own.prompts[0]!
+      const attempts: ReadonlyArray<readonly [Partial<Archive>, Array<string>]> = [
+        [{ folders: [...own.folders, { ...drawer, name: "Taken" }] }, ["folders[1].id"]],
+        [{ tags: [...own.tags, { ...label, name: "taken" }] }, ["tags[1].id"]],
+        [{ fragments: [...own.fragments, { ...snippet, name: "Taken" }] }, ["fragments[1].id"]],
+        [{ prompts: [mine, prompt({ id: one.id })] }, ["prompts[1].id"]],
+        [
+          {
+            prompts: [
+              prompt(),
+              {
+                ...mine,
+                fragments: [...mine.fragments, use(own.fragments[0]!, 1, { id: one.fragments[0]!.id })]
+              }
+            ]
+          },
+          ["prompts[1].fragments[1].id"]
+        ],
+        [
+          { prompts: [{ ...mine, versions: [version(7), version(8, { id: one.versions[0]!.id })] }] },
+          ["prompts[0].versions[1].id"]
+        ],
+        [
+          { ...other, workspace: own.workspace },
+          [
+            "folders[0].id",
+            "fragments[0].id",
+            "prompts[0].fragments[0].id",
+            "prompts[0].id",
+            "prompts[0].versions[0].id",
+            "tags[0].id"
+          ]
+        ]
+      ]
+      for (const [over, paths] of attempts) {
+        assert.deepStrictEqual(yield* rejectedPaths({ ...own, ...over }), paths)
+      }
+      yield* assertReads(other)
+      yield* assertReads(archive({ workspace: own.workspace }))
+    })
+  )
+
+  it.effect("a rejected import changes nothing", () =>
+    Effect.gen(function* () {
+      const taken = oneOfEach()
+      yield* load(taken)
+      const { archive: before, keys } = sample()
+      yield* load(before)
+      const records = Effect.forEach(Object.values(keys), findKey)
+      const unchanged = yield* records
+      const stranger = user()
+      const added = key(before.workspace.id, stranger)
+      const rejected: Archive = {
+        ...before,
+        users: [...before.users.map((user) => ({ ...user, must_reset_password: true })), stranger],
+        api_keys: [
+          ...before.api_keys.map((key) => ({ ...key, revoked_at: instant("2026-03-01T00:00:00.000Z") })),
+          added.stored
+        ],
+        folders: [],
+        tags: [],
+        fragments: [],
+        prompts: [prompt(), prompt({ id: taken.prompts[0]!.id })]
+      }
+      assert.deepStrictEqual(yield* rejectedPaths(rejected), ["prompts[1].id"])
+      yield* assertReads(before)
+      yield* assertReads(taken)
+      assert.deepStrictEqual(yield* records, unchanged)
+      assert.deepStrictEqual(yield* Effect.flip(findKey(added)), InvalidKey)
+      yield* load(archive({ users: [{ ...stranger, id: newId<UserId>() }] }))
+
+      const home = workspace()
+      assert.deepStrictEqual(yield* rejectedPaths({ ...rejected, workspace: home, users: [], api_keys: [] }), [
+        "prompts[1].id"
+      ])
+      const owner = user()
+      assert.deepStrictEqual(
+        yield* Effect.flip(addKey(home.id, owner.email, owner.id, key(home.id, owner))),
+        WorkspaceNotFound
+      )
+    })
+  )
+
+  it.effect(
+    "importWorkspace imports a stream in chunks of any size and changes nothing if the stream fails",
+    () =>
+      Effect.gen(function* () {
+        const { importWorkspace } = yield* WorkspaceStore
+        const { archive: before } = sample()
+        const { archive: other } = sample()
+        const after: Archive = { ...other, workspace: before.workspace, users: [], api_keys: [] }
+        yield* importWorkspace(toPartStream(before))
+        yield* assertReads(before)
+        const broken = Stream.concat(toPartStream(after), Stream.fail("broken"))
+        assert.strictEqual(yield* Effect.flip(importWorkspace(broken)), "broken")
+        yield* assertReads(before)
+        yield* importWorkspace(Stream.rechunk(toPartStream(after), 1))
+        yield* assertReads(after)
+      })
+  )
+
+  it.effect("a dry run of importWorkspace fails where the import would and changes nothing", () =>
+    Effect.gen(function* () {
+      const { importWorkspace, workspaces } = yield* WorkspaceStore
+      const { archive: own, keys } = sample()
+      yield* load(own)
+      const before = yield* exportArchive(own.workspace.id)
+      const emptied = { ...archive({ workspace: own.workspace }), users: [user()] }
+      yield* importWorkspace(toPartStream(emptied), { dryRun: true })
+      assert.deepStrictEqual(yield* exportArchive(own.workspace.id), before)
+      const taken = archive({ prompts: [prompt({ id: own.prompts[0]!.id })] })
+      for (const dryRun of [true, false]) {
+        assert.deepStrictEqual(
+          yield* Effect.flip(importWorkspace(toPartStream(taken), { dryRun })),
+          InvalidContent([{ path: "prompts[0].id", message: "is another workspace's" }])
+        )
+      }
+      yield* importWorkspace(toPartStream(archive({ workspace: taken.workspace })), { dryRun: true })
+      assert.isFalse((yield* workspaces).some(({ id }) => id === taken.workspace.id))
+      assert.isFalse((yield* findKey(keys.active)).revoked)
+    })
+  )
+}

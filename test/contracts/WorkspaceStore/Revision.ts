@@ -1,0 +1,303 @@
+import { assert } from "@effect/vitest"
+import * as Arbitrary from "effect/Arbitrary"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import type { Archive } from "../../../src/application/formats/Archive.ts"
+import { WorkspaceNotFound, WorkspaceStore } from "../../../src/application/ports/WorkspaceStore.ts"
+import type { ApiKeyId, UserId } from "../../../src/domain/ApiKey.ts"
+import { InvalidContent } from "../../../src/domain/Problem.ts"
+import type { FolderId, PromptId, TagId, WorkspaceId } from "../../../src/domain/Prompt.ts"
+import type { VersionId } from "../../../src/domain/Version.ts"
+import type { PromptFragment, WorkspacePrompt } from "../../../src/domain/Workspace.ts"
+import {
+  type ContentEdit,
+  type PromptEdit,
+  toWorkspaceContent
+} from "../../../src/domain/WorkspaceContent.ts"
+import {
+  archive,
+  archives,
+  exportArchive,
+  folder,
+  fragment,
+  key,
+  newId,
+  prompt,
+  sample,
+  tag,
+  toPartStream,
+  use,
+  user,
+  version,
+  workspace
+} from "../../support/archives.ts"
+import { type ContractTests, assertReads, byId, inExportOrder, load, oneOfEach } from "./support.ts"
+
+const emptyEdit: ContentEdit = { folders: [], tags: [], fragments: [], removedFragments: [], prompts: [] }
+
+const naturals = Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 1_000_000 })))
+
+/** Makes an edit of a stored workspace from the content of another archive. Returns the edit and the resulting archive. */
+const makeEdit = (
+  before: Archive,
+  other: Archive,
+  picks: ReadonlyArray<number>
+): { readonly edit: ContentEdit; readonly after: Archive } => {
+  const pick = (index: number): number => picks[index % Math.max(1, picks.length)] ?? 0
+  const removed = new Set(before.fragments.filter((_, i) => pick(i) % 5 === 0).map(({ id }) => id))
+  const rewritten = before.fragments
+    .filter(({ id }, i) => !removed.has(id) && pick(i + 1) % 2 === 0)
+    .map((fragment) => ({ ...fragment, content: `${fragment.content}!` }))
+  const names = new Set(before.tags.map(({ name }) => name))
+  const tags = other.tags.filter(({ name }) => !names.has(name))
+  const fragments = [...rewritten, ...other.fragments]
+  const allTags = [...before.tags, ...tags].map(({ id }) => id)
+  const allFragments = [...before.fragments, ...other.fragments].filter(({ id }) => !removed.has(id))
+  const folders = [...before.folders, ...other.folders]
+  const withoutRemoved = (uses: ReadonlyArray<PromptFragment>) =>
+    uses.filter(({ fragment_id }) => !removed.has(fragment_id))
+
+  const edits: Array<PromptEdit> = []
+  const revised = before.prompts.map((prompt, i): WorkspacePrompt => {
+    const remaining = { ...prompt, fragments: withoutRemoved(prompt.fragments) }
+    if (pick(i) % 3 === 0) return remaining
+    const { tags: _, fragments: __, versions, ...row } = prompt
+    const last = Math.max(0, ...versions.map(({ version_number }) => version_number))
+    const edit: PromptEdit = {
+      row: {
+        ...row,
+        title: `${row.title}!`,
+        is_archived: pick(i + 1) % 2 === 0,
+        folder_id: folders[pick(i)]?.id ?? null
+      },
+      tags: pick(i + 2) % 2 === 0 ? allTags.filter((_, n) => pick(n + i) % 2 === 0) : undefined,
+      fragments:
+        pick(i + 3) % 2 === 0
+          ? allFragments
+              .filter((_, n) => pick(n + i) % 2 === 0)
+              .map((of, n) => use(of, n, n === 0 ? { id: prompt.fragments[0]?.id ?? newId() } : {}))
+          : undefined,
+      version:
+        pick(i + 4) % 2 === 0 ? version(last + 1, { parent_version_id: versions[0]?.id ?? null }) : undefined
+    }
+    edits.push(edit)
+    return {
+      ...edit.row,
+      tags: edit.tags ?? prompt.tags,
+      fragments: edit.fragments ?? remaining.fragments,
+      versions: [...versions, ...(edit.version === undefined ? [] : [edit.version])]
+    }
+  })
+  const added = other.prompts.map((prompt): WorkspacePrompt => {
+    const { tags: own, fragments: uses, versions, ...row } = prompt
+    const edit: PromptEdit = {
+      row: { ...row },
+      tags: own.filter((id) => allTags.includes(id)),
+      fragments: uses,
+      version: versions.length === 0 ? undefined : { ...versions[0]!, parent_version_id: null }
+    }
+    edits.push(edit)
+    return {
+      ...row,
+      tags: edit.tags!,
+      fragments: uses,
+      versions: edit.version === undefined ? [] : [edit.version]
+    }
+  })
+  const rewrittenById = new Map(rewritten.map((fragment) => [fragment.id, fragment]))
+  return {
+    edit: {
+      folders: other.folders,
+      tags,
+      fragments,
+      removedFragments: [...removed],
+      prompts: edits
+    },
+    after: {
+      ...before,
+      folders,
+      tags: [...before.tags, ...tags],
+      fragments: allFragments.map((fragment) => rewrittenById.get(fragment.id) ?? fragment),
+      prompts: [...revised, ...added]
+    }
+  }
+}
+
+/** The rules of `WorkspaceStore` for revisions of content. */
+export const testRevision = (it: ContractTests): void => {
+  it.effect("reviseContent applies the edit, and changes nothing in a dry run or after a failure", () =>
+    Effect.gen(function* () {
+      const { reviseContent, readContent } = yield* WorkspaceStore
+      const { archive: own } = sample()
+      const home = own.workspace.id
+      yield* load(own)
+      const before = yield* exportArchive(home)
+      assert.deepStrictEqual(yield* readContent(home), toWorkspaceContent(before))
+      const [first] = before.prompts
+      const { tags, fragments: _, versions, ...row } = first!
+      const added = version(90, { parent_version_id: versions[0]?.id ?? null })
+      const edit = {
+        ...emptyEdit,
+        folders: [folder({ name: "Added" })],
+        fragments: [fragment("Added")],
+        prompts: [{ row: { ...row, title: "Revised" }, tags: undefined, fragments: [], version: added }]
+      } satisfies ContentEdit
+      const after = {
+        ...before,
+        folders: [...before.folders, ...edit.folders].sort(byId),
+        fragments: [...before.fragments, ...edit.fragments].sort(byId),
+        prompts: before.prompts.map((prompt) =>
+          prompt.id === row.id
+            ? { ...row, title: "Revised", tags, fragments: [], versions: [...versions, added] }
+            : prompt
+        )
+      }
+      const revise = () => Effect.succeed([edit, "revised"] as const)
+      assert.strictEqual(yield* reviseContent(home, revise, { dryRun: true }), "revised")
+      assert.deepStrictEqual(yield* exportArchive(home), before)
+      assert.strictEqual(yield* Effect.flip(reviseContent(home, () => Effect.fail("no"))), "no")
+      assert.deepStrictEqual(yield* exportArchive(home), before)
+      const taken = sample().archive
+      yield* load(taken)
+      for (const dryRun of [true, false]) {
+        assert.deepStrictEqual(
+          yield* Effect.flip(
+            reviseContent(
+              home,
+              () =>
+                Effect.succeed([
+                  { ...edit, folders: [...edit.folders, taken.folders[0]!] },
+                  undefined
+                ] as const),
+              { dryRun }
+            )
+          ),
+          InvalidContent([{ path: "folders[1].id", message: "is another workspace's" }])
+        )
+      }
+      assert.deepStrictEqual(yield* exportArchive(home), before)
+      assert.strictEqual(yield* reviseContent(home, revise), "revised")
+      assert.deepStrictEqual(yield* exportArchive(home), after)
+      assert.deepStrictEqual(
+        yield* Effect.flip(reviseContent(newId<WorkspaceId>(), revise)),
+        WorkspaceNotFound
+      )
+      assert.deepStrictEqual(yield* Effect.flip(readContent(newId<WorkspaceId>())), WorkspaceNotFound)
+    })
+  )
+
+  it.effect(
+    "reviseContent rejects a prompt, a fragment and a version whose id belongs to another workspace",
+    () =>
+      Effect.gen(function* () {
+        const { reviseContent } = yield* WorkspaceStore
+        const [other, own] = [oneOfEach(), oneOfEach()]
+        yield* load(other)
+        yield* load(own)
+        const [theirs] = other.prompts
+        const { tags: _, fragments: __, versions: ___, ...row } = own.prompts[0]!
+        const retained = { tags: undefined, fragments: undefined, version: undefined }
+        const attempts: ReadonlyArray<readonly [Partial<ContentEdit>, string]> = [
+          [{ prompts: [{ ...retained, row: { ...row, id: theirs!.id } }] }, "prompts[0].id"],
+          [{ fragments: other.fragments }, "fragments[0].id"],
+          [{ prompts: [{ ...retained, row, version: theirs!.versions[0]! }] }, "prompts[0].versions[0].id"],
+          [
+            { prompts: [{ ...retained, row, fragments: [use(own.fragments[0]!, 1, theirs!.fragments[0])] }] },
+            "prompts[0].fragments[0].id"
+          ]
+        ]
+        for (const [over, path] of attempts) {
+          const edit = { ...emptyEdit, ...over }
+          assert.deepStrictEqual(
+            yield* Effect.flip(
+              reviseContent(own.workspace.id, () => Effect.succeed([edit, undefined] as const))
+            ),
+            InvalidContent([{ path, message: "is another workspace's" }])
+          )
+        }
+        yield* assertReads(other)
+        yield* assertReads(own)
+      })
+  )
+
+  it.effect.prop(
+    "reviseContent gives any workspace the content that the edit describes",
+    { before: archives, other: archives, picks: Arbitrary.array(naturals, { maxLength: 12 }) },
+    Effect.fnUntraced(function* ({ before, other, picks }) {
+      const { reviseContent, readContent } = yield* WorkspaceStore
+      const home = before.workspace.id
+      yield* load(before)
+      const stored = yield* exportArchive(home)
+      const { edit, after } = makeEdit(stored, other, picks)
+      yield* reviseContent(home, () => Effect.succeed([edit, undefined] as const))
+      assert.deepStrictEqual(yield* exportArchive(home), inExportOrder(after))
+      assert.deepStrictEqual(yield* readContent(home), toWorkspaceContent(inExportOrder(after)))
+      yield* assertReads(after)
+    }),
+    { arbitrary: { runs: 12, maxShrinks: 50 } }
+  )
+
+  it.effect("reviseContent loses no edit of concurrent revisions", () =>
+    Effect.gen(function* () {
+      const { reviseContent } = yield* WorkspaceStore
+      const home = workspace()
+      yield* load(archive({ workspace: home }))
+      const add = (name: string) =>
+        reviseContent(home.id, ({ folders }) =>
+          Effect.succeed([
+            {
+              ...emptyEdit,
+              folders: folders.some((folder) => folder.name === name) ? [] : [folder({ name })]
+            },
+            name
+          ] as const)
+        )
+      yield* Effect.all(["a", "b", "c", "a", "b", "c"].map(add), { concurrency: "unbounded" })
+      assert.deepStrictEqual((yield* exportArchive(home.id)).folders.map(({ name }) => name).sort(), [
+        "a",
+        "b",
+        "c"
+      ])
+    })
+  )
+
+  it.effect("rows with the nil UUID can be imported, exported and revised", () =>
+    Effect.gen(function* () {
+      const { reviseContent, importWorkspace } = yield* WorkspaceStore
+      const nil = "00000000-0000-0000-0000-000000000000"
+      const home = workspace()
+      const owner = user({ id: nil as UserId })
+      const own = key(home.id, owner, { id: nil as ApiKeyId })
+      const [drawer, label] = [folder({ id: nil as FolderId }), tag("nil", { id: nil as TagId })]
+      const snippet = fragment("Snippet", { id: nil })
+      const made = archive({
+        workspace: home,
+        users: [owner],
+        api_keys: [own.stored],
+        folders: [drawer],
+        tags: [label],
+        fragments: [snippet],
+        prompts: [
+          prompt({
+            id: nil as PromptId,
+            folder_id: drawer.id,
+            tags: [label.id],
+            fragments: [use(snippet, 1, { id: nil })],
+            versions: [version(1, { id: nil as VersionId })]
+          })
+        ]
+      })
+      yield* load(made)
+      assert.deepStrictEqual(yield* exportArchive(home.id), made)
+      yield* load(yield* exportArchive(home.id))
+      yield* reviseContent(home.id, (content) => {
+        assert.deepStrictEqual(content, toWorkspaceContent(made))
+        return Effect.succeed([{ ...emptyEdit, folders: [folder()] }, undefined] as const)
+      })
+      const { folders, ...rest } = yield* exportArchive(home.id)
+      assert.deepStrictEqual({ ...rest, folders: [folders[0]!] }, made)
+      // Frees the ids for other tests of the same database.
+      yield* importWorkspace(toPartStream(archive({ workspace: home })))
+    })
+  )
+}
