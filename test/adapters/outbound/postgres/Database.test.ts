@@ -104,7 +104,7 @@ describe.skipIf(noPostgres !== undefined)("queries of a PostgreSQL server", () =
       })
   )
 
-  it.live("are repeated when their connection is lost", () =>
+  it.live("are repeated when their connection is lost, on a connection with the same statement timeout", () =>
     Effect.gen(function* () {
       const database = yield* freshDatabase
       const proxy = yield* proxyTo(database)
@@ -121,6 +121,8 @@ describe.skipIf(noPostgres !== undefined)("queries of a PostgreSQL server", () =
         )
         const [row] = yield* Fiber.join(reading)
         assert.strictEqual(row?.result, "again")
+        const [settings] = yield* read("select current_setting('statement_timeout') as timeout")
+        assert.strictEqual(settings?.timeout, "3s")
       }).pipe(on(proxy.url))
     })
   )

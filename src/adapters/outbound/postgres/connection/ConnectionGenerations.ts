@@ -3,20 +3,15 @@ import type { PgConnection } from "@effect/sql-pg/PgConnection"
 /**
  * The connections of a pool by generation. When one connection is lost, the others are often lost too without having
  * noticed it. Each loss of a connection of the latest generation therefore starts a new generation: a connection of the
- * latest generation was first used after the last known loss.
+ * latest generation was first acquired after the last known loss.
  */
 export class ConnectionGenerations {
   #latest = 0
   readonly #generations = new WeakMap<PgConnection, number>()
 
-  /** Returns true if a connection has been used before. */
-  has(connection: PgConnection): boolean {
-    return this.#generations.has(connection)
-  }
-
-  /** Adds a connection that has not been used before to the latest generation. */
+  /** Adds a connection to the latest generation unless it belongs to one. */
   add(connection: PgConnection): void {
-    if (!this.has(connection)) this.#generations.set(connection, this.#latest)
+    if (!this.#generations.has(connection)) this.#generations.set(connection, this.#latest)
   }
 
   /** Returns true if a connection belongs to the latest generation. */

@@ -43,6 +43,8 @@ class QueryPool {
   /** False for the embedded database, which ignores `statement_timeout`. */
   readonly #hasStatementTimeout: boolean
   readonly #generations = new ConnectionGenerations()
+  /** The connections on which a statement was sent. */
+  readonly #used = new WeakSet<PgConnection>()
 
   constructor(pool: PgPool.PgPool, gauges: PoolGauges, limit: number, hasStatementTimeout: boolean) {
     this.#pool = pool
@@ -73,7 +75,8 @@ class QueryPool {
 
   /** Sends a query's statement; the first one on a connection sets the statement timeout in the same round trip. */
   #send(query: InFlightQuery, connection: PgConnection) {
-    const isFirst = this.#hasStatementTimeout && !this.#generations.has(connection)
+    const isFirst = this.#hasStatementTimeout && !this.#used.has(connection)
+    this.#used.add(connection)
     this.#generations.add(connection)
     query.connection = connection
     query.setPhase("running")

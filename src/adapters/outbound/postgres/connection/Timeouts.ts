@@ -19,4 +19,4 @@ export const connectTimeoutError = makeConnectionError("no connection was made i
 export const poolExhaustedError = makeConnectionError("the pool's connections are all busy")
 
 /** PostgreSQL did not respond within `queryTimeout`. */
-export const queryTimeoutError = makeConnectionError("no answer in time")
+export const queryTimeoutError = makeConnectionError("no response in time")
