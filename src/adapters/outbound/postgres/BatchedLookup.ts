@@ -1,48 +1,53 @@
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import * as Schema from "effect/Schema"
 import type { Unavailable } from "../../../application/ports/Unavailable.ts"
-import type { Query, Row, Statement } from "./Database.ts"
+import type { Query, Row, Statement } from "./connection/Query.ts"
 
-/** How many are asked for in one statement. With more, PostgreSQL and this process would wait for each other. */
-const maxBatch = 16
+/** The most keys of one statement. With more, PostgreSQL and this process would wait for each other. */
+const maxBatchSize = 16
 
-/** The row of one key, asked for by whoever waits for `answer`. */
-interface Asked<Key> {
+/** A look-up of one key that has not finished. */
+interface PendingLookup<Key> {
   readonly key: Key
-  readonly answer: (exit: Exit.Exit<Row | undefined, Unavailable>) => void
-  hasLeft: boolean
+  readonly resume: (exit: Exit.Exit<Row | undefined, Unavailable>) => void
+  isCancelled: boolean
 }
 
+const decodeOrdinal = Schema.decodeUnknownSync(Schema.Struct({ ordinal: Schema.Int }))
+
 /**
- * Reads one row by its key, together with what else is asked for in the same turn of the event loop: a statement costs
- * PostgreSQL and this process more than a row does. `statementOf` gives the statement for some keys: at most a row for
- * each, whose `n` is the key's place among them, from 1. What fails or is slow, is so for a whole statement: so only
- * keys of the same `groupOf` share one.
+ * Returns a function that reads one row by its key. All keys that are requested in the same turn of the event loop share a
+ * statement, because a statement costs PostgreSQL and this process more than a row.
  *
- * Effect's RequestResolver does the same, but what its sets have held lives until the next whole garbage collection:
- * the pauses of the small ones were six times as long.
+ * Not `RequestResolver`: its sets keep completed requests alive until the next full garbage collection, and the pauses of
+ * minor collections were six times as long.
+ *
+ * @param makeStatement makes the statement for some keys. It returns at most one row per key, whose column `ordinal` is
+ *   the position of the key, from 1.
+ * @param partitionKey only keys of the same partition share a statement, because a statement fails or is slow as a whole
  */
 export const makeBatchedLookup = <Key>(
-  read: Query,
-  statementOf: (keys: ReadonlyArray<Key>) => Statement,
-  groupOf: (key: Key) => string
+  query: Query,
+  makeStatement: (keys: ReadonlyArray<Key>) => Statement,
+  partitionKey: (key: Key) => string
 ): Effect.Effect<(key: Key) => Effect.Effect<Row | undefined, Unavailable>> =>
   Effect.map(Effect.context<never>(), (context) => {
     const fork = Effect.runForkWith(context)
-    let batches = new Map<string, Array<Asked<Key>>>()
+    let batches = new Map<string, Array<PendingLookup<Key>>>()
 
-    const send = (batch: ReadonlyArray<Asked<Key>>): void => {
-      const asked = batch.filter(({ hasLeft }) => !hasLeft)
-      if (asked.length === 0) return
-      fork(read(statementOf(asked.map(({ key }) => key)))).addObserver((exit) => {
-        if (Exit.isFailure(exit)) {
-          const failure = Exit.failCause(exit.cause)
-          for (const { answer } of asked) answer(failure)
-          return
-        }
+    const send = (batch: ReadonlyArray<PendingLookup<Key>>): void => {
+      const lookups = batch.filter(({ isCancelled }) => !isCancelled)
+      if (lookups.length === 0) return
+      const rowsByOrdinal = Effect.map(query(makeStatement(lookups.map(({ key }) => key))), (rows) => {
         const found: Array<Row | undefined> = []
-        for (const row of exit.value) found[(row.n as number) - 1] = row
-        for (const [index, { answer }] of asked.entries()) answer(Exit.succeed(found[index]))
+        for (const row of rows) found[decodeOrdinal(row).ordinal] = row
+        return found
+      })
+      fork(rowsByOrdinal).addObserver((exit) => {
+        for (const [index, { resume }] of lookups.entries()) {
+          resume(Exit.map(exit, (found) => found[index + 1]))
+        }
       })
     }
 
@@ -52,26 +57,26 @@ export const makeBatchedLookup = <Key>(
       for (const batch of all.values()) send(batch)
     }
 
-    const batchOf = (group: string): Array<Asked<Key>> => {
-      const known = batches.get(group)
-      if (known !== undefined) return known
+    const getBatch = (partition: string): Array<PendingLookup<Key>> => {
+      const open = batches.get(partition)
+      if (open !== undefined) return open
       if (batches.size === 0) setImmediate(sendAll)
-      const batch: Array<Asked<Key>> = []
-      batches.set(group, batch)
+      const batch: Array<PendingLookup<Key>> = []
+      batches.set(partition, batch)
       return batch
     }
 
     return (key) =>
-      Effect.callback((answer) => {
-        const asked: Asked<Key> = { key, answer, hasLeft: false }
-        const group = groupOf(key)
-        const batch = batchOf(group)
-        if (batch.push(asked) === maxBatch) {
-          batches.delete(group)
+      Effect.callback((resume) => {
+        const lookup: PendingLookup<Key> = { key, resume, isCancelled: false }
+        const partition = partitionKey(key)
+        const batch = getBatch(partition)
+        if (batch.push(lookup) === maxBatchSize) {
+          batches.delete(partition)
           send(batch)
         }
         return Effect.sync(() => {
-          asked.hasLeft = true
+          lookup.isCancelled = true
         })
       })
   })

@@ -1,31 +1,25 @@
 import * as PgClient from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
 import { isSqlError } from "effect/sql/SqlError"
-import type { ApiKeyId } from "../../../domain/ApiKey.ts"
 import { makeStateLog } from "../../../application/StateLog.ts"
+import type { ApiKeyId } from "../../../domain/ApiKey.ts"
 import { toTimestamp } from "../../../domain/Timestamp.ts"
-import { describeSqlError } from "./Database.ts"
+import { describeSqlError } from "./connection/SqlErrors.ts"
+import { updateLastUsed } from "./KeyQueries.ts"
 
-/** One key's use is written at most this often, in milliseconds. */
-const minute = 60_000
-/** How many keys are remembered at most, so that memory stays bounded while PostgreSQL is away. */
-const maxKeys = 100_000
-const deadline = "2 seconds"
+/** The use of one key is written at most this often, in milliseconds. */
+const writeInterval = 60_000
 
-/** Skips keys that another transaction has locked: the other keys must not wait for that transaction. */
-const update = `update api_keys k set last_used_at = used.used_at
-  from (
-    select own.id, u.used_at
-    from unnest($1::uuid[], $2::timestamptz[]) u (id, used_at) join api_keys own on own.id = u.id
-    where own.last_used_at is null or own.last_used_at < u.used_at
-    for no key update of own skip locked
-  ) used
-  where k.id = used.id`
+/** The most keys whose use waits to be written; bounds memory while PostgreSQL is unavailable. */
+const maxPendingKeys = 100_000
 
-/** Remembers when keys were used, in milliseconds since the epoch, and writes it behind. */
+const writeTimeout = "2 seconds"
+
+/** Collects when keys were used and writes it in the background. */
 export interface KeyUsageWriter {
+  /** Records that a key was used at `now`, in milliseconds since the epoch. */
   readonly record: (id: ApiKeyId, now: number) => void
-  /** Writes what is remembered. Never fails: what could not be written is dropped, and one line logged until it works again. */
+  /** Writes what was recorded. Never fails: a failed write is dropped, and one line is logged until a write succeeds. */
   readonly flush: Effect.Effect<void>
 }
 
@@ -33,46 +27,50 @@ export const makeKeyUsageWriter: Effect.Effect<KeyUsageWriter, never, PgClient.P
   function* () {
     const sql = yield* PgClient.PgClient
     const pending = new Map<ApiKeyId, number>()
+    /** When the use of keys was last written, the earliest first. */
     const written = new Map<ApiKeyId, number>()
     const stateLog = makeStateLog({ failed: "Could not persist last_used_at" })
 
-    const forgetBefore = (time: number): void => {
-      for (const [id, at] of written) {
-        if (at > time) return
+    const forgetWrittenBefore = (time: number): void => {
+      for (const [id, usedAt] of written) {
+        if (usedAt > time) return
         written.delete(id)
       }
     }
 
-    /** The keys in their order, so that the updates of two processes can't wait for each other. */
+    /** Returns the pending keys ordered by id, so that the updates of two processes cannot deadlock. */
     const takePending = (): ReadonlyArray<readonly [ApiKeyId, number]> => {
-      const taken = [...pending].sort(([a], [b]) => (a < b ? -1 : 1))
+      const uses = [...pending].sort(([a], [b]) => (a < b ? -1 : 1))
       pending.clear()
-      for (const [id, at] of taken) {
-        forgetBefore(at - minute)
+      for (const [id, usedAt] of uses) {
+        forgetWrittenBefore(usedAt - writeInterval)
         written.delete(id)
-        written.set(id, at)
+        written.set(id, usedAt)
       }
-      return taken
+      return uses
     }
 
-    const write = (used: ReadonlyArray<readonly [ApiKeyId, number]>) =>
-      sql
-        .unsafe(update, [used.map(([id]) => id), used.map(([, at]) => toTimestamp(at))])
-        .pipe(Effect.timeout(deadline))
+    const write = (uses: ReadonlyArray<readonly [ApiKeyId, number]>) => {
+      const { text, params } = updateLastUsed(uses.map(([id, usedAt]) => [id, toTimestamp(usedAt)]))
+      return Effect.timeout(sql.unsafe(text, params), writeTimeout)
+    }
 
     return {
       record: (id, now) => {
-        if (now < (written.get(id) ?? -minute) + minute) return
-        if (pending.size < maxKeys || pending.has(id)) pending.set(id, now)
+        if (now < (written.get(id) ?? -writeInterval) + writeInterval) return
+        if (pending.size < maxPendingKeys || pending.has(id)) pending.set(id, now)
       },
-      flush: Effect.gen(function* () {
-        if (pending.size === 0) return
-        yield* Effect.matchEffect(write(takePending()), {
-          onSuccess: () => stateLog.up,
-          onFailure: (error) =>
-            stateLog.down(isSqlError(error) ? describeSqlError(error) : "no answer in time")
-        })
-      })
+      flush: Effect.suspend(() =>
+        pending.size === 0
+          ? Effect.void
+          : Effect.matchEffect(write(takePending()), {
+              onSuccess: () => stateLog.up,
+              onFailure: (error) =>
+                stateLog.down(
+                  isSqlError(error) ? describeSqlError(error) : "PostgreSQL did not respond in time"
+                )
+            })
+      )
     }
   }
 )

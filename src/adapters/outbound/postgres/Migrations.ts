@@ -1,8 +1,11 @@
 import * as PgClient from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import type { Unavailable } from "../../../application/ports/Unavailable.ts"
-import { Database, describeSqlError, sqlState } from "./Database.ts"
+import { makeRowDecoder } from "./connection/RowDecoder.ts"
+import { describeSqlError, sqlState } from "./connection/SqlErrors.ts"
+import { Database } from "./Database.ts"
 import * as initial from "./migrations/0001_initial.ts"
 import * as changes from "./migrations/0002_changes.ts"
 import * as metadataDepth from "./migrations/0003_metadata_depth.ts"
@@ -13,7 +16,7 @@ interface Migration {
   readonly statements: ReadonlyArray<string>
 }
 
-/** In their order, numbered from 1. Only ever added to: what was released is run somewhere. */
+/** All migrations in their order, numbered from 1. A released migration never changes: some database has run it. */
 export const migrations: ReadonlyArray<Migration> = [
   { name: "initial", statements: initial.statements },
   { name: "changes", statements: changes.statements },
@@ -21,29 +24,29 @@ export const migrations: ReadonlyArray<Migration> = [
   { name: "concurrent writes", statements: concurrentWrites.statements }
 ]
 
-/** The tables are not as this program needs them; the message says what to do. */
+/** The database's schema does not fit this program; the message says what to do. */
 export interface SchemaMismatch {
   readonly _tag: "SchemaMismatch"
   readonly message: string
 }
 const SchemaMismatch = (message: string): SchemaMismatch => ({ _tag: "SchemaMismatch", message })
 
-const newer = (version: number, known: number) =>
+const schemaTooNew = (version: number, latest: number) =>
   SchemaMismatch(
-    `the database's schema is version ${version} and this program knows versions up to ${known}: upgrade the program`
+    `the database's schema is version ${version} and this program knows versions up to ${latest}: upgrade the program`
   )
-const older = (version: number, known: number) =>
-  SchemaMismatch(`the database's schema is version ${version} and this program needs ${known}: run migrate`)
-const denied = (error: SqlError) =>
+const schemaTooOld = (version: number, latest: number) =>
+  SchemaMismatch(`the database's schema is version ${version} and this program needs ${latest}: run migrate`)
+const migrationDenied = (error: SqlError) =>
   SchemaMismatch(
     `the database's schema needs migrating, which the server refuses: ${describeSqlError(error)}`
   )
 
-/** The oldest PostgreSQL whose functions the migrations and queries use. */
+/** The oldest PostgreSQL that has the functions of the migrations and queries. */
 const oldestServer = 14
 
-/** Refuses a server by its `server_version_num`, such as 130014 for 13.14. */
-export const serverMismatch = (versionNumber: number): SchemaMismatch | undefined => {
+/** Returns the mismatch of a server that is too old. A `server_version_num` is, for example, 130014 for 13.14. */
+export const findServerMismatch = (versionNumber: number): SchemaMismatch | undefined => {
   const major = Math.floor(versionNumber / 10_000)
   return major >= oldestServer
     ? undefined
@@ -52,39 +55,43 @@ export const serverMismatch = (versionNumber: number): SchemaMismatch | undefine
       )
 }
 
-/** 42501 is a missing right, 25006 a server or session that only reads. */
+/** 42501 is a missing privilege, 25006 a read-only server or session. */
 const isDenied = (error: unknown): error is SqlError =>
   isSqlError(error) && ["42501", "25006"].includes(sqlState(error))
 
 const table = "prompt_retrieval_migrations"
-const isThere = {
-  text: `select to_regclass('${table}') is not null as yes, current_setting('server_version_num')::int as server`,
+const selectState = {
+  text: `select to_regclass('${table}') is not null as "tableExists",
+    current_setting('server_version_num')::int as "serverVersion"`,
   params: []
 }
-const latest = { text: `select coalesce(max(id), 0)::int as version from ${table}`, params: [] }
+const decodeState = makeRowDecoder(Schema.Struct({ tableExists: Schema.Boolean, serverVersion: Schema.Int }))
+const selectVersion = { text: `select coalesce(max(id), 0)::int as version from ${table}`, params: [] }
+const decodeVersion = makeRowDecoder(Schema.Struct({ version: Schema.Int }))
 
-/** The number of the last migration that was run, 0 before the first. */
-const versionOfSchema = Effect.gen(function* () {
-  const { queryPrompts: read } = yield* Database
-  const [there] = yield* read(isThere)
-  const mismatch = serverMismatch(there!.server as number)
+/** Reads the number of the last migration that ran; 0 before the first. */
+const readSchemaVersion = Effect.gen(function* () {
+  const { queryPrompts: query } = yield* Database
+  const [state] = decodeState(yield* query(selectState))
+  const mismatch = findServerMismatch(state!.serverVersion)
   if (mismatch !== undefined) return yield* Effect.fail(mismatch)
-  if (there!.yes !== true) return 0
-  const [row] = yield* read(latest)
-  return row?.version as number
+  if (!state!.tableExists) return 0
+  const [row] = decodeVersion(yield* query(selectVersion))
+  return row!.version
 })
 
-/** Processes that start at once wait for each other at the lock, whose number is this table's alone. */
+/** Makes concurrent migrations wait for each other. Only migrations use this lock number. */
 const lock = `select pg_advisory_xact_lock(hashtext('${table}'))`
 const createTable = `create table if not exists ${table} (
   id integer primary key,
   name text not null,
   run_at timestamptz(3) not null default now()
 )`
+const insertMigration = `insert into ${table} (id, name) values ($1, $2)`
 
-const pendingAt = (version: number, all: ReadonlyArray<Migration>) =>
+const pendingMigrations = (version: number, all: ReadonlyArray<Migration>) =>
   version > all.length
-    ? Effect.fail(newer(version, all.length))
+    ? Effect.fail(schemaTooNew(version, all.length))
     : Effect.succeed([...all.entries()].slice(version))
 
 const runPending = (all: ReadonlyArray<Migration>) =>
@@ -92,36 +99,36 @@ const runPending = (all: ReadonlyArray<Migration>) =>
     const sql = yield* PgClient.PgClient
     yield* sql.unsafe(lock)
     yield* sql.unsafe(createTable)
-    const [row] = yield* sql.unsafe<{ readonly version: number }>(latest.text)
-    for (const [index, { name, statements }] of yield* pendingAt(row!.version, all)) {
+    const [row] = decodeVersion(yield* sql.unsafe(selectVersion.text))
+    for (const [index, { name, statements }] of yield* pendingMigrations(row!.version, all)) {
       yield* Effect.forEach(statements, (statement) => sql.unsafe(statement), { discard: true })
-      yield* sql.unsafe(`insert into ${table} (id, name) values ($1, $2)`, [index + 1, name])
+      yield* sql.unsafe(insertMigration, [index + 1, name])
     }
   })
 
-/** As `migrate`, with these migrations. */
-export const migrateWith = (
+/** Like `migrate`, with the given migrations. */
+export const runMigrations = (
   all: ReadonlyArray<Migration>
 ): Effect.Effect<void, SchemaMismatch | Unavailable, Database | PgClient.PgClient> =>
   Effect.gen(function* () {
-    const pending = yield* pendingAt(yield* versionOfSchema, all)
+    const pending = yield* pendingMigrations(yield* readSchemaVersion, all)
     if (pending.length === 0) return
     const { transact } = yield* Database
-    yield* transact(Effect.catchIf(runPending(all), isDenied, (error) => Effect.fail(denied(error))))
+    yield* transact(Effect.catchIf(runPending(all), isDenied, (error) => Effect.fail(migrationDenied(error))))
   })
 
 /**
- * Brings the tables to what this program needs: each migration once, all in one transaction, however many processes
- * start at once. With nothing to run it only reads. Fails where the schema is newer than the program, or where it
- * may not be changed.
+ * Brings the schema to the version of this program. All pending migrations run in one transaction, each once, however many
+ * processes start at the same time. Only reads if no migration is pending. Fails if the schema is newer than the program,
+ * or if the server denies the change.
  */
-export const migrate = migrateWith(migrations)
+export const migrate = runMigrations(migrations)
 
-/** Fails unless the schema is the one that this program needs; changes nothing. */
+/** Fails unless the schema has the version of this program; changes nothing. */
 export const assertSchemaCurrent: Effect.Effect<void, SchemaMismatch | Unavailable, Database> = Effect.gen(
   function* () {
-    const version = yield* versionOfSchema
-    const pending = yield* pendingAt(version, migrations)
-    if (pending.length > 0) return yield* Effect.fail(older(version, migrations.length))
+    const version = yield* readSchemaVersion
+    const pending = yield* pendingMigrations(version, migrations)
+    if (pending.length > 0) return yield* Effect.fail(schemaTooOld(version, migrations.length))
   }
 )

@@ -1,6 +1,8 @@
-/** The channel on which the database tells of changes: a workspace's id, or that anything may have changed. */
+/** The channel on which the database reports changes. A payload is the id of a workspace, or `allWorkspaces`. */
 export const channel = "prompt_retrieval_changes"
+
+/** The payload that means that any workspace may have changed. */
 export const allWorkspaces = "*"
 
-/** How a feed's own heartbeat begins, which it alone counts. */
+/** The prefix of a heartbeat, which counts only for the change feed that sent it. */
 export const heartbeatPrefix = "heartbeat "

@@ -9,27 +9,30 @@ import * as Scope from "effect/Scope"
 import { ChangeFeed, WorkspaceRevisions } from "../../../application/ports/ChangeFeed.ts"
 import { makeStateLog } from "../../../application/StateLog.ts"
 import { setChangeFeedUp } from "./ChangeFeedMetric.ts"
-import { channel, allWorkspaces, heartbeatPrefix } from "./NotifyChannel.ts"
+import { allWorkspaces, channel, heartbeatPrefix } from "./NotifyChannel.ts"
 
-/** How long after a heartbeat was sent its return vouches for the feed, in milliseconds (DESIGN.md section 7). */
-const vouched = 3000
-const beat = "1 second"
-/** How long a broken feed rests before it listens anew. */
-const pause = "500 millis"
+/** How long the feed is up after a heartbeat was sent that has arrived, in milliseconds. */
+const heartbeatTtlMs = 3000
+const heartbeatInterval = "1 second"
+/** How often the feed checks whether its last heartbeat has expired. */
+const checkInterval = "250 millis"
+/** How long the feed waits before it reconnects. */
+const reconnectDelay = "500 millis"
+
+const sendNotification = "select pg_notify($1, $2)"
 
 /**
- * Listens on a connection of its own. Each second it sends itself a heartbeat over another of its own: while none that
- * was sent in the last 3 s has come back, the feed counts as down, and begins anew on new connections, so connections
- * that were cut without a word are found out, and done with. It has to be another: behind a pooler that keeps notices
- * back, what a connection sends may come back on it all the same. There, and on a server that only reads, the feed is
- * down for good, and says so once.
+ * Listens for notifications on one connection and sends a heartbeat notification every second on a second connection. If
+ * no heartbeat sent within the last 3 s has arrived, the feed is down and reconnects; this detects silently dropped
+ * connections. The sender must be a separate connection, because a pooler that drops notifications may still echo a
+ * connection's own ones. Behind such a pooler and on a read-only server the feed stays down, and logs it once.
  */
 export const layer: Layer.Layer<ChangeFeed, never, PgClient.PgClient> = Layer.effect(
   ChangeFeed,
   Effect.gen(function* () {
     const sql = yield* PgClient.PgClient
-    const changes = new WorkspaceRevisions()
-    const own = `${heartbeatPrefix}${crypto.randomUUID()} `
+    const revisions = new WorkspaceRevisions()
+    const ownHeartbeatPrefix = `${heartbeatPrefix}${crypto.randomUUID()} `
     let upUntil = Number.NEGATIVE_INFINITY
 
     const stateLog = makeStateLog({
@@ -39,62 +42,71 @@ export const layer: Layer.Layer<ChangeFeed, never, PgClient.PgClient> = Layer.ef
     const reportUp = Effect.andThen(setChangeFeedUp(true), stateLog.up)
     const reportDown = Effect.andThen(setChangeFeedUp(false), stateLog.down())
 
-    const hear = (payload: string): Effect.Effect<void> => {
-      if (payload.startsWith(own)) {
-        upUntil = Number(payload.slice(own.length)) + vouched
+    const isUp = () => performance.now() < upUntil
+
+    const markDown = Effect.sync(() => {
+      upUntil = Number.NEGATIVE_INFINITY
+    })
+
+    const onNotification = (payload: string): Effect.Effect<void> => {
+      if (payload.startsWith(ownHeartbeatPrefix)) {
+        const sentAt = Number(payload.slice(ownHeartbeatPrefix.length))
+        upUntil = sentAt + heartbeatTtlMs
         return reportUp
       }
       if (!payload.startsWith(heartbeatPrefix)) {
-        if (payload === allWorkspaces) changes.invalidateAll()
-        else changes.invalidate(payload)
+        if (payload === allWorkspaces) revisions.invalidateAll()
+        else revisions.invalidate(payload)
       }
       return Effect.void
     }
 
-    const isUp = () => performance.now() < upUntil
+    /** Sends heartbeats until the connection is lost. */
+    const sendHeartbeats = (notifier: PgConnection.PgConnection) =>
+      Effect.suspend(() =>
+        notifier.query(sendNotification, [channel, ownHeartbeatPrefix + performance.now()])
+      ).pipe(Effect.repeat(Schedule.spaced(heartbeatInterval)))
 
-    const goDown = Effect.sync(() => {
-      upUntil = Number.NEGATIVE_INFINITY
-    })
+    /** Runs `disconnect` once no heartbeat has arrived for too long; a new connection gets the same time. */
+    const disconnectWhenDown = (disconnect: Effect.Effect<void>) =>
+      Effect.gen(function* () {
+        const connectDeadline = performance.now() + heartbeatTtlMs
+        do yield* Effect.sleep(checkInterval)
+        while (isUp() || performance.now() < connectDeadline)
+        yield* disconnect
+      })
 
-    /** Ends when a connection does; both do when no heartbeat has come back for too long. */
+    /** Listens until a connection is lost, or both are closed because no heartbeat has arrived. */
     const listen = Effect.gen(function* () {
       const connections = yield* Effect.acquireRelease(Scope.make(), (scope, exit) =>
         Scope.close(scope, exit)
       )
       const disconnect = Scope.close(connections, Exit.void)
-      const watch = Effect.gen(function* () {
-        do yield* Effect.sleep("250 millis")
-        while (isUp() || performance.now() < givenUntil)
-        yield* disconnect
-      })
-      const givenUntil = performance.now() + vouched
-      yield* Effect.forkScoped(watch)
+      yield* Effect.forkScoped(disconnectWhenDown(disconnect))
       const connect = Scope.provide(PgConnection.make(sql.config), connections)
-      const [ear, mouth] = yield* Effect.all([connect, connect], { concurrency: 2 })
-      const notices = yield* ear.listen(channel)
-      // Before listening ends, which would wait for an answer that a silent connection never gives.
+      const [listener, notifier] = yield* Effect.all([connect, connect], { concurrency: 2 })
+      const notifications = yield* listener.listen(channel)
+      // Runs before `listen` is undone, which would wait for a response that a silent connection never gives.
       yield* Effect.addFinalizer(() => disconnect)
-      // What changed before this connection listened was not heard.
-      changes.invalidateAll()
-      const beats = Effect.suspend(() =>
-        mouth.query("select pg_notify($1, $2)", [channel, own + performance.now()])
-      ).pipe(Effect.repeat(Schedule.spaced(beat)))
-      const hearAll = Effect.forever(Effect.flatMap(Queue.take(notices), ({ payload }) => hear(payload)))
-      yield* Effect.raceFirst(hearAll, beats)
-    }).pipe(Effect.ensuring(goDown))
+      // Changes before this connection listened were missed.
+      revisions.invalidateAll()
+      const handleNotifications = Effect.forever(
+        Effect.flatMap(Queue.take(notifications), ({ payload }) => onNotification(payload))
+      )
+      yield* Effect.raceFirst(handleNotifications, sendHeartbeats(notifier))
+    }).pipe(Effect.ensuring(markDown))
 
     yield* Effect.scoped(listen).pipe(
-      // A connection that was closed here interrupts who hears on it.
+      // Every cause: `disconnect` interrupts the fibers that use the closed connections.
       Effect.catchCause(() => reportDown),
-      Effect.andThen(Effect.sleep(pause)),
+      Effect.andThen(Effect.sleep(reconnectDelay)),
       Effect.forever,
       Effect.forkScoped
     )
 
     return ChangeFeed.of({
-      revision: () => (isUp() ? changes.revision() : undefined),
-      revisionOf: (workspace) => (isUp() ? changes.revisionOf(workspace) : undefined)
+      revision: () => (isUp() ? revisions.revision() : undefined),
+      revisionOf: (workspace) => (isUp() ? revisions.revisionOf(workspace) : undefined)
     })
   })
 )

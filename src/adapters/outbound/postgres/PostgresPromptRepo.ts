@@ -1,131 +1,92 @@
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as Schema from "effect/Schema"
 import { largeWork } from "../../../application/LargeWork.ts"
 import { PromptRepo } from "../../../application/ports/PromptRepo.ts"
 import { withSpanIfTraced } from "../../../application/Spans.ts"
-import { JsonText } from "../../../domain/Bindings.ts"
-import { parseJson } from "../../../domain/Json.ts"
-import type { PageOfItems } from "../../../domain/Page.ts"
-import {
-  Prompt,
-  type PromptId,
-  PromptNotFound,
-  PromptSummary,
-  type WorkspaceId
-} from "../../../domain/Prompt.ts"
+import { type PromptId, PromptNotFound, type WorkspaceId } from "../../../domain/Prompt.ts"
 import { type ResolutionSource, ResolvedTooLarge } from "../../../domain/Resolution.ts"
-import { Version, VersionNotFound, VersionSummary } from "../../../domain/Version.ts"
+import { VersionNotFound } from "../../../domain/Version.ts"
 import { makeBatchedLookup } from "./BatchedLookup.ts"
-import { Database, type Row, type Statement } from "./Database.ts"
+import type { Row, Statement } from "./connection/Query.ts"
+import { Database } from "./Database.ts"
 import * as queries from "./PromptQueries.ts"
+import * as rows from "./PromptRows.ts"
 
-/** The page's rows; the one row of an empty page holds only the total. A row that does not decode is a defect. */
-const sliceOf = <A>(item: Schema.Decoder<A>, isItem: (row: Row) => boolean) => {
-  const decode = Schema.decodeUnknownSync(item)
-  return (rows: ReadonlyArray<Row>): PageOfItems<A> => ({
-    items: rows.filter(isItem).map((row) => decode(row)),
-    total: rows[0]?.total as number
-  })
-}
-const prompts = sliceOf(PromptSummary, (row) => row.id !== null)
-const versions = sliceOf(VersionSummary, (row) => row.version_number !== null)
-const prompt = Schema.decodeUnknownSync(Prompt)
-const version = Schema.decodeUnknownSync(Version)
+/** Returns true for a text that PostgreSQL cannot store, so that no tag can have it as its name. */
+const isUnstorable = (text: string): boolean => text.includes("\0") || !text.isWellFormed()
 
-const Source = Schema.Struct({
-  id: Prompt.fields.id,
-  title: Schema.String,
-  prompt_type: Prompt.fields.prompt_type,
-  target_model: Schema.String,
-  current_content: Schema.String,
-  contents: Schema.Array(Schema.String),
-  overrides: Schema.Array(Schema.String)
-})
-/** The most code units of overrides that are parsed at once. */
-const maxParsedOverrides = 16 * 1024
+const isComplete = (row: Row): boolean => row.id !== null || row.too_large === true
 
-const overridesOf = (text: string): unknown =>
-  text.length > maxParsedOverrides ? new JsonText(text) : parseJson(text)
-
-const decodeSource = Schema.decodeUnknownSync(Source)
-
-const sourceOf = (
+const toSource = (
   id: PromptId,
   row: Row | undefined
 ): Effect.Effect<ResolutionSource, PromptNotFound | ResolvedTooLarge> => {
   if (row === undefined) return Effect.fail(PromptNotFound)
-  if (row.too_large === true) return Effect.fail(ResolvedTooLarge(id))
-  const { contents, overrides, ...source } = decodeSource(row)
-  return Effect.succeed({
-    ...source,
-    fragments: contents.map((content, index) => ({
-      content,
-      variable_overrides: overridesOf(overrides[index]!)
-    }))
-  })
+  return row.too_large === true ? Effect.fail(ResolvedTooLarge(id)) : Effect.succeed(rows.decodeSource(row))
 }
 
-/** A text that PostgreSQL can't hold, so that no tag has it as its name. */
-const cannotBe = (text: string): boolean => text.includes("\0") || !text.isWellFormed()
+const makePromptRepo = Effect.gen(function* () {
+  const { queryPrompts, queryLargePrompts } = yield* Database
 
-const promptRepo = Effect.gen(function* () {
-  const { queryPrompts: read, readLarge } = yield* Database
-  /** The row, read alone and in the workspace's turn if it is too large to be sent among others. */
-  const whole = (workspace: WorkspaceId, row: Row | undefined, statement: () => Statement) =>
-    row === undefined || row.id !== null || row.too_large === true
+  /** Completes a row that was too large for its batch: reads it alone, in its workspace's turn. */
+  const readComplete = (workspace: WorkspaceId, row: Row | undefined, makeStatement: () => Statement) =>
+    row === undefined || isComplete(row)
       ? Effect.succeed(row)
-      : Effect.map(largeWork.read(workspace, readLarge(statement())), ([row]) => row)
-  // What is slow in one workspace keeps no other waiting.
-  const byWorkspace = ({ workspace }: queries.PromptKey) => workspace
-  const getPrompt = yield* makeBatchedLookup(read, queries.getPrompts, byWorkspace)
-  const getSource = yield* makeBatchedLookup(read, queries.getSources, byWorkspace)
+      : Effect.map(largeWork.read(workspace, queryLargePrompts(makeStatement())), ([row]) => row)
+
+  // A slow statement of one workspace must not delay the others.
+  const partitionKey = ({ workspace }: queries.PromptKey) => workspace
+  const getPromptRow = yield* makeBatchedLookup(queryPrompts, queries.getPrompts, partitionKey)
+  const getSourceRow = yield* makeBatchedLookup(queryPrompts, queries.getSources, partitionKey)
+
   return PromptRepo.of({
     list: withSpanIfTraced("PromptRepo.list")((workspace, filter, page) =>
-      filter.tag !== undefined && cannotBe(filter.tag)
+      filter.tag !== undefined && isUnstorable(filter.tag)
         ? Effect.succeed({ items: [], total: 0 })
-        : Effect.map(read(queries.listPrompts(workspace, filter, page)), prompts)
+        : Effect.map(queryPrompts(queries.listPrompts(workspace, filter, page)), rows.decodePromptList)
     ),
     listPage: withSpanIfTraced("PromptRepo.listPage")((workspace, filter, page) =>
-      filter.tag !== undefined && cannotBe(filter.tag)
+      filter.tag !== undefined && isUnstorable(filter.tag)
         ? Effect.succeed([])
-        : Effect.map(read(queries.pageOfPrompts(workspace, filter, page)), (rows) => prompts(rows).items)
+        : Effect.map(queryPrompts(queries.listPromptPage(workspace, filter, page)), rows.decodePromptPage)
     ),
     get: withSpanIfTraced("PromptRepo.get")((workspace, id) =>
-      getPrompt({ workspace, id }).pipe(
+      getPromptRow({ workspace, id }).pipe(
         Effect.flatMap((row) =>
-          whole(workspace, row, () => queries.getPrompts([{ workspace, id }], queries.unbounded))
+          readComplete(workspace, row, () => queries.getPrompts([{ workspace, id }], queries.unbounded))
         ),
         Effect.flatMap((row) =>
-          row === undefined ? Effect.fail(PromptNotFound) : Effect.succeed(prompt(row))
+          row === undefined ? Effect.fail(PromptNotFound) : Effect.succeed(rows.decodePrompt(row))
         )
       )
     ),
     getSource: withSpanIfTraced("PromptRepo.getSource")((workspace, id) =>
-      getSource({ workspace, id }).pipe(
+      getSourceRow({ workspace, id }).pipe(
         Effect.flatMap((row) =>
-          whole(workspace, row, () => queries.getSources([{ workspace, id }], queries.unbounded))
+          readComplete(workspace, row, () => queries.getSources([{ workspace, id }], queries.unbounded))
         ),
-        Effect.flatMap((row) => sourceOf(id, row))
+        Effect.flatMap((row) => toSource(id, row))
       )
     ),
     listVersions: withSpanIfTraced("PromptRepo.listVersions")((workspace, id, oldest, page) =>
-      Effect.flatMap(read(queries.listVersions(workspace, id, oldest, page)), (rows) =>
-        rows.length === 0 ? Effect.fail(PromptNotFound) : Effect.succeed(versions(rows))
+      Effect.flatMap(queryPrompts(queries.listVersions(workspace, id, oldest, page)), (found) =>
+        found.length === 0 ? Effect.fail(PromptNotFound) : Effect.succeed(rows.decodeVersionList(found))
       )
     ),
     getVersion: withSpanIfTraced("PromptRepo.getVersion")((workspace, id, number, oldest) =>
-      read(queries.getVersion(workspace, id, number, oldest)).pipe(
+      queryPrompts(queries.getVersion(workspace, id, number, oldest)).pipe(
         Effect.flatMap(([row]) =>
-          whole(workspace, row, () => queries.getVersion(workspace, id, number, oldest, queries.unbounded))
+          readComplete(workspace, row, () =>
+            queries.getVersion(workspace, id, number, oldest, queries.unbounded)
+          )
         ),
         Effect.flatMap((row) =>
-          row === undefined ? Effect.fail(VersionNotFound) : Effect.succeed(version(row))
+          row === undefined ? Effect.fail(VersionNotFound) : Effect.succeed(rows.decodeVersion(row))
         )
       )
     )
   })
 })
 
-/** The prompts in PostgreSQL: one statement for a read, and a second one for what is large. */
-export const layer: Layer.Layer<PromptRepo, never, Database> = Layer.effect(PromptRepo, promptRepo)
+/** The prompts in PostgreSQL. A read takes one statement, and a second one if its row is large. */
+export const layer: Layer.Layer<PromptRepo, never, Database> = Layer.effect(PromptRepo, makePromptRepo)

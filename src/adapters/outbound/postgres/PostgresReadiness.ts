@@ -3,10 +3,10 @@ import * as Layer from "effect/Layer"
 import { Readiness } from "../../../application/ports/Readiness.ts"
 import { Database } from "./Database.ts"
 
-/** Whether PostgreSQL answers a read. */
+/** Checks that PostgreSQL answers a query. */
 export const layer: Layer.Layer<Readiness, never, Database> = Layer.effect(
   Readiness,
-  Effect.map(Database, ({ queryPrompts: read }) => ({
-    check: Effect.asVoid(read({ text: "select 1", params: [] }))
+  Effect.map(Database, ({ queryPrompts }) => ({
+    check: Effect.asVoid(queryPrompts({ text: "select 1", params: [] }))
   }))
 )

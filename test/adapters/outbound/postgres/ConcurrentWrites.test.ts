@@ -8,7 +8,7 @@ import * as Fiber from "effect/Fiber"
 import * as Queue from "effect/Queue"
 import * as Schema from "effect/Schema"
 import { channel } from "../../../../src/adapters/outbound/postgres/NotifyChannel.ts"
-import { migrate, migrateWith, migrations } from "../../../../src/adapters/outbound/postgres/Migrations.ts"
+import { migrate, migrations, runMigrations } from "../../../../src/adapters/outbound/postgres/Migrations.ts"
 import * as queries from "../../../../src/adapters/outbound/postgres/PromptQueries.ts"
 import type { PromptFilter } from "../../../../src/application/ports/PromptRepo.ts"
 import type { FolderId, WorkspaceId } from "../../../../src/domain/Prompt.ts"
@@ -146,7 +146,7 @@ const assertLists = Effect.fnUntraced(function* (what: string) {
 
 describe.skipIf(noPostgres !== undefined)("concurrent writes", () => {
   layer(migratedDatabase, { excludeTestServices: true })((it) => {
-    /** Two sessions that find a deadlock soon, and one that runs what the test itself needs. */
+    /** Runs `body` with two sessions that detect a deadlock quickly. */
     const withSessions = <A, E>(
       body: (
         sessions: readonly [PgConnection.PgConnection, PgConnection.PgConnection]
@@ -186,7 +186,7 @@ describe.skipIf(noPostgres !== undefined)("concurrent writes", () => {
     }
 
     it.effect.prop(
-      "after any interleaving of two sessions, each tag lists what the tables say",
+      "after any interleaving of two sessions, each tag lists exactly its prompts",
       [Arbitrary.schema(Interleaving)],
       ([interleaving]) =>
         withSessions((sessions) =>
@@ -200,7 +200,7 @@ describe.skipIf(noPostgres !== undefined)("concurrent writes", () => {
       { timeout: 90_000, arbitrary: { runs: 60, maxShrinks: 30 } }
     )
 
-    /** The notifications that `work` causes up to its end. */
+    /** Returns the notifications that `work` causes. */
     const notificationsOf = Effect.fnUntraced(function* <A, E, R>(work: Effect.Effect<A, E, R>) {
       const client = yield* PgClient.PgClient
       const notifications = yield* client.listen(channel)
@@ -243,7 +243,7 @@ describe.skipIf(noPostgres !== undefined)("concurrent writes", () => {
                 yield* issuer.query("begin", [])
                 yield* issuer.query(change, [])
                 yield* admin.query(`begin isolation level ${isolation}`, [])
-                // It does not wait for the other transaction.
+                // The reset must not wait for the other transaction.
                 yield* admin.query("set local lock_timeout = '1ms'", [])
                 yield* admin.query(requireReset, [])
                 yield* issuer.query("commit", [])
@@ -345,7 +345,7 @@ describe.skipIf(noPostgres !== undefined)("concurrent writes", () => {
   plain.live("the migration corrects tag lists and drops caches", () =>
     Effect.gen(function* () {
       const client = yield* PgClient.PgClient
-      yield* migrateWith(migrations.slice(0, 3))
+      yield* runMigrations(migrations.slice(0, 3))
       for (const text of reset.split(";")) yield* client.unsafe(text)
       yield* client.unsafe("alter table prompt_tags disable trigger user")
       yield* client.unsafe("update prompt_tags set listed_at = null, prompt_type = 'assistant'")

@@ -20,14 +20,14 @@ const on = (url: string) => Effect.provide(Database.layer({ url: Redacted.make(u
 
 const many = <A>(count: number, value: A): ReadonlyArray<A> => Array.from({ length: count }, () => value)
 
-/** How long something took, in milliseconds. */
+/** Measures an effect, in milliseconds. */
 const timed = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.suspend(() => {
     const start = performance.now()
     return Effect.map(effect, (value) => ({ value, millis: performance.now() - start }))
   })
 
-/** A port of loopback on which a server listens until the scope closes; it answers nothing. */
+/** The loopback port of a server that accepts connections and never responds, until the scope closes. */
 const silentServer = Effect.map(
   Effect.acquireRelease(
     Effect.promise(async () => {
@@ -49,8 +49,8 @@ const silentServer = Effect.map(
   ({ server }) => (server.address() as AddressInfo).port
 )
 
-describe("a PostgreSQL that is not there", () => {
-  it.live("is unavailable at once where nothing listens, and the layer is built all the same", () =>
+describe("queries without a PostgreSQL server", () => {
+  it.live("fail at once when the connection is refused; the layer is built nevertheless", () =>
     Effect.gen(function* () {
       const port = yield* Effect.scoped(silentServer)
       const { value, millis } = yield* timed(
@@ -61,50 +61,50 @@ describe("a PostgreSQL that is not there", () => {
     })
   )
 
-  it.live(
-    "is unavailable within its deadlines where something listens and is silent, for reads and writes",
-    () =>
-      Effect.gen(function* () {
-        const url = `postgres://postgres@127.0.0.1:${yield* silentServer}/none`
-        const { value, millis } = yield* timed(
-          Effect.gen(function* () {
-            const { queryPrompts: read, queryKeys: lookUp, transact } = yield* Database
-            const sql = yield* PgClient.PgClient
-            const failures = [read(select1), lookUp(select1), transact(sql`select 1`)].map(Effect.flip)
-            return yield* Effect.all(failures, { concurrency: "unbounded" })
-          }).pipe(on(url))
-        )
-        assert.deepStrictEqual(value, [Unavailable, Unavailable, Unavailable])
-        assert.isBelow(millis, 1500)
-      })
+  it.live("fail within 1.5 s when the server accepts connections and never responds, transactions too", () =>
+    Effect.gen(function* () {
+      const url = `postgres://postgres@127.0.0.1:${yield* silentServer}/none`
+      const { value, millis } = yield* timed(
+        Effect.gen(function* () {
+          const { queryPrompts: read, queryKeys: lookUp, transact } = yield* Database
+          const sql = yield* PgClient.PgClient
+          const failures = [read(select1), lookUp(select1), transact(sql`select 1`)].map(Effect.flip)
+          return yield* Effect.all(failures, { concurrency: "unbounded" })
+        }).pipe(on(url))
+      )
+      assert.deepStrictEqual(value, [Unavailable, Unavailable, Unavailable])
+      assert.isBelow(millis, 1500)
+    })
   )
 })
 
-describe.skipIf(noPostgres !== undefined)("a PostgreSQL that fails", () => {
-  it.live("that freezes is unavailable within the deadline and read again once it thaws", () =>
-    Effect.gen(function* () {
-      const proxy = yield* proxyTo(yield* freshDatabase)
-      yield* Effect.gen(function* () {
-        const [before] = yield* read("select pg_backend_pid() as pid")
-        yield* proxy.freeze
-        const { value, millis } = yield* timed(
-          Effect.all(
-            Array.from({ length: 40 }, () => Effect.flip(read("select 1"))),
-            { concurrency: "unbounded" }
+describe.skipIf(noPostgres !== undefined)("queries of a PostgreSQL server", () => {
+  it.live(
+    "fail within 4.5 s while the server is frozen, and succeed on a new connection once it responds again",
+    () =>
+      Effect.gen(function* () {
+        const proxy = yield* proxyTo(yield* freshDatabase)
+        yield* Effect.gen(function* () {
+          const [before] = yield* read("select pg_backend_pid() as pid")
+          yield* proxy.freeze
+          const { value, millis } = yield* timed(
+            Effect.all(
+              Array.from({ length: 40 }, () => Effect.flip(read("select 1"))),
+              { concurrency: "unbounded" }
+            )
           )
-        )
-        assert.deepStrictEqual(value, Array(40).fill(Unavailable))
-        assert.isBelow(millis, 4500)
-        yield* proxy.thaw
-        const after = yield* timed(read("select pg_backend_pid() as pid"))
-        assert.isBelow(after.millis, 1000)
-        // A connection that was silent is not used again, though it stayed open.
-        assert.notStrictEqual(after.value[0]?.pid, before?.pid)
-      }).pipe(on(proxy.url))
-    })
+          assert.deepStrictEqual(value, Array(40).fill(Unavailable))
+          assert.isBelow(millis, 4500)
+          yield* proxy.thaw
+          const after = yield* timed(read("select pg_backend_pid() as pid"))
+          assert.isBelow(after.millis, 1000)
+          // A connection that missed a deadline is not used again, although it stayed open.
+          assert.notStrictEqual(after.value[0]?.pid, before?.pid)
+        }).pipe(on(proxy.url))
+      })
   )
 
-  it.live("that drops connections is read a second time", () =>
+  it.live("are repeated when their connection is lost, on a connection with the same statement timeout", () =>
     Effect.gen(function* () {
       const database = yield* freshDatabase
       const proxy = yield* proxyTo(database)
@@ -114,44 +114,44 @@ describe.skipIf(noPostgres !== undefined)("a PostgreSQL that fails", () => {
         const [after] = yield* read("select pg_backend_pid() as pid")
         assert.notStrictEqual(after?.pid, before?.pid)
         // In the middle of a statement, by the server itself.
-        const reading = yield* Effect.forkChild(read("select pg_sleep(0.3), 'again' as answer"))
+        const reading = yield* Effect.forkChild(read("select pg_sleep(0.3), 'again' as result"))
         yield* Effect.sleep("100 millis")
         yield* onServer(
           `select pg_terminate_backend(pid) from pg_stat_activity where datname = '${database}'`
         )
         const [row] = yield* Fiber.join(reading)
-        assert.strictEqual(row?.answer, "again")
+        assert.strictEqual(row?.result, "again")
+        const [settings] = yield* read("select current_setting('statement_timeout') as timeout")
+        assert.strictEqual(settings?.timeout, "3s")
       }).pipe(on(proxy.url))
     })
   )
 
-  it.live(
-    "that ends every backend, one shortly after the other, in the middle of reads, fails none of them",
-    () =>
-      Effect.gen(function* () {
-        const slow = Effect.map(
-          read("select pg_sleep(0.05), pg_backend_pid() as pid"),
-          ([row]) => row?.pid as number
+  it.live("succeed when the server terminates every backend one by one while they run", () =>
+    Effect.gen(function* () {
+      const slow = Effect.map(
+        read("select pg_sleep(0.05), pg_backend_pid() as pid"),
+        ([row]) => row?.pid as number
+      )
+      for (let round = 0; round < 2; round++) {
+        const before = new Set(yield* Effect.all(many(24, slow), { concurrency: "unbounded" }))
+        assert.strictEqual(before.size, 3)
+        const reading = yield* Effect.forkChild(Effect.all(many(100, slow), { concurrency: 40 }))
+        // A query that is repeated on another of these connections is lost again.
+        yield* onServer(
+          `select pg_terminate_backend(pid), pg_sleep(0.1) from unnest(array[${[...before].join()}]) pid`
         )
-        for (let round = 0; round < 2; round++) {
-          const before = new Set(yield* Effect.all(many(24, slow), { concurrency: "unbounded" }))
-          assert.strictEqual(before.size, 3)
-          const reading = yield* Effect.forkChild(Effect.all(many(100, slow), { concurrency: 40 }))
-          // A read that is repeated on another of these is lost again.
-          yield* onServer(
-            `select pg_terminate_backend(pid), pg_sleep(0.1) from unnest(array[${[...before].join()}]) pid`
-          )
-          assert.isFalse((yield* Fiber.join(reading)).slice(-16).some((pid) => before.has(pid)))
-        }
-      }).pipe(Effect.provide(emptyDatabase))
+        assert.isFalse((yield* Fiber.join(reading)).slice(-16).some((pid) => before.has(pid)))
+      }
+    }).pipe(Effect.provide(emptyDatabase))
   )
 
-  it.live("is unavailable after a second where no connection comes free, which is said to be no outage", () =>
+  it.live("fail after 1 s when no connection becomes free, and log that all connections were busy", () =>
     Effect.gen(function* () {
       const lines: Array<unknown> = []
       const logger = Logger.make(({ message }) => void lines.push(message))
       yield* Effect.gen(function* () {
-        // As many as the pool's three connections take at once, eight behind each other on each.
+        // As many as the pool's three connections run at once: eight on each.
         const holding = yield* Effect.forkChild(
           Effect.all(many(24, Effect.exit(read("select pg_sleep(1.5)"))), { concurrency: "unbounded" })
         )
@@ -169,7 +169,7 @@ describe.skipIf(noPostgres !== undefined)("a PostgreSQL that fails", () => {
   )
 
   it.live(
-    "logs once that reads exceed the statement timeout, though others succeed, and not that PostgreSQL is unavailable",
+    "that exceed the statement timeout log one line while others succeed, and not that PostgreSQL is unavailable",
     () => {
       const lines: Array<unknown> = []
       const logger = Logger.make(({ message }) => void lines.push(message))
@@ -181,18 +181,18 @@ describe.skipIf(noPostgres !== undefined)("a PostgreSQL that fails", () => {
         assert.deepStrictEqual(lines, [["A read exceeded the 3 s statement timeout; responded 503"]])
         const canceled = yield* Effect.forkChild(Effect.flip(read("select pg_sleep(2), 'canceled by hand'")))
         yield* Effect.sleep("200 millis")
-        yield* read(
+        yield* onServer(
           "select pg_cancel_backend(pid) from pg_stat_activity where query like '%canceled by hand%' and pid <> pg_backend_pid()"
         )
         yield* Fiber.join(canceled)
         assert.deepStrictEqual(lines.slice(1), [
-          ["PostgreSQL did not complete a statement (canceling statement due to user request); responded 503"]
+          ["PostgreSQL did not complete a statement; responded 503: canceling statement due to user request"]
         ])
       }).pipe(Effect.provide(emptyDatabase), Effect.provide(Logger.layer([logger])))
     }
   )
 
-  it.live("is unavailable after three seconds of one statement, whatever stands behind a lock", () =>
+  it.live("fail after 3 s behind a lock, while key look-ups are not delayed", () =>
     Effect.gen(function* () {
       const { queryPrompts: read, queryKeys: lookUp, transact } = yield* Database
       const sql = yield* PgClient.PgClient
@@ -203,7 +203,6 @@ describe.skipIf(noPostgres !== undefined)("a PostgreSQL that fails", () => {
           const blocked = yield* Effect.forkChild(
             timed(Effect.flip(read({ text: "select count(*) from held", params: [] })))
           )
-          // A look-up of a key does not stand behind it.
           for (let i = 0; i < 20; i++) {
             assert.isBelow((yield* timed(lookUp(select1))).millis, 1000)
           }
@@ -216,12 +215,12 @@ describe.skipIf(noPostgres !== undefined)("a PostgreSQL that fails", () => {
     }).pipe(Effect.provide(emptyDatabase))
   )
 
-  it.live("without a connection to spare is unavailable", () =>
+  it.live("fail as unavailable when the server has no connection left", () =>
     Effect.gen(function* () {
       const database = yield* freshDatabase
       const proxy = yield* proxyTo(database)
       yield* onServer(`alter database ${database} connection limit 0`)
-      // A superuser is never refused so: the role that reads must be another.
+      // The limit does not apply to superusers, so another role reads.
       const role = `${database}_reader`
       yield* Effect.acquireRelease(onServer(`create role ${role} login`), () => onServer(`drop role ${role}`))
       const url = new URL(proxy.url)
@@ -230,7 +229,7 @@ describe.skipIf(noPostgres !== undefined)("a PostgreSQL that fails", () => {
     })
   )
 
-  it.live("has defects for what is no outage, and reads on", () =>
+  it.live("die for SQL errors that are not an outage, and later queries succeed", () =>
     Effect.gen(function* () {
       for (const text of ["select 1/0", "selec", "select * from nowhere"]) {
         const exit = yield* Effect.exit(read(text))
@@ -240,26 +239,28 @@ describe.skipIf(noPostgres !== undefined)("a PostgreSQL that fails", () => {
     }).pipe(Effect.provide(emptyDatabase))
   )
 
-  it.live("gives times as the domain's text, to the ends of what it can write", () =>
-    Effect.gen(function* () {
-      const times = [
-        "0001-01-01T00:00:00.000Z",
-        "1969-12-31T23:59:59.999Z",
-        "2000-01-01T00:00:00.001Z",
-        "2026-01-02T03:04:05.678Z",
-        "9999-12-31T23:59:59.999Z"
-      ]
-      const [row] = yield* read("select $1::timestamptz[] as times", [times])
-      assert.deepStrictEqual(row, { times })
-      const [settings] = yield* read(
-        `select current_setting('TimeZone') as zone, current_setting('statement_timeout') as timeout,
+  it.live(
+    "return every time from year 1 to 9999 as the domain's Timestamp, with the settings of a session",
+    () =>
+      Effect.gen(function* () {
+        const times = [
+          "0001-01-01T00:00:00.000Z",
+          "1969-12-31T23:59:59.999Z",
+          "2000-01-01T00:00:00.001Z",
+          "2026-01-02T03:04:05.678Z",
+          "9999-12-31T23:59:59.999Z"
+        ]
+        const [row] = yield* read("select $1::timestamptz[] as times", [times])
+        assert.deepStrictEqual(row, { times })
+        const [settings] = yield* read(
+          `select current_setting('TimeZone') as zone, current_setting('statement_timeout') as timeout,
           current_setting('application_name') as name`
-      )
-      assert.deepStrictEqual(settings, { zone: "UTC", timeout: "3s", name: "prompt-retrieval" })
-    }).pipe(Effect.provide(emptyDatabase))
+        )
+        assert.deepStrictEqual(settings, { zone: "UTC", timeout: "3s", name: "prompt-retrieval" })
+      }).pipe(Effect.provide(emptyDatabase))
   )
 
-  it.live("gives each of many readers its own answer over few connections", () =>
+  it.live("return the rows of their own statements when 100 run at once on 3 connections", () =>
     Effect.gen(function* () {
       const numbers = Array.from({ length: 2000 }, (_, index) => index)
       const rows = yield* Effect.forEach(

@@ -32,7 +32,7 @@ const services = Layer.mergeAll(
 const directory = mkdtempSync(join(tmpdir(), "exact-numbers-"))
 afterAll(() => rmSync(directory, { recursive: true }))
 
-/** The text of an archive whose version and join row have free-form JSON with exactly these texts. */
+/** Returns the text of an archive whose metadata and overrides are exactly these texts. */
 const archiveText = (made: Archive, metadata: string, overrides: string): string =>
   JSON.stringify(made)
     .replace('"metadata":{}', () => `"metadata":${metadata}`)
@@ -62,7 +62,7 @@ const make = (content = "{{a}} {{1.10}}") => {
   return { one, made: archive({ fragments: [snippet], prompts: [one] }) }
 }
 
-/** The text that PostgreSQL holds, and the text that it would hold of another text. */
+/** Reads the JSON text that PostgreSQL stores, and the text that it would store for `written`. */
 const stored = Effect.fnUntraced(function* ([table, column, id, written]: readonly [
   table: string,
   column: string,
@@ -107,7 +107,7 @@ describe.skipIf(noPostgres !== undefined)("free-form JSON", () => {
     )
 
     it.effect.prop(
-      "is not changed by an import of the files that an export wrote",
+      "is unchanged by an import of exported files",
       { texts: freeFormTexts },
       Effect.fnUntraced(function* ({ texts }) {
         const { made } = make()
@@ -117,7 +117,7 @@ describe.skipIf(noPostgres !== undefined)("free-form JSON", () => {
         const files = assignPaths(yield* readContent(made.workspace.id))
         const read = Result.getOrThrow(parse(made.workspace.id, renderFiles(files)))
         assert.deepStrictEqual(yield* importFiles(made.workspace.id, read), [])
-        // Another change writes the whole workspace: what no file mentions stays exact.
+        // Another change writes the fragments: JSON that no file mentions stays exact.
         const changed = {
           ...read,
           fragments: read.fragments.map((file) => ({ ...file, content: "changed" }))
@@ -128,7 +128,7 @@ describe.skipIf(noPostgres !== undefined)("free-form JSON", () => {
       { arbitrary: { runs: 60 } }
     )
 
-    it.effect("takes overrides from files with the numbers that they were written with", () =>
+    it.effect("keeps the numbers of overrides as a file writes them", () =>
       Effect.gen(function* () {
         const { one, made } = make()
         const { importFiles } = yield* Administration
@@ -160,7 +160,7 @@ describe.skipIf(noPostgres !== undefined)("free-form JSON", () => {
       })
     )
 
-    it.effect("is read with the numbers that it was imported with", () =>
+    it.effect("is read with the exact numbers that were imported", () =>
       Effect.gen(function* () {
         const repo = yield* PromptRepo
         const members = awkwardNumbers.map((number, index) => `"n${index}": ${number}`).join(", ")
@@ -185,7 +185,7 @@ describe.skipIf(noPostgres !== undefined)("free-form JSON", () => {
         )
         const numbers = resolved_content.split("\n\n").at(-1)!.split("|")
         for (const [index, number] of numbers.entries()) {
-          // What a JavaScript number holds is written as JavaScript writes it: 1e+21.
+          // A number that JavaScript represents exactly is written as JavaScript writes it: 1e+21.
           const name = `n${index}` as keyof typeof metadata
           const isExact = isExactNumber(metadata[name])
           assert.strictEqual(number, isExact ? row!.texts[index] : String(Number(awkwardNumbers[index]) + 0))
@@ -225,16 +225,16 @@ describe.skipIf(noPostgres !== undefined)("free-form JSON", () => {
       })
     )
 
-    it.effect("is refused where PostgreSQL cannot store a number, and nothing is changed", () =>
+    it.effect("is rejected when PostgreSQL cannot store a number, and nothing changes", () =>
       Effect.gen(function* () {
         const { made } = make()
         yield* importText(archiveText(made, '{"a": 1.10}', "{}"))
         const before = yield* exportText(made)
         for (const number of ["1e131072", "1e-16384", "1".repeat(131_073), "1e99999999999999999999"]) {
-          const refused = yield* Effect.flip(importText(archiveText(made, `{"a": [${number}]}`, "{}")))
+          const rejected = yield* Effect.flip(importText(archiveText(made, `{"a": [${number}]}`, "{}")))
           const message = "must hold numbers that JSON can write"
           assert.deepStrictEqual<unknown>(
-            refused,
+            rejected,
             InvalidContent([{ path: "prompts[0].versions[0].metadata", message }])
           )
         }

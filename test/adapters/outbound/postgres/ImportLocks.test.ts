@@ -34,7 +34,7 @@ import {
 } from "../../../support/archives.ts"
 import { connect, freshDatabase, noPostgres, toDatabaseUrl as urlOf } from "../../../support/postgres.ts"
 
-/** A migrated database with the store on it, and a second client beside the store's. */
+/** A migrated database with the store, and a second client. */
 const setting = Effect.gen(function* () {
   const name = yield* freshDatabase
   const database = Layer.provideMerge(Layer.effectDiscard(Effect.orDie(migrate)), connect(name))
@@ -51,7 +51,7 @@ const withSetting = <E>(
   test: (made: Effect.Success<typeof setting>) => Effect.Effect<void, E, Scope.Scope>
 ) => Effect.scoped(Effect.flatMap(setting, test))
 
-/** Fails unless the effect ends within a second. */
+/** Fails unless the effect completes within a second. */
 const atOnce = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.timeout(effect, "1 second")
 
 const revokeKey = "update api_keys set revoked_at = now() where id = $1 and revoked_at is null returning id"
@@ -59,7 +59,7 @@ const forceReset = "update users set must_reset_password = true where id = $1"
 const useKey = "update api_keys set last_used_at = now() where id = $1"
 const dispute = "update workspaces set billing_status = 'disputed', tier = 'free' where id = $1"
 
-/** Locks on the product's tables, row locks included, of every connection but the client's own. */
+/** Selects the locks on the tables, including row locks, of all other connections. */
 const heldLocks = `select distinct l.mode from pg_locks l join pg_class c on c.oid = l.relation
   where c.relkind in ('r', 'i') and c.relpersistence = 'p' and c.relnamespace = 'public'::regnamespace
     and l.pid <> pg_backend_pid() and l.database = (select oid from pg_database where datname = current_database())
@@ -73,7 +73,7 @@ const exported = Effect.fnUntraced(function* (store: WorkspaceStore["Service"], 
 
 const emptyEdit: ContentEdit = { folders: [], tags: [], fragments: [], removedFragments: [], prompts: [] }
 
-/** An edit of one prompt's title. */
+/** Makes an edit of one prompt's title. */
 const retitle = (content: WorkspaceContent, id: string, title: string): ContentEdit => {
   const { tags: _, fragments: __, history: ___, ...row } = content.prompts.find((prompt) => prompt.id === id)!
   return {
@@ -82,7 +82,7 @@ const retitle = (content: WorkspaceContent, id: string, title: string): ContentE
   }
 }
 
-/** A transaction of another client that holds what `statements` lock until the scope of the test ends or it is released. */
+/** Holds the locks of a statement in a transaction of another client, until they are released or the test ends. */
 const holding = Effect.fnUntraced(function* (
   other: PgClient.PgClient,
   statement: string,
@@ -119,7 +119,7 @@ const large = (over: Partial<Archive> = {}): Archive => {
   })
 }
 
-describe.skipIf(noPostgres !== undefined)("imports and other writers of PostgreSQL", () => {
+describe.skipIf(noPostgres !== undefined)("imports and concurrent writers", () => {
   it.live(
     "a revocation, a forced reset, the use of a key and a billing change do not wait for a slow import",
     () =>
@@ -183,7 +183,7 @@ describe.skipIf(noPostgres !== undefined)("imports and other writers of PostgreS
             )!,
             own.users[0]!
           ]
-          // The import waits for this row with all that it has locked by then.
+          // The import waits for this row and holds all other locks meanwhile.
           const release = yield* holding(other, "select from prompts where id = $1 for update", [
             own.prompts[0]!.id
           ])
@@ -250,7 +250,7 @@ describe.skipIf(noPostgres !== undefined)("imports and other writers of PostgreS
     )
   )
 
-  it.live("a dry run locks nothing and waits for nobody", () =>
+  it.live("a dry run locks nothing and waits for no lock", () =>
     withSetting(
       Effect.fnUntraced(function* ({ store, other }) {
         const { archive: own } = sample()
@@ -263,7 +263,7 @@ describe.skipIf(noPostgres !== undefined)("imports and other writers of PostgreS
           folders: [...own.folders, folder()],
           prompts: own.prompts.slice(1).map((prompt) => ({ ...prompt, title: "Changed" }))
         }
-        // Whatever a writer of this workspace has locked, the dry run ends.
+        // The dry run does not wait for these locks.
         const release = yield* holding(
           other,
           `with p as (select from prompts for update), k as (select from api_keys for update),
@@ -303,12 +303,12 @@ describe.skipIf(noPostgres !== undefined)("imports and other writers of PostgreS
     )
   )
 
-  it.live("a dry run of an archive takes no lock on the product's tables but AccessShareLock", () =>
+  it.live("a dry run of an archive takes only AccessShareLock on the tables", () =>
     withSetting(
       Effect.fnUntraced(function* ({ store, other }) {
         const own = large()
         yield* store.importWorkspace(toPartStream(own))
-        // A table that the dry run reads last, held, shows all that the dry run has locked by then.
+        // The dry run reads this table last, so it waits here with all its locks.
         const release = yield* holding(other, "lock table prompt_versions in access exclusive mode", [])
         const changed = { ...own, prompts: own.prompts.map((prompt) => ({ ...prompt, title: "Changed" })) }
         const fiber = yield* Effect.forkScoped(store.importWorkspace(toPartStream(changed), { dryRun: true }))
@@ -361,7 +361,7 @@ describe.skipIf(noPostgres !== undefined)("imports and other writers of PostgreS
       Effect.fnUntraced(function* ({ store, other }) {
         const { archive: own } = sample()
         yield* store.importWorkspace(toPartStream(own))
-        // Numbers beyond a double, which this program can't read exactly.
+        // Numbers that a JavaScript number cannot hold.
         yield* other.unsafe(
           `update prompt_versions set metadata = '{"run_id": 1234567890123456789, "huge": 1e400}'`
         )
@@ -463,7 +463,7 @@ describe.skipIf(noPostgres !== undefined)("imports and other writers of PostgreS
     )
   )
 
-  it.live("an import reports a user who appears concurrently under the same email as a fault", () =>
+  it.live("an import rejects a user whose email another transaction adds at the same time", () =>
     withSetting(
       Effect.fnUntraced(function* ({ store, other }) {
         const [home, owner] = [archive().workspace, user()]
@@ -498,7 +498,7 @@ describe.skipIf(noPostgres !== undefined)("imports and other writers of PostgreS
     )
   )
 
-  it.live("a dry run refuses what the tables can't hold, as the import does", () =>
+  it.live("a dry run rejects values that the tables cannot store, as the import does", () =>
     withSetting(
       Effect.fnUntraced(function* ({ store }) {
         const bad = [

@@ -2,11 +2,11 @@ import * as PgClient from "@effect/sql-pg/PgClient"
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import {
-  migrate,
-  migrateWith,
-  migrations,
   assertSchemaCurrent,
-  serverMismatch
+  findServerMismatch,
+  migrate,
+  migrations,
+  runMigrations
 } from "../../../../src/adapters/outbound/postgres/Migrations.ts"
 import { connect, emptyDatabase, freshDatabase, noPostgres, onServer } from "../../../support/postgres.ts"
 
@@ -36,7 +36,7 @@ const history = Effect.flatMap(
   (sql) => sql`select id, name from prompt_retrieval_migrations order by id`
 )
 
-/** Migrations that leave a trace each time they run. */
+/** Migrations that insert a row each time they run. */
 const traced = (count: number) =>
   Array.from({ length: count }, (_, index) => ({
     name: `step ${index + 1}`,
@@ -53,20 +53,20 @@ const trace = Effect.flatMap(
 ).pipe(Effect.map((rows) => rows.map(({ step }) => step)))
 
 describe("a PostgreSQL server's version", () => {
-  it.each([90624, 130023])("%s is refused with the version that is needed", (version) => {
-    assert.deepStrictEqual(serverMismatch(version), {
+  it.each([90624, 130023])("%s is rejected with the version that is needed", (version) => {
+    assert.deepStrictEqual(findServerMismatch(version), {
       _tag: "SchemaMismatch",
       message: `the server is PostgreSQL ${Math.floor(version / 10_000)} and this program needs PostgreSQL 14 or later: upgrade the server`
     })
   })
 
   it.each([140000, 150020, 180001])("%s is accepted", (version) => {
-    assert.isUndefined(serverMismatch(version))
+    assert.isUndefined(findServerMismatch(version))
   })
 })
 
 describe.skipIf(noPostgres !== undefined)("migrations", () => {
-  it.live("make every table, once", () =>
+  it.live("create every table, and nothing when they run again", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* Effect.flip(assertSchemaCurrent), {
         _tag: "SchemaMismatch",
@@ -85,12 +85,14 @@ describe.skipIf(noPostgres !== undefined)("migrations", () => {
     }).pipe(Effect.provide(emptyDatabase))
   )
 
-  it.live("run once each, in order, however many processes start at once, and only what is new later", () =>
+  it.live("run once each and in order when six processes start at once, and only new ones run later", () =>
     Effect.gen(function* () {
       const database = yield* freshDatabase
       const start = (count: number) =>
         Effect.all(
-          Array.from({ length: 6 }, () => migrateWith(traced(count)).pipe(Effect.provide(connect(database)))),
+          Array.from({ length: 6 }, () =>
+            runMigrations(traced(count)).pipe(Effect.provide(connect(database)))
+          ),
           { concurrency: "unbounded", discard: true }
         )
       yield* start(2)
@@ -99,21 +101,21 @@ describe.skipIf(noPostgres !== undefined)("migrations", () => {
     })
   )
 
-  it.live("happen all or not at all", () =>
+  it.live("leave nothing behind when one of them fails", () =>
     Effect.gen(function* () {
       const broken = [...traced(1), { name: "broken", statements: ["create table half ()", "select 1/0"] }]
-      const exit = yield* Effect.exit(migrateWith(broken))
+      const exit = yield* Effect.exit(runMigrations(broken))
       assert.strictEqual(exit._tag, "Failure")
       assert.deepStrictEqual(yield* tables, [])
-      yield* migrateWith(traced(2))
+      yield* runMigrations(traced(2))
       assert.deepStrictEqual(yield* trace, [1, 2])
     }).pipe(Effect.provide(emptyDatabase))
   )
 
-  it.live("let metadata stay that is deeper than is taken now", () =>
+  it.live("keep existing metadata that nests deeper than new metadata may", () =>
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
-      yield* migrateWith(migrations.slice(0, 2))
+      yield* runMigrations(migrations.slice(0, 2))
       const deep = `{"a":${"[".repeat(3000)}${"]".repeat(3000)}}`
       yield* sql`with home as (insert into workspaces default values returning id),
         prompt as (insert into prompts (workspace_id) select id from home returning id)
@@ -124,11 +126,11 @@ describe.skipIf(noPostgres !== undefined)("migrations", () => {
     }).pipe(Effect.provide(emptyDatabase))
   )
 
-  it.live("refuse a database that is newer than the program", () =>
+  it.live("reject a schema that is newer than the program", () =>
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
       yield* migrate
-      yield* sql`insert into prompt_retrieval_migrations (id, name) values (${migrations.length + 1}, 'of the future')`
+      yield* sql`insert into prompt_retrieval_migrations (id, name) values (${migrations.length + 1}, 'from the future')`
       const newer = {
         _tag: "SchemaMismatch",
         message: `the database's schema is version ${migrations.length + 1} and this program knows versions up to ${migrations.length}: upgrade the program`
@@ -138,7 +140,7 @@ describe.skipIf(noPostgres !== undefined)("migrations", () => {
     }).pipe(Effect.provide(emptyDatabase))
   )
 
-  it.live("need no right to write where nothing is pending, and say so where something is", () =>
+  it.live("need no privilege to write when none is pending, and report the missing privilege otherwise", () =>
     Effect.gen(function* () {
       const database = yield* freshDatabase
       const role = `${database}_reader`
@@ -157,20 +159,22 @@ describe.skipIf(noPostgres !== undefined)("migrations", () => {
     })
   )
 
-  it.live("need no server that can be written where nothing is pending", () =>
-    Effect.gen(function* () {
-      const database = yield* freshDatabase
-      const readOnly = onServer(`alter database ${database} set default_transaction_read_only = on`)
-      yield* readOnly
-      assert.deepStrictEqual(yield* Effect.flip(migrate).pipe(Effect.provide(connect(database))), {
-        _tag: "SchemaMismatch",
-        message:
-          "the database's schema needs migrating, which the server refuses: cannot execute CREATE TABLE in a read-only transaction"
+  it.live(
+    "succeed on a read-only server when none is pending, and report the read-only server otherwise",
+    () =>
+      Effect.gen(function* () {
+        const database = yield* freshDatabase
+        const readOnly = onServer(`alter database ${database} set default_transaction_read_only = on`)
+        yield* readOnly
+        assert.deepStrictEqual(yield* Effect.flip(migrate).pipe(Effect.provide(connect(database))), {
+          _tag: "SchemaMismatch",
+          message:
+            "the database's schema needs migrating, which the server refuses: cannot execute CREATE TABLE in a read-only transaction"
+        })
+        yield* onServer(`alter database ${database} reset default_transaction_read_only`)
+        yield* migrate.pipe(Effect.provide(connect(database)))
+        yield* readOnly
+        yield* migrate.pipe(Effect.provide(connect(database)))
       })
-      yield* onServer(`alter database ${database} reset default_transaction_read_only`)
-      yield* migrate.pipe(Effect.provide(connect(database)))
-      yield* readOnly
-      yield* migrate.pipe(Effect.provide(connect(database)))
-    })
   )
 })

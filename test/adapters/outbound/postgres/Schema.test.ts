@@ -2,7 +2,7 @@ import * as PgClient from "@effect/sql-pg/PgClient"
 import { assert, describe, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { isSqlError } from "effect/sql/SqlError"
-import { sqlState } from "../../../../src/adapters/outbound/postgres/Database.ts"
+import { sqlState } from "../../../../src/adapters/outbound/postgres/connection/SqlErrors.ts"
 import { migratedDatabase, noPostgres } from "../../../support/postgres.ts"
 
 const home = "00000000-0000-4000-8000-000000000001"
@@ -13,13 +13,13 @@ const hash = `decode('${"ab".repeat(32)}', 'hex')`
 const own = `workspace_id) values ('${home}'`
 const tooLong = "repeat('x', 16 * 1024 * 1024 + 1)"
 
-/** A map, and in it as many levels of arrays as make `depth` in all, with a scalar at the bottom. */
+/** A map that nests `depth` levels deep, with a scalar at the bottom. */
 const nested = (depth: number) =>
   `('{"a":' || repeat('[', ${depth} - 1) || '0' || repeat(']', ${depth} - 1) || '}')::jsonb`
 
-/** What a person types by hand, in this order, and the SQLSTATE that answers; `00000` where it is stored. */
+/** Statements in their order and the SQLSTATE of their result; `00000` is success. */
 const statements: ReadonlyArray<readonly [text: string, state: string]> = [
-  // As few columns as can be.
+  // Every column with a default is omitted.
   [`insert into workspaces (id) values ('${home}')`, "00000"],
   [`insert into users (id, email) values ('${owner}', 'Ada@example.org')`, "00000"],
   [`insert into api_keys (created_by, key_hash) values ('${owner}', ${hash})`, "00000"],
@@ -30,13 +30,13 @@ const statements: ReadonlyArray<readonly [text: string, state: string]> = [
   [`insert into prompt_versions (prompt_id) values ('${prompt}')`, "00000"],
   [`insert into prompt_fragments (prompt_id, fragment_id) values ('${prompt}', '${fragment}')`, "00000"],
   ["insert into prompt_tags (prompt_id, tag_id) select p.id, t.id from prompts p, tags t", "00000"],
-  // What the domain copes with.
+  // Values that the domain can read.
   ["insert into workspaces (tier) values ('enterprise'), ('')", "00000"],
   ["update prompt_fragments set variable_overrides = '[1]'", "00000"],
   ["update prompt_fragments set variable_overrides = 'null'", "00000"],
   ["update prompt_versions set metadata = '{\"a\": 1e400}'", "00000"],
   [`update prompt_versions set metadata = ${nested(100)}`, "00000"],
-  // What it assumes not to be.
+  // Values that the domain cannot read.
   [`update prompt_versions set metadata = ${nested(101)}`, "23514"],
   [`update prompt_versions set metadata = ${nested(5000)}`, "23514"],
   [
@@ -72,9 +72,9 @@ const statements: ReadonlyArray<readonly [text: string, state: string]> = [
   [`insert into prompt_versions (prompt_id) values ('${home}')`, "23503"]
 ]
 
-describe.skipIf(noPostgres !== undefined)("the tables", () => {
+describe.skipIf(noPostgres !== undefined)("the schema", () => {
   layer(migratedDatabase, { excludeTestServices: true })((it) => {
-    it.effect("take what the domain can read, and nothing else, from whoever types SQL", () =>
+    it.effect("accepts rows that the domain can read and rejects all others", () =>
       Effect.gen(function* () {
         const sql = yield* PgClient.PgClient
         for (const [text, expected] of statements) {
@@ -87,7 +87,7 @@ describe.skipIf(noPostgres !== undefined)("the tables", () => {
       })
     )
 
-    it.effect("let go with a workspace all that is in it, and no other's", () =>
+    it.effect("deleting a workspace cascades to its own rows only", () =>
       Effect.gen(function* () {
         const sql = yield* PgClient.PgClient
         const other = "00000000-0000-4000-8000-00000000000f"
@@ -113,7 +113,7 @@ describe.skipIf(noPostgres !== undefined)("the tables", () => {
       })
     )
 
-    it.effect("hold every time with milliseconds and its zone", () =>
+    it.effect("stores every time as timestamptz with milliseconds", () =>
       Effect.gen(function* () {
         const sql = yield* PgClient.PgClient
         const others = yield* sql`select table_name, column_name from information_schema.columns

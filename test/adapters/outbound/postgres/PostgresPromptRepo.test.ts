@@ -32,13 +32,15 @@ const ports = Layer.mergeAll(PostgresPromptRepo.layer, KeyStore.layer, Workspace
   Layer.provideMerge(migratedDatabase)
 )
 
-/** The metadata as HTTP answers with it. */
-const answerOf = Schema.encodeSync(Schema.toCodecJson(Schema.Struct({ metadata: Version.fields.metadata })))
+/** Encodes metadata as a response does. */
+const encodeMetadata = Schema.encodeSync(
+  Schema.toCodecJson(Schema.Struct({ metadata: Version.fields.metadata }))
+)
 
 const everything = { page: 1, per_page: 100 }
 
-/** A workspace with one prompt that has something of each kind, and another workspace like it. */
-const two = Effect.gen(function* () {
+/** Imports two workspaces, each with a prompt that has a folder, a tag and a fragment. */
+const twoWorkspaces = Effect.gen(function* () {
   const { importWorkspace } = yield* Workspaces.WorkspaceStore
   const make = () => {
     const [drawer, label, snippet] = [folder(), tag("label"), fragment("own")]
@@ -53,8 +55,8 @@ const two = Effect.gen(function* () {
   return { own, other, repo: yield* PromptRepo, sql: yield* PgClient.PgClient }
 })
 
-/** Until a statement waits for a lock. */
-const waiting = (sql: PgClient.PgClient) =>
+/** Waits until a statement waits for a lock. */
+const waitForBlocked = (sql: PgClient.PgClient) =>
   Effect.repeat(
     Effect.andThen(
       Effect.sleep("10 millis"),
@@ -66,11 +68,11 @@ const waiting = (sql: PgClient.PgClient) =>
     { until: (rows) => rows.length > 0, times: 200 }
   )
 
-describe.skipIf(noPostgres !== undefined)("prompts of rows that were typed by hand", () => {
+describe.skipIf(noPostgres !== undefined)("prompts of rows that other programs wrote", () => {
   layer(ports, { excludeTestServices: true })((it) => {
-    it.effect("leave out another workspace's fragment, folder and tag", () =>
+    it.effect("omit fragments, folders and tags of other workspaces", () =>
       Effect.gen(function* () {
-        const { own, other, repo, sql } = yield* two
+        const { own, other, repo, sql } = yield* twoWorkspaces
         yield* sql`insert into prompt_fragments (prompt_id, fragment_id, position)
           values (${own.prompt.id}, ${other.snippet.id}, 0)`
         yield* sql`update prompts set folder_id = ${other.drawer.id} where id = ${own.prompt.id}`
@@ -84,15 +86,15 @@ describe.skipIf(noPostgres !== undefined)("prompts of rows that were typed by ha
           Effect.map(repo.list(workspace, filter, everything), ({ items, total }) => [items.length, total])
         assert.deepStrictEqual(yield* total({ folder_id: other.drawer.id }), [0, 0])
         assert.deepStrictEqual(yield* total({ tag: "label" }), [1, 1])
-        // Nor does the other workspace see what its folder and tag were put on.
+        // The other workspace does not see the prompt that its folder and tag are on.
         assert.deepStrictEqual(yield* total({ folder_id: other.drawer.id }, other.id), [1, 1])
         assert.deepStrictEqual(yield* total({ tag: "label" }, other.id), [1, 1])
       })
     )
 
-    it.effect("give overrides as they are, whatever JSON that is, in the order of position, then id", () =>
+    it.effect("have overrides of any JSON type unchanged, ordered by position, then id", () =>
       Effect.gen(function* () {
-        const { own, repo, sql } = yield* two
+        const { own, repo, sql } = yield* twoWorkspaces
         yield* sql`delete from prompt_fragments where prompt_id = ${own.prompt.id}`
         const overrides = [[1, "two"], null, "text", 3, true, { a: { b: null }, "": "" }]
         const ids = overrides.map(() => newId<string>()).sort()
@@ -110,32 +112,30 @@ describe.skipIf(noPostgres !== undefined)("prompts of rows that were typed by ha
       })
     )
 
-    it.effect(
-      "are the same whether they are small enough to be read together or read alone for their size",
-      () =>
-        Effect.gen(function* () {
-          const { own, repo, sql } = yield* two
-          const sizes = [0, 262_000, 262_200, 300_000, 1_000_000]
-          for (const [column, size] of [
-            ...sizes.map((size) => ["current_content", size] as const),
-            ...(["title", "description", "target_model", "intent"] as const).map(
-              (name) => [name, 300_000] as const
-            )
-          ]) {
-            yield* sql`update prompts set ${sql(column)} = ${"é".repeat(size / 2)} where id = ${own.prompt.id}`
-            const read = yield* repo.get(own.id, own.prompt.id)
-            assert.strictEqual(read[column].length, size / 2)
-            assert.deepStrictEqual(read.tags, [own.label])
-            const source = yield* repo.getSource(own.id, own.prompt.id)
-            assert.strictEqual(source.current_content, read.current_content)
-            assert.deepStrictEqual(source.fragments, [{ content: "own", variable_overrides: {} }])
-          }
-        })
+    it.effect("are the same whether they are read in a batch or alone because of their size", () =>
+      Effect.gen(function* () {
+        const { own, repo, sql } = yield* twoWorkspaces
+        const sizes = [0, 262_000, 262_200, 300_000, 1_000_000]
+        for (const [column, size] of [
+          ...sizes.map((size) => ["current_content", size] as const),
+          ...(["title", "description", "target_model", "intent"] as const).map(
+            (name) => [name, 300_000] as const
+          )
+        ]) {
+          yield* sql`update prompts set ${sql(column)} = ${"é".repeat(size / 2)} where id = ${own.prompt.id}`
+          const read = yield* repo.get(own.id, own.prompt.id)
+          assert.strictEqual(read[column].length, size / 2)
+          assert.deepStrictEqual(read.tags, [own.label])
+          const source = yield* repo.getSource(own.id, own.prompt.id)
+          assert.strictEqual(source.current_content, read.current_content)
+          assert.deepStrictEqual(source.fragments, [{ content: "own", variable_overrides: {} }])
+        }
+      })
     )
 
-    it.effect("have large versions as they are, by content, summary or metadata", () =>
+    it.effect("have versions with large content, summary or metadata unchanged", () =>
       Effect.gen(function* () {
-        const { own, repo, sql } = yield* two
+        const { own, repo, sql } = yield* twoWorkspaces
         const text = "é".repeat(150_000)
         // Random digits, which do not compress.
         const list = Array.from({ length: 20_000 }, () => crypto.randomUUID())
@@ -151,38 +151,36 @@ describe.skipIf(noPostgres !== undefined)("prompts of rows that were typed by ha
       })
     )
 
-    it.effect(
-      "are refused as too large exactly where no binding can make them small enough, or fail to resolve",
-      () =>
-        Effect.gen(function* () {
-          const { own, repo, sql } = yield* two
-          const MiB = 1024 * 1024
-          const outcome = Effect.fnUntraced(function* (content: number, size: number, overrides: object) {
-            yield* sql`update prompts set current_content = ${"x".repeat(content)} where id = ${own.prompt.id}`
-            yield* sql`update fragments set content = ${"{{a}}".padEnd(size, "x")} where id = ${own.snippet.id}`
-            yield* sql`update prompt_fragments set variable_overrides = ${JSON.stringify(overrides)}::text::jsonb
+    it.effect("fail as too large exactly when no binding can make them small enough, or when resolved", () =>
+      Effect.gen(function* () {
+        const { own, repo, sql } = yield* twoWorkspaces
+        const MiB = 1024 * 1024
+        const outcome = Effect.fnUntraced(function* (content: number, size: number, overrides: object) {
+          yield* sql`update prompts set current_content = ${"x".repeat(content)} where id = ${own.prompt.id}`
+          yield* sql`update fragments set content = ${"{{a}}".padEnd(size, "x")} where id = ${own.snippet.id}`
+          yield* sql`update prompt_fragments set variable_overrides = ${JSON.stringify(overrides)}::text::jsonb
             where prompt_id = ${own.prompt.id}`
-            const read = yield* Effect.result(repo.getSource(own.id, own.prompt.id))
-            return read._tag === "Success" ? Resolution.resolve(read.success)._tag : read.failure._tag
-          })
-          const large = 8 * MiB - 2 - 5
-          assert.strictEqual(yield* outcome(large, 5, {}), "Success")
-          assert.strictEqual(yield* outcome(large + 1, 5, {}), "ResolvedTooLarge")
-          // Where a binding shortens it, it fits.
-          assert.strictEqual(yield* outcome(large + 1, 5, { a: "1234" }), "Success")
-          assert.strictEqual(yield* outcome(8 * MiB - 2, 5, { a: "" }), "Success")
-          assert.strictEqual(yield* outcome(8 * MiB - 1, 5, { a: "" }), "ResolvedTooLarge")
-          // A value that does not shorten it: known only once it is resolved.
-          assert.strictEqual(yield* outcome(large + 1, 5, { a: "12345" }), "Failure")
-          yield* sql`delete from prompt_fragments where prompt_id = ${own.prompt.id}`
-          assert.strictEqual(yield* outcome(8 * MiB, 0, {}), "Success")
-          assert.strictEqual(yield* outcome(8 * MiB + 1, 0, {}), "ResolvedTooLarge")
+          const read = yield* Effect.result(repo.getSource(own.id, own.prompt.id))
+          return read._tag === "Success" ? Resolution.resolve(read.success)._tag : read.failure._tag
         })
+        const large = 8 * MiB - 2 - 5
+        assert.strictEqual(yield* outcome(large, 5, {}), "Success")
+        assert.strictEqual(yield* outcome(large + 1, 5, {}), "ResolvedTooLarge")
+        // Fits because a binding shortens the fragment.
+        assert.strictEqual(yield* outcome(large + 1, 5, { a: "1234" }), "Success")
+        assert.strictEqual(yield* outcome(8 * MiB - 2, 5, { a: "" }), "Success")
+        assert.strictEqual(yield* outcome(8 * MiB - 1, 5, { a: "" }), "ResolvedTooLarge")
+        // The binding does not shorten the fragment, which is known only once the prompt is resolved.
+        assert.strictEqual(yield* outcome(large + 1, 5, { a: "12345" }), "Failure")
+        yield* sql`delete from prompt_fragments where prompt_id = ${own.prompt.id}`
+        assert.strictEqual(yield* outcome(8 * MiB, 0, {}), "Success")
+        assert.strictEqual(yield* outcome(8 * MiB + 1, 0, {}), "ResolvedTooLarge")
+      })
     )
 
-    it.effect("have no parent in another prompt's version", () =>
+    it.effect("omit the parent of a version if it belongs to another prompt", () =>
       Effect.gen(function* () {
-        const { own, other, repo, sql } = yield* two
+        const { own, other, repo, sql } = yield* twoWorkspaces
         const [theirs, first, second] = [newId<string>(), newId<string>(), newId<string>()]
         yield* sql`insert into prompt_versions (id, prompt_id) values (${theirs}, ${other.prompt.id})`
         yield* sql`insert into prompt_versions (id, prompt_id, version_number, parent_version_id)
@@ -199,13 +197,13 @@ describe.skipIf(noPostgres !== undefined)("prompts of rows that were typed by ha
       })
     )
 
-    it.effect("have whatever metadata a table takes, and an answer with it", () =>
+    it.effect("encode all metadata that the table can store", () =>
       Effect.gen(function* () {
-        const { own, repo, sql } = yield* two
+        const { own, repo, sql } = yield* twoWorkspaces
         const deep = `{"a":${"[".repeat(99)}0${"]".repeat(99)}}`
         const texts = ['{"a":1e400,"b":[-1e400,{"__proto__":{"c":1}}]}', deep, "{}"]
         const huge = `1${"0".repeat(400)}`
-        const answers = [`{"a":${huge},"b":[-${huge},{"__proto__":{"c":1}}]}`, deep, "{}"]
+        const expected = [`{"a":${huge},"b":[-${huge},{"__proto__":{"c":1}}]}`, deep, "{}"]
         for (const [index, text] of texts.entries()) {
           const number = 2001 + index
           yield* sql.unsafe(
@@ -213,14 +211,14 @@ describe.skipIf(noPostgres !== undefined)("prompts of rows that were typed by ha
             [own.prompt.id, number, text]
           )
           const version = yield* repo.getVersion(own.id, own.prompt.id, number as VersionNumber, undefined)
-          assert.strictEqual(JSON.stringify(answerOf(version)), `{"metadata":${answers[index]}}`)
+          assert.strictEqual(JSON.stringify(encodeMetadata(version)), `{"metadata":${expected[index]}}`)
         }
       })
     )
 
-    it.effect("give a key of an unknown tier its tier, and the page of any tag that can't be", () =>
+    it.effect("an unknown tier is returned as stored, and a tag that cannot exist lists nothing", () =>
       Effect.gen(function* () {
-        const { own, repo, sql } = yield* two
+        const { own, repo, sql } = yield* twoWorkspaces
         const { importWorkspace } = yield* Workspaces.WorkspaceStore
         const { find } = yield* Keys.KeyStore
         const owner = user()
@@ -232,8 +230,16 @@ describe.skipIf(noPostgres !== undefined)("prompts of rows that were typed by ha
           tier: "enterprise",
           billing_status: "active"
         })
-        const never = ["\0", "label\0", "\ud800", "label\udfff", "", "x".repeat(257), "😀".repeat(4000)]
-        for (const tag of never) {
+        const impossibleTags = [
+          "\0",
+          "label\0",
+          "\ud800",
+          "label\udfff",
+          "",
+          "x".repeat(257),
+          "😀".repeat(4000)
+        ]
+        for (const tag of impossibleTags) {
           for (const filter of [{ tag }, { tag, type: "system" as const, folder_id: own.drawer.id }]) {
             assert.deepStrictEqual(yield* repo.list(own.id, filter, everything), { items: [], total: 0 })
           }
@@ -241,9 +247,9 @@ describe.skipIf(noPostgres !== undefined)("prompts of rows that were typed by ha
       })
     )
 
-    it.effect("are listed by their tag as they are after any change of prompt, tag or folder", () =>
+    it.effect("are listed by tag with the current values after every change of prompt, tag or folder", () =>
       Effect.gen(function* () {
-        const { own, other, repo, sql } = yield* two
+        const { own, other, repo, sql } = yield* twoWorkspaces
         const listed = Effect.fnUntraced(function* (filter: Omit<PromptFilter, "tag">, workspace = own.id) {
           const tagged = yield* repo.list(workspace, { ...filter, tag: "label" }, everything)
           const untagged = yield* repo.list(workspace, filter, everything)
@@ -264,7 +270,7 @@ describe.skipIf(noPostgres !== undefined)("prompts of rows that were typed by ha
         assert.deepStrictEqual(yield* listed({}), [])
         yield* sql`update prompts set is_archived = false where id = ${id}`
         assert.deepStrictEqual(yield* listed({}), after("2027-01-01T00:00:00.000Z"))
-        // Moved, it is no longer under a tag of the workspace that it left.
+        // A moved prompt is not listed by a tag of its former workspace.
         yield* sql`update prompts set workspace_id = ${other.id} where id = ${id}`
         assert.deepStrictEqual(yield* listed({}), [])
         yield* sql`delete from tags where id = ${other.label.id}`
@@ -277,33 +283,35 @@ describe.skipIf(noPostgres !== undefined)("prompts of rows that were typed by ha
       })
     )
 
-    it.effect("are tagged rightly where the tag and the prompt change at the same time", () =>
-      Effect.gen(function* () {
-        const { own, repo, sql } = yield* two
-        yield* sql`delete from prompt_tags where prompt_id = ${own.prompt.id}`
-        const updated = yield* Deferred.make<void>()
-        const update = Effect.gen(function* () {
-          yield* sql`update prompts set updated_at = '2027-01-01Z' where id = ${own.prompt.id}`
-          yield* Deferred.succeed(updated, undefined)
-          yield* waiting(sql)
+    it.effect(
+      "are listed by tag with the current values when the tag is added while the prompt changes",
+      () =>
+        Effect.gen(function* () {
+          const { own, repo, sql } = yield* twoWorkspaces
+          yield* sql`delete from prompt_tags where prompt_id = ${own.prompt.id}`
+          const updated = yield* Deferred.make<void>()
+          const update = Effect.gen(function* () {
+            yield* sql`update prompts set updated_at = '2027-01-01Z' where id = ${own.prompt.id}`
+            yield* Deferred.succeed(updated, undefined)
+            yield* waitForBlocked(sql)
+          })
+          const tagging = Effect.andThen(
+            Deferred.await(updated),
+            sql`insert into prompt_tags (prompt_id, tag_id) values (${own.prompt.id}, ${own.label.id})`
+          )
+          yield* Effect.all([sql.withTransaction(update), tagging], { concurrency: 2 })
+          const { items } = yield* repo.list(own.id, { tag: "label" }, everything)
+          assert.deepStrictEqual(
+            items.map(({ updated_at }) => updated_at),
+            ["2027-01-01T00:00:00.000Z"]
+          )
         })
-        const tagging = Effect.andThen(
-          Deferred.await(updated),
-          sql`insert into prompt_tags (prompt_id, tag_id) values (${own.prompt.id}, ${own.label.id})`
-        )
-        yield* Effect.all([sql.withTransaction(update), tagging], { concurrency: 2 })
-        const { items } = yield* repo.list(own.id, { tag: "label" }, everything)
-        assert.deepStrictEqual(
-          items.map(({ updated_at }) => updated_at),
-          ["2027-01-01T00:00:00.000Z"]
-        )
-      })
     )
 
-    it.effect("never have a page and a total of two different moments", () =>
+    it.effect("have a page and a total of the same snapshot", () =>
       Effect.gen(function* () {
-        const { own, repo, sql } = yield* two
-        // Every second write adds a hundred prompts at once, every other takes them away.
+        const { own, repo, sql } = yield* twoWorkspaces
+        // Each odd write adds 99 prompts at once, each even one deletes them.
         const toggle = sql`insert into prompts (workspace_id, title)
             select ${own.id}, 'many' from generate_series(1, 99)`.pipe(
           Effect.andThen(sql`delete from prompts where workspace_id = ${own.id} and title = 'many'`)
@@ -320,9 +328,9 @@ describe.skipIf(noPostgres !== undefined)("prompts of rows that were typed by ha
       })
     )
 
-    it.effect("have every page of a large list once, in order, with a total past its end", () =>
+    it.effect("are on exactly one page of a large list, in order; pages past the end have the total", () =>
       Effect.gen(function* () {
-        const { other, repo, sql } = yield* two
+        const { other, repo, sql } = yield* twoWorkspaces
         yield* sql`insert into prompts (workspace_id, prompt_type, updated_at)
           select ${other.id}, 'few-shot', timestamptz '2026-01-01Z' + (i % 7) * interval '1 ms'
           from generate_series(1, 250) i`

@@ -11,17 +11,19 @@ import { migratedDatabase, noPostgres } from "../../../support/postgres.ts"
 
 const database = WorkspaceStore.layer.pipe(Layer.provideMerge(migratedDatabase))
 
-describe.skipIf(noPostgres !== undefined)("what each write tells", () => {
+describe.skipIf(noPostgres !== undefined)("the notifications of a write", () => {
   layer(database, { excludeTestServices: true })((it) => {
-    /** The workspaces that a write tells of, in the order of their ids. */
-    const told = Effect.fnUntraced(function* (write: Effect.Effect<unknown, unknown, PgClient.PgClient>) {
+    /** Returns the workspaces that a write notifies, in the order of their ids. */
+    const notifiedBy = Effect.fnUntraced(function* (
+      write: Effect.Effect<unknown, unknown, PgClient.PgClient>
+    ) {
       const sql = yield* PgClient.PgClient
-      const notices = yield* sql.listen(channel)
+      const notifications = yield* sql.listen(channel)
       const end = newId()
       yield* Effect.orDie(sql.withTransaction(write))
       yield* sql.notify(channel, end)
       const payloads: Array<string> = []
-      while (payloads.at(-1) !== end) payloads.push((yield* Queue.take(notices)).payload)
+      while (payloads.at(-1) !== end) payloads.push((yield* Queue.take(notifications)).payload)
       return payloads.slice(0, -1).toSorted()
     }, Effect.scoped)
 
@@ -40,38 +42,42 @@ describe.skipIf(noPostgres !== undefined)("what each write tells", () => {
       ["a workspace's tier", `update workspaces set tier = 'team' where id = '${own}'`, [own]],
       ["a prompt's title", `update prompts set title = 'x' where id = '${greeting!.id}'`, [own]],
       [
-        "a prompt's archiving, which tags follow",
+        "the archiving of a prompt with tags",
         `update prompts set is_archived = true where id = '${greeting!.id}'`,
         [own]
       ],
       ["prompts of two workspaces", "update prompts set intent = intent || 'x'", [own, other]],
       ["a new prompt", `insert into prompts (workspace_id) values ('${own}')`, [own]],
       [
-        "a prompt that goes",
+        "the deletion of a prompt",
         `delete from prompts where workspace_id = '${own}' and title = 'Retired'`,
         [own]
       ],
       [
-        "a prompt that moves",
+        "a prompt that moves to another workspace",
         `update prompts set workspace_id = '${other}' where title = '' and workspace_id = '${own}'`,
         [own, other]
       ],
       ["a folder's name", `update folders set name = 'x' where workspace_id = '${own}'`, [own]],
       ["a tag's name", `update tags set name = name || 'x' where workspace_id = '${own}'`, [own]],
       [
-        "a tag put on another workspace's prompt instead",
+        "a tag that moves to a prompt of another workspace",
         `update prompt_tags set prompt_id = (select id from prompts where workspace_id = '${other}' and title = 'Retired')
           where prompt_id = '${greeting!.id}' and tag_id = '${greeting!.tags[0]}'`,
         [own, other]
       ],
       [
-        "a tag in another's place",
+        "a tag that replaces another tag of a prompt",
         `update prompt_tags set tag_id = '${greeting!.tags[0]}' where prompt_id = '${greeting!.id}'
           and tag_id = '${greeting!.tags[1]}'`,
         [own]
       ],
-      ["that listings are renewed", "update prompt_tags set listed_at = null", []],
-      ["a tag taken away", `delete from prompt_tags where prompt_id = '${greeting!.id}'`, [own]],
+      ["an update of copied columns", "update prompt_tags set listed_at = null", []],
+      [
+        "the removal of a tag from a prompt",
+        `delete from prompt_tags where prompt_id = '${greeting!.id}'`,
+        [own]
+      ],
       [
         "a version's text",
         `update prompt_versions set content = 'x' where prompt_id = '${greeting!.id}'`,
@@ -81,45 +87,45 @@ describe.skipIf(noPostgres !== undefined)("what each write tells", () => {
       ["a binding", `update prompt_fragments set position = 9 where prompt_id = '${greeting!.id}'`, [own]],
       ["a revocation", `update api_keys set revoked_at = now() where workspace_id = '${own}'`, [own]],
       [
-        "a key that moves",
+        "a key that moves to another workspace",
         `update api_keys set workspace_id = '${other}' where workspace_id = '${own}'`,
         [own, other]
       ],
       [
-        "a key that is assigned",
+        "a legacy key that is assigned to a workspace",
         `update api_keys set workspace_id = '${own}' where workspace_id is null`,
         [own]
       ],
-      ["a key that goes", `delete from api_keys where workspace_id = '${own}'`, [own]],
+      ["the deletion of a key", `delete from api_keys where workspace_id = '${own}'`, [own]],
       [
-        "an owner's reset",
+        "a forced password reset of a key's owner",
         `update users set must_reset_password = true where id in (select created_by from api_keys where workspace_id = '${other}')`,
         [other]
       ],
-      ["that a key was used", "update api_keys set last_used_at = now()", []],
+      ["an update of last_used_at", "update api_keys set last_used_at = now()", []],
       ["a write to no row", "update prompts set title = 'x' where false", []],
-      ["everything at once", "truncate prompts cascade", ["*"]],
-      ["a workspace that goes", `delete from workspaces where id = '${own}'`, [own]]
+      ["a truncate of all prompts", "truncate prompts cascade", ["*"]],
+      ["the deletion of a workspace", `delete from workspaces where id = '${own}'`, [own]]
     ]
 
-    it.effect("every workspace that a reader may see otherwise, once", () =>
+    it.effect("name each workspace whose reads the write changes, once", () =>
       Effect.gen(function* () {
         yield* seed
         for (const [name, text, expected] of writes) {
-          const heard = yield* told(Effect.flatMap(PgClient.PgClient, (sql) => sql.unsafe(text)))
-          assert.deepStrictEqual(heard, expected.toSorted(), name)
+          const notified = yield* notifiedBy(Effect.flatMap(PgClient.PgClient, (sql) => sql.unsafe(text)))
+          assert.deepStrictEqual(notified, expected.toSorted(), name)
         }
       })
     )
 
-    it.effect("an import once, and nothing the second time", () =>
+    it.effect("name the workspace of an import once, and none when the same archive is imported again", () =>
       Effect.gen(function* () {
         const store = yield* Store
         const { archive } = sample()
-        assert.deepStrictEqual(yield* told(store.importWorkspace(toPartStream(archive))), [
+        assert.deepStrictEqual(yield* notifiedBy(store.importWorkspace(toPartStream(archive))), [
           archive.workspace.id
         ])
-        assert.deepStrictEqual(yield* told(store.importWorkspace(toPartStream(archive))), [])
+        assert.deepStrictEqual(yield* notifiedBy(store.importWorkspace(toPartStream(archive))), [])
       })
     )
   })

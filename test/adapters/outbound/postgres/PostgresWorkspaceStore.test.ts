@@ -37,7 +37,7 @@ const tables = [
   "prompt_fragments"
 ]
 
-/** Every row of every table with what tells that it was written: which transaction wrote it, and where it lies. */
+/** Reads every row of every table with its transaction and position, which change with each write of the row. */
 const everyRow = Effect.gen(function* () {
   const sql = yield* PgClient.PgClient
   return yield* Effect.forEach(tables, (table) =>
@@ -45,9 +45,9 @@ const everyRow = Effect.gen(function* () {
   )
 })
 
-describe.skipIf(noPostgres !== undefined)("imports into PostgreSQL", () => {
+describe.skipIf(noPostgres !== undefined)("the PostgreSQL workspace store", () => {
   layer(store, { excludeTestServices: true })((it) => {
-    it.effect("write no row the second time", () =>
+    it.effect("writes no row when the same archive is imported again", () =>
       Effect.gen(function* () {
         const { importWorkspace } = yield* WorkspaceStore
         const { archive } = sample()
@@ -59,7 +59,7 @@ describe.skipIf(noPostgres !== undefined)("imports into PostgreSQL", () => {
       })
     )
 
-    it.effect("name each fault by its place in the archive, and change nothing", () =>
+    it.effect("rejects an archive with the path of each conflict, and changes nothing", () =>
       Effect.gen(function* () {
         const { importWorkspace } = yield* WorkspaceStore
         const { archive: theirs, keys } = sample()
@@ -94,12 +94,12 @@ describe.skipIf(noPostgres !== undefined)("imports into PostgreSQL", () => {
       })
     )
 
-    it.effect("refuse what the tables can't hold, and change nothing", () =>
+    it.effect("rejects values that the tables cannot store, and changes nothing", () =>
       Effect.gen(function* () {
         const { importWorkspace } = yield* WorkspaceStore
         const before = yield* everyRow
         const large = { a: "x".repeat(9_000_000), b: "x".repeat(9_000_000) }
-        const refused = [
+        const rejected = [
           [
             prompt({ created_at: instant("0000-01-01T00:00:00.000Z") }),
             'can\'t be stored: date/time field value out of range: "0000-01-01T00:00:00.000Z"'
@@ -109,7 +109,7 @@ describe.skipIf(noPostgres !== undefined)("imports into PostgreSQL", () => {
             'can\'t be stored: new row for relation "prompt_versions" violates check constraint "prompt_versions_metadata_check"'
           ]
         ] as const
-        for (const [one, message] of refused) {
+        for (const [one, message] of rejected) {
           assert.deepStrictEqual(
             yield* Effect.flip(importWorkspace(toPartStream(archive({ prompts: [one] })))),
             InvalidContent([{ path: "", message }])
@@ -119,7 +119,7 @@ describe.skipIf(noPostgres !== undefined)("imports into PostgreSQL", () => {
       })
     )
 
-    it.effect("export few bytes at a time, whatever the length of a history or a list", () =>
+    it.effect("exports at most 6 MiB at a time, however long a history or a list is", () =>
       Effect.gen(function* () {
         const { importWorkspace, exportWorkspace } = yield* WorkspaceStore
         const snippet = fragment("Snippet")
@@ -172,12 +172,12 @@ describe.skipIf(noPostgres !== undefined)("imports into PostgreSQL", () => {
       })
     )
 
-    it.effect("hold in many statements what one would not, and are read whole", () =>
+    it.effect("imports an archive that needs many statements completely", () =>
       Effect.gen(function* () {
         const { importWorkspace } = yield* WorkspaceStore
         const { queryPrompts: read } = yield* Database
         const snippet = fragment("x".repeat(3_000_000))
-        // Parents across statements: the second of a prompt's versions is the child of the first.
+        // Parents across statements: each prompt's second version is the child of the first.
         const prompts = Array.from({ length: 6000 }, () => {
           const first = version(1)
           return prompt({

@@ -2,8 +2,9 @@ import * as PgClient from "@effect/sql-pg/PgClient"
 import { assert, describe, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { Database, type Statement } from "../../../../src/adapters/outbound/postgres/Database.ts"
-import { findKeys } from "../../../../src/adapters/outbound/postgres/PostgresKeyStore.ts"
+import type { Statement } from "../../../../src/adapters/outbound/postgres/connection/Query.ts"
+import { Database } from "../../../../src/adapters/outbound/postgres/Database.ts"
+import { findKeys } from "../../../../src/adapters/outbound/postgres/KeyQueries.ts"
 import * as queries from "../../../../src/adapters/outbound/postgres/PromptQueries.ts"
 import type { PromptFilter } from "../../../../src/application/ports/PromptRepo.ts"
 import type { KeyHash } from "../../../../src/domain/ApiKey.ts"
@@ -39,7 +40,7 @@ const load = [
       case when i % 3 > 0 then ${sqlId(2, `i / 3 % 20 + ${`case when i <= ${prompts} then 1 else 21 end`}`)} end,
       i % 50 = 0, timestamptz '2026-01-01Z' + (i * 7919 % ${prompts}) * interval '1 minute'
     from generate_series(1, ${prompts} + 5000) i`,
-  // Rows of tags as their trigger would make them, which would take the longest part of this test.
+  // Rows of tags as their trigger would write them; the trigger would take most of this test's time.
   "alter table prompt_tags disable trigger user",
   `insert into prompt_tags (prompt_id, tag_id, workspace_id, listed_at, prompt_type, folder_id)
     select p.id, t.id, p.workspace_id, case when not p.is_archived then p.updated_at end, p.prompt_type, p.folder_id
@@ -75,7 +76,7 @@ const nodes = (plan: Plan): ReadonlyArray<Plan> => [plan, ...(plan.Plans ?? []).
 
 const quoted = (value: unknown): string => `'${String(value).replaceAll("'", "''")}'`
 
-/** The nodes of a statement's plan: for its values, or for any, which PostgreSQL may choose once it is prepared. */
+/** Returns the nodes of a statement's plan: the custom plan for its values, or the generic plan of a prepared statement. */
 const explain = Effect.fnUntraced(function* ({ text, params }: Statement, mode: "custom" | "generic") {
   const sql = yield* PgClient.PgClient
   const values = params.length === 0 ? "" : `(${params.map(quoted).join(", ")})`
@@ -109,10 +110,10 @@ const filters: ReadonlyArray<readonly [filter: PromptFilter, index: string]> = [
 /** The tables that grow with a workspace. */
 const large = ["prompts", "prompt_tags", "prompt_versions", "prompt_fragments", "fragments", "api_keys"]
 
-const assertNoWalk = (plan: ReadonlyArray<Plan>, what: string): void => {
+const assertNoScan = (plan: ReadonlyArray<Plan>, what: string): void => {
   for (const node of plan) {
     if (node["Node Type"] === "Seq Scan") assert.notInclude(large, node["Relation Name"], what)
-    // The page's own rows are put in order again once they are fetched.
+    // The rows of the page are sorted again after they were fetched.
     if (node["Node Type"].includes("Sort"))
       assert.isAtMost(node["Actual Rows"] * node["Actual Loops"], 100, what)
     if (node["Node Type"] === "Index Scan")
@@ -120,22 +121,22 @@ const assertNoWalk = (plan: ReadonlyArray<Plan>, what: string): void => {
   }
 }
 
-describe.skipIf(noPostgres !== undefined)("plans at a hundred thousand prompts", () => {
+describe.skipIf(noPostgres !== undefined)("plans with 100,000 prompts", () => {
   layer(loaded, { excludeTestServices: true, timeout: "60 seconds" })((it) => {
     for (const mode of ["custom", "generic"] as const) {
       it.effect(
-        `count and skip lists in one index, sort no workspace and fetch only the page (${mode})`,
+        `count and skip with one index, without a sort of the workspace, and fetch only the page (${mode} plan)`,
         () =>
           Effect.gen(function* () {
             for (const [filter, index] of filters) {
-              for (const [query, page] of [queries.listPrompts, queries.pageOfPrompts].flatMap((query) =>
+              for (const [query, page] of [queries.listPrompts, queries.listPromptPage].flatMap((query) =>
                 [1, 50, 2000].map((page) => [query, page] as const)
               )) {
                 const plan = yield* explain(query(home, filter, { page, per_page: 20 }), mode)
                 const what = JSON.stringify({ filter, page, plan })
-                assertNoWalk(plan, what)
-                const walked = plan.filter((node) => node["Node Type"] === "Index Only Scan")
-                const used = new Set(walked.map((node) => node["Index Name"]))
+                assertNoScan(plan, what)
+                const indexScans = plan.filter((node) => node["Node Type"] === "Index Only Scan")
+                const used = new Set(indexScans.map((node) => node["Index Name"]))
                 assert.isTrue(used.has(index), what)
                 assert.isTrue(
                   [...used].every((name) => [index, "folders_pkey"].includes(name!)),
@@ -146,7 +147,7 @@ describe.skipIf(noPostgres !== undefined)("plans at a hundred thousand prompts",
           })
       )
 
-      it.effect(`find one prompt, source, history, version or key by index (${mode})`, () =>
+      it.effect(`find a prompt, source, history, version or key by index (${mode} plan)`, () =>
         Effect.gen(function* () {
           const prompt = id<PromptId>(5, 7)
           const oldest = "2026-01-01T00:00:00.000Z" as Timestamp
@@ -166,7 +167,7 @@ describe.skipIf(noPostgres !== undefined)("plans at a hundred thousand prompts",
           ]
           for (const statement of statements) {
             const plan = yield* explain(statement, mode)
-            assertNoWalk(plan, JSON.stringify({ statement, plan }))
+            assertNoScan(plan, JSON.stringify({ statement, plan }))
             assert.isAbove(plan[0]!["Actual Rows"], 0)
           }
         })

@@ -1,19 +1,19 @@
 import * as PgTypes from "@effect/sql-pg/PgTypes"
 import * as Result from "effect/Result"
-import { parseJson } from "../../../domain/Json.ts"
-import { type Timestamp, toTimestamp } from "../../../domain/Timestamp.ts"
+import { parseJson } from "../../../../domain/Json.ts"
+import { type Timestamp, toTimestamp } from "../../../../domain/Timestamp.ts"
 
-/** Milliseconds from the Unix epoch to PostgreSQL's, 2000-01-01. */
+/** Milliseconds from the Unix epoch to PostgreSQL's epoch, 2000-01-01. */
 const postgresEpoch = 946_684_800_000
 
-const decode = (bytes: Uint8Array, offset: number): Timestamp => {
+const decodeTimestamp = (bytes: Uint8Array, offset: number): Timestamp => {
   const micros = new DataView(bytes.buffer, bytes.byteOffset + offset, 8).getBigInt64(0)
   return toTimestamp(Number(micros / 1000n) + postgresEpoch)
 }
 
 const utf8 = new TextDecoder()
 
-/** Decodes `json` and `jsonb` with exact numbers; `jsonb` begins with a byte for its version. */
+/** Decodes `json` and `jsonb` with exact numbers; `start` skips the version byte of `jsonb`. */
 const exactJson = (oid: number, start: number): PgTypes.Codec<unknown> => ({
   encode: (value) => PgTypes.encode(value, oid),
   decode: (bytes) => Result.succeed(parseJson(utf8.decode(bytes.subarray(start)))),
@@ -22,17 +22,17 @@ const exactJson = (oid: number, start: number): PgTypes.Codec<unknown> => ({
 })
 
 /**
- * The driver's types, except that a `timestamptz` is the domain's `Timestamp` and that JSON keeps exact numbers. So a
- * row is the resource, without a mapping between them.
+ * Returns the driver's column types, except that a `timestamptz` is the domain's `Timestamp` and that JSON keeps exact
+ * numbers. A row therefore needs no mapping to the resource.
  */
-export const makeTypes = (): PgTypes.Registry => {
+export const makeColumnTypes = (): PgTypes.Registry => {
   const types = PgTypes.makeRegistry()
   types.register<Timestamp>(
     PgTypes.OID.timestamptz,
     {
       encode: (value) => PgTypes.encode(Date.parse(value), PgTypes.OID.timestamptz),
-      decode: (bytes) => Result.succeed(decode(bytes, 0)),
-      read: (bytes, offset) => Result.succeed(decode(bytes, offset))
+      decode: (bytes) => Result.succeed(decodeTimestamp(bytes, 0)),
+      read: (bytes, offset) => Result.succeed(decodeTimestamp(bytes, offset))
     },
     { arrayOid: PgTypes.OID.timestamptzArray }
   )

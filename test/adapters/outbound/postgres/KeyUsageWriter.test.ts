@@ -17,7 +17,7 @@ import { connect, freshDatabase, migratedDatabase, noPostgres, onServer } from "
 const noon = Date.UTC(2026, 0, 1, 12)
 const minute = 60_000
 
-/** Two keys that were never used. */
+/** Adds two keys that were never used. */
 const twoKeys = Effect.gen(function* () {
   const { importWorkspace } = yield* WorkspaceStore
   const [home, owner] = [workspace(), user()]
@@ -26,7 +26,7 @@ const twoKeys = Effect.gen(function* () {
   return keys.map(({ id }) => id) as [ApiKeyId, ApiKeyId]
 }).pipe(Effect.provide(PostgresWorkspaceStore.layer))
 
-/** When keys were last used, and which version of their row says so. */
+/** Reads when keys were last used, and the version of their rows. */
 const lastUsed = Effect.fnUntraced(function* (ids: ReadonlyArray<ApiKeyId>) {
   const sql = yield* PgClient.PgClient
   return yield* sql<{ readonly last_used_at: string | null; readonly row: string }>`
@@ -36,8 +36,8 @@ const lastUsed = Effect.fnUntraced(function* (ids: ReadonlyArray<ApiKeyId>) {
 const times = (ids: ReadonlyArray<ApiKeyId>) =>
   Effect.map(lastUsed(ids), (rows) => rows.map(({ last_used_at }) => last_used_at))
 
-describe.skipIf(noPostgres !== undefined)("the use of keys", () => {
-  it.live("is written in one batch, for each key at most once a minute", () =>
+describe.skipIf(noPostgres !== undefined)("last_used_at of keys", () => {
+  it.live("is written in one batch, at most once per minute and key", () =>
     Effect.gen(function* () {
       const [one, two] = yield* twoKeys
       const usage = yield* makeKeyUsageWriter
@@ -61,7 +61,7 @@ describe.skipIf(noPostgres !== undefined)("the use of keys", () => {
     }).pipe(Effect.provide(migratedDatabase))
   )
 
-  it.live("never goes back, though processes write in any order", () =>
+  it.live("never decreases, in whatever order processes write", () =>
     Effect.gen(function* () {
       const [one] = yield* twoKeys
       for (const now of [noon + 5, noon]) {
@@ -73,7 +73,7 @@ describe.skipIf(noPostgres !== undefined)("the use of keys", () => {
     }).pipe(Effect.provide(migratedDatabase))
   )
 
-  it.live("is written when the layer closes", () =>
+  it.live("is written when the key store closes", () =>
     Effect.gen(function* () {
       const [one] = yield* twoKeys
       yield* Effect.gen(function* () {
@@ -84,7 +84,7 @@ describe.skipIf(noPostgres !== undefined)("the use of keys", () => {
     }).pipe(Effect.provide(migratedDatabase))
   )
 
-  it.live("is written behind, soon", () =>
+  it.live("is written in the background within seconds", () =>
     Effect.gen(function* () {
       const [one] = yield* twoKeys
       const { markUsed } = yield* KeyStore
@@ -97,7 +97,7 @@ describe.skipIf(noPostgres !== undefined)("the use of keys", () => {
     }).pipe(Effect.provide(Layer.provideMerge(PostgresKeyStore.layer, migratedDatabase)))
   )
 
-  it.live("is not kept where the server only reads, which one line says", () =>
+  it.live("is dropped on a read-only server, and one line is logged", () =>
     Effect.gen(function* () {
       const database = yield* freshDatabase
       const lines: Array<unknown> = []

@@ -1,0 +1,65 @@
+import * as Schema from "effect/Schema"
+import { JsonText } from "../../../domain/Bindings.ts"
+import { parseJson } from "../../../domain/Json.ts"
+import type { PageOfItems } from "../../../domain/Page.ts"
+import { Prompt, PromptSummary } from "../../../domain/Prompt.ts"
+import type { ResolutionSource } from "../../../domain/Resolution.ts"
+import { Version, VersionSummary } from "../../../domain/Version.ts"
+import type { Row } from "./connection/Query.ts"
+import { makeRowDecoder, type RowDecoder } from "./connection/RowDecoder.ts"
+
+const decodeTotal = Schema.decodeUnknownSync(Schema.Struct({ total: Schema.Int }))
+
+/** Returns the decoder of a page with its total. The single row of an empty page has a null in `idColumn`. */
+const makePageDecoder = <A>(item: Schema.Decoder<A>, idColumn: string) => {
+  const decodeItems = makeRowDecoder(item)
+  return (rows: ReadonlyArray<Row>): PageOfItems<A> => ({
+    items: decodeItems(rows.filter((row) => row[idColumn] !== null)),
+    total: decodeTotal(rows[0]).total
+  })
+}
+
+/** Decodes the rows of `listPrompts`. */
+export const decodePromptList = makePageDecoder(PromptSummary, "id")
+
+/** Decodes the rows of `listPromptPage`. */
+export const decodePromptPage: RowDecoder<PromptSummary> = makeRowDecoder(PromptSummary)
+
+/** Decodes the rows of `listVersions`. */
+export const decodeVersionList = makePageDecoder(VersionSummary, "version_number")
+
+/** Decodes a row of `getPrompts`. */
+export const decodePrompt: (row: Row) => Prompt = Schema.decodeUnknownSync(Prompt)
+
+/** Decodes the row of `getVersion`. */
+export const decodeVersion: (row: Row) => Version = Schema.decodeUnknownSync(Version)
+
+const decodeSourceRow = Schema.decodeUnknownSync(
+  Schema.Struct({
+    id: Prompt.fields.id,
+    title: Schema.String,
+    prompt_type: Prompt.fields.prompt_type,
+    target_model: Schema.String,
+    current_content: Schema.String,
+    contents: Schema.Array(Schema.String),
+    overrides: Schema.Array(Schema.String)
+  })
+)
+
+/** Overrides with more code units than this are parsed step by step while the prompt is resolved. */
+const maxParsedOverrides = 16 * 1024
+
+const parseOverrides = (text = "{}"): unknown =>
+  text.length > maxParsedOverrides ? new JsonText(text) : parseJson(text)
+
+/** Decodes a row of `getSources` that is not too large. */
+export const decodeSource = (row: Row): ResolutionSource => {
+  const { contents, overrides, ...source } = decodeSourceRow(row)
+  return {
+    ...source,
+    fragments: contents.map((content, index) => ({
+      content,
+      variable_overrides: parseOverrides(overrides[index])
+    }))
+  }
+}

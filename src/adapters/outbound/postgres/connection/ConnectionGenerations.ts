@@ -1,0 +1,27 @@
+import type { PgConnection } from "@effect/sql-pg/PgConnection"
+
+/**
+ * The connections of a pool by generation. When one connection is lost, the others are often lost too without having
+ * noticed it. Each loss of a connection of the latest generation therefore starts a new generation: a connection of the
+ * latest generation was first acquired after the last known loss.
+ */
+export class ConnectionGenerations {
+  #latest = 0
+  readonly #generations = new WeakMap<PgConnection, number>()
+
+  /** Adds a connection to the latest generation unless it belongs to one. */
+  add(connection: PgConnection): void {
+    if (!this.#generations.has(connection)) this.#generations.set(connection, this.#latest)
+  }
+
+  /** Returns true if a connection belongs to the latest generation. */
+  isLatest(connection: PgConnection): boolean {
+    this.add(connection)
+    return this.#generations.get(connection) === this.#latest
+  }
+
+  /** Records that a connection was lost. */
+  recordLoss(connection: PgConnection): void {
+    if (this.isLatest(connection)) this.#latest++
+  }
+}

@@ -1,0 +1,34 @@
+import type * as PgClient from "@effect/sql-pg/PgClient"
+import type * as Redacted from "effect/Redacted"
+import { makeColumnTypes } from "./ColumnTypes.ts"
+import { connectTimeout } from "./Timeouts.ts"
+
+/** A PostgreSQL server, or the embedded database that listens on a unix socket. */
+export type DatabaseOptions = { readonly url: Redacted.Redacted } | { readonly socketPath: string }
+
+/** How many statements share a connection. */
+export const multiplexConcurrency = 8
+
+/** Large enough for the largest row: a prompt's content, its fragments and their overrides. */
+const maxMessageSize = 128 * 1024 * 1024
+
+/**
+ * Returns the configuration that all pools of a database share. There is no minimum of connections, so a pool can be built
+ * while PostgreSQL is down. PgBouncer refuses startup parameters other than these, so `makeQuery` sets
+ * `statement_timeout` on an open connection. Prepared statements of the embedded database would share their names.
+ */
+export const makePoolConfig = (options: DatabaseOptions): PgClient.PgPoolConfig => ({
+  ...("url" in options
+    ? { url: options.url }
+    : { path: options.socketPath, username: "postgres", database: "postgres", prepare: false }),
+  connectTimeout,
+  startupParameters: { application_name: "prompt-retrieval", TimeZone: "UTC" },
+  types: makeColumnTypes(),
+  maxConnections: 4,
+  multiplex: true,
+  multiplexConcurrency,
+  maxMessageSize
+})
+
+/** Returns true if a pool connects to the embedded database. */
+export const isEmbedded = (config: PgClient.PgPoolConfig): boolean => config.path !== undefined

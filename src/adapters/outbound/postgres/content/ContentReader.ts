@@ -1,0 +1,76 @@
+import type { PgClient } from "@effect/sql-pg/PgClient"
+import * as Effect from "effect/Effect"
+import { WorkspaceNotFound } from "../../../../application/ports/WorkspaceStore.ts"
+import type { CurrentPrompt, VersionHistory, WorkspaceContent } from "../../../../domain/WorkspaceContent.ts"
+import type { PromptId, WorkspaceId } from "../../../../domain/Prompt.ts"
+import { execute } from "../connection/Query.ts"
+import { forEachPage, readChildren, readTags, toIds } from "./ContentPages.ts"
+import * as queries from "./ExportQueries.ts"
+
+/** Reads the row of a workspace. */
+export const readWorkspace = Effect.fnUntraced(function* (sql: PgClient, workspace: WorkspaceId) {
+  const [row] = queries.decodeWorkspace(yield* execute(sql, queries.selectWorkspace(workspace)))
+  return row === undefined ? yield* Effect.fail(WorkspaceNotFound) : row
+})
+
+const readList = Effect.fnUntraced(function* <A>(
+  sql: PgClient,
+  workspace: WorkspaceId,
+  list: queries.WorkspaceList<A>
+) {
+  const items: Array<A> = []
+  yield* forEachPage(sql, workspace, list, (rows) =>
+    Effect.sync(() => {
+      for (const row of rows) items.push(row)
+    })
+  )
+  return items
+})
+
+const noVersions: VersionHistory = { current_id: null, last: null }
+
+const readHistories = Effect.fnUntraced(function* (sql: PgClient, promptIds: ReadonlyArray<string>) {
+  const rows = queries.decodeHistories(yield* execute(sql, queries.selectHistories(promptIds)))
+  const histories = new Map(
+    rows.map(({ id, current_id, last_id, last_number }): readonly [PromptId, VersionHistory] => {
+      const last =
+        last_id === null || last_number === null ? null : { id: last_id, version_number: last_number }
+      return [id, { current_id, last }]
+    })
+  )
+  return (promptId: PromptId) => histories.get(promptId) ?? noVersions
+})
+
+const readPrompts = Effect.fnUntraced(function* (sql: PgClient, workspace: WorkspaceId) {
+  const prompts: Array<CurrentPrompt> = []
+  yield* forEachPage(
+    sql,
+    workspace,
+    queries.prompts,
+    Effect.fnUntraced(function* (rows) {
+      const tags = yield* readTags(sql, workspace, toIds(rows))
+      const bindings = yield* readChildren(sql, workspace, queries.bindings, toIds(rows))
+      const histories = yield* readHistories(sql, toIds(rows))
+      for (const row of rows) {
+        prompts.push({
+          ...row,
+          tags: tags(row.id),
+          fragments: bindings(row.id),
+          history: histories(row.id)
+        })
+      }
+    })
+  )
+  return prompts
+})
+
+/** Reads the current state of a workspace's content. Runs in a transaction that sees one state of the database. */
+export const readContent = Effect.fnUntraced(function* (sql: PgClient, workspace: WorkspaceId) {
+  yield* readWorkspace(sql, workspace)
+  return {
+    folders: yield* readList(sql, workspace, queries.folders),
+    tags: yield* readList(sql, workspace, queries.tags),
+    fragments: yield* readList(sql, workspace, queries.fragments),
+    prompts: yield* readPrompts(sql, workspace)
+  } satisfies WorkspaceContent
+})

@@ -1,0 +1,92 @@
+import type { PgClient } from "@effect/sql-pg/PgClient"
+import * as Effect from "effect/Effect"
+import type { InvalidContent } from "../../../../domain/Problem.ts"
+import type { Unavailable } from "../../../../application/ports/Unavailable.ts"
+import type { WorkspaceNotFound } from "../../../../application/ports/WorkspaceStore.ts"
+import {
+  type ContentEdit,
+  editedPrompts,
+  isEmptyEdit,
+  type WorkspaceContent
+} from "../../../../domain/WorkspaceContent.ts"
+import type { PromptId, WorkspaceId } from "../../../../domain/Prompt.ts"
+import { readContent } from "./ContentReader.ts"
+import { writeContent } from "./ContentWriter.ts"
+import { rejectConflicts } from "./ImportConflicts.ts"
+import * as queries from "./ImportQueries.ts"
+import { generateEditRows } from "./ImportRows.ts"
+import { repeatableRead } from "./IsolationLevels.ts"
+import { makeRowSpool } from "./RowSpool.ts"
+import { stageRows } from "./StagedRows.ts"
+import { runAttempts, type Transact } from "./WriteAttempts.ts"
+
+/** Another import or revision of the workspace is running. */
+const WorkspaceLocked = { _tag: "WorkspaceLocked" } as const
+type WorkspaceLocked = typeof WorkspaceLocked
+
+const isWorkspaceLocked = (error: unknown): error is WorkspaceLocked => error === WorkspaceLocked
+
+/** Writes an edit of a workspace's content in the current transaction, and no row that the edit does not name. */
+const writeEdit = Effect.fnUntraced(function* (
+  sql: PgClient,
+  workspace: WorkspaceId,
+  edit: ContentEdit,
+  dryRun: boolean
+) {
+  const spool = yield* makeRowSpool
+  yield* spool.add(generateEditRows(workspace, edit))
+  const rows = yield* stageRows(sql, spool, dryRun)
+  const { from } = rows
+  yield* rejectConflicts(sql, rows, workspace)
+  if (dryRun) return
+
+  yield* sql.unsafe(queries.deferConstraints)
+  yield* writeContent(sql, rows)
+  const findPromptsWith = (list: "tags" | "fragments") =>
+    edit.prompts.filter((prompt) => prompt[list] !== undefined).map(({ row }) => row.id)
+  const [tagged, composed] = [findPromptsWith("tags"), findPromptsWith("fragments")]
+  if (tagged.length > 0) yield* sql.unsafe(queries.deleteOtherTagsOfPrompts(from), [tagged])
+  if (spool.has("prompt_tags")) yield* sql.unsafe(queries.insertTags(from))
+  if (composed.length > 0) yield* sql.unsafe(queries.deleteOtherBindingsOfPrompts(from), [composed])
+  if (edit.removedFragments.length > 0) {
+    yield* sql.unsafe(queries.deleteFragments, [edit.removedFragments, workspace])
+  }
+  yield* sql.unsafe(queries.checkConstraints)
+}, Effect.scoped)
+
+/**
+ * Derives an edit from a workspace's content and writes it. An attempt reads and writes in one snapshot: PostgreSQL rejects
+ * the write of a row that has changed since. The next attempt therefore locks the prompts of the failed edit before it
+ * reads anything, so that it cannot fail for the same reason.
+ */
+export const reviseContent = <A, E>(
+  sql: PgClient,
+  transact: Transact,
+  workspace: WorkspaceId,
+  revise: (content: WorkspaceContent) => Effect.Effect<readonly [ContentEdit, A], E>,
+  dryRun: boolean
+): Effect.Effect<A, E | WorkspaceNotFound | InvalidContent | Unavailable> => {
+  let contestedPrompts: ReadonlyArray<PromptId> = []
+
+  const lockOrFail = Effect.gen(function* () {
+    const [lock] = queries.decodeTryLock(yield* sql.unsafe(queries.tryLockWorkspace, [workspace]))
+    if (lock?.locked !== true) return yield* Effect.fail(WorkspaceLocked)
+    if (contestedPrompts.length > 0) yield* sql.unsafe(queries.lockPrompts, [contestedPrompts])
+  })
+  const writeRevision = Effect.gen(function* () {
+    yield* sql.unsafe(repeatableRead)
+    if (!dryRun) yield* lockOrFail
+    const [edit, result] = yield* revise(yield* readContent(sql, workspace))
+    contestedPrompts = editedPrompts(edit)
+    if (!isEmptyEdit(edit)) yield* writeEdit(sql, workspace, edit, dryRun)
+    return result
+  })
+  const waitForLock = transact(sql.unsafe(queries.lockWorkspace, [workspace]))
+  const run: Effect.Effect<A, unknown> = Effect.catchIf(
+    Effect.suspend(() => runAttempts(transact, dryRun, writeRevision)),
+    isWorkspaceLocked,
+    () => Effect.andThen(waitForLock, run)
+  )
+  // TypeScript cannot simplify the union of a generic error type without its handled members.
+  return run as Effect.Effect<A, E | WorkspaceNotFound | InvalidContent | Unavailable>
+}

@@ -1,0 +1,285 @@
+import * as Schema from "effect/Schema"
+import * as Struct from "effect/Struct"
+import { ApiKeyId, KeyHash, UserId } from "../../../../domain/ApiKey.ts"
+import { BillingStatus, Tier } from "../../../../domain/Billing.ts"
+import { FolderId, Prompt, PromptId, Tag, TagId, WorkspaceId } from "../../../../domain/Prompt.ts"
+import { Timestamp } from "../../../../domain/Timestamp.ts"
+import { Uuid } from "../../../../domain/Uuid.ts"
+import { VersionId, VersionNumber } from "../../../../domain/Version.ts"
+import type { Statement } from "../connection/Query.ts"
+import { makeRowDecoder, type RowDecoder } from "../connection/RowDecoder.ts"
+
+/** The most rows whose sizes are read at once. */
+export const sizePageRows = 1_000
+
+/** A row's id and the size of its texts in bytes. */
+const SizedRow = Schema.Struct({ id: Schema.String, bytes: Schema.Number })
+export type SizedRow = typeof SizedRow.Type
+
+/** Decodes rows of sizes. */
+export const decodeSizes = makeRowDecoder(SizedRow)
+
+/** A row's size and its rank within the list of a prompt. */
+const RankedRow = Schema.Struct({ id: Schema.String, rank: Schema.Int, bytes: Schema.Number })
+export type RankedRow = typeof RankedRow.Type
+
+/** Decodes the rows of `selectChildPage`. */
+export const decodeRankedRows = makeRowDecoder(RankedRow)
+
+/** Free-form JSON, exported as it is stored: nothing but the editor decides its shape. */
+const FreeForm = Schema.Any
+
+const toColumns = (
+  row: { readonly fields: object },
+  expressions: Readonly<Record<string, string>> = {}
+): string =>
+  Object.keys(row.fields)
+    .map((name) => (name in expressions ? `${expressions[name]} as ${name}` : name))
+    .join(", ")
+
+const WorkspaceRow = Schema.Struct({
+  id: WorkspaceId,
+  name: Schema.String,
+  tier: Tier,
+  billing_status: BillingStatus
+})
+
+/** Decodes the row of `selectWorkspace`. */
+export const decodeWorkspace = makeRowDecoder(WorkspaceRow)
+
+/** Selects a workspace. A tier that this program does not know is treated as Free, and so it is exported as Free. */
+export const selectWorkspace = (workspace: WorkspaceId): Statement => ({
+  text: `select ${toColumns(WorkspaceRow, { tier: "case when tier in ('solo', 'team') then tier else 'free' end" })}
+    from workspaces where id = $1`,
+  params: [workspace]
+})
+
+/** A list of rows that belong to a workspace. */
+export interface WorkspaceList<A> {
+  readonly columns: string
+  /** The FROM clause, with the condition that selects the rows of workspace `$1`. */
+  readonly from: string
+  /** The size of a row's texts in bytes. */
+  readonly bytes: string
+  readonly decode: RowDecoder<A>
+}
+
+const UserRow = Schema.Struct({ id: UserId, email: Schema.String, must_reset_password: Schema.Boolean })
+export const users: WorkspaceList<typeof UserRow.Type> = {
+  columns: toColumns(UserRow),
+  from: "users u where exists (select from api_keys k where k.created_by = u.id and k.workspace_id = $1)",
+  bytes: "0",
+  decode: makeRowDecoder(UserRow)
+}
+
+const KeyRow = Schema.Struct({
+  id: ApiKeyId,
+  workspace_id: WorkspaceId,
+  created_by: UserId,
+  name: Schema.String,
+  key_hash: KeyHash,
+  key_start: Schema.String,
+  key_end: Schema.String,
+  created_at: Timestamp,
+  revoked_at: Schema.NullOr(Timestamp)
+})
+export const keys: WorkspaceList<typeof KeyRow.Type> = {
+  columns: toColumns(KeyRow, { key_hash: "encode(key_hash, 'hex')" }),
+  from: "api_keys where workspace_id = $1",
+  bytes: "octet_length(name)",
+  decode: makeRowDecoder(KeyRow)
+}
+
+const FolderRow = Schema.Struct({ id: FolderId, name: Schema.String })
+export const folders: WorkspaceList<typeof FolderRow.Type> = {
+  columns: toColumns(FolderRow),
+  from: "folders where workspace_id = $1",
+  bytes: "0",
+  decode: makeRowDecoder(FolderRow)
+}
+
+export const tags: WorkspaceList<Tag> = {
+  columns: toColumns(Tag),
+  from: "tags where workspace_id = $1",
+  bytes: "0",
+  decode: makeRowDecoder(Tag)
+}
+
+const FragmentRow = Schema.Struct({ id: Uuid, name: Schema.String, content: Schema.String })
+export const fragments: WorkspaceList<typeof FragmentRow.Type> = {
+  columns: toColumns(FragmentRow),
+  from: "fragments where workspace_id = $1",
+  bytes: "octet_length(content)",
+  decode: makeRowDecoder(FragmentRow)
+}
+
+/** The row of a prompt; a folder of another workspace is left out, as in every read. */
+const PromptRow = Prompt.mapFields(Struct.omit(["tags"]))
+export type PromptRow = typeof PromptRow.Type
+export const prompts: WorkspaceList<PromptRow> = {
+  columns: toColumns(PromptRow, {
+    folder_id: "(select f.id from folders f where f.id = p.folder_id and f.workspace_id = p.workspace_id)"
+  }),
+  from: "prompts p where workspace_id = $1",
+  bytes: `octet_length(title) + octet_length(description) + octet_length(current_content)
+    + octet_length(target_model) + octet_length(intent)`,
+  decode: makeRowDecoder(PromptRow)
+}
+
+/** Selects the sizes of the next rows of a list of workspace `$1`, ordered by id. */
+export const selectSizes = (
+  { from, bytes }: WorkspaceList<unknown>,
+  workspace: WorkspaceId,
+  after: string | undefined
+): Statement => ({
+  text: `select id, ${bytes} as bytes from ${from} ${after === undefined ? "" : "and id > $2"}
+    order by id limit ${sizePageRows}`,
+  params: after === undefined ? [workspace] : [workspace, after]
+})
+
+/** Selects rows of a list of a workspace, ordered by id. */
+export const selectRows = (
+  { columns, from }: WorkspaceList<unknown>,
+  workspace: WorkspaceId,
+  ids: ReadonlyArray<string>
+): Statement => ({
+  text: `select ${columns} from ${from} and id = any($2::uuid[]) order by id`,
+  params: [workspace, ids]
+})
+
+/** A row that belongs to a prompt. */
+export interface Child<A> {
+  readonly promptId: PromptId
+  readonly item: A
+}
+
+const decodeOwner = Schema.decodeUnknownSync(Schema.Struct({ prompt_id: PromptId }))
+
+const makeChildDecoder = <A>(item: Schema.Decoder<A>): RowDecoder<Child<A>> => {
+  const decodeItem = Schema.decodeUnknownSync(item)
+  return (rows) => rows.map((row) => ({ promptId: decodeOwner(row).prompt_id, item: decodeItem(row) }))
+}
+
+/** Decodes the rows of `selectTags`. */
+export const decodeTags = makeChildDecoder(Schema.Struct({ id: TagId }))
+
+/** Selects the tags of prompts; tags of other workspaces are left out. */
+export const selectTags = (workspace: WorkspaceId, promptIds: ReadonlyArray<string>): Statement => ({
+  text: `select pt.prompt_id, t.id from prompt_tags pt join tags t on t.id = pt.tag_id
+    where pt.prompt_id = any($2::uuid[]) and t.workspace_id = $1 order by t.id`,
+  params: [workspace, promptIds]
+})
+
+/** A list of rows that belong to prompts. */
+export interface ChildList<A> {
+  readonly table: "prompt_fragments" | "prompt_versions"
+  readonly alias: string
+  /** Selects the rows of all prompts of workspace `$1`. */
+  readonly select: string
+  /** The column that orders the rows of a prompt. */
+  readonly order: string
+  /** The size of a row in bytes. */
+  readonly bytes: string
+  readonly decode: RowDecoder<Child<A>>
+}
+
+const BindingRow = Schema.Struct({
+  id: Uuid,
+  fragment_id: Uuid,
+  position: Prompt.fields.sort_order,
+  variable_overrides: FreeForm
+})
+
+/** The fragment bindings of prompts; bindings of other workspaces' fragments are left out. */
+export const bindings: ChildList<typeof BindingRow.Type> = {
+  table: "prompt_fragments",
+  alias: "pf",
+  select: `select pf.prompt_id, pf.id, pf.fragment_id, pf.position, pf.variable_overrides
+    from prompt_fragments pf join fragments f on f.id = pf.fragment_id
+    where f.workspace_id = $1`,
+  order: "position",
+  bytes: "200 + octet_length(variable_overrides::text)",
+  decode: makeChildDecoder(BindingRow)
+}
+
+const VersionRow = Schema.Struct({
+  id: VersionId,
+  version_number: VersionNumber,
+  content: Schema.String,
+  change_summary: Schema.String,
+  change_source: Schema.String,
+  parent_version_id: Schema.NullOr(VersionId),
+  metadata: FreeForm,
+  created_at: Timestamp
+})
+
+/** The versions of prompts; a parent of another prompt, or with a higher number, is left out. */
+export const versions: ChildList<typeof VersionRow.Type> = {
+  table: "prompt_versions",
+  alias: "v",
+  select: `select v.prompt_id, v.id, v.version_number, v.content, v.change_summary, v.change_source,
+    (select o.id from prompt_versions o where o.id = v.parent_version_id and o.prompt_id = v.prompt_id
+      and o.version_number < v.version_number) as parent_version_id,
+    v.metadata, v.created_at
+    from prompt_versions v join prompts p on p.id = v.prompt_id
+    where p.workspace_id = $1`,
+  order: "version_number",
+  bytes: `200 + octet_length(content) + octet_length(change_summary) + octet_length(change_source)
+    + octet_length(metadata::text)`,
+  decode: makeChildDecoder(VersionRow)
+}
+
+/** Selects the rows of a list by the ids of their prompts or by their own ids, prompt by prompt in their order. */
+export const selectChildren = (
+  { select, alias, order }: ChildList<unknown>,
+  workspace: WorkspaceId,
+  column: "prompt_id" | "id",
+  ids: ReadonlyArray<string>
+): Statement => ({
+  text: `${select} and ${alias}.${column} = any($2::uuid[])
+    order by ${alias}.prompt_id, ${alias}.${order}, ${alias}.id`,
+  params: [workspace, ids]
+})
+
+/** Selects the sizes of a list by prompt; prompts without rows are left out. */
+export const selectChildSizes = (
+  { table, bytes }: ChildList<unknown>,
+  promptIds: ReadonlyArray<string>
+): Statement => ({
+  text: `select prompt_id as id, sum(${bytes})::float8 as bytes from ${table}
+    where prompt_id = any($1::uuid[]) group by prompt_id`,
+  params: [promptIds]
+})
+
+/** Selects the sizes of the next rows of a list of one prompt, in their order. */
+export const selectChildPage = (
+  { table, order, bytes }: ChildList<unknown>,
+  promptId: string,
+  after: RankedRow | undefined
+): Statement => ({
+  text: `select id, ${order} as rank, ${bytes} as bytes from ${table}
+    where prompt_id = $1 ${after === undefined ? "" : `and (${order}, id) > ($2, $3)`}
+    order by ${order}, id limit ${sizePageRows}`,
+  params: after === undefined ? [promptId] : [promptId, after.rank, after.id]
+})
+
+/** Decodes the rows of `selectHistories`. */
+export const decodeHistories = makeRowDecoder(
+  Schema.Struct({
+    id: PromptId,
+    current_id: Schema.NullOr(VersionId),
+    last_id: Schema.NullOr(VersionId),
+    last_number: Schema.NullOr(Schema.Int)
+  })
+)
+
+/** Selects the current and the last version of prompts. */
+export const selectHistories = (promptIds: ReadonlyArray<string>): Statement => ({
+  text: `select p.id, c.id as current_id, l.id as last_id, l.version_number as last_number
+    from prompts p
+    left join prompt_versions c on c.prompt_id = p.id and c.version_number = p.current_version
+    left join lateral (select v.id, v.version_number from prompt_versions v where v.prompt_id = p.id
+      order by v.version_number desc limit 1) l on true
+    where p.id = any($1::uuid[])`,
+  params: [promptIds]
+})

@@ -1,0 +1,57 @@
+import * as Effect from "effect/Effect"
+import { isSqlError, type SqlError } from "effect/sql/SqlError"
+import type { InvalidContent } from "../../../../domain/Problem.ts"
+import type { Unavailable } from "../../../../application/ports/Unavailable.ts"
+import { sqlState } from "../connection/SqlErrors.ts"
+import type { Database } from "../Database.ts"
+import { isConstraintViolation, toInvalidContent } from "./ConstraintViolation.ts"
+
+export type Transact = Database["Service"]["transact"]
+
+/** How often a write is attempted when concurrent transactions interfere. */
+const maxAttempts = 10
+
+/** A concurrent transaction added, deleted or changed a row, or a deadlock with it was resolved. */
+const raceStates = /^(23503|23505|40001|40P01)$/
+
+/** A concurrent transaction interfered: the write can be attempted again. */
+const Raced = { _tag: "Raced" } as const
+type Raced = typeof Raced
+
+/** Fails the transaction of a dry run, so that it is rolled back, and carries its result. */
+class DryRunResult<A> {
+  readonly value: A
+  constructor(value: A) {
+    this.value = value
+  }
+}
+
+const isRaced = (error: unknown): error is Raced => error === Raced
+
+/** Turns an SQL error of a write into a refusal, or into `Raced` unless it was the last attempt. */
+const toWriteError = (error: SqlError, isLast: boolean): SqlError | InvalidContent | Raced => {
+  if (!isLast && raceStates.test(sqlState(error))) return Raced
+  return isConstraintViolation(error) ? toInvalidContent(error) : error
+}
+
+/**
+ * Runs a write in a transaction, and again in another transaction when a concurrent one interferes. The transaction of a
+ * dry run is rolled back.
+ */
+export const runAttempts = <A, E>(
+  transact: Transact,
+  dryRun: boolean,
+  write: Effect.Effect<A, E | SqlError>
+): Effect.Effect<A, Exclude<E, SqlError> | InvalidContent | Unavailable> => {
+  const isDryRunResult = (error: unknown): error is DryRunResult<A> => error instanceof DryRunResult
+  const run = (attempt: number): Effect.Effect<A, unknown> =>
+    write.pipe(
+      Effect.catchIf(isSqlError, (error) => Effect.fail(toWriteError(error, attempt === maxAttempts))),
+      Effect.flatMap((value) => (dryRun ? Effect.fail(new DryRunResult(value)) : Effect.succeed(value))),
+      transact,
+      Effect.catchIf(isDryRunResult, ({ value }) => Effect.succeed(value)),
+      Effect.catchIf(isRaced, () => run(attempt + 1))
+    )
+  // TypeScript cannot simplify the union of a generic error type without its handled members.
+  return run(1) as Effect.Effect<A, Exclude<E, SqlError> | InvalidContent | Unavailable>
+}
