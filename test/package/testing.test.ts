@@ -1,15 +1,15 @@
-import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs"
+import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as TestClock from "effect/testing/TestClock"
 import { afterAll } from "vitest"
 import { Admission, defaultRateLimits } from "../../src/application/Admission.ts"
 import { Prompts } from "../../src/application/Prompts.ts"
 import { hashApiKey, keyEnds, makeApiKey } from "../../src/domain/ApiKey.ts"
 import { rateLimited } from "../../src/domain/RateWindow.ts"
 import { importArchive, memoryLayer } from "../../src/testing.ts"
-import * as Layer from "effect/Layer"
-import * as TestClock from "effect/testing/TestClock"
 import { bin, makeProject, removeDirectories, run } from "../support/packages.ts"
 
 const root = join(import.meta.dirname, "../..")
@@ -57,9 +57,13 @@ describe("prompt-retrieval/testing", () => {
       mkdirSync(dirname(link), { recursive: true })
       symlinkSync(join(root, "node_modules", name), link)
     }
-    const build = ["-p", join(root, "tsconfig.build.json"), "--outDir", join(target, "dist")]
-    assert.deepStrictEqual(await run(root, bin("tsc"), build), { code: 0, stdout: "", stderr: "" })
-    cpSync(join(root, "package.json"), join(target, "package.json"))
+    // Exports lead to the sources: Node and tsc follow the link out of node_modules and strip their types.
+    symlinkSync(join(root, "src"), join(target, "src"))
+    const toSource = (path: string) => path.replace("./dist/", "./src/").replace(/(\.d\.ts|\.js)$/, ".ts")
+    writeFileSync(
+      join(target, "package.json"),
+      JSON.stringify(manifest, (_, value) => (typeof value === "string" ? toSource(value) : value))
+    )
 
     const [, comment] = /^ \* ```ts\n(.*?)^ \* ```$/ms.exec(
       readFileSync(join(root, "src/testing.ts"), "utf8")
@@ -75,6 +79,8 @@ describe("prompt-retrieval/testing", () => {
           strict: true,
           noEmit: true,
           skipLibCheck: true,
+          allowImportingTsExtensions: true,
+          resolveJsonModule: true,
           types: ["node"]
         },
         include: ["example.ts"]
