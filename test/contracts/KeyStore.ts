@@ -21,21 +21,21 @@ import {
   toPartStream
 } from "../support/archives.ts"
 
-const load = (archive: Archive) =>
+const importArchive = (archive: Archive) =>
   Effect.flatMap(WorkspaceStore, (workspaces) => workspaces.importWorkspace(toPartStream(archive)))
 
 const find = ({ stored }: Key) => Effect.flatMap(KeyStore, (keys) => keys.find(stored.key_hash))
 
-/** What every adapter of `KeyStore` must do. */
+/** Tests what every adapter of `KeyStore` must do. */
 export const contract = <E>(
   name: string,
   layer: Layer.Layer<PromptRepo | KeyStore | WorkspaceStore, E>
 ): void =>
   suite(layer, { excludeTestServices: true, timeout: "60 seconds" })(`KeyStore: ${name}`, (it) => {
-    it.effect("finds a key in every state, with what its owner and its workspace are", () =>
+    it.effect("find returns a key in every state, with the state of its owner and of its workspace", () =>
       Effect.gen(function* () {
         const { archive, keys } = sample({ tier: "team", billing_status: "over_limit" })
-        yield* load(archive)
+        yield* importArchive(archive)
         const home: KeyRecord["workspace"] = {
           id: archive.workspace.id,
           tier: "team",
@@ -58,24 +58,24 @@ export const contract = <E>(
       })
     )
 
-    it.effect("finds a key by the hash of its plaintext", () =>
+    it.effect("find returns a key by the hash of its plaintext", () =>
       Effect.gen(function* () {
         const { archive, keys } = sample()
-        yield* load(archive)
+        yield* importArchive(archive)
         const store = yield* KeyStore
         const found = yield* store.find(hashApiKey(keys.active.plaintext))
         assert.strictEqual(found.id, keys.active.stored.id)
       })
     )
 
-    it.effect("gives the workspace in every tier and state of billing, Free ones too", () =>
+    it.effect("find returns the workspace's tier and billing status, for every tier and every status", () =>
       Effect.gen(function* () {
         for (const tier of Tier.literals) {
           for (const billing_status of BillingStatus.literals) {
             const home = workspace({ tier, billing_status })
             const owner = user()
             const own = key(home.id, owner)
-            yield* load(archive({ workspace: home, users: [owner], api_keys: [own.stored] }))
+            yield* importArchive(archive({ workspace: home, users: [owner], api_keys: [own.stored] }))
             assert.deepStrictEqual(yield* find(own), {
               id: own.stored.id,
               revoked: false,
@@ -87,13 +87,13 @@ export const contract = <E>(
       })
     )
 
-    it.effect("keeps the keys of two workspaces apart, also where one user made both", () =>
+    it.effect("find returns each key's own workspace when one user has keys of two workspaces", () =>
       Effect.gen(function* () {
         const owner = user()
         const homes = [workspace({ tier: "solo" }), workspace({ tier: "team" })]
         const keys = homes.map(({ id }) => key(id, owner))
         for (const [index, home] of homes.entries()) {
-          yield* load(archive({ workspace: home, users: [owner], api_keys: [keys[index]!.stored] }))
+          yield* importArchive(archive({ workspace: home, users: [owner], api_keys: [keys[index]!.stored] }))
         }
         for (const [index, { id, tier, billing_status }] of homes.entries()) {
           assert.deepStrictEqual((yield* find(keys[index]!)).workspace, { id, tier, billing_status })
@@ -101,15 +101,15 @@ export const contract = <E>(
       })
     )
 
-    it.effect("does not know a hash that no key has", () =>
+    it.effect("find fails with InvalidKey for a hash that no key has", () =>
       Effect.gen(function* () {
         const { archive } = sample()
-        yield* load(archive)
+        yield* importArchive(archive)
         assert.deepStrictEqual(yield* Effect.flip(find(key(archive.workspace.id, user()))), InvalidKey)
       })
     )
 
-    it.effect("tells a revocation and a forced reset as soon as they are stored", () =>
+    it.effect("find returns a revocation and a forced password reset as soon as they are stored", () =>
       Effect.gen(function* () {
         const [home, owner] = [workspace(), user()]
         const [one, two] = [key(home.id, owner), key(home.id, owner)]
@@ -118,7 +118,7 @@ export const contract = <E>(
           users: [owner],
           api_keys: [one.stored, two.stored]
         })
-        yield* load(before)
+        yield* importArchive(before)
         const record = yield* find(one)
         assert.deepStrictEqual(record, {
           id: one.stored.id,
@@ -128,11 +128,11 @@ export const contract = <E>(
         })
 
         const revoked = { ...one.stored, revoked_at: instant("2026-03-01T00:00:00.000Z") }
-        yield* load({ ...before, api_keys: [revoked, two.stored] })
+        yield* importArchive({ ...before, api_keys: [revoked, two.stored] })
         assert.deepStrictEqual(yield* find(one), { ...record, revoked: true })
         assert.deepStrictEqual(yield* find(two), { ...record, id: two.stored.id })
 
-        yield* load({ ...before, users: [{ ...owner, must_reset_password: true }] })
+        yield* importArchive({ ...before, users: [{ ...owner, must_reset_password: true }] })
         assert.deepStrictEqual(yield* find(two), {
           ...record,
           id: two.stored.id,
@@ -141,32 +141,34 @@ export const contract = <E>(
       })
     )
 
-    it.effect("remembers the use of any key without failing, waiting or changing the key", () =>
-      Effect.gen(function* () {
-        const { archive, keys } = sample()
-        yield* load(archive)
-        const store = yield* KeyStore
-        const before = yield* find(keys.active)
-        for (const id of [keys.active.stored.id, keys.revoked.stored.id, newId<ApiKeyId>()]) {
-          for (const now of [0, 1_767_225_600_000, 1_767_225_600_001]) {
-            assert.strictEqual(store.markUsed(id, now), undefined)
+    it.effect(
+      "markUsed returns at once for any key, also an unknown one, and does not change what find returns",
+      () =>
+        Effect.gen(function* () {
+          const { archive, keys } = sample()
+          yield* importArchive(archive)
+          const store = yield* KeyStore
+          const before = yield* find(keys.active)
+          for (const id of [keys.active.stored.id, keys.revoked.stored.id, newId<ApiKeyId>()]) {
+            for (const now of [0, 1_767_225_600_000, 1_767_225_600_001]) {
+              assert.strictEqual(store.markUsed(id, now), undefined)
+            }
           }
-        }
-        assert.deepStrictEqual(yield* find(keys.active), before)
-      })
+          assert.deepStrictEqual(yield* find(keys.active), before)
+        })
     )
 
-    it.effect("finds a key that was just added", () =>
+    it.effect("find returns a key right after addKey", () =>
       Effect.gen(function* () {
         const home = workspace({ tier: "free", billing_status: "disputed" })
-        yield* load(archive({ workspace: home }))
+        yield* importArchive(archive({ workspace: home }))
         const owner = user()
-        const made = key(home.id, owner)
-        const { workspace_id: _, created_by: __, revoked_at: ___, ...newKey } = made.stored
+        const added = key(home.id, owner)
+        const { workspace_id: _, created_by: __, revoked_at: ___, ...newKey } = added.stored
         const workspaces = yield* WorkspaceStore
         yield* workspaces.addKey(home.id, { email: owner.email, newUserId: owner.id }, newKey)
-        assert.deepStrictEqual(yield* find(made), {
-          id: made.stored.id,
+        assert.deepStrictEqual(yield* find(added), {
+          id: added.stored.id,
           revoked: false,
           owner_must_reset: false,
           workspace: { id: home.id as WorkspaceId, tier: "free", billing_status: "disputed" }

@@ -37,14 +37,14 @@ import {
 } from "../support/archives.ts"
 import { listOf, promptOf, sourceOf, versionSummaryOf, versionsOf } from "../support/model.ts"
 
-const everything: Page = { page: 1, per_page: 100 }
+const wholeList: Page = { page: 1, per_page: 100 }
 
 const perPages = [1, 2, 3, 7, 100]
 
-const load = (archive: Archive) =>
+const importArchive = (archive: Archive) =>
   Effect.flatMap(WorkspaceStore, (workspaces) => workspaces.importWorkspace(toPartStream(archive)))
 
-const list = (workspace: WorkspaceId, filter: PromptFilter = {}, page: Page = everything) =>
+const list = (workspace: WorkspaceId, filter: PromptFilter = {}, page: Page = wholeList) =>
   Effect.flatMap(PromptRepo, (repo) => repo.list(workspace, filter, page))
 
 const listPage = (workspace: WorkspaceId, filter: PromptFilter, page: Page) =>
@@ -53,12 +53,12 @@ const listPage = (workspace: WorkspaceId, filter: PromptFilter, page: Page) =>
 const titles = (workspace: WorkspaceId, filter: PromptFilter) =>
   Effect.map(list(workspace, filter), ({ items }) => items.map(({ title }) => title).sort())
 
-/** Reads a list page by page, one page beyond its end, and says that nothing but the cut depends on the page. */
-const readSlices = Effect.fnUntraced(function* <A, E, R>(
+/** Asserts that each page of a list, to one page past its end, is a slice of the whole list. */
+const assertPages = Effect.fnUntraced(function* <A, E, R>(
   read: (page: Page) => Effect.Effect<{ readonly items: ReadonlyArray<A>; readonly total: number }, E, R>,
   whole: ReadonlyArray<A>
 ) {
-  assert.deepStrictEqual(yield* read(everything), { items: whole, total: whole.length })
+  assert.deepStrictEqual(yield* read(wholeList), { items: whole, total: whole.length })
   for (const per_page of perPages) {
     const pages = Math.ceil(whole.length / per_page) + 1
     for (let page = 1; page <= pages; page++) {
@@ -70,54 +70,55 @@ const readSlices = Effect.fnUntraced(function* <A, E, R>(
   }
 })
 
-const absent = <A>(values: ReadonlyArray<A>): ReadonlyArray<A | undefined> => [undefined, ...values]
+const withUndefined = <A>(values: ReadonlyArray<A>): ReadonlyArray<A | undefined> => [undefined, ...values]
 
-/** No filter, each one alone, and every two and three of them together. */
-const filtersOf = (archive: Archive): ReadonlyArray<PromptFilter> => {
-  const folders = absent([...archive.folders.slice(0, 2).map(({ id }) => id), newId<FolderId>()])
-  const tags = absent([...archive.tags.slice(0, 2).map(({ name }) => name), "no such tag"])
-  const types = absent(archive.prompts.slice(0, 1).map(({ prompt_type }) => prompt_type))
+/** Returns all combinations of some folders, tags and types of an archive, including none. */
+const makeFilters = (archive: Archive): ReadonlyArray<PromptFilter> => {
+  const folders = withUndefined([...archive.folders.slice(0, 2).map(({ id }) => id), newId<FolderId>()])
+  const tags = withUndefined([...archive.tags.slice(0, 2).map(({ name }) => name), "no such tag"])
+  const types = withUndefined(archive.prompts.slice(0, 1).map(({ prompt_type }) => prompt_type))
   return folders.flatMap((folder_id) =>
     tags.flatMap((tag) => types.map((type) => ({ folder_id, tag, type })))
   )
 }
 
-const cuts = (archive: Archive): ReadonlyArray<Timestamp | undefined> =>
-  absent([
+/** Returns the times of all versions of an archive, and `undefined`, as history cutoffs. */
+const makeCutoffs = (archive: Archive): ReadonlyArray<Timestamp | undefined> =>
+  withUndefined([
     ...new Set(archive.prompts.flatMap(({ versions }) => versions.map(({ created_at }) => created_at)))
   ])
 
-/** What every adapter of `PromptRepo` must do. */
+/** Tests what every adapter of `PromptRepo` must do. */
 export const contract = <E>(
   name: string,
   layer: Layer.Layer<PromptRepo | KeyStore | WorkspaceStore, E>
 ): void =>
   suite(layer, { excludeTestServices: true, timeout: "60 seconds" })(`PromptRepo: ${name}`, (it) => {
     it.effect.prop(
-      "lists, counts and filters any workspace as its archive says",
+      "list and listPage return the prompts and totals that the model returns, for any workspace and filter",
       { archive: archives },
       Effect.fnUntraced(function* ({ archive }) {
-        yield* load(archive)
+        yield* importArchive(archive)
         const workspace = archive.workspace.id
-        for (const filter of filtersOf(archive)) {
+        for (const filter of makeFilters(archive)) {
           const whole = listOf(archive, filter)
           assert.deepStrictEqual(yield* list(workspace, filter), { items: whole, total: whole.length })
-          for (const page of [everything, { page: 2, per_page: 1 }, { page: 2 ** 40, per_page: 100 }]) {
+          for (const page of [wholeList, { page: 2, per_page: 1 }, { page: 2 ** 40, per_page: 100 }]) {
             const { items } = yield* list(workspace, filter, page)
             assert.deepStrictEqual(yield* listPage(workspace, filter, page), items)
           }
         }
-        yield* readSlices((page) => list(workspace, {}, page), listOf(archive, {}))
+        yield* assertPages((page) => list(workspace, {}, page), listOf(archive, {}))
       }),
       { arbitrary: { runs: 25, maxShrinks: 100 } }
     )
 
     it.effect.prop(
-      "gives every prompt, source and version of any workspace as its archive says",
+      "get, getSource and getVersion return what the model returns, for any workspace",
       { archive: archives },
       Effect.fnUntraced(function* ({ archive }) {
         const repo = yield* PromptRepo
-        yield* load(archive)
+        yield* importArchive(archive)
         const workspace = archive.workspace.id
         for (const prompt of archive.prompts) {
           assert.deepStrictEqual(yield* repo.get(workspace, prompt.id), promptOf(archive, prompt))
@@ -134,16 +135,16 @@ export const contract = <E>(
     )
 
     it.effect.prop(
-      "cuts any history at every instant as its archive says",
+      "listVersions and getVersion return what the model returns, for any history and cutoff",
       { archive: archives },
       Effect.fnUntraced(function* ({ archive }) {
         const repo = yield* PromptRepo
-        yield* load(archive)
+        yield* importArchive(archive)
         const workspace = archive.workspace.id
         for (const prompt of archive.prompts.slice(0, 3)) {
-          for (const oldest of cuts(archive)) {
+          for (const oldest of makeCutoffs(archive)) {
             const visible = versionsOf(prompt, oldest)
-            assert.deepStrictEqual(yield* repo.listVersions(workspace, prompt.id, oldest, everything), {
+            assert.deepStrictEqual(yield* repo.listVersions(workspace, prompt.id, oldest, wholeList), {
               items: visible.map(versionSummaryOf),
               total: visible.length
             })
@@ -159,15 +160,15 @@ export const contract = <E>(
       { arbitrary: { runs: 15, maxShrinks: 100 } }
     )
 
-    it.effect("reads the sample workspace whole", () =>
+    it.effect("every read of the sample workspace returns what the model returns", () =>
       Effect.gen(function* () {
         const repo = yield* PromptRepo
         const { archive } = sample()
-        yield* load(archive)
+        yield* importArchive(archive)
         const workspace = archive.workspace.id
-        for (const type of absent(PromptType.literals)) {
-          for (const folder_id of absent(archive.folders.map(({ id }) => id))) {
-            for (const tag of absent(archive.tags.map(({ name }) => name))) {
+        for (const type of withUndefined(PromptType.literals)) {
+          for (const folder_id of withUndefined(archive.folders.map(({ id }) => id))) {
+            for (const tag of withUndefined(archive.tags.map(({ name }) => name))) {
               const filter = { type, folder_id, tag }
               const whole = listOf(archive, filter)
               assert.deepStrictEqual(yield* list(workspace, filter), { items: whole, total: whole.length })
@@ -177,7 +178,7 @@ export const contract = <E>(
         for (const prompt of archive.prompts) {
           assert.deepStrictEqual(yield* repo.get(workspace, prompt.id), promptOf(archive, prompt))
           assert.deepStrictEqual(yield* repo.getSource(workspace, prompt.id), sourceOf(archive, prompt))
-          yield* readSlices(
+          yield* assertPages(
             (page) => repo.listVersions(workspace, prompt.id, undefined, page),
             versionsOf(prompt).map(versionSummaryOf)
           )
@@ -185,12 +186,12 @@ export const contract = <E>(
       })
     )
 
-    it.effect("sees nothing of another workspace, however alike the two are", () =>
+    it.effect("reads in a workspace never return anything of another workspace with the same content", () =>
       Effect.gen(function* () {
         const repo = yield* PromptRepo
         const [own, other] = [sample().archive, sample().archive]
-        yield* load(own)
-        yield* load(other)
+        yield* importArchive(own)
+        yield* importArchive(other)
         const workspace = own.workspace.id
 
         assert.deepStrictEqual((yield* list(workspace)).items, listOf(own, {}))
@@ -204,7 +205,7 @@ export const contract = <E>(
           assert.deepStrictEqual(yield* Effect.flip(repo.get(workspace, id)), PromptNotFound)
           assert.deepStrictEqual(yield* Effect.flip(repo.getSource(workspace, id)), PromptNotFound)
           assert.deepStrictEqual(
-            yield* Effect.flip(repo.listVersions(workspace, id, undefined, everything)),
+            yield* Effect.flip(repo.listVersions(workspace, id, undefined, wholeList)),
             PromptNotFound
           )
           for (const { version_number } of versions) {
@@ -217,43 +218,43 @@ export const contract = <E>(
       })
     )
 
-    it.effect("finds nothing in a workspace that is not there", () =>
+    it.effect("reads in an unknown workspace find nothing", () =>
       Effect.gen(function* () {
         const repo = yield* PromptRepo
         const { archive } = sample()
-        yield* load(archive)
-        const nowhere = newId<WorkspaceId>()
+        yield* importArchive(archive)
+        const unknownWorkspace = newId<WorkspaceId>()
         const { id, versions } = archive.prompts[0]!
-        assert.deepStrictEqual(yield* list(nowhere), { items: [], total: 0 })
-        assert.deepStrictEqual(yield* list(nowhere, { tag: "production" }), { items: [], total: 0 })
-        assert.deepStrictEqual(yield* Effect.flip(repo.get(nowhere, id)), PromptNotFound)
-        assert.deepStrictEqual(yield* Effect.flip(repo.getSource(nowhere, id)), PromptNotFound)
+        assert.deepStrictEqual(yield* list(unknownWorkspace), { items: [], total: 0 })
+        assert.deepStrictEqual(yield* list(unknownWorkspace, { tag: "production" }), { items: [], total: 0 })
+        assert.deepStrictEqual(yield* Effect.flip(repo.get(unknownWorkspace, id)), PromptNotFound)
+        assert.deepStrictEqual(yield* Effect.flip(repo.getSource(unknownWorkspace, id)), PromptNotFound)
         assert.deepStrictEqual(
-          yield* Effect.flip(repo.listVersions(nowhere, id, undefined, everything)),
+          yield* Effect.flip(repo.listVersions(unknownWorkspace, id, undefined, wholeList)),
           PromptNotFound
         )
         assert.deepStrictEqual(
-          yield* Effect.flip(repo.getVersion(nowhere, id, versions[0]!.version_number, undefined)),
+          yield* Effect.flip(repo.getVersion(unknownWorkspace, id, versions[0]!.version_number, undefined)),
           VersionNotFound
         )
       })
     )
 
-    it.effect("does not find a prompt that is not there, nor a version by a number that is not there", () =>
+    it.effect("an unknown prompt and an unknown version number are not found", () =>
       Effect.gen(function* () {
         const repo = yield* PromptRepo
         const [one, two] = [
           prompt({ versions: [version(1), version(3)] }),
           prompt({ versions: [version(2), version(2147483647)] })
         ]
-        const made = archive({ prompts: [one, two] })
-        yield* load(made)
-        const workspace = made.workspace.id
+        const stored = archive({ prompts: [one, two] })
+        yield* importArchive(stored)
+        const workspace = stored.workspace.id
         const unknown = newId<PromptId>()
         assert.deepStrictEqual(yield* Effect.flip(repo.get(workspace, unknown)), PromptNotFound)
         assert.deepStrictEqual(yield* Effect.flip(repo.getSource(workspace, unknown)), PromptNotFound)
         assert.deepStrictEqual(
-          yield* Effect.flip(repo.listVersions(workspace, unknown, undefined, everything)),
+          yield* Effect.flip(repo.listVersions(workspace, unknown, undefined, wholeList)),
           PromptNotFound
         )
         for (const [id, number] of [
@@ -274,7 +275,7 @@ export const contract = <E>(
       })
     )
 
-    it.effect("orders by the time of the last update, and equal times by id, both descending", () =>
+    it.effect("list orders by updated_at, then by id, both descending", () =>
       Effect.gen(function* () {
         const [early, late] = [instant("2026-01-01T00:00:00.000Z"), instant("2026-01-01T00:00:00.001Z")]
         const prompts = Array.from({ length: 12 }, (_, index) =>
@@ -285,31 +286,31 @@ export const contract = <E>(
             title: String(index)
           })
         )
-        const made = archive({ prompts })
-        yield* load(made)
-        const descending = (from: typeof prompts) =>
+        const stored = archive({ prompts })
+        yield* importArchive(stored)
+        const toDescendingIds = (from: typeof prompts) =>
           from
             .map(({ id }) => id)
             .sort()
             .reverse()
-        const { items } = yield* list(made.workspace.id)
+        const { items } = yield* list(stored.workspace.id)
         assert.deepStrictEqual(
           items.map(({ id }) => id),
           [
-            ...descending(prompts.filter(({ updated_at }) => updated_at === late)),
-            ...descending(prompts.filter(({ updated_at }) => updated_at === early))
+            ...toDescendingIds(prompts.filter(({ updated_at }) => updated_at === late)),
+            ...toDescendingIds(prompts.filter(({ updated_at }) => updated_at === early))
           ]
         )
       })
     )
 
-    it.effect("is empty past the end, however far, and still counts all", () =>
+    it.effect("a page far past the end is empty and still has the total", () =>
       Effect.gen(function* () {
         const repo = yield* PromptRepo
         const one = prompt({ versions: [version(1), version(2)] })
-        const made = archive({ prompts: [one, prompt(), prompt({ is_archived: true })] })
-        yield* load(made)
-        const workspace = made.workspace.id
+        const stored = archive({ prompts: [one, prompt(), prompt({ is_archived: true })] })
+        yield* importArchive(stored)
+        const workspace = stored.workspace.id
         for (const page of [2, 21474836, 21474837, 4294967297, 92233720368547, Number.MAX_SAFE_INTEGER]) {
           const far = { page, per_page: 100 }
           assert.deepStrictEqual(yield* list(workspace, {}, far), { items: [], total: 2 })
@@ -322,7 +323,7 @@ export const contract = <E>(
       })
     )
 
-    it.effect("leaves archived prompts out of every list, and finds them by id", () =>
+    it.effect("archived prompts are in no list but are found by id", () =>
       Effect.gen(function* () {
         const repo = yield* PromptRepo
         const [drawer, label] = [folder(), tag("label")]
@@ -334,9 +335,9 @@ export const contract = <E>(
           fragments: [use(snippet, 1)],
           versions: [version(1)]
         })
-        const made = archive({ folders: [drawer], tags: [label], fragments: [snippet], prompts: [shelved] })
-        yield* load(made)
-        const workspace = made.workspace.id
+        const stored = archive({ folders: [drawer], tags: [label], fragments: [snippet], prompts: [shelved] })
+        yield* importArchive(stored)
+        const workspace = stored.workspace.id
         for (const filter of [
           {},
           { folder_id: drawer.id },
@@ -346,9 +347,9 @@ export const contract = <E>(
         ]) {
           assert.deepStrictEqual(yield* list(workspace, filter), { items: [], total: 0 })
         }
-        assert.deepStrictEqual(yield* repo.get(workspace, shelved.id), promptOf(made, shelved))
-        assert.deepStrictEqual(yield* repo.getSource(workspace, shelved.id), sourceOf(made, shelved))
-        assert.deepStrictEqual(yield* repo.listVersions(workspace, shelved.id, undefined, everything), {
+        assert.deepStrictEqual(yield* repo.get(workspace, shelved.id), promptOf(stored, shelved))
+        assert.deepStrictEqual(yield* repo.getSource(workspace, shelved.id), sourceOf(stored, shelved))
+        assert.deepStrictEqual(yield* repo.listVersions(workspace, shelved.id, undefined, wholeList), {
           items: versionsOf(shelved).map(versionSummaryOf),
           total: 1
         })
@@ -359,7 +360,7 @@ export const contract = <E>(
       })
     )
 
-    it.effect("takes any text as a tag, and matches exact names only", () =>
+    it.effect("any text is a valid tag, and only exact names match", () =>
       Effect.gen(function* () {
         const names = [
           "production",
@@ -384,15 +385,15 @@ export const contract = <E>(
           "x".repeat(256)
         ]
         const tags = names.map((name) => tag(name))
-        const made = archive({
+        const stored = archive({
           tags,
           prompts: tags.map(({ id, name }) => prompt({ title: name, tags: [id] }))
         })
-        yield* load(made)
+        yield* importArchive(stored)
         for (const name of names) {
-          assert.deepStrictEqual(yield* titles(made.workspace.id, { tag: name }), [name])
+          assert.deepStrictEqual(yield* titles(stored.workspace.id, { tag: name }), [name])
         }
-        const strangers = [
+        const unmatched = [
           "",
           " ",
           "\0",
@@ -413,27 +414,27 @@ export const contract = <E>(
           "😀".repeat(300),
           "x".repeat(100_000)
         ]
-        for (const name of strangers) {
-          assert.deepStrictEqual(yield* list(made.workspace.id, { tag: name }), { items: [], total: 0 })
+        for (const name of unmatched) {
+          assert.deepStrictEqual(yield* list(stored.workspace.id, { tag: name }), { items: [], total: 0 })
         }
       })
     )
 
-    it.effect("lists a prompt once for a tag, whatever other tags it has", () =>
+    it.effect("list returns a prompt with several tags once", () =>
       Effect.gen(function* () {
         const tags = ["a", "b", "c"].map((name) => tag(name))
-        const made = archive({ tags, prompts: [prompt({ tags: tags.map(({ id }) => id) })] })
-        yield* load(made)
+        const stored = archive({ tags, prompts: [prompt({ tags: tags.map(({ id }) => id) })] })
+        yield* importArchive(stored)
         for (const filter of [{}, { tag: "a" }, { tag: "c" }]) {
-          assert.deepStrictEqual(yield* list(made.workspace.id, filter), {
-            items: listOf(made, {}),
+          assert.deepStrictEqual(yield* list(stored.workspace.id, filter), {
+            items: listOf(stored, {}),
             total: 1
           })
         }
       })
     )
 
-    it.effect("gives a prompt's tags by name, in the order of code points", () =>
+    it.effect("get returns a prompt's tags ordered by the code points of their names", () =>
       Effect.gen(function* () {
         const repo = yield* PromptRepo
         const names = [
@@ -454,63 +455,68 @@ export const contract = <E>(
           "😀"
         ].map((name) => tag(name))
         const one = prompt({ tags: names.toReversed().map(({ id }) => id) })
-        const made = archive({ tags: [...names.slice(5), ...names.slice(0, 5)], prompts: [one] })
-        yield* load(made)
-        assert.deepStrictEqual((yield* repo.get(made.workspace.id, one.id)).tags, names)
+        const stored = archive({ tags: [...names.slice(5), ...names.slice(0, 5)], prompts: [one] })
+        yield* importArchive(stored)
+        assert.deepStrictEqual((yield* repo.get(stored.workspace.id, one.id)).tags, names)
       })
     )
 
-    it.effect("gives a prompt outside any folder a null folder, and no folder's list holds it", () =>
+    it.effect("a prompt outside any folder has folder_id null and is in no folder's list", () =>
       Effect.gen(function* () {
         const repo = yield* PromptRepo
         const drawer = folder()
         const [inside, outside] = [prompt({ folder_id: drawer.id, title: "inside" }), prompt()]
-        const made = archive({ folders: [drawer], prompts: [inside, outside] })
-        yield* load(made)
-        assert.strictEqual((yield* repo.get(made.workspace.id, outside.id)).folder_id, null)
-        assert.strictEqual((yield* repo.get(made.workspace.id, inside.id)).folder_id, drawer.id)
-        assert.deepStrictEqual(yield* titles(made.workspace.id, { folder_id: drawer.id }), ["inside"])
+        const stored = archive({ folders: [drawer], prompts: [inside, outside] })
+        yield* importArchive(stored)
+        assert.strictEqual((yield* repo.get(stored.workspace.id, outside.id)).folder_id, null)
+        assert.strictEqual((yield* repo.get(stored.workspace.id, inside.id)).folder_id, drawer.id)
+        assert.deepStrictEqual(yield* titles(stored.workspace.id, { folder_id: drawer.id }), ["inside"])
       })
     )
 
-    it.effect("shows a version made exactly at the cut, and none made a millisecond earlier", () =>
-      Effect.gen(function* () {
-        const repo = yield* PromptRepo
-        const oldest = instant("2026-03-01T00:00:00.000Z")
-        const before = version(3, { created_at: instant("2026-02-28T23:59:59.999Z") })
-        const at = version(1, { created_at: oldest })
-        const after = version(2, { created_at: instant("2026-03-01T00:00:00.001Z") })
-        const one = prompt({ current_version: 3, versions: [before, at, after] })
-        const made = archive({ prompts: [one] })
-        yield* load(made)
-        const workspace = made.workspace.id
-        yield* readSlices(
-          (page) => repo.listVersions(workspace, one.id, oldest, page),
-          versionsOf({ ...one, versions: [after, at] }).map(versionSummaryOf)
-        )
-        assert.strictEqual((yield* repo.getVersion(workspace, one.id, versionNumber(1), oldest)).id, at.id)
-        assert.strictEqual((yield* repo.getVersion(workspace, one.id, versionNumber(2), oldest)).id, after.id)
-        assert.deepStrictEqual(
-          yield* Effect.flip(repo.getVersion(workspace, one.id, versionNumber(3), oldest)),
-          VersionNotFound
-        )
-        assert.strictEqual(
-          (yield* repo.getVersion(workspace, one.id, versionNumber(3), undefined)).id,
-          before.id
-        )
-      })
+    it.effect(
+      "a version created exactly at the cutoff is visible, and one created a millisecond earlier is not",
+      () =>
+        Effect.gen(function* () {
+          const repo = yield* PromptRepo
+          const oldest = instant("2026-03-01T00:00:00.000Z")
+          const before = version(3, { created_at: instant("2026-02-28T23:59:59.999Z") })
+          const at = version(1, { created_at: oldest })
+          const after = version(2, { created_at: instant("2026-03-01T00:00:00.001Z") })
+          const one = prompt({ current_version: 3, versions: [before, at, after] })
+          const stored = archive({ prompts: [one] })
+          yield* importArchive(stored)
+          const workspace = stored.workspace.id
+          yield* assertPages(
+            (page) => repo.listVersions(workspace, one.id, oldest, page),
+            versionsOf({ ...one, versions: [after, at] }).map(versionSummaryOf)
+          )
+          assert.strictEqual((yield* repo.getVersion(workspace, one.id, versionNumber(1), oldest)).id, at.id)
+          assert.strictEqual(
+            (yield* repo.getVersion(workspace, one.id, versionNumber(2), oldest)).id,
+            after.id
+          )
+          assert.deepStrictEqual(
+            yield* Effect.flip(repo.getVersion(workspace, one.id, versionNumber(3), oldest)),
+            VersionNotFound
+          )
+          assert.strictEqual(
+            (yield* repo.getVersion(workspace, one.id, versionNumber(3), undefined)).id,
+            before.id
+          )
+        })
     )
 
-    it.effect("gives an empty list, not a missing prompt, where no version is visible", () =>
+    it.effect("listVersions returns an empty list if no version is visible", () =>
       Effect.gen(function* () {
         const repo = yield* PromptRepo
         const [bare, old] = [prompt(), prompt({ versions: [version(1)] })]
-        const made = archive({ prompts: [bare, old] })
-        yield* load(made)
+        const stored = archive({ prompts: [bare, old] })
+        yield* importArchive(stored)
         const now = instant("2030-01-01T00:00:00.000Z")
         for (const read of [
-          repo.listVersions(made.workspace.id, bare.id, undefined, everything),
-          repo.listVersions(made.workspace.id, old.id, now, everything)
+          repo.listVersions(stored.workspace.id, bare.id, undefined, wholeList),
+          repo.listVersions(stored.workspace.id, old.id, now, wholeList)
         ]) {
           assert.deepStrictEqual(yield* read, { items: [], total: 0 })
         }
@@ -518,7 +524,7 @@ export const contract = <E>(
     )
 
     it.effect(
-      "orders fragments by position, equal positions by the row's id, and repeats what is used twice",
+      "getSource orders fragments by position, then by the binding's id, and repeats a fragment that is bound twice",
       () =>
         Effect.gen(function* () {
           const repo = yield* PromptRepo
@@ -528,8 +534,8 @@ export const contract = <E>(
           )
           const [first, last] = [use(b, -2147483648), use(a, 2147483647)]
           const one = prompt({ fragments: [last, ...tied, first] })
-          const made = archive({ fragments: [a, b], prompts: [one] })
-          yield* load(made)
+          const stored = archive({ fragments: [a, b], prompts: [one] })
+          yield* importArchive(stored)
           const contentOf = new Map([a, b].map(({ id, content }) => [id, content]))
           const expected = [
             first,
@@ -539,11 +545,11 @@ export const contract = <E>(
             content: contentOf.get(fragment_id)!,
             variable_overrides
           }))
-          assert.deepStrictEqual((yield* repo.getSource(made.workspace.id, one.id)).fragments, expected)
+          assert.deepStrictEqual((yield* repo.getSource(stored.workspace.id, one.id)).fragments, expected)
         })
     )
 
-    it.effect("keeps every text byte for byte", () =>
+    it.effect("every text is returned byte for byte", () =>
       Effect.gen(function* () {
         const repo = yield* PromptRepo
         const texts = [...awkwardTexts, "long ä😀\n".repeat(200_000)]
@@ -558,19 +564,19 @@ export const contract = <E>(
             fragments: [use(snippet, 1, { variable_overrides: { text } })],
             versions: [version(1, { content: text, change_summary: text, change_source: text })]
           })
-          const made = archive({ fragments: [snippet], prompts: [one] })
-          yield* load(made)
-          const workspace = made.workspace.id
+          const stored = archive({ fragments: [snippet], prompts: [one] })
+          yield* importArchive(stored)
+          const workspace = stored.workspace.id
           assert.isTrue((yield* repo.get(workspace, one.id)).current_content === text)
-          assert.deepStrictEqual(yield* repo.get(workspace, one.id), promptOf(made, one))
+          assert.deepStrictEqual(yield* repo.get(workspace, one.id), promptOf(stored, one))
           const source = yield* repo.getSource(workspace, one.id)
-          // Large overrides may come as text.
+          // An adapter may return large overrides as JSON text.
           const fragments = source.fragments.map(({ content, variable_overrides: overrides }) => ({
             content,
             variable_overrides: overrides instanceof JsonText ? JSON.parse(overrides.text) : overrides
           }))
-          assert.deepStrictEqual({ ...source, fragments }, sourceOf(made, one))
-          assert.deepStrictEqual((yield* list(workspace)).items, listOf(made, {}))
+          assert.deepStrictEqual({ ...source, fragments }, sourceOf(stored, one))
+          assert.deepStrictEqual((yield* list(workspace)).items, listOf(stored, {}))
           assert.deepStrictEqual(
             yield* repo.getVersion(workspace, one.id, versionNumber(1), undefined),
             versionsOf(one)[0]!
@@ -579,7 +585,7 @@ export const contract = <E>(
       })
     )
 
-    it.effect("keeps metadata and overrides as they are, whatever their names and values", () =>
+    it.effect("metadata and overrides are returned unchanged, with any names and values", () =>
       Effect.gen(function* () {
         const repo = yield* PromptRepo
         const freeForm: Record<string, Schema.Json> = JSON.parse(
@@ -592,56 +598,60 @@ export const contract = <E>(
           fragments: [use(snippet, 1, { variable_overrides: freeForm }), use(snippet, 2)],
           versions: [version(1, { metadata: freeForm }), version(2)]
         })
-        const made = archive({ fragments: [snippet], prompts: [one] })
-        yield* load(made)
-        const source = yield* repo.getSource(made.workspace.id, one.id)
+        const stored = archive({ fragments: [snippet], prompts: [one] })
+        yield* importArchive(stored)
+        const source = yield* repo.getSource(stored.workspace.id, one.id)
         assert.deepStrictEqual(source.fragments, [
           { content: "{{x}}", variable_overrides: freeForm },
           { content: "{{x}}", variable_overrides: {} }
         ])
         const read = (number: number) =>
-          repo.getVersion(made.workspace.id, one.id, versionNumber(number), undefined)
+          repo.getVersion(stored.workspace.id, one.id, versionNumber(number), undefined)
         assert.deepStrictEqual((yield* read(1)).metadata, freeForm)
         assert.deepStrictEqual((yield* read(2)).metadata, {})
       })
     )
 
-    it.effect("refuses fragments that are together larger than the bound, counted in bytes and by use", () =>
-      Effect.gen(function* () {
-        const repo = yield* PromptRepo
-        const half = fragment("é".repeat(maxSourceBytes / 4))
-        const byte = fragment("x")
-        // A binding may shorten a fragment, so only its bound says that a fragment is too large.
-        const bound = { variable_overrides: { name: "value" } }
-        const full = prompt({
-          current_content: "more",
-          fragments: [use(half, 1, bound), use(half, 2, bound)]
+    it.effect(
+      "getSource fails if the bound fragments together have more than maxSourceBytes, each counted once per binding",
+      () =>
+        Effect.gen(function* () {
+          const repo = yield* PromptRepo
+          const half = fragment("é".repeat(maxSourceBytes / 4))
+          const byte = fragment("x")
+          // An override may shorten a fragment, so the size of the result does not show whether a fragment is too large.
+          const overridden = { variable_overrides: { name: "value" } }
+          const full = prompt({
+            current_content: "more",
+            fragments: [use(half, 1, overridden), use(half, 2, overridden)]
+          })
+          const over = prompt({
+            fragments: [use(half, 1, overridden), use(byte, 2), use(half, 3, overridden)]
+          })
+          const stored = archive({ fragments: [half, byte], prompts: [full, over] })
+          yield* importArchive(stored)
+          const source = yield* repo.getSource(stored.workspace.id, full.id)
+          assert.isTrue(
+            source.fragments.length === 2 && source.fragments.every(({ content }) => content === half.content)
+          )
+          assert.deepStrictEqual(
+            yield* Effect.flip(repo.getSource(stored.workspace.id, over.id)),
+            ResolvedTooLarge(over.id)
+          )
         })
-        const over = prompt({ fragments: [use(half, 1, bound), use(byte, 2), use(half, 3, bound)] })
-        const made = archive({ fragments: [half, byte], prompts: [full, over] })
-        yield* load(made)
-        const source = yield* repo.getSource(made.workspace.id, full.id)
-        assert.isTrue(
-          source.fragments.length === 2 && source.fragments.every(({ content }) => content === half.content)
-        )
-        assert.deepStrictEqual(
-          yield* Effect.flip(repo.getSource(made.workspace.id, over.id)),
-          ResolvedTooLarge(over.id)
-        )
-      })
     )
 
     it.effect.prop(
-      "finds a prompt by any tag, and nothing by what comes close to it",
+      "list finds a prompt by any tag name and not by similar names",
       { name: Schema.String.check(Schema.isMinLength(1), Schema.isMaxLength(256)) },
       Effect.fnUntraced(function* ({ name }) {
         const label = tag(storable(name))
-        const made = archive({ tags: [label], prompts: [prompt({ tags: [label.id] })] })
-        yield* load(made)
-        const workspace = made.workspace.id
+        const stored = archive({ tags: [label], prompts: [prompt({ tags: [label.id] })] })
+        yield* importArchive(stored)
+        const workspace = stored.workspace.id
         assert.strictEqual((yield* list(workspace, { tag: label.name })).total, 1)
-        for (const close of [name, `${name}\0`, `${name}\ud800`, `${name} `, name.slice(1)]) {
-          assert.strictEqual((yield* list(workspace, { tag: close })).total, close === label.name ? 1 : 0)
+        for (const similar of [name, `${name}\0`, `${name}\ud800`, `${name} `, name.slice(1)]) {
+          assert.strictEqual((yield* list(workspace, { tag: similar })).total, similar === label.name ? 1 : 0)
         }
       }),
       { arbitrary: { runs: 25 } }

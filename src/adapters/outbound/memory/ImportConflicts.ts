@@ -4,40 +4,40 @@ import type { State, Workspace } from "./MemoryState.ts"
 
 type Located = readonly [path: string, id: string]
 
-const at = (list: string, items: ReadonlyArray<{ readonly id: string }>): ReadonlyArray<Located> =>
+const locate = (list: string, items: ReadonlyArray<{ readonly id: string }>): ReadonlyArray<Located> =>
   items.map(({ id }, index) => [`${list}[${index}].id`, id])
 
-/** The ids that are a workspace's own, by kind, each with its path in an archive. */
-const ownIds = ({ folders, tags, fragments, prompts }: Omit<Workspace, "workspace">) => ({
-  folders: at("folders", folders),
-  tags: at("tags", tags),
-  fragments: at("fragments", fragments),
-  prompts: at("prompts", prompts),
-  uses: prompts.flatMap((prompt, index) => at(`prompts[${index}].fragments`, prompt.fragments)),
-  versions: prompts.flatMap((prompt, index) => at(`prompts[${index}].versions`, prompt.versions))
+/** Returns the ids of a workspace's content by kind, each with its path in an archive. */
+const locateIds = ({ folders, tags, fragments, prompts }: Omit<Workspace, "workspace">) => ({
+  folders: locate("folders", folders),
+  tags: locate("tags", tags),
+  fragments: locate("fragments", fragments),
+  prompts: locate("prompts", prompts),
+  uses: prompts.flatMap((prompt, index) => locate(`prompts[${index}].fragments`, prompt.fragments)),
+  versions: prompts.flatMap((prompt, index) => locate(`prompts[${index}].versions`, prompt.versions))
 })
 
-const contentConflicts = (state: State["Service"], archive: Archive): ReadonlyArray<Problem> => {
+const findContentConflicts = (state: State["Service"], archive: Archive): ReadonlyArray<Problem> => {
   const others = [...state.workspaces.values()]
     .filter(({ workspace }) => workspace.id !== archive.workspace.id)
-    .map(ownIds)
-  const own = ownIds(archive)
+    .map(locateIds)
+  const own = locateIds(archive)
   return Object.keys(own).flatMap((key) => {
     const kind = key as keyof typeof own
-    const taken = new Set(others.flatMap((other) => other[kind].map(([, id]) => id)))
+    const otherIds = new Set(others.flatMap((other) => other[kind].map(([, id]) => id)))
     return own[kind]
-      .filter(([, id]) => taken.has(id))
+      .filter(([, id]) => otherIds.has(id))
       .map(([path]) => ({ path, message: "is another workspace's" }))
   })
 }
 
-const userConflicts = ({ users }: State["Service"], archive: Archive): ReadonlyArray<Problem> =>
+const findUserConflicts = ({ users }: State["Service"], archive: Archive): ReadonlyArray<Problem> =>
   archive.users.flatMap(({ id, email }, index) => {
-    const sameEmail = (other: string) => other.toLowerCase() === email.toLowerCase()
+    const hasSameEmail = (other: string) => other.toLowerCase() === email.toLowerCase()
     const byId = users.get(id)
-    const byEmail = [...users.values()].find((user) => sameEmail(user.email))
+    const byEmail = [...users.values()].find((user) => hasSameEmail(user.email))
     return [
-      ...(byId !== undefined && !sameEmail(byId.email)
+      ...(byId !== undefined && !hasSameEmail(byId.email)
         ? [{ path: `users[${index}].id`, message: "is another user's" }]
         : []),
       ...(byEmail !== undefined && byEmail.id !== id
@@ -46,7 +46,7 @@ const userConflicts = ({ users }: State["Service"], archive: Archive): ReadonlyA
     ]
   })
 
-const keyConflicts = ({ keys }: State["Service"], archive: Archive): ReadonlyArray<Problem> =>
+const findKeyConflicts = ({ keys }: State["Service"], archive: Archive): ReadonlyArray<Problem> =>
   archive.api_keys.flatMap(({ id, key_hash }, index) => {
     const workspace = keys.get(id)?.workspace_id ?? archive.workspace.id
     const byHash = [...keys.values()].find((key) => key.key_hash === key_hash)
@@ -60,9 +60,9 @@ const keyConflicts = ({ keys }: State["Service"], archive: Archive): ReadonlyArr
     ]
   })
 
-/** What in an archive belongs to another workspace, user or key, with the path of each (DESIGN.md section 9). */
-export const conflicts = (state: State["Service"], archive: Archive): ReadonlyArray<Problem> => [
-  ...userConflicts(state, archive),
-  ...keyConflicts(state, archive),
-  ...contentConflicts(state, archive)
+/** Finds the values of an archive that belong to another workspace, user or key, with the path of each. */
+export const findConflicts = (state: State["Service"], archive: Archive): ReadonlyArray<Problem> => [
+  ...findUserConflicts(state, archive),
+  ...findKeyConflicts(state, archive),
+  ...findContentConflicts(state, archive)
 ]

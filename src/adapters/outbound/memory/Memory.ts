@@ -7,7 +7,7 @@ import * as Prompts from "./MemoryPromptRepo.ts"
 import { State } from "./MemoryState.ts"
 import * as Workspaces from "./MemoryWorkspaceStore.ts"
 
-/** The three ports over one store that starts empty, and the store itself. */
+/** PromptRepo, KeyStore and WorkspaceStore over one store that starts empty, and the store itself. */
 export const layer: Layer.Layer<PromptRepo | KeyStore | WorkspaceStore | State> = Layer.mergeAll(
   Prompts.layer,
   Keys.layer,

@@ -5,7 +5,7 @@ import { KeyStore } from "../../../application/ports/KeyStore.ts"
 import { InvalidKey, type KeyRecord } from "../../../domain/ApiKey.ts"
 import { State } from "./MemoryState.ts"
 
-const keyRecord = (state: State["Service"], key: ArchiveKey): KeyRecord => {
+const toKeyRecord = (state: State["Service"], key: ArchiveKey): KeyRecord => {
   const workspace = key.workspace_id === null ? undefined : state.workspaces.get(key.workspace_id)?.workspace
   return {
     id: key.id,
@@ -18,16 +18,19 @@ const keyRecord = (state: State["Service"], key: ArchiveKey): KeyRecord => {
   }
 }
 
-const keyStore = (state: State["Service"]): KeyStore["Service"] => ({
+const makeKeyStore = (state: State["Service"]): KeyStore["Service"] => ({
   find: (hash) =>
     Effect.suspend(() => {
       const key = [...state.keys.values()].find(({ key_hash }) => key_hash === hash)
-      return key === undefined ? Effect.fail(InvalidKey) : Effect.succeed(keyRecord(state, key))
+      return key === undefined ? Effect.fail(InvalidKey) : Effect.succeed(toKeyRecord(state, key))
     }),
   markUsed: (id, now) => {
     state.lastUsed.set(id, now)
   }
 })
 
-/** The keys of the store. */
-export const layer: Layer.Layer<KeyStore, never, State> = Layer.effect(KeyStore, Effect.map(State, keyStore))
+/** The keys of the in-memory store. */
+export const layer: Layer.Layer<KeyStore, never, State> = Layer.effect(
+  KeyStore,
+  Effect.map(State, makeKeyStore)
+)

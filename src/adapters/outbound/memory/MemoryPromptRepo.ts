@@ -19,7 +19,7 @@ import { State, type Workspace } from "./MemoryState.ts"
 type ArchivePrompt = Archive["prompts"][number]
 type ArchiveVersion = ArchivePrompt["versions"][number]
 
-const sliceOf = <A>(all: ReadonlyArray<A>, page: Page): PageOfItems<A> => ({
+const paginate = <A>(all: ReadonlyArray<A>, page: Page): PageOfItems<A> => ({
   items: all.slice(offset(page), offset(page) + page.per_page),
   total: all.length
 })
@@ -28,19 +28,20 @@ const compare = <A extends string | number>(a: A, b: A): number => (a < b ? -1 :
 
 const compareBytes = (a: string, b: string): number => Buffer.compare(Buffer.from(a), Buffer.from(b))
 
-const newestFirst = (a: ArchivePrompt, b: ArchivePrompt): number =>
+/** Compares prompts for the order of lists: most recently updated first. */
+const compareByUpdate = (a: ArchivePrompt, b: ArchivePrompt): number =>
   compare(b.updated_at, a.updated_at) || compare(b.id, a.id)
 
-const tagsOf = (workspace: Workspace, prompt: ArchivePrompt): ReadonlyArray<Tag> =>
+const findTags = (workspace: Workspace, prompt: ArchivePrompt): ReadonlyArray<Tag> =>
   workspace.tags.filter((tag) => prompt.tags.includes(tag.id)).sort((a, b) => compareBytes(a.name, b.name))
 
-const passes = (workspace: Workspace, filter: PromptFilter, prompt: ArchivePrompt): boolean =>
+const matches = (workspace: Workspace, filter: PromptFilter, prompt: ArchivePrompt): boolean =>
   !prompt.is_archived &&
   (filter.folder_id === undefined || prompt.folder_id === filter.folder_id) &&
   (filter.type === undefined || prompt.prompt_type === filter.type) &&
-  (filter.tag === undefined || tagsOf(workspace, prompt).some((tag) => tag.name === filter.tag))
+  (filter.tag === undefined || findTags(workspace, prompt).some((tag) => tag.name === filter.tag))
 
-const summaryOf = (prompt: ArchivePrompt): PromptSummary => ({
+const toSummary = (prompt: ArchivePrompt): PromptSummary => ({
   id: prompt.id,
   title: prompt.title,
   description: prompt.description,
@@ -52,17 +53,17 @@ const summaryOf = (prompt: ArchivePrompt): PromptSummary => ({
   updated_at: prompt.updated_at
 })
 
-const promptOf = (workspace: Workspace, prompt: ArchivePrompt): Prompt => ({
-  ...summaryOf(prompt),
+const toPrompt = (workspace: Workspace, prompt: ArchivePrompt): Prompt => ({
+  ...toSummary(prompt),
   current_content: prompt.current_content,
   folder_id: prompt.folder_id,
   is_favorite: prompt.is_favorite,
   is_archived: prompt.is_archived,
   sort_order: prompt.sort_order,
-  tags: tagsOf(workspace, prompt)
+  tags: findTags(workspace, prompt)
 })
 
-const sourceOf = (workspace: Workspace, prompt: ArchivePrompt): ResolutionSource => ({
+const toSource = (workspace: Workspace, prompt: ArchivePrompt): ResolutionSource => ({
   id: prompt.id,
   title: prompt.title,
   prompt_type: prompt.prompt_type,
@@ -76,23 +77,23 @@ const sourceOf = (workspace: Workspace, prompt: ArchivePrompt): ResolutionSource
     })
 })
 
-const sourceBytes = (source: ResolutionSource): number =>
+const countSourceBytes = (source: ResolutionSource): number =>
   source.fragments.reduce((sum, { content }) => sum + Buffer.byteLength(content), 0)
 
-const versionSummaryOf = (version: ArchiveVersion): VersionSummary => ({
+const toVersionSummary = (version: ArchiveVersion): VersionSummary => ({
   version_number: version.version_number,
   change_summary: version.change_summary,
   change_source: version.change_source,
   created_at: version.created_at
 })
 
-const versionOf = (prompt: PromptId, version: ArchiveVersion): Version => ({
+const toVersion = (prompt: PromptId, version: ArchiveVersion): Version => ({
   ...version,
   prompt_id: prompt,
   metadata: version.metadata as Version["metadata"]
 })
 
-const promptRepo = ({ workspaces }: State["Service"]): PromptRepo["Service"] => {
+const makePromptRepo = ({ workspaces }: State["Service"]): PromptRepo["Service"] => {
   const find = (workspaceId: WorkspaceId, id: PromptId) =>
     Effect.suspend(() => {
       const workspace = workspaces.get(workspaceId)
@@ -105,8 +106,8 @@ const promptRepo = ({ workspaces }: State["Service"]): PromptRepo["Service"] => 
   const list: PromptRepo["Service"]["list"] = (workspaceId, filter, page) =>
     Effect.sync(() => {
       const workspace = workspaces.get(workspaceId)
-      const prompts = workspace?.prompts.filter((prompt) => passes(workspace, filter, prompt)) ?? []
-      return sliceOf(prompts.sort(newestFirst).map(summaryOf), page)
+      const prompts = workspace?.prompts.filter((prompt) => matches(workspace, filter, prompt)) ?? []
+      return paginate(prompts.sort(compareByUpdate).map(toSummary), page)
     })
 
   return {
@@ -114,17 +115,17 @@ const promptRepo = ({ workspaces }: State["Service"]): PromptRepo["Service"] => 
     listPage: (workspaceId, filter, page) =>
       Effect.map(list(workspaceId, filter, page), ({ items }) => items),
     get: (workspaceId, id) =>
-      Effect.map(find(workspaceId, id), ({ workspace, prompt }) => promptOf(workspace, prompt)),
+      Effect.map(find(workspaceId, id), ({ workspace, prompt }) => toPrompt(workspace, prompt)),
     getSource: Effect.fnUntraced(function* (workspaceId, id) {
       const { workspace, prompt } = yield* find(workspaceId, id)
-      const source = sourceOf(workspace, prompt)
-      return sourceBytes(source) > maxSourceBytes ? yield* Effect.fail(ResolvedTooLarge(id)) : source
+      const source = toSource(workspace, prompt)
+      return countSourceBytes(source) > maxSourceBytes ? yield* Effect.fail(ResolvedTooLarge(id)) : source
     }),
     listVersions: Effect.fnUntraced(function* (workspaceId, id, oldest, page) {
       const { prompt } = yield* find(workspaceId, id)
       const visible = prompt.versions.filter((version) => isVisible(version.created_at, oldest))
       const newest = visible.sort((a, b) => compare(b.version_number, a.version_number))
-      return sliceOf(newest.map(versionSummaryOf), page)
+      return paginate(newest.map(toVersionSummary), page)
     }),
     getVersion: (workspaceId, id, number, oldest) =>
       find(workspaceId, id).pipe(
@@ -133,14 +134,14 @@ const promptRepo = ({ workspaces }: State["Service"]): PromptRepo["Service"] => 
           const version = prompt.versions.find(({ version_number }) => version_number === number)
           return version === undefined || !isVisible(version.created_at, oldest)
             ? Effect.fail(VersionNotFound)
-            : Effect.succeed(versionOf(id, version))
+            : Effect.succeed(toVersion(id, version))
         })
       )
   }
 }
 
-/** The prompts of the store. */
+/** The prompts of the in-memory store. */
 export const layer: Layer.Layer<PromptRepo, never, State> = Layer.effect(
   PromptRepo,
-  Effect.map(State, promptRepo)
+  Effect.map(State, makePromptRepo)
 )

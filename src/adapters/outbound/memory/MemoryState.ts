@@ -4,10 +4,10 @@ import type { Archive, ArchiveKey, ArchiveUser } from "../../../application/form
 import type { ApiKeyId, UserId } from "../../../domain/ApiKey.ts"
 import type { WorkspaceId } from "../../../domain/Prompt.ts"
 
-/** A workspace and its content, in the shape in which archives bring it. */
+/** A workspace and its content. */
 export type Workspace = Omit<Archive, "format" | "users" | "api_keys">
 
-/** All that is stored, in plain maps; `lastUsed` is in milliseconds since the epoch. */
+/** The in-memory store; `lastUsed` is in milliseconds since the epoch. */
 export class State extends Context.Service<
   State,
   {

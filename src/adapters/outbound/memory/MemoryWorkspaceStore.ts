@@ -21,29 +21,31 @@ import {
 } from "../../../application/ports/WorkspaceStore.ts"
 import type { WorkspaceId } from "../../../domain/Prompt.ts"
 import { toTimestamp } from "../../../domain/Timestamp.ts"
-import { conflicts } from "./ImportConflicts.ts"
+import { findConflicts } from "./ImportConflicts.ts"
 import { State, type Workspace } from "./MemoryState.ts"
 
 /**
- * A key that is there keeps its hash, owner and workspace: with others it could escape a revocation, a forced
- * reset or its want of a workspace.
+ * Updates a key by an import. An existing key keeps its hash, owner and workspace; otherwise an import could undo a
+ * revocation or a forced reset, or give a key without a workspace access to one.
  */
 const mergeKey = (existing: ArchiveKey | undefined, key: ArchiveKey): ArchiveKey =>
   existing === undefined
     ? key
     : { ...existing, name: key.name, revoked_at: existing.revoked_at ?? key.revoked_at }
 
+/** Updates a user by an import, which can force a password reset but never cancel one. */
 const mergeUser = (existing: ArchiveUser | undefined, user: ArchiveUser): ArchiveUser =>
   existing === undefined
     ? user
     : { ...existing, must_reset_password: existing.must_reset_password || user.must_reset_password }
 
+/** Updates a workspace by an import. An existing workspace keeps its tier and billing status. */
 const mergeWorkspace = (existing: Workspace["workspace"] | undefined, workspace: Workspace["workspace"]) =>
   existing === undefined
     ? workspace
     : { ...workspace, tier: existing.tier, billing_status: existing.billing_status }
 
-const importInto = (state: State["Service"], archive: Archive): void => {
+const applyImport = (state: State["Service"], archive: Archive): void => {
   const { format: _, users, api_keys, workspace, ...content } = archive
   const existing = state.workspaces.get(workspace.id)?.workspace
   state.workspaces.set(workspace.id, { workspace: mergeWorkspace(existing, workspace), ...content })
@@ -51,21 +53,21 @@ const importInto = (state: State["Service"], archive: Archive): void => {
   for (const key of api_keys) state.keys.set(key.id, mergeKey(state.keys.get(key.id), key))
 }
 
-const byId = (a: { readonly id: string }, b: { readonly id: string }): number => (a.id < b.id ? -1 : 1)
+const compareById = (a: { readonly id: string }, b: { readonly id: string }): number => (a.id < b.id ? -1 : 1)
 
-const find = (state: State["Service"], id: WorkspaceId) =>
+const findWorkspace = (state: State["Service"], id: WorkspaceId) =>
   Effect.suspend(() => {
     const found = state.workspaces.get(id)
     return found === undefined ? Effect.fail(WorkspaceNotFound) : Effect.succeed(found)
   })
 
-const userOf = (state: State["Service"], email: string): ArchiveUser | undefined =>
+const findUser = (state: State["Service"], email: string): ArchiveUser | undefined =>
   [...state.users.values()].find((user) => user.email.toLowerCase() === email.toLowerCase())
 
-const keysOf = (state: State["Service"], workspace: WorkspaceId): ReadonlyArray<ArchiveKey> =>
-  [...state.keys.values()].filter(({ workspace_id }) => workspace_id === workspace).sort(byId)
+const listKeys = (state: State["Service"], workspace: WorkspaceId): ReadonlyArray<ArchiveKey> =>
+  [...state.keys.values()].filter(({ workspace_id }) => workspace_id === workspace).sort(compareById)
 
-const keyInfo = (state: State["Service"], key: ArchiveKey): KeyInfo => {
+const toKeyInfo = (state: State["Service"], key: ArchiveKey): KeyInfo => {
   const used = state.lastUsed.get(key.id)
   return {
     id: key.id,
@@ -79,31 +81,31 @@ const keyInfo = (state: State["Service"], key: ArchiveKey): KeyInfo => {
   }
 }
 
-const inOrder = (prompt: ArchivePrompt): ArchivePrompt => ({
+const sortPrompt = (prompt: ArchivePrompt): ArchivePrompt => ({
   ...prompt,
   tags: prompt.tags.toSorted(),
-  fragments: prompt.fragments.toSorted(byId).sort((a, b) => a.position - b.position),
+  fragments: prompt.fragments.toSorted(compareById).sort((a, b) => a.position - b.position),
   versions: prompt.versions.toSorted((a, b) => a.version_number - b.version_number)
 })
 
-const storedParts = (state: State["Service"], content: Workspace): ReadonlyArray<WorkspacePart> => {
-  const api_keys = keysOf(state, content.workspace.id)
+const toParts = (state: State["Service"], content: Workspace): ReadonlyArray<WorkspacePart> => {
+  const api_keys = listKeys(state, content.workspace.id)
   const owners = new Set(api_keys.map(({ created_by }) => created_by))
   const users = [...owners].map((owner) => state.users.get(owner)!)
   const archive: Archive = { format: archiveFormat, ...content, users, api_keys }
   return [
     { list: "workspace", item: content.workspace },
     ...workspaceLists
-      .flatMap((list) => archive[list].toSorted(byId).map((item) => ({ list, item }) as WorkspacePart))
-      .map((part) => (part.list === "prompts" ? { ...part, item: inOrder(part.item) } : part))
+      .flatMap((list) => archive[list].toSorted(compareById).map((item) => ({ list, item }) as WorkspacePart))
+      .map((part) => (part.list === "prompts" ? { ...part, item: sortPrompt(part.item) } : part))
   ]
 }
 
-const storedArchive = (state: State["Service"], content: Workspace): Archive =>
-  archiveFromParts(storedParts(state, content))
+const toArchive = (state: State["Service"], content: Workspace): Archive =>
+  archiveFromParts(toParts(state, content))
 
-/** The rows that an edit writes, as an archive. */
-const archiveOfEdit = (workspace: Archive["workspace"], edit: ContentEdit): Archive => ({
+/** Converts the rows that an edit writes to an archive. */
+const editToArchive = (workspace: Archive["workspace"], edit: ContentEdit): Archive => ({
   format: archiveFormat,
   workspace,
   users: [],
@@ -119,8 +121,8 @@ const archiveOfEdit = (workspace: Archive["workspace"], edit: ContentEdit): Arch
   }))
 })
 
-/** Items with others added, or put in the place of those with the same id. */
-const replaced = <A extends { readonly id: string }>(
+/** Returns the items with others added; items with the same id are replaced. */
+const upsert = <A extends { readonly id: string }>(
   items: ReadonlyArray<A>,
   others: ReadonlyArray<A>
 ): ReadonlyArray<A> => [...new Map([...items, ...others].map((item) => [item.id, item])).values()]
@@ -139,10 +141,10 @@ const applyEdit = (content: Workspace, edit: ContentEdit): Workspace => {
   })
   return {
     workspace: content.workspace,
-    folders: replaced(content.folders, edit.folders),
-    tags: replaced(content.tags, edit.tags),
-    fragments: replaced(content.fragments, edit.fragments).filter(({ id }) => !removed.has(id)),
-    prompts: replaced(content.prompts, prompts).map((prompt) =>
+    folders: upsert(content.folders, edit.folders),
+    tags: upsert(content.tags, edit.tags),
+    fragments: upsert(content.fragments, edit.fragments).filter(({ id }) => !removed.has(id)),
+    prompts: upsert(content.prompts, prompts).map((prompt) =>
       prompt.fragments.some(({ fragment_id }) => removed.has(fragment_id))
         ? { ...prompt, fragments: prompt.fragments.filter(({ fragment_id }) => !removed.has(fragment_id)) }
         : prompt
@@ -157,17 +159,20 @@ const importWorkspace =
   (state: State["Service"]): WorkspaceStore["Service"]["importWorkspace"] =>
   (parts, options) =>
     Effect.flatMap(collect(parts), (archive) => {
-      const faults = conflicts(state, archive)
-      if (faults.length > 0) return Effect.fail(InvalidContent(faults))
-      if (options?.dryRun !== true) importInto(state, archive)
+      const problems = findConflicts(state, archive)
+      if (problems.length > 0) return Effect.fail(InvalidContent(problems))
+      if (options?.dryRun !== true) applyImport(state, archive)
       return Effect.void
     })
 
-const workspaceStore = (state: State["Service"]): WorkspaceStore["Service"] => ({
-  workspaces: Effect.sync(() => [...state.workspaces.values()].map(({ workspace }) => workspace).sort(byId)),
+const makeWorkspaceStore = (state: State["Service"]): WorkspaceStore["Service"] => ({
+  workspaces: Effect.sync(() =>
+    [...state.workspaces.values()].map(({ workspace }) => workspace).sort(compareById)
+  ),
   addWorkspace: (workspace) =>
     Effect.suspend(() => {
-      if (state.workspaces.has(workspace.id)) return Effect.die(new Error("the workspace is there already"))
+      if (state.workspaces.has(workspace.id))
+        return Effect.die(new Error("a workspace with this id exists already"))
       state.workspaces.set(workspace.id, {
         workspace: workspace as Workspace["workspace"],
         folders: [],
@@ -178,53 +183,56 @@ const workspaceStore = (state: State["Service"]): WorkspaceStore["Service"] => (
       return Effect.void
     }),
   setWorkspace: (id, { tier, billing_status }) =>
-    Effect.map(find(state, id), (found) => {
+    Effect.map(findWorkspace(state, id), (found) => {
       const { workspace } = found
-      const changed = {
+      const updated = {
         ...workspace,
         tier: tier ?? workspace.tier,
         billing_status: billing_status ?? workspace.billing_status
       }
-      state.workspaces.set(id, { ...found, workspace: changed })
-      return changed
+      state.workspaces.set(id, { ...found, workspace: updated })
+      return updated
     }),
   users: (id) =>
-    Effect.map(find(state, id), () => {
-      const owners = new Set(keysOf(state, id).map(({ created_by }) => created_by))
-      return [...owners].map((owner) => state.users.get(owner)!).sort(byId)
+    Effect.map(findWorkspace(state, id), () => {
+      const owners = new Set(listKeys(state, id).map(({ created_by }) => created_by))
+      return [...owners].map((owner) => state.users.get(owner)!).sort(compareById)
     }),
   setUser: (email, must_reset_password) =>
     Effect.suspend(() => {
-      const user = userOf(state, email)
+      const user = findUser(state, email)
       if (user === undefined) return Effect.fail(UserNotFound)
-      const changed = { ...user, must_reset_password }
-      state.users.set(user.id, changed)
-      return Effect.succeed(changed)
+      const updated = { ...user, must_reset_password }
+      state.users.set(user.id, updated)
+      return Effect.succeed(updated)
     }),
-  keys: (id) => Effect.map(find(state, id), () => keysOf(state, id).map((key) => keyInfo(state, key))),
+  keys: (id) =>
+    Effect.map(findWorkspace(state, id), () => listKeys(state, id).map((key) => toKeyInfo(state, key))),
   revokeKey: (id, at) =>
     Effect.suspend(() => {
       const key = state.keys.get(id)
       if (key === undefined) return Effect.fail(KeyNotFound)
       const revoked = { ...key, revoked_at: key.revoked_at ?? at }
       state.keys.set(id, revoked)
-      return Effect.succeed(keyInfo(state, revoked))
+      return Effect.succeed(toKeyInfo(state, revoked))
     }),
   importWorkspace: importWorkspace(state),
   reviseContent: (id, revise, options) =>
     Effect.gen(function* () {
-      const [edit, result] = yield* revise(toWorkspaceContent(storedArchive(state, yield* find(state, id))))
-      // What others have changed while `revise` ran stays.
-      const found = yield* find(state, id)
-      const faults = conflicts(state, archiveOfEdit(found.workspace, edit))
-      if (faults.length > 0) return yield* Effect.fail(InvalidContent(faults))
+      const [edit, result] = yield* revise(
+        toWorkspaceContent(toArchive(state, yield* findWorkspace(state, id)))
+      )
+      // Reads the workspace again, so that changes made while `revise` ran are kept.
+      const found = yield* findWorkspace(state, id)
+      const problems = findConflicts(state, editToArchive(found.workspace, edit))
+      if (problems.length > 0) return yield* Effect.fail(InvalidContent(problems))
       if (options?.dryRun !== true) state.workspaces.set(id, applyEdit(found, edit))
       return result
     }),
   exportWorkspace: (id, sink) =>
-    Effect.flatMap(find(state, id), (found) => sink([...toExportParts(storedParts(state, found))])),
+    Effect.flatMap(findWorkspace(state, id), (found) => sink([...toExportParts(toParts(state, found))])),
   readContent: (id) =>
-    Effect.map(find(state, id), (found) => toWorkspaceContent(storedArchive(state, found))),
+    Effect.map(findWorkspace(state, id), (found) => toWorkspaceContent(toArchive(state, found))),
   addKey: (workspaceId, { email, newUserId }, key) =>
     Effect.suspend(() => {
       if (!state.workspaces.has(workspaceId)) return Effect.fail(WorkspaceNotFound)
@@ -232,8 +240,8 @@ const workspaceStore = (state: State["Service"]): WorkspaceStore["Service"] => (
         state.keys.has(key.id) ||
         [...state.keys.values()].some(({ key_hash }) => key_hash === key.key_hash)
       )
-        return Effect.die(new Error("the key is there already"))
-      const owner = userOf(state, email)
+        return Effect.die(new Error("a key with this id or hash exists already"))
+      const owner = findUser(state, email)
       if (owner === undefined)
         state.users.set(newUserId, { id: newUserId, email, must_reset_password: false })
       state.keys.set(key.id, {
@@ -246,8 +254,8 @@ const workspaceStore = (state: State["Service"]): WorkspaceStore["Service"] => (
     })
 })
 
-/** What operators change in the store. */
+/** The workspaces, users and keys of the in-memory store. */
 export const layer: Layer.Layer<WorkspaceStore, never, State> = Layer.effect(
   WorkspaceStore,
-  Effect.map(State, workspaceStore)
+  Effect.map(State, makeWorkspaceStore)
 )

@@ -17,14 +17,14 @@ import { switchedFeed } from "../../../support/switchedFeed.ts"
 
 type Lookup = Effect.Effect<KeyRecord, InvalidKey | Unavailable>
 
-const hashOf = (n: number) => n.toString(16).padStart(64, "0") as KeyHash
+const toHash = (n: number) => n.toString(16).padStart(64, "0") as KeyHash
 const workspace = { id: newId<WorkspaceId>(), tier: "solo", billing_status: "active" } as const
 const active: KeyRecord = { id: newId<ApiKeyId>(), revoked: false, owner_must_reset: false, workspace }
 const revoked: KeyRecord = { ...active, revoked: true }
 const legacy: KeyRecord = { ...active, workspace: null }
 
-/** A cache over a store whose lookups a test decides: `lookUp` gets the hash and the number of the lookup, from 1. */
-const setUp = Effect.fnUntraced(function* (lookUp: (hash: KeyHash, n: number) => Lookup) {
+/** Caches a store whose lookups a test provides: `lookUp` gets the hash and the number of the lookup, from 1. */
+const makeCache = Effect.fnUntraced(function* (lookUp: (hash: KeyHash, n: number) => Lookup) {
   const changes = new WorkspaceRevisions()
   const feed = switchedFeed(changes)
   const lookups: Array<KeyHash> = []
@@ -39,21 +39,21 @@ const setUp = Effect.fnUntraced(function* (lookUp: (hash: KeyHash, n: number) =>
   return { lookups, changes, feed, observed, find: Context.get(context, KeyStore).find }
 })
 
-/** Runs an effect until it waits for something. */
-const begin = <A, E>(effect: Effect.Effect<A, E>) => Effect.forkChild(effect, { startImmediately: true })
+/** Forks an effect and runs it until it waits. */
+const start = <A, E>(effect: Effect.Effect<A, E>) => Effect.forkChild(effect, { startImmediately: true })
 
 describe("CachingKeyStore", () => {
   it.effect("looks a key up once until something in its workspace changes", () =>
     Effect.gen(function* () {
-      const { lookups, changes, find, observed } = yield* setUp((_, n) =>
+      const { lookups, changes, find, observed } = yield* makeCache((_, n) =>
         Effect.succeed(n === 1 ? active : revoked)
       )
-      assert.deepStrictEqual([yield* find(hashOf(1)), yield* find(hashOf(1))], [active, active])
+      assert.deepStrictEqual([yield* find(toHash(1)), yield* find(toHash(1))], [active, active])
       changes.invalidate(newId())
-      assert.deepStrictEqual(yield* find(hashOf(1)), active)
+      assert.deepStrictEqual(yield* find(toHash(1)), active)
       assert.strictEqual(lookups.length, 1)
       changes.invalidate(workspace.id)
-      assert.deepStrictEqual([yield* find(hashOf(1)), yield* find(hashOf(1))], [revoked, revoked])
+      assert.deepStrictEqual([yield* find(toHash(1)), yield* find(toHash(1))], [revoked, revoked])
       assert.strictEqual(lookups.length, 2)
       assert.deepStrictEqual(observed.lookups, [
         ["keys", "miss"],
@@ -67,41 +67,41 @@ describe("CachingKeyStore", () => {
 
   it.effect("caches neither unknown keys nor keys without a workspace", () =>
     Effect.gen(function* () {
-      const { lookups, find } = yield* setUp((hash) =>
-        hash === hashOf(1) ? Effect.succeed(legacy) : Effect.fail(InvalidKey)
+      const { lookups, find } = yield* makeCache((hash) =>
+        hash === toHash(1) ? Effect.succeed(legacy) : Effect.fail(InvalidKey)
       )
       for (const _ of [1, 2]) {
-        assert.deepStrictEqual(yield* find(hashOf(1)), legacy)
-        assert.deepStrictEqual(yield* Effect.flip(find(hashOf(2))), InvalidKey)
+        assert.deepStrictEqual(yield* find(toHash(1)), legacy)
+        assert.deepStrictEqual(yield* Effect.flip(find(toHash(2))), InvalidKey)
       }
       assert.strictEqual(lookups.length, 4)
     })
   )
 
-  it.effect("serves and stores nothing while the feed is down", () =>
+  it.effect("serves and stores nothing while the change feed is down", () =>
     Effect.gen(function* () {
-      const { lookups, feed, find } = yield* setUp(() => Effect.succeed(active))
-      yield* find(hashOf(1))
+      const { lookups, feed, find } = yield* makeCache(() => Effect.succeed(active))
+      yield* find(toHash(1))
       feed.isUp = false
-      yield* find(hashOf(1))
-      yield* find(hashOf(2))
+      yield* find(toHash(1))
+      yield* find(toHash(2))
       feed.isUp = true
-      yield* find(hashOf(2))
-      assert.deepStrictEqual(lookups, [1, 1, 2, 2].map(hashOf))
+      yield* find(toHash(2))
+      assert.deepStrictEqual(lookups, [1, 1, 2, 2].map(toHash))
     })
   )
 
   it.effect("does not store a key that was looked up before a change of its workspace", () =>
     Effect.gen(function* () {
       const gate = yield* Deferred.make<KeyRecord>()
-      const { lookups, changes, find } = yield* setUp((_, n) =>
+      const { lookups, changes, find } = yield* makeCache((_, n) =>
         n === 1 ? Deferred.await(gate) : Effect.succeed(revoked)
       )
-      const slow = yield* begin(find(hashOf(1)))
+      const slow = yield* start(find(toHash(1)))
       changes.invalidate(workspace.id)
       yield* Deferred.succeed(gate, active)
       assert.deepStrictEqual(yield* Fiber.join(slow), active)
-      assert.deepStrictEqual(yield* find(hashOf(1)), revoked)
+      assert.deepStrictEqual(yield* find(toHash(1)), revoked)
       assert.strictEqual(lookups.length, 2)
     })
   )
@@ -113,8 +113,8 @@ describe("CachingKeyStore", () => {
   ] as const)("concurrent lookups of a key share one query: %s", ([, leaving, count]) =>
     Effect.gen(function* () {
       const gate = yield* Deferred.make<KeyRecord>()
-      const { lookups, find } = yield* setUp(() => Deferred.await(gate))
-      const callers = yield* Effect.forEach([0, 1, 2], () => begin(find(hashOf(1))))
+      const { lookups, find } = yield* makeCache(() => Deferred.await(gate))
+      const callers = yield* Effect.forEach([0, 1, 2], () => start(find(toHash(1))))
       if (leaving !== undefined) yield* Fiber.interrupt(callers[leaving]!)
       yield* Deferred.succeed(gate, active)
       const remaining = callers.filter((_, index) => index !== leaving)
@@ -126,30 +126,30 @@ describe("CachingKeyStore", () => {
     })
   )
 
-  it.effect("a lookup that starts after a change never joins one that started before it", () =>
+  it.effect("a lookup that starts after a change never joins a lookup that started before it", () =>
     Effect.gen(function* () {
       const gate = yield* Deferred.make<KeyRecord>()
-      const { changes, find } = yield* setUp((_, n) =>
+      const { changes, find } = yield* makeCache((_, n) =>
         n === 1 ? Deferred.await(gate) : Effect.succeed(revoked)
       )
-      const before = yield* begin(find(hashOf(1)))
+      const before = yield* start(find(toHash(1)))
       changes.invalidate(workspace.id)
-      const after = yield* begin(find(hashOf(1)))
+      const after = yield* start(find(toHash(1)))
       yield* Deferred.succeed(gate, active)
       assert.deepStrictEqual([yield* Fiber.join(before), yield* Fiber.join(after)], [active, revoked])
-      assert.deepStrictEqual(yield* find(hashOf(1)), revoked)
+      assert.deepStrictEqual(yield* find(toHash(1)), revoked)
     })
   )
 
-  it.effect("lookups share nothing while the feed is down", () =>
+  it.effect("each lookup runs its own query while the change feed is down", () =>
     Effect.gen(function* () {
       const gate = yield* Deferred.make<KeyRecord>()
-      const { feed, find } = yield* setUp((_, n) =>
+      const { feed, find } = yield* makeCache((_, n) =>
         n === 1 ? Deferred.await(gate) : Effect.succeed(revoked)
       )
       feed.isUp = false
-      const before = yield* begin(find(hashOf(1)))
-      const after = yield* begin(find(hashOf(1)))
+      const before = yield* start(find(toHash(1)))
+      const after = yield* start(find(toHash(1)))
       yield* Deferred.succeed(gate, active)
       assert.deepStrictEqual([yield* Fiber.join(before), yield* Fiber.join(after)], [active, revoked])
     })
@@ -157,17 +157,17 @@ describe("CachingKeyStore", () => {
 
   it.effect("a flood of unknown keys neither evicts a known key nor delays it", () =>
     Effect.gen(function* () {
-      const { lookups, find } = yield* setUp((hash) =>
-        hash === hashOf(0) ? Effect.succeed(active) : Effect.never
+      const { lookups, find } = yield* makeCache((hash) =>
+        hash === toHash(0) ? Effect.succeed(active) : Effect.never
       )
-      yield* find(hashOf(0))
+      yield* find(toHash(0))
       const flood = yield* Effect.forEach(
         Array.from({ length: 20_000 }, (_, n) => n + 1),
-        (n) => begin(Effect.result(find(hashOf(n))))
+        (n) => start(Effect.result(find(toHash(n))))
       )
-      // The lookups of the flood never finish, so this one cannot have waited for them.
-      assert.deepStrictEqual(yield* Effect.result(find(hashOf(0))), Result.succeed(active))
-      assert.strictEqual(lookups.filter((hash) => hash === hashOf(0)).length, 1)
+      // The other lookups never finish, so this lookup cannot have waited for them.
+      assert.deepStrictEqual(yield* Effect.result(find(toHash(0))), Result.succeed(active))
+      assert.strictEqual(lookups.filter((hash) => hash === toHash(0)).length, 1)
       yield* Fiber.interruptAll(flood)
     })
   )

@@ -16,16 +16,16 @@ const [own, other] = [newId<WorkspaceId>(), newId<WorkspaceId>()]
 const first: Page = { page: 1, per_page: 20 }
 const second: Page = { page: 2, per_page: 20 }
 
-/** A cache over a repo whose lists hold `state.count` prompts; `beforeResult` runs before the nth read ends, from 1. */
-const setUp = Effect.fnUntraced(function* (
+/** Caches a repo whose lists hold `state.count` prompts; `beforeResult` runs before read `n` returns, from 1. */
+const makeCache = Effect.fnUntraced(function* (
   beforeResult: (n: number) => Effect.Effect<void> = () => Effect.void
 ) {
   const changes = new WorkspaceRevisions()
   const feed = switchedFeed(changes)
-  /** The list reads of the repo, in order: `list` counts the prompts, `listPage` does not. */
+  /** The calls of the repo in order: `list` counts the prompts, `listPage` does not. */
   const reads: Array<"list" | "listPage"> = []
   const state = { count: 7, gets: 0 }
-  const notExpected = () => Effect.die("not expected")
+  const unexpected = () => Effect.die("unexpected call")
   const repo = Layer.succeed(PromptRepo, {
     list: () =>
       Effect.suspend(() => {
@@ -38,9 +38,9 @@ const setUp = Effect.fnUntraced(function* (
         state.gets++
         return Effect.andThen(beforeResult(state.gets), Effect.fail(PromptNotFound))
       }),
-    getSource: notExpected,
-    listVersions: notExpected,
-    getVersion: notExpected
+    getSource: unexpected,
+    listVersions: unexpected,
+    getVersion: unexpected
   })
   const context = yield* Layer.build(layer.pipe(Layer.provide([repo, feed.layer])))
   const cached = Context.get(context, PromptRepo)
@@ -49,27 +49,29 @@ const setUp = Effect.fnUntraced(function* (
   return { changes, feed, reads, state, cached, total }
 })
 
-/** Runs an effect until it waits for something. */
-const begin = <A, E>(effect: Effect.Effect<A, E>) => Effect.forkChild(effect, { startImmediately: true })
+/** Forks an effect and runs it until it waits. */
+const start = <A, E>(effect: Effect.Effect<A, E>) => Effect.forkChild(effect, { startImmediately: true })
 
-describe("the totals of CachingPromptRepo", () => {
-  it.effect("are counted once for all pages of a filter, until something in the workspace changes", () =>
-    Effect.gen(function* () {
-      const { changes, state, reads, total } = yield* setUp()
-      assert.deepStrictEqual([yield* total(), yield* total({}, second)], [7, 7])
-      changes.invalidate(other)
-      assert.strictEqual(yield* total(), 7)
-      assert.deepStrictEqual(reads, ["list", "listPage", "listPage"])
-      state.count = 8
-      changes.invalidate(own)
-      assert.deepStrictEqual([yield* total(), yield* total({}, second)], [8, 8])
-      assert.deepStrictEqual(reads.slice(3), ["list", "listPage"])
-    })
+describe("CachingPromptRepo", () => {
+  it.effect(
+    "counts the prompts of a filter once for all pages, until something in the workspace changes",
+    () =>
+      Effect.gen(function* () {
+        const { changes, state, reads, total } = yield* makeCache()
+        assert.deepStrictEqual([yield* total(), yield* total({}, second)], [7, 7])
+        changes.invalidate(other)
+        assert.strictEqual(yield* total(), 7)
+        assert.deepStrictEqual(reads, ["list", "listPage", "listPage"])
+        state.count = 8
+        changes.invalidate(own)
+        assert.deepStrictEqual([yield* total(), yield* total({}, second)], [8, 8])
+        assert.deepStrictEqual(reads.slice(3), ["list", "listPage"])
+      })
   )
 
-  it.effect("are kept apart by filter and by workspace", () =>
+  it.effect("counts each filter of each workspace separately", () =>
     Effect.gen(function* () {
-      const { reads, total } = yield* setUp()
+      const { reads, total } = yield* makeCache()
       const filters: ReadonlyArray<PromptFilter> = [
         {},
         { tag: "" },
@@ -89,9 +91,9 @@ describe("the totals of CachingPromptRepo", () => {
     })
   )
 
-  it.effect("are neither used nor stored while the feed is down", () =>
+  it.effect("neither uses nor stores totals while the change feed is down", () =>
     Effect.gen(function* () {
-      const { feed, reads, total } = yield* setUp()
+      const { feed, reads, total } = yield* makeCache()
       yield* total()
       feed.isUp = false
       yield* total()
@@ -102,14 +104,14 @@ describe("the totals of CachingPromptRepo", () => {
     })
   )
 
-  it.effect("are counted again if the workspace changed while the page was read", () =>
+  it.effect("counts again if the workspace changed while the page was read", () =>
     Effect.gen(function* () {
       const gate = yield* Deferred.make<void>()
-      const { changes, state, reads, total } = yield* setUp((n) =>
+      const { changes, state, reads, total } = yield* makeCache((n) =>
         n === 2 ? Deferred.await(gate) : Effect.void
       )
       yield* total()
-      const slow = yield* begin(total())
+      const slow = yield* start(total())
       state.count = 8
       changes.invalidate(own)
       yield* Deferred.succeed(gate, undefined)
@@ -118,13 +120,13 @@ describe("the totals of CachingPromptRepo", () => {
     })
   )
 
-  it.effect("are not stored if the workspace changed while they were counted", () =>
+  it.effect("does not store a total if the workspace changed while it was counted", () =>
     Effect.gen(function* () {
       const gate = yield* Deferred.make<void>()
-      const { changes, state, reads, total } = yield* setUp((n) =>
+      const { changes, state, reads, total } = yield* makeCache((n) =>
         n === 1 ? Deferred.await(gate) : Effect.void
       )
-      const slow = yield* begin(total())
+      const slow = yield* start(total())
       state.count = 8
       changes.invalidate(own)
       yield* Deferred.succeed(gate, undefined)
@@ -134,34 +136,36 @@ describe("the totals of CachingPromptRepo", () => {
   )
 })
 
-describe("concurrent identical reads of CachingPromptRepo", () => {
+describe("concurrent identical reads through CachingPromptRepo", () => {
   const read = (id: PromptId) => Effect.flip(Effect.flatMap(PromptRepo, (repo) => repo.get(own, id)))
 
-  it.effect("run once, failures included, if nothing changed and the feed is up", () =>
-    Effect.gen(function* () {
-      const gate = yield* Deferred.make<void>()
-      const { cached, changes, feed, state } = yield* setUp(() => Deferred.await(gate))
-      const [id, another] = [newId<PromptId>(), newId<PromptId>()]
-      const get = (id: PromptId) => begin(Effect.provideService(read(id), PromptRepo, cached))
-      const same = yield* Effect.forEach([1, 2, 3], () => get(id))
-      assert.strictEqual(state.gets, 1)
-      yield* get(another)
-      assert.strictEqual(state.gets, 2)
-      changes.invalidate(other)
-      yield* get(id)
-      assert.strictEqual(state.gets, 2)
-      changes.invalidate(own)
-      const later = yield* get(id)
-      assert.strictEqual(state.gets, 3)
-      feed.isUp = false
-      const whileDown = yield* get(id)
-      assert.strictEqual(state.gets, 4)
-      yield* Fiber.interrupt(same[0]!)
-      yield* Deferred.succeed(gate, undefined)
-      assert.deepStrictEqual(
-        yield* Fiber.joinAll([...same.slice(1), later, whileDown]),
-        [1, 2, 3, 4].map(() => PromptNotFound)
-      )
-    })
+  it.effect(
+    "run once, even if they fail, while the change feed is up and the workspace has not changed",
+    () =>
+      Effect.gen(function* () {
+        const gate = yield* Deferred.make<void>()
+        const { cached, changes, feed, state } = yield* makeCache(() => Deferred.await(gate))
+        const [id, another] = [newId<PromptId>(), newId<PromptId>()]
+        const get = (id: PromptId) => start(Effect.provideService(read(id), PromptRepo, cached))
+        const same = yield* Effect.forEach([1, 2, 3], () => get(id))
+        assert.strictEqual(state.gets, 1)
+        yield* get(another)
+        assert.strictEqual(state.gets, 2)
+        changes.invalidate(other)
+        yield* get(id)
+        assert.strictEqual(state.gets, 2)
+        changes.invalidate(own)
+        const later = yield* get(id)
+        assert.strictEqual(state.gets, 3)
+        feed.isUp = false
+        const whileDown = yield* get(id)
+        assert.strictEqual(state.gets, 4)
+        yield* Fiber.interrupt(same[0]!)
+        yield* Deferred.succeed(gate, undefined)
+        assert.deepStrictEqual(
+          yield* Fiber.joinAll([...same.slice(1), later, whileDown]),
+          [1, 2, 3, 4].map(() => PromptNotFound)
+        )
+      })
   )
 })

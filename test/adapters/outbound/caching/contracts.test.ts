@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as CachedKeyStore from "../../../../src/adapters/outbound/caching/CachingKeyStore.ts"
-import * as CachedPromptRepo from "../../../../src/adapters/outbound/caching/CachingPromptRepo.ts"
+import * as CachingKeyStore from "../../../../src/adapters/outbound/caching/CachingKeyStore.ts"
+import * as CachingPromptRepo from "../../../../src/adapters/outbound/caching/CachingPromptRepo.ts"
 import * as Memory from "../../../../src/adapters/outbound/memory/Memory.ts"
 import { WorkspaceRevisions } from "../../../../src/application/ports/ChangeFeed.ts"
 import { WorkspaceStore } from "../../../../src/application/ports/WorkspaceStore.ts"
@@ -10,8 +10,8 @@ import * as prompts from "../../../contracts/PromptRepo.ts"
 import { ignoreObservations } from "../../../support/observations.ts"
 import { switchedFeed } from "../../../support/switchedFeed.ts"
 
-/** The memory adapters behind the caches, with a change of all workspaces after every import. */
-const cached = Layer.unwrap(
+/** The caches over the in-memory adapters; every import counts as a change of all workspaces. */
+const caching = Layer.unwrap(
   Effect.sync(() => {
     const changes = new WorkspaceRevisions()
     const notifying = Layer.effect(
@@ -25,11 +25,11 @@ const cached = Layer.unwrap(
           )
       }))
     )
-    return Layer.mergeAll(CachedKeyStore.layer, CachedPromptRepo.layer, notifying).pipe(
+    return Layer.mergeAll(CachingKeyStore.layer, CachingPromptRepo.layer, notifying).pipe(
       Layer.provide([Memory.layer, switchedFeed(changes).layer, ignoreObservations])
     )
   })
 )
 
-keys.contract("cached", cached)
-prompts.contract("cached", cached)
+keys.contract("CachingKeyStore over memory", caching)
+prompts.contract("CachingPromptRepo over memory", caching)
