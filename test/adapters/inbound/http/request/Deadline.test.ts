@@ -34,7 +34,10 @@ describe("withDeadline", () => {
   it.effect("fails after the deadline even if the effect is uninterruptible", () =>
     Effect.gen(function* () {
       const uninterruptible = Effect.uninterruptible(Effect.promise(() => new Promise<void>(() => {})))
-      assert.deepStrictEqual(yield* Effect.exit(withDeadline(10, timeout)(uninterruptible)), Exit.fail(timeout))
+      assert.deepStrictEqual(
+        yield* Effect.exit(withDeadline(10, timeout)(uninterruptible)),
+        Exit.fail(timeout)
+      )
     })
   )
 

@@ -19,28 +19,30 @@ describe("encoding of large texts", () => {
     "\ud800x",
     "\u0000"
   ]) {
-    it.effect(`encodeInSlices equals JSON.stringify byte for byte, for a text of ${JSON.stringify(unit)}`, () =>
-      Effect.gen(function* () {
-        const text = repeatToLargeText(unit)
-        const envelope = {
-          data: {
-            id: "1",
-            current_content: text,
-            left_out: undefined,
-            tags: [{ name: "a" }],
-            metadata: { nested: { list: [1, null, text.slice(0, 10)] } },
-            title: `x${text}`,
-            sort_order: -0
+    it.effect(
+      `encodeInSlices equals JSON.stringify byte for byte, for a text of ${JSON.stringify(unit)}`,
+      () =>
+        Effect.gen(function* () {
+          const text = repeatToLargeText(unit)
+          const envelope = {
+            data: {
+              id: "1",
+              current_content: text,
+              left_out: undefined,
+              tags: [{ name: "a" }],
+              metadata: { nested: { list: [1, null, text.slice(0, 10)] } },
+              title: `x${text}`,
+              sort_order: -0
+            }
           }
-        }
-        const expected = Buffer.from(JSON.stringify(envelope))
-        const body = yield* encodeInSlices(envelope)
-        assert.isTrue(expected.equals(body))
-        assert.strictEqual(
-          yield* hashInSlices(body),
-          createHash("sha256").update(expected).digest("base64url")
-        )
-      })
+          const expected = Buffer.from(JSON.stringify(envelope))
+          const body = yield* encodeInSlices(envelope)
+          assert.isTrue(expected.equals(body))
+          assert.strictEqual(
+            yield* hashInSlices(body),
+            createHash("sha256").update(expected).digest("base64url")
+          )
+        })
     )
   }
 
