@@ -9,11 +9,11 @@ import { archive, key, prompt, user, workspace } from "../support/archives.ts"
 import { connectTo, makeResources, postgres } from "../support/database.ts"
 import { lockTables, promptTables } from "../support/locks.ts"
 import { freePort } from "../support/ports.ts"
-import { exchange, exchangeAll, getHeader as headerOf, rawRequest } from "../support/rawHttp.ts"
+import { exchange, exchangeAll, getHeader, rawRequest } from "../support/rawHttp.ts"
 import { type Service, startService } from "../support/service.ts"
 
-/** The client ports of the connections that a server process holds, in whatever state. */
-const heldConnections = (serverPort: number): ReadonlySet<number> => {
+/** Returns the client ports of the connections that a server process holds, in any state. */
+const findHeldConnections = (serverPort: number): ReadonlySet<number> => {
   const local = serverPort.toString(16).toUpperCase().padStart(4, "0")
   const held = new Set<number>()
   for (const line of readFileSync("/proc/net/tcp", "latin1").split("\n").slice(1)) {
@@ -33,7 +33,7 @@ const open = async (port: number): Promise<Socket> => {
   return socket
 }
 
-const isServed = async (port: number): Promise<void> => {
+const expectServed = async (port: number): Promise<void> => {
   const { status } = await exchange(port, rawRequest("/healthz"))
   expect(status).toBe(200)
 }
@@ -41,9 +41,9 @@ const isServed = async (port: number): Promise<void> => {
 const resources = makeResources()
 const owner = user()
 const home = workspace()
-const mine = key(home.id, owner)
-const authorization = `Authorization: Bearer ${mine.plaintext}`
-const one = prompt()
+const ownKey = key(home.id, owner)
+const authorization = `Authorization: Bearer ${ownKey.plaintext}`
+const stored = prompt()
 let env: Record<string, string>
 
 describe.skipIf(postgres.missing !== undefined)("connections", () => {
@@ -56,7 +56,9 @@ describe.skipIf(postgres.missing !== undefined)("connections", () => {
     }
     const service = await startService(env)
     const { importArchive } = await resources.acquire(connectTo(env))
-    await importArchive(archive({ workspace: home, users: [owner], api_keys: [mine.stored], prompts: [one] }))
+    await importArchive(
+      archive({ workspace: home, users: [owner], api_keys: [ownKey.stored], prompts: [stored] })
+    )
     await service.stop()
   })
   afterAll(() => resources.release())
@@ -73,16 +75,16 @@ describe.skipIf(postgres.missing !== undefined)("connections", () => {
       sweepIntervalMs: 100,
       maxConnections: 1_000
     }
-    /** No connection lasts longer: the 5 s of a request that waits for the database, then 1.5 s, and a busy machine. */
+    /** The most that a connection may last: 5 s for a request that waits for the database, then 1.5 s, then slack. */
     const boundMs = 10_000
     let child: ChildProcess
     let port: number
     let output = ""
 
-    const start = async (over: Partial<typeof limits> = {}) => {
+    const start = async (overrides: Partial<typeof limits> = {}) => {
       output = ""
       child = spawn(process.execPath, [join(import.meta.dirname, "limitedService.ts")], {
-        env: { PATH: process.env.PATH, ...env, LIMITS: JSON.stringify({ ...limits, ...over }) },
+        env: { PATH: process.env.PATH, ...env, LIMITS: JSON.stringify({ ...limits, ...overrides }) },
         stdio: ["ignore", "pipe", "pipe"]
       })
       child.stderr!.on("data", (chunk) => (output += chunk))
@@ -93,10 +95,10 @@ describe.skipIf(postgres.missing !== undefined)("connections", () => {
     const stop = async () => {
       child.kill("SIGTERM")
       const [code] = await once(child, "exit")
-      if (code !== 0) throw new Error(`the program ended with ${code}: ${output}`)
+      if (code !== 0) throw new Error(`The program exited with ${code}: ${output}`)
     }
 
-    /** How far a client gets: the bytes that it sends, and whether it reads a response before it acts. */
+    /** The state of a request when its client acts: the bytes sent so far, and whether the client has read a response. */
     const states: Readonly<Record<string, (line: string, lines: string) => [bytes: string, reads: boolean]>> =
       {
         "before the head": () => ["", false],
@@ -106,7 +108,7 @@ describe.skipIf(postgres.missing !== undefined)("connections", () => {
           false
         ],
         "while the request waits for the database": (line, lines) => [
-          `${line.replace("/docs", `/api/v1/prompts/${one.id}`)} HTTP/1.1\r\nHost: a\r\n${authorization}\r\n${lines}\r\n`,
+          `${line.replace("/docs", `/api/v1/prompts/${stored.id}`)} HTTP/1.1\r\nHost: a\r\n${authorization}\r\n${lines}\r\n`,
           false
         ],
         "while the response is sent": (line, lines) => [
@@ -137,9 +139,9 @@ describe.skipIf(postgres.missing !== undefined)("connections", () => {
       "half-close": (socket) => socket.end()
     }
 
-    it("every connection ends within its bound, whatever its client does at whatever moment", async () => {
+    it("every connection ends within 10 s, however and at whatever moment its client stops", async () => {
       await start()
-      // The page is made when it is first requested.
+      // The page is rendered when it is first requested.
       await exchange(port, rawRequest("/docs", [], "HEAD"))
       const release = await lockTables(env.DATABASE_URL!, promptTables)
       try {
@@ -165,21 +167,21 @@ describe.skipIf(postgres.missing !== undefined)("connections", () => {
               )
             )
           )
-          await isServed(port)
+          await expectServed(port)
         }
         expect(rows.length).toBe(2 * 6 * 7 * 4)
         const started = performance.now()
         const left = () => {
-          const held = heldConnections(port)
+          const held = findHeldConnections(port)
           return rows.filter(({ clientPort }) => held.has(clientPort)).map(({ name }) => name)
         }
         while (left().length > 0 && performance.now() - started < boundMs) {
-          await isServed(port)
+          await expectServed(port)
           await setTimeout(100)
         }
         expect(left()).toEqual([])
         expect(child.exitCode).toBe(null)
-        await expect.poll(() => heldConnections(port).size).toBe(0)
+        await expect.poll(() => findHeldConnections(port).size).toBe(0)
         for (const { socket } of rows) socket.destroy()
       } finally {
         await release()
@@ -187,7 +189,7 @@ describe.skipIf(postgres.missing !== undefined)("connections", () => {
       await stop()
     }, 60_000)
 
-    it("a client that resets the connection around a CONNECT never ends the process", async () => {
+    it("resets around a CONNECT do not end the process", async () => {
       await start()
       const request = "CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n"
       const before = [
@@ -204,25 +206,25 @@ describe.skipIf(postgres.missing !== undefined)("connections", () => {
       }
       for (let round = 0; round < 10; round++)
         await Promise.all(Array.from({ length: 30 }, (_, index) => reset(index)))
-      await isServed(port)
-      const answers = await exchangeAll(port, before[1] + request)
-      expect(answers.map((answer) => [answer.status, headerOf(answer, "connection")])).toEqual([
+      await expectServed(port)
+      const responses = await exchangeAll(port, before[1] + request)
+      expect(responses.map((response) => [response.status, getHeader(response, "connection")])).toEqual([
         [200, "keep-alive"],
         [404, "close"]
       ])
       await stop()
     })
 
-    it("a rejection reaches a client that goes on sending", async () => {
+    it("a client that continues to send gets the rejection of its request", async () => {
       await start()
       for (let round = 0; round < 20; round++) {
-        const answers = exchangeAll(port, `GARBAGE\r\n\r\n${"x".repeat(300_000)}`)
-        expect((await answers).map(({ status }) => status)).toEqual([400])
+        const responses = exchangeAll(port, `GARBAGE\r\n\r\n${"x".repeat(300_000)}`)
+        expect((await responses).map(({ status }) => status)).toEqual([400])
       }
       await stop()
     })
 
-    it("a reader that is slow but makes progress gets its whole responses", async () => {
+    it("a reader that is slow but makes progress gets its complete responses", async () => {
       await start({ stallTimeoutMs: 1_000 })
       const socket = await open(port)
       socket.write("GET /docs HTTP/1.1\r\nHost: a\r\n\r\n".repeat(5) + rawRequest("/docs"))
@@ -230,7 +232,7 @@ describe.skipIf(postgres.missing !== undefined)("connections", () => {
       const started = performance.now()
       for await (const chunk of socket) {
         bytes += chunk.length
-        // About 6 MB/s: several seconds, each of which longer than the pause between two chunks.
+        // About 6 MB/s: several seconds in all, with short pauses between two chunks.
         if (performance.now() - started < bytes / 6_000)
           await setTimeout(bytes / 6_000 - (performance.now() - started))
       }
@@ -239,7 +241,7 @@ describe.skipIf(postgres.missing !== undefined)("connections", () => {
       await stop()
     })
 
-    it("at the limit of connections the longest idle ones make room for new ones", async () => {
+    it("at the limit of connections, those that have been idle longest are closed for new ones", async () => {
       await start({
         maxConnections: 100,
         keepAliveTimeoutMs: 60_000,
@@ -258,13 +260,13 @@ describe.skipIf(postgres.missing !== undefined)("connections", () => {
         }
         idle.push(socket)
       }
-      for (let i = 0; i < 20; i++) await isServed(port)
+      for (let i = 0; i < 20; i++) await expectServed(port)
       await expect.poll(() => closed).toBeGreaterThanOrEqual(50)
-      expect(heldConnections(port).size).toBeLessThanOrEqual(100)
+      expect(findHeldConnections(port).size).toBeLessThanOrEqual(100)
       // The newest are still open.
       idle[148]!.write("GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")
-      const [answer] = (await once(idle[148]!, "data")) as [Buffer]
-      expect(answer.toString()).toMatch(/^HTTP\/1\.1 200 OK/)
+      const [response] = (await once(idle[148]!, "data")) as [Buffer]
+      expect(response.toString()).toMatch(/^HTTP\/1\.1 200 OK/)
       for (const socket of idle) socket.destroy()
       await stop()
     })
@@ -272,15 +274,15 @@ describe.skipIf(postgres.missing !== undefined)("connections", () => {
 
   describe("with the real limits", () => {
     let service: Service
-    const start = async (over: Record<string, string> = {}) => {
-      service = await startService({ ...env, ...over })
+    const start = async (overrides: Record<string, string> = {}) => {
+      service = await startService({ ...env, ...overrides })
     }
-    const endsWithin = async (sockets: ReadonlyArray<Socket>, ms: number) => {
+    const expectClosedWithin = async (sockets: ReadonlyArray<Socket>, ms: number) => {
       const ports = sockets.map(({ localPort }) => localPort!)
       await expect
         .poll(
           () => {
-            const held = heldConnections(service.port)
+            const held = findHeldConnections(service.port)
             return ports.filter((port) => held.has(port)).length
           },
           { timeout: ms, interval: 200 }
@@ -288,7 +290,7 @@ describe.skipIf(postgres.missing !== undefined)("connections", () => {
         .toBe(0)
     }
 
-    it("silent, CONNECT and unread connections end within 14 s, 3 s and 23 s though the client keeps its half", async () => {
+    it("silent, CONNECT and unread connections end within 14 s, 3 s and 23 s even if the client keeps its half open", async () => {
       await start()
       await exchange(service.port, rawRequest("/docs", [], "HEAD"))
       const openAll = (bytes: string) =>
@@ -302,15 +304,19 @@ describe.skipIf(postgres.missing !== undefined)("connections", () => {
       const silent = await openAll("")
       const unread = await openAll("GET /docs HTTP/1.1\r\nHost: a\r\n\r\n".repeat(10))
       const connects = await openAll("CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n")
-      await Promise.all([endsWithin(connects, 3_000), endsWithin(silent, 14_000), endsWithin(unread, 23_000)])
+      await Promise.all([
+        expectClosedWithin(connects, 3_000),
+        expectClosedWithin(silent, 14_000),
+        expectClosedWithin(unread, 23_000)
+      ])
       for (const socket of [...silent, ...unread, ...connects]) socket.destroy()
       expect(await service.stop()).toBe(0)
     }, 40_000)
 
-    it("10,000 connections of one host that send nothing do not keep new callers out", async () => {
+    it("10,000 connections of one host that send nothing do not block new callers", async () => {
       await start()
       const sockets: Array<Socket> = []
-      // As many as the process takes, or as this process can open beside its own files.
+      // As many as the service accepts, or as this process can open in addition to its own files.
       const limit = Number(/Max open files\s+(\d+)/.exec(readFileSync("/proc/self/limits", "latin1"))![1])
       const count = Math.min(10_000, limit - 1_000)
       while (sockets.length < count) {
@@ -320,14 +326,14 @@ describe.skipIf(postgres.missing !== undefined)("connections", () => {
       // Half of them are rejected, and the client keeps its half open.
       for (const socket of sockets.slice(0, count / 2))
         socket.write("CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n")
-      const worst: Array<number> = []
+      const durations: Array<number> = []
       for (let i = 0; i < 100; i++) {
         const started = performance.now()
-        await isServed(service.port)
-        worst.push(performance.now() - started)
+        await expectServed(service.port)
+        durations.push(performance.now() - started)
       }
-      expect(Math.max(...worst)).toBeLessThan(2_000)
-      await endsWithin(sockets, 20_000)
+      expect(Math.max(...durations)).toBeLessThan(2_000)
+      await expectClosedWithin(sockets, 20_000)
       for (const socket of sockets) socket.destroy()
       expect(await service.stop()).toBe(0)
     }, 60_000)

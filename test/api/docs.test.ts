@@ -7,15 +7,15 @@ import { chromium, type Page } from "playwright-core"
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
 import { openApi } from "../../src/adapters/inbound/http/docs/OpenApi.ts"
 import { embedded, makeResources } from "../support/database.ts"
-import { startObservedService as startObserved } from "../support/startObservedService.ts"
+import { startObservedService } from "../support/startObservedService.ts"
 import type { Service } from "../support/service.ts"
 
 const browserPath = "/usr/bin/chromium"
-/** Why the page is not tried in a browser here; `undefined` where it is. */
-const noBrowser = existsSync(browserPath) ? undefined : `there is no ${browserPath}`
+/** The reason why no browser is available; `undefined` if one is. */
+const noBrowser = existsSync(browserPath) ? undefined : `${browserPath} does not exist`
 if (noBrowser !== undefined) {
   if (process.env.CI !== undefined) throw new Error(noBrowser)
-  console.warn(`Tests in a browser are left out: ${noBrowser}`)
+  console.warn(`Tests in a browser are skipped: ${noBrowser}`)
 }
 
 const perProcess = 10
@@ -24,7 +24,7 @@ const resources = makeResources()
 let service: Service
 beforeAll(async () => {
   const env = await resources.acquire(embedded.acquire)
-  service = await startObserved({ ...env, RATE_LIMIT_PER_PROCESS: String(perProcess) })
+  service = await startObservedService({ ...env, RATE_LIMIT_PER_PROCESS: String(perProcess) })
 })
 afterAll(async () => {
   await service?.stop()
@@ -33,14 +33,14 @@ afterAll(async () => {
 
 const paths = ["/openapi.json", "/docs"]
 
-it("/openapi.json is the document", async () => {
+it("GET /openapi.json returns the OpenAPI document", async () => {
   const response = await fetch(`${service.url}/openapi.json`)
   expect(response.status).toBe(200)
   expect(response.headers.get("content-type")).toBe("application/json")
   expect(await response.json()).toEqual(JSON.parse(JSON.stringify(openApi)))
 })
 
-it("/docs lets only its own scripts run and call this service only", async () => {
+it("GET /docs returns a page whose policy allows only its own scripts and calls to this service", async () => {
   const response = await fetch(`${service.url}/docs`)
   expect(response.status).toBe(200)
   expect(response.headers.get("content-type")).toBe("text/html; charset=utf-8")
@@ -64,8 +64,8 @@ it("/docs lets only its own scripts run and call this service only", async () =>
   ])
 })
 
-describe.each(paths)("%s", (path) => {
-  it("is asked for anew each time, and not sent again while it is the same", async () => {
+describe.each(paths)("GET %s", (path) => {
+  it("is revalidated on each use, and returns 304 while the page has not changed", async () => {
     const first = await fetch(service.url + path)
     const etag = first.headers.get("etag")!
     expect(etag).toMatch(/^"[A-Za-z0-9_-]{43}"$/)
@@ -84,13 +84,13 @@ describe.each(paths)("%s", (path) => {
     ])
   })
 
-  it("is one path, to be read", async () => {
+  it("returns 405 for another method and 404 with a trailing slash", async () => {
     const posted = await fetch(service.url + path, { method: "POST" })
     expect([posted.status, posted.headers.get("allow")]).toEqual([405, "GET, HEAD"])
     expect((await fetch(`${service.url}${path}/`)).status).toBe(404)
   })
 
-  it("needs no key and is not counted", async () => {
+  it("needs no key and does not count against the rate limits", async () => {
     for (let i = 0; i <= perProcess; i++)
       expect((await fetch(service.url + path, { method: "HEAD" })).status).toBe(200)
   })
@@ -106,7 +106,7 @@ describe.skipIf(noBrowser !== undefined)("the page in a browser", () => {
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
-    // Nothing but this machine is to be found.
+    // No host resolves except this machine.
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
   ]
 
@@ -130,22 +130,22 @@ describe.skipIf(noBrowser !== undefined)("the page in a browser", () => {
 
   const browser = makeResources()
   let page: Page
-  const complaints: Array<string> = []
+  const problems: Array<string> = []
   const requests: Array<string> = []
   beforeAll(async () => {
     const { context } = await browser.acquire(openBrowser)
     page = await context.newPage()
     page.setDefaultTimeout(15_000)
     page.on("console", (message) => {
-      if (message.type() === "error" || message.type() === "warning") complaints.push(message.text())
+      if (message.type() === "error" || message.type() === "warning") problems.push(message.text())
     })
-    page.on("pageerror", (error) => complaints.push(error.message))
+    page.on("pageerror", (error) => problems.push(error.message))
     page.on("request", (request) => {
       if (!/^(data|blob):/.test(request.url())) requests.push(`${request.method()} ${request.url()}`)
     })
-    await page.exposeFunction("complain", (directive: string) => complaints.push(`CSP: ${directive}`))
+    await page.exposeFunction("reportViolation", (directive: string) => problems.push(`CSP: ${directive}`))
     await page.addInitScript(
-      `addEventListener("securitypolicyviolation", (event) => complain(event.effectiveDirective))`
+      `addEventListener("securitypolicyviolation", (event) => reportViolation(event.effectiveDirective))`
     )
   })
 
@@ -160,7 +160,7 @@ describe.skipIf(noBrowser !== undefined)("the page in a browser", () => {
     ["/api/v1/prompts/{id}/versions/{version}", `/${id}/versions/2`, '"applied_suggestions": 2']
   ] as const
 
-  it("takes a key and shows what each endpoint answers, without a complaint or a call elsewhere", async () => {
+  it("shows the response of each endpoint for a key, without an error, a policy violation or a call to another host", async () => {
     const key = await vi.waitFor(() => /key_live_[0-9a-f]{64}/.exec(service.output())![0], {
       timeout: 10_000
     })
@@ -178,20 +178,20 @@ describe.skipIf(noBrowser !== undefined)("the page in a browser", () => {
       }
       await client.getByRole("button", { name: "Close Client" }).first().click()
     }
-    expect(complaints).toEqual([])
+    expect(problems).toEqual([])
     expect(requests).toEqual([
       `GET ${service.url}/docs`,
       ...operations.map(([, target]) => `GET ${service.url}/api/v1/prompts${target}`)
     ])
-    const kept = await page.evaluate<string>(
+    const stored = await page.evaluate<string>(
       "JSON.stringify([localStorage, sessionStorage, document.cookie])"
     )
-    expect(kept).not.toContain(key)
+    expect(stored).not.toContain(key)
   })
 
-  it("could neither evaluate, load nor call anything else, and would have been caught trying", async () => {
-    complaints.length = 0
-    // Later, for what the debugger runs itself may evaluate.
+  it("cannot evaluate code, load a resource or call a host that the policy forbids, and the test detects each attempt", async () => {
+    problems.length = 0
+    // In a timer, because code that the debugger runs may evaluate code.
     await page.evaluate(`setTimeout(() => {
       new Image().src = "https://example.com/pixel.png"
       new FontFace("Outside", "url(https://example.com/font.woff2)").load().catch(() => {})
@@ -199,7 +199,7 @@ describe.skipIf(noBrowser !== undefined)("the page in a browser", () => {
       new Function("")
     })`)
     await vi.waitFor(() =>
-      expect(complaints.filter((complaint) => complaint.startsWith("CSP: ")).toSorted()).toEqual([
+      expect(problems.filter((problem) => problem.startsWith("CSP: ")).toSorted()).toEqual([
         "CSP: connect-src",
         "CSP: font-src",
         "CSP: img-src",

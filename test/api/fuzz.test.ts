@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, expect, it } from "vitest"
 import { sample } from "../support/archives.ts"
 import { connectTo, embedded, makeResources } from "../support/database.ts"
-import { startObservedService as startObserved } from "../support/startObservedService.ts"
-import { exchangeAll, getHeader as headerOf, type HttpResponse as RawAnswer } from "../support/rawHttp.ts"
+import { startObservedService } from "../support/startObservedService.ts"
+import { exchangeAll, getHeader, type HttpResponse } from "../support/rawHttp.ts"
 import { makeRequestGenerator } from "../support/rawRequests.ts"
 import type { Service } from "../support/service.ts"
 
@@ -13,13 +13,13 @@ const seed = Number(process.env.FUZZ_SEED ?? Math.trunc(Math.random() * 2 ** 31)
 const tenant = sample()
 const generate = makeRequestGenerator(tenant, seed)
 
-const isEnvelope = (answer: RawAnswer): boolean => {
-  if (headerOf(answer, "x-request-id") === undefined) return false
-  if (answer.status === 304) return answer.body === ""
-  if (headerOf(answer, "content-type") !== "application/json") return false
-  if (answer.body === "") return Number(headerOf(answer, "content-length")) > 0
-  const body = JSON.parse(answer.body)
-  return answer.status === 200
+const isEnvelope = (response: HttpResponse): boolean => {
+  if (getHeader(response, "x-request-id") === undefined) return false
+  if (response.status === 304) return response.body === ""
+  if (getHeader(response, "content-type") !== "application/json") return false
+  if (response.body === "") return Number(getHeader(response, "content-length")) > 0
+  const body = JSON.parse(response.body)
+  return response.status === 200
     ? "data" in body || body.status === "ok"
     : typeof body.error.code === "string" &&
         typeof body.error.message === "string" &&
@@ -30,7 +30,7 @@ const resources = makeResources()
 let service: Service
 beforeAll(async () => {
   const env = await resources.acquire(embedded.acquire)
-  service = await startObserved({
+  service = await startObservedService({
     ...env,
     RATE_LIMIT_PER_KEY: "1000000",
     RATE_LIMIT_PER_PROCESS: "1000000"
@@ -43,7 +43,7 @@ afterAll(async () => {
   await resources.release()
 })
 
-it(`${requests} generated requests get the envelope, never a 5xx, never no answer (FUZZ_SEED=${seed})`, async () => {
+it(`${requests} generated requests all get a response that has the envelope and is not a 5xx (FUZZ_SEED=${seed})`, async () => {
   console.log(`FUZZ_SEED=${seed}`)
   const statuses = new Map<number, number>()
   let sent = 0
@@ -51,16 +51,16 @@ it(`${requests} generated requests get the envelope, never a 5xx, never no answe
     while (sent < requests) {
       sent++
       const text = generate()
-      const answers = await exchangeAll(service.port, text)
-      const problem = answers.find((answer) => answer.status >= 500 || !isEnvelope(answer))
-      if (answers.length === 0 || problem !== undefined)
+      const responses = await exchangeAll(service.port, text)
+      const problem = responses.find((response) => response.status >= 500 || !isEnvelope(response))
+      if (responses.length === 0 || problem !== undefined)
         throw new Error(`FUZZ_SEED=${seed}: ${JSON.stringify(text)} got ${JSON.stringify(problem)}`)
-      const [{ status }] = answers as [RawAnswer]
+      const [{ status }] = responses as [HttpResponse]
       statuses.set(status, (statuses.get(status) ?? 0) + 1)
     }
   }
   await Promise.all(Array.from({ length: lanes }, lane))
-  // The generator reaches far enough to mean something.
+  // The generator makes requests of every kind.
   for (const status of [200, 304, 400, 401, 404, 405]) expect(statuses.get(status)).toBeGreaterThanOrEqual(3)
   expect(service.output()).not.toContain('"level":"error"')
 }, 120_000)

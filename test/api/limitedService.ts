@@ -1,6 +1,6 @@
 /**
- * A program that serves the API on `DATABASE_URL`, which is migrated, with the connection limits that `LIMITS` gives as
- * JSON. It prints the port that it listens on, and serves until SIGTERM.
+ * A program that serves the API with the connection limits in `LIMITS`, a JSON object, from the migrated database at
+ * `DATABASE_URL`. It prints the port that it listens on, and serves until SIGTERM.
  */
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as Cause from "effect/Cause"

@@ -15,8 +15,8 @@ const MiB = 1024 * 1024
 
 setFlagsFromString("--expose-gc")
 const collectGarbage: () => void = runInNewContext("gc")
-/** The least of several looks: V8 frees array buffers in the background. */
-const arrayBufferBytes = async (): Promise<number> => {
+/** Returns the least of several measurements, because V8 frees array buffers in the background. */
+const measureArrayBuffers = async (): Promise<number> => {
   let least = Number.POSITIVE_INFINITY
   for (let i = 0; i < 20; i++) {
     collectGarbage()
@@ -26,39 +26,39 @@ const arrayBufferBytes = async (): Promise<number> => {
   return least
 }
 
-it("response bodies that are kept hold little more memory than their own bytes", async () => {
+it("cached response bodies hold at most 1.2 times the memory of their bytes", async () => {
   const text = JSON.stringify({ data: "x".repeat(1_500) })
-  const before = await arrayBufferBytes()
-  const kept = Array.from({ length: 2_000 }, () => {
-    // Most of what is encoded in between is not kept.
+  const before = await measureArrayBuffers()
+  const bodies = Array.from({ length: 2_000 }, () => {
+    // Most bodies that are encoded in between are not cached.
     for (let i = 0; i < 40; i++) Buffer.from(text)
     return encodeText(text)
   })
-  const held = (await arrayBufferBytes()) - before
-  const accounted = kept.reduce((sum, { length }) => sum + length, 0)
-  console.log(`${accounted} bytes kept hold ${held}`)
+  const held = (await measureArrayBuffers()) - before
+  const accounted = bodies.reduce((sum, { length }) => sum + length, 0)
+  console.log(`${accounted} bytes of bodies hold ${held}`)
   expect(held / accounted).toBeLessThan(1.2)
 })
 
-it("a response body is the UTF-8 of its text", () => {
+it("encodeText encodes a text as UTF-8", () => {
   for (const text of ["", '{"data":"x"}', '"\u00e4 \u{1f600} \ud800"', "y".repeat(100_000)])
     expect(encodeText(text)).toEqual(Buffer.from(text))
 })
 
-describe.skipIf(postgres.missing !== undefined)("clients that do not take their responses", () => {
+describe.skipIf(postgres.missing !== undefined)("clients that read slowly or not at all", () => {
   const resources = makeResources()
   const owner = user()
   const home = workspace()
-  const mine = key(home.id, owner)
-  const authorization = `Authorization: Bearer ${mine.plaintext}`
+  const ownKey = key(home.id, owner)
+  const authorization = `Authorization: Bearer ${ownKey.plaintext}`
   const large = prompt({ current_content: "x".repeat(7_000_000) })
   const small = prompt()
   let env: Record<string, string>
   let service: Service
   let sockets: Array<Socket> = []
 
-  const start = async (over: Record<string, string> = {}) => {
-    service = await startService({ ...env, ...over })
+  const start = async (overrides: Record<string, string> = {}) => {
+    service = await startService({ ...env, ...overrides })
   }
   beforeAll(async () => {
     env = {
@@ -70,13 +70,13 @@ describe.skipIf(postgres.missing !== undefined)("clients that do not take their 
     await start()
     const { importArchive } = await resources.acquire(connectTo(env))
     await importArchive(
-      archive({ workspace: home, users: [owner], api_keys: [mine.stored], prompts: [large, small] })
+      archive({ workspace: home, users: [owner], api_keys: [ownKey.stored], prompts: [large, small] })
     )
     await service.stop()
   })
   afterAll(() => resources.release())
 
-  const residentBytes = (): number =>
+  const readResidentBytes = (): number =>
     1024 * Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${service.process.pid}/status`, "latin1"))![1])
 
   const open = async (request: string): Promise<Socket> => {
@@ -89,13 +89,13 @@ describe.skipIf(postgres.missing !== undefined)("clients that do not take their 
     return socket
   }
 
-  /** Watches the memory for a while, in which normal callers are served all the time, and gives its peak. */
-  const peakWhileServed = async (ms: number): Promise<number> => {
+  /** Returns the peak of the memory within a period, and expects that other callers are served all the time. */
+  const measurePeakWhileServing = async (ms: number): Promise<number> => {
     let peak = 0
     for (const end = performance.now() + ms; performance.now() < end; await setTimeout(50)) {
-      const [answer] = await exchangeAll(service.port, rawRequest("/nowhere"), 40_000)
-      expect(answer?.status).toBe(404)
-      peak = Math.max(peak, residentBytes())
+      const [response] = await exchangeAll(service.port, rawRequest("/nowhere"), 40_000)
+      expect(response?.status).toBe(404)
+      peak = Math.max(peak, readResidentBytes())
     }
     return peak
   }
@@ -107,13 +107,15 @@ describe.skipIf(postgres.missing !== undefined)("clients that do not take their 
     expect(service.output()).toBe("")
   }
 
-  it("150 connections that pipeline 66 KB of requests and read nothing cost less than 256 MiB, with a heap of 512 MiB", async () => {
+  it("150 connections that pipeline 66 KB of requests and read nothing cost less than 256 MiB, in a process with a heap of 512 MiB", async () => {
     await start({ NODE_OPTIONS: "--max-old-space-size=512" })
     await exchange(service.port, rawRequest("/docs", [], "HEAD"))
-    const before = residentBytes()
-    const one = "GET /docs HTTP/1.1\r\nHost: a\r\n\r\n"
-    await Promise.all(Array.from({ length: 150 }, () => open(one.repeat(Math.ceil(66_000 / one.length)))))
-    const peak = await peakWhileServed(8_000)
+    const before = readResidentBytes()
+    const request = "GET /docs HTTP/1.1\r\nHost: a\r\n\r\n"
+    await Promise.all(
+      Array.from({ length: 150 }, () => open(request.repeat(Math.ceil(66_000 / request.length))))
+    )
+    const peak = await measurePeakWhileServing(8_000)
     console.log(
       `pipelined and unread: ${Math.round(before / MiB)} MiB before, ${Math.round(peak / MiB)} MiB at most`
     )
@@ -121,11 +123,11 @@ describe.skipIf(postgres.missing !== undefined)("clients that do not take their 
     await stop()
   }, 120_000)
 
-  it("64 slow readers of 7 MB responses cost less than 512 MiB, and the ones without room get 503", async () => {
+  it("64 slow readers of 7 MB responses cost less than 512 MiB, and responses without room become 503", async () => {
     await start()
     const target = `/api/v1/prompts/${large.id}`
     await exchange(service.port, rawRequest(target, [authorization]))
-    const before = residentBytes()
+    const before = readResidentBytes()
     const statuses: Record<string, number> = {}
     let peak = 0
     const readers: Array<Socket> = []
@@ -141,10 +143,10 @@ describe.skipIf(postgres.missing !== undefined)("clients that do not take their 
         const reading = setInterval(() => socket.read(16_384), 100)
         socket.on("close", () => clearInterval(reading))
       }
-      peak = Math.max(peak, residentBytes())
+      peak = Math.max(peak, readResidentBytes())
     }
-    peak = Math.max(peak, await peakWhileServed(3_000))
-    const after = residentBytes()
+    peak = Math.max(peak, await measurePeakWhileServing(3_000))
+    const after = readResidentBytes()
     console.log(
       `slow readers: ${Math.round(before / MiB)} MiB before, ${Math.round(peak / MiB)} MiB at most, ${Math.round(after / MiB)} MiB in the end`,
       statuses
@@ -154,7 +156,7 @@ describe.skipIf(postgres.missing !== undefined)("clients that do not take their 
     expect(Object.keys(statuses).toSorted()).toEqual(["200", "503"])
     expect(peak - before).toBeLessThan(512 * MiB)
     for (const socket of readers) socket.destroy()
-    // What they held is free again.
+    // The memory that they held is free again.
     await expect
       .poll(async () => (await exchange(service.port, rawRequest(target, [authorization]))).status)
       .toBe(200)

@@ -12,12 +12,12 @@ import { type ApiError, describeError, errors } from "../../src/adapters/inbound
 import { openApi } from "../../src/adapters/inbound/http/docs/OpenApi.ts"
 import { rateLimited } from "../../src/domain/RateWindow.ts"
 
-// biome-ignore lint/suspicious/noExplicitAny: a document to look around in
+// biome-ignore lint/suspicious/noExplicitAny: the tests read arbitrary parts of a document
 type Json = any
 
 const document: Json = JSON.parse(JSON.stringify(openApi))
 
-/** What a part of the document is, or refers to. */
+/** Returns a part of the document, or the part that it refers to. */
 const deref = (part: Json): Json =>
   part.$ref === undefined
     ? part
@@ -29,10 +29,10 @@ const deref = (part: Json): Json =>
 const operations = Object.entries<Json>(document.paths).flatMap(([path, item]) =>
   Object.entries<Json>(item).map(([method, operation]) => ({ path, method, operation }))
 )
-const operationOf = (id: string) =>
+const findOperation = (id: string) =>
   operations.find(({ operation }) => operation.operationId === id)!.operation
 
-it("describes the routes of the contract and no other", () => {
+it("the OpenAPI document describes the five routes of the contract and no other", () => {
   const routes: Array<string> = []
   HttpApi.reflect(Api, {
     onGroup: () => {},
@@ -51,7 +51,7 @@ it("describes the routes of the contract and no other", () => {
   ])
 })
 
-it("names itself, the package's version and its one kind of authentication", () => {
+it("the OpenAPI document has a title, the version of the package and bearer authentication", () => {
   expect(document.openapi).toMatch(/^3\.1\./)
   expect(document.info).toEqual({
     title: "Prompt Retrieval",
@@ -70,16 +70,16 @@ it("names itself, the package's version and its one kind of authentication", () 
   for (const { operation } of operations) expect(operation.security).toEqual([{ bearer: [] }])
 })
 
-describe("parameters", () => {
-  const count = (value: number) => ({
+describe("the parameters", () => {
+  const positiveInt = (value: number) => ({
     type: "integer",
     minimum: 1,
     maximum: Number.MAX_SAFE_INTEGER,
     default: value
   })
   const paging = [
-    ["query", "page", false, count(1)],
-    ["query", "per_page", false, count(20)]
+    ["query", "page", false, positiveInt(1)],
+    ["query", "per_page", false, positiveInt(20)]
   ]
   const headers = [
     ["header", "If-None-Match", false, { type: "string" }],
@@ -105,8 +105,8 @@ describe("parameters", () => {
       "prompts.getVersion",
       [id, ["path", "version", true, { type: "integer", minimum: 1, maximum: 2147483647 }]]
     ]
-  ])("of %s", (operationId, expected) => {
-    const parameters = operationOf(operationId).parameters.map(deref)
+  ])("of %s are those of the specification, and If-None-Match and X-Request-Id", (operationId, expected) => {
+    const parameters = findOperation(operationId).parameters.map(deref)
     expect(
       parameters.map((parameter: Json) => [
         parameter.in,
@@ -120,26 +120,26 @@ describe("parameters", () => {
 
 type Tag = ApiError["_tag"]
 
-/** What only some operations answer with; all else may happen anywhere, but for methods that are not described. */
-const own: Readonly<Record<string, ReadonlyArray<Tag>>> = {
+/** The errors that only some operations have. Every operation has the others, except the one for undescribed methods. */
+const specificErrors: Readonly<Record<string, ReadonlyArray<Tag>>> = {
   "prompts.list": ["InvalidParameter"],
   "prompts.get": ["PromptNotFound", "RouteNotFound"],
   "prompts.getResolved": ["PromptNotFound", "ResolvedTooLarge", "RouteNotFound"],
   "prompts.listVersions": ["InvalidParameter", "PromptNotFound", "RouteNotFound"],
   "prompts.getVersion": ["RouteNotFound", "VersionNotFound"]
 }
-const notEverywhere = new Set<string>(["MethodNotAllowed", ...Object.values(own).flat()])
-const everywhere = Object.keys(errors).filter((tag) => !notEverywhere.has(tag))
+const uncommonErrors = new Set<string>(["MethodNotAllowed", ...Object.values(specificErrors).flat()])
+const commonErrors = Object.keys(errors).filter((tag) => !uncommonErrors.has(tag))
 
-describe.each(Object.entries(own))("answers of %s", (operationId, tags) => {
+describe.each(Object.entries(specificErrors))("the responses of %s", (operationId, tags) => {
   const responses = Object.fromEntries(
-    Object.entries<Json>(operationOf(operationId).responses).map(([status, response]) => [
+    Object.entries<Json>(findOperation(operationId).responses).map(([status, response]) => [
       status,
       deref(response)
     ])
   )
 
-  it("are a success, 304, and every error of the table that can occur, by status, code and message", () => {
+  it("are 200, 304 and every error that can occur, each with status, code and message", () => {
     const examples = Object.entries(responses).flatMap(([status, response]) =>
       Object.entries<Json>(response.content?.["application/json"].examples ?? {}).map(([name, { value }]) => [
         name,
@@ -148,7 +148,7 @@ describe.each(Object.entries(own))("answers of %s", (operationId, tags) => {
         value.error?.message
       ])
     )
-    const expected = [...tags, ...everywhere].map((tag) => {
+    const expected = [...tags, ...commonErrors].map((tag) => {
       const { status, code, message } = errors[tag as Tag]
       return [tag, status, code, typeof message === "string" ? message : expect.any(String)]
     })
@@ -157,7 +157,7 @@ describe.each(Object.entries(own))("answers of %s", (operationId, tags) => {
     expect(Object.keys(responses).map(Number)).toEqual([...statuses].toSorted((a, b) => a - b))
   })
 
-  it("have no other code than the table's for the status", () => {
+  it("allow only the codes that the table of errors has for their status", () => {
     for (const [status, { content }] of Object.entries(responses).filter(
       ([status]) => Number(status) >= 400
     )) {
@@ -167,18 +167,20 @@ describe.each(Object.entries(own))("answers of %s", (operationId, tags) => {
     }
   })
 
-  const always = ["Cache-Control", "Vary", "X-Content-Type-Options", "X-Request-Id"]
-  const more: Readonly<Record<string, ReadonlyArray<string>>> = {
+  const commonHeaders = ["Cache-Control", "Vary", "X-Content-Type-Options", "X-Request-Id"]
+  const headersByStatus: Readonly<Record<string, ReadonlyArray<string>>> = {
     200: ["ETag"],
     304: ["ETag"],
     401: ["WWW-Authenticate"],
     429: ["RateLimit", "RateLimit-Policy", "Retry-After"],
     503: ["Retry-After"]
   }
-  it("have the headers of SPEC.md section 8 and DESIGN.md section 5", () => {
+  it("have the caching headers, the common headers and those of their status", () => {
     for (const [status, response] of Object.entries(responses)) {
       const headers: Json = response.headers
-      expect(Object.keys(headers).toSorted()).toEqual([...always, ...(more[status] ?? [])].toSorted())
+      expect(Object.keys(headers).toSorted()).toEqual(
+        [...commonHeaders, ...(headersByStatus[status] ?? [])].toSorted()
+      )
       expect(Object.values<Json>(headers).every(({ required }) => required)).toBe(true)
       expect(headers["Cache-Control"].schema.enum).toEqual([
         Number(status) < 400 ? "public, s-maxage=30, stale-while-revalidate=300" : "no-store"
@@ -187,17 +189,20 @@ describe.each(Object.entries(own))("answers of %s", (operationId, tags) => {
   })
 })
 
-it.each(["key", "process"] as const)("describes the headers of the %s's limit", (scope) => {
-  const { headers } = document.components.responses.TooManyRequests
-  const sent = describeError(rateLimited(scope, 500, Date.now())).headers
-  expect(sent["ratelimit-policy"]).toMatch(new RegExp(headers["RateLimit-Policy"].schema.pattern))
-  expect(sent.ratelimit).toMatch(new RegExp(headers.RateLimit.schema.pattern))
-})
+it.each(["key", "process"] as const)(
+  "a 429 for the limit of the %s has the headers that the document describes",
+  (scope) => {
+    const { headers } = document.components.responses.TooManyRequests
+    const sent = describeError(rateLimited(scope, 500, Date.now())).headers
+    expect(sent["ratelimit-policy"]).toMatch(new RegExp(headers["RateLimit-Policy"].schema.pattern))
+    expect(sent.ratelimit).toMatch(new RegExp(headers.RateLimit.schema.pattern))
+  }
+)
 
-it("says of every operation, parameter, header and field what it is", () => {
-  const untold = (part: Json, path: string): ReadonlyArray<string> => {
+it("every operation, parameter, header and field of the document has a description", () => {
+  const findUndescribed = (part: Json, path: string): ReadonlyArray<string> => {
     if (typeof part !== "object" || part === null) return []
-    if (Array.isArray(part)) return part.flatMap((item, i) => untold(item, `${path}/${i}`))
+    if (Array.isArray(part)) return part.flatMap((item, i) => findUndescribed(item, `${path}/${i}`))
     return Object.entries<Json>(part).flatMap(([key, value]) => {
       const named = ["properties", "parameters", "headers", "responses"].includes(key)
       return [
@@ -208,11 +213,11 @@ it("says of every operation, parameter, header and field what it is", () => {
                 : [`${path}/${key}/${name}`]
             )
           : []),
-        ...(key === "examples" ? [] : untold(value, `${path}/${key}`))
+        ...(key === "examples" ? [] : findUndescribed(value, `${path}/${key}`))
       ]
     })
   }
-  expect(untold(document, "#")).toEqual([])
+  expect(findUndescribed(document, "#")).toEqual([])
   for (const { operation } of operations)
     expect(operation).toMatchObject({ summary: expect.any(String), description: expect.any(String) })
 })
@@ -240,7 +245,7 @@ describe("Redocly's linter", () => {
     return { code, totals, rules: problems.map(({ ruleId }: Json) => ruleId) }
   }
 
-  it("finds no error, no warning, and ignores none", async () => {
+  it("finds no problem in the document, with no rule ignored", async () => {
     expect(await lint(document)).toEqual({
       code: 0,
       totals: { errors: 0, warnings: 0, ignored: 0 },
@@ -248,7 +253,7 @@ describe("Redocly's linter", () => {
     })
   })
 
-  it("would have found an example that does not fit", async () => {
+  it("finds an example that does not match its schema", async () => {
     const planted = structuredClone(document)
     const media =
       planted.paths["/api/v1/prompts/{id}/resolved"].get.responses[200].content["application/json"]

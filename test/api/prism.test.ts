@@ -1,14 +1,15 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { afterAll, beforeAll, expect, it } from "vitest"
 import demo from "../../src/demo/workspace.json" with { type: "json" }
 import type { Archive } from "../../src/application/formats/Archive.ts"
 import { PromptType } from "../../src/domain/Prompt.ts"
-import { archive, fragment, key, newId, prompt, sample, use, user, workspace } from "../support/archives.ts"
+import { fragment, key, newId, prompt, sample, use } from "../support/archives.ts"
 import { connectTo, embedded, makeResources } from "../support/database.ts"
-import { startObservedService as startObserved } from "../support/startObservedService.ts"
-import { prism, type Violation, parseViolations as violationsOf } from "../support/prism.ts"
+import { startObservedService } from "../support/startObservedService.ts"
+import { prism, type Violation, parseViolations } from "../support/prism.ts"
 import type { Service } from "../support/service.ts"
+import { makeTenant } from "./startApi.ts"
 
-// biome-ignore lint/suspicious/noExplicitAny: a document to look around in
+// biome-ignore lint/suspicious/noExplicitAny: the tests read arbitrary parts of a document
 type Json = any
 
 const perKey = 60
@@ -21,19 +22,13 @@ const foreign = sample()
 const demoArchive = demo as unknown as Archive
 const demoKey = key(demoArchive.workspace.id, demoArchive.users[0]!)
 
-const refused = (over: Parameters<typeof workspace>[0]) => {
-  const where = workspace(over)
-  const owner = user()
-  const { plaintext, stored } = key(where.id, owner)
-  return { key: plaintext, archive: archive({ workspace: where, users: [owner], api_keys: [stored] }) }
-}
-const free = refused({ tier: "free" })
-const disputed = refused({ billing_status: "disputed" })
-const pastDue = refused({ billing_status: "past_due" })
+const free = makeTenant({ tier: "free" })
+const disputed = makeTenant({ billing_status: "disputed" })
+const pastDue = makeTenant({ billing_status: "past_due" })
 
 const resources = makeResources()
 let service: Service
-let away: Service
+let withoutDatabase: Service
 let openApi: Json
 let proxy: string
 
@@ -42,8 +37,11 @@ const read = async (url: string): Promise<Json> => (await fetch(url)).json()
 beforeAll(async () => {
   const env = await resources.acquire(embedded.acquire)
   // Nothing listens on port 1.
-  away = await startObserved({ DATABASE_URL: "postgres://nobody@127.0.0.1:1/none" }, "/healthz")
-  service = await startObserved({
+  withoutDatabase = await startObservedService(
+    { DATABASE_URL: "postgres://nobody@127.0.0.1:1/none" },
+    "/healthz"
+  )
+  service = await startObservedService({
     ...env,
     RATE_LIMIT_PER_KEY: String(perKey),
     RATE_LIMIT_PER_PROCESS: "100000"
@@ -68,174 +66,167 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await service?.stop()
-  await away?.stop()
+  await withoutDatabase?.stop()
   await resources.release()
 })
 
-const mine = home.keys.active.plaintext
-const at = `/api/v1/prompts/${greeting!.id}`
+const activeKey = home.keys.active.plaintext
+const stored = `/api/v1/prompts/${greeting!.id}`
 
-interface Sent {
+interface SendOptions {
   readonly authorization?: string | undefined
   readonly headers?: Readonly<Record<string, string>>
-  readonly by?: string
+  readonly through?: string
 }
 
 const send = (
   target: string,
-  { authorization = `Bearer ${mine}`, headers = {}, by = proxy }: Sent = {}
+  { authorization = `Bearer ${activeKey}`, headers = {}, through = proxy }: SendOptions = {}
 ): Promise<Response> =>
-  fetch(by + target, { headers: authorization === "" ? headers : { authorization, ...headers } })
+  fetch(through + target, { headers: authorization === "" ? headers : { authorization, ...headers } })
 
-/** What a proxy says of an answer and of the request before it, and the status. */
-const judge = async (response: Response) => {
+/** The violations that a proxy reports: where a request breaks the document, and how a response does. */
+const findViolations = async (response: Response) => {
   await response.arrayBuffer()
-  const violations = violationsOf(response)
-  const where = (side: Violation["location"][0]) =>
+  const violations = parseViolations(response)
+  const locate = (side: Violation["location"][0]) =>
     violations.filter(({ location }) => location[0] === side).map(({ location }) => location.join("."))
   return {
     status: response.status,
-    request: [...new Set(where("request"))],
+    request: [...new Set(locate("request"))],
     response: violations.filter(({ location }) => location[0] === "response")
   }
 }
 
-describe("no answer violates the description, and a request does where it is bad", () => {
-  it.each([
-    ["/api/v1/prompts"],
-    ["/api/v1/prompts?page=1&per_page=100"],
-    ["/api/v1/prompts?per_page=9007199254740991"],
-    ["/api/v1/prompts?page=9007199254740991"],
-    ["/api/v1/prompts?tag=gr%C3%B6%C3%9Fe"],
-    ["/api/v1/prompts?tag="],
-    ["/api/v1/prompts?another=parameter"],
-    [`/api/v1/prompts?folder_id=${newId()}`],
-    [`/api/v1/prompts?folder_id=${newId().toUpperCase()}`],
-    ...PromptType.literals.map((type) => [`/api/v1/prompts?type=${type}`]),
-    [at],
-    [`/api/v1/prompts/${greeting!.id.toUpperCase()}`],
-    [`${at}/resolved`],
-    [`${at}/versions`],
-    [`${at}/versions?page=2&per_page=2`],
-    [`${at}/versions/1`],
-    [`${at}/versions/3`]
-  ])("200: %s", async (target) => {
-    expect(await judge(await send(target))).toEqual({ status: 200, request: [], response: [] })
-  })
+const missing = `/api/v1/prompts/${newId()}`
+const hidden = `/api/v1/prompts/${foreign.archive.prompts[0]!.id}`
+const { revoked, ownerMustReset, legacy } = home.keys
 
-  it("304", async () => {
-    const etag = (await send(at)).headers.get("etag")!
-    const headers = { "if-none-match": `W/${etag}`, "x-request-id": "mine" }
-    expect(await judge(await send(at, { headers }))).toEqual({ status: 304, request: [], response: [] })
-  })
+/** Requests by the status of their responses: the target, the token or header, and where the request is invalid. */
+const requests: ReadonlyArray<
+  readonly [status: number, target: string, options?: SendOptions, violations?: ReadonlyArray<string>]
+> = [
+  [200, "/api/v1/prompts"],
+  [200, "/api/v1/prompts?page=1&per_page=100"],
+  [200, "/api/v1/prompts?per_page=9007199254740991"],
+  [200, "/api/v1/prompts?page=9007199254740991"],
+  [200, "/api/v1/prompts?tag=gr%C3%B6%C3%9Fe"],
+  [200, "/api/v1/prompts?tag="],
+  [200, "/api/v1/prompts?another=parameter"],
+  [200, `/api/v1/prompts?folder_id=${newId()}`],
+  [200, `/api/v1/prompts?folder_id=${newId().toUpperCase()}`],
+  ...PromptType.literals.map((type) => [200, `/api/v1/prompts?type=${type}`] as const),
+  [200, stored],
+  [200, `/api/v1/prompts/${greeting!.id.toUpperCase()}`],
+  [200, `${stored}/resolved`],
+  [200, `${stored}/versions`],
+  [200, `${stored}/versions?page=2&per_page=2`],
+  [200, `${stored}/versions/1`],
+  [200, `${stored}/versions/3`],
+  [304, stored, { headers: { "if-none-match": "*", "x-request-id": "custom" } }],
+  [400, "/api/v1/prompts?page=0", {}, ["request.query.page"]],
+  [400, "/api/v1/prompts?page=two", {}, ["request.query.page"]],
+  [400, "/api/v1/prompts?page=1&page=2", {}, ["request.query.page"]],
+  [400, "/api/v1/prompts?per_page=-1", {}, ["request.query.per_page"]],
+  [400, "/api/v1/prompts?per_page=1.5", {}, ["request.query.per_page"]],
+  [400, "/api/v1/prompts?folder_id=1", {}, ["request.query.folder_id"]],
+  [400, "/api/v1/prompts?type=System", {}, ["request.query.type"]],
+  [400, `${stored}/versions?page=0`, {}, ["request.query.page"]],
+  // Prism treats an empty parameter as absent.
+  [400, "/api/v1/prompts?folder_id="],
+  [400, "/api/v1/prompts?type="],
+  [401, stored, { authorization: "" }, ["request"]],
+  [401, stored, { authorization: "Basic Zm9vOmJhcg==" }, ["request"]],
+  [401, stored, { authorization: "Bearer sk-1" }],
+  [401, stored, { authorization: `Bearer key_live_${"0".repeat(64)}` }],
+  [401, stored, { authorization: `Bearer ${revoked.plaintext}` }],
+  [401, stored, { authorization: `Bearer ${ownerMustReset.plaintext}` }],
+  [401, stored, { authorization: `Bearer ${legacy.plaintext}` }],
+  [402, stored, { authorization: `Bearer ${disputed.key}` }],
+  [402, stored, { authorization: `Bearer ${pastDue.key}` }],
+  [403, stored, { authorization: `Bearer ${free.key}` }],
+  [404, missing],
+  [404, `${missing}/resolved`],
+  [404, `${missing}/versions`],
+  [404, `${missing}/versions/1`],
+  [404, hidden],
+  [404, `${stored}/versions/4`],
+  [404, `${stored}/versions/0`, {}, ["request.path.version"]],
+  [404, `${stored}/versions/2147483648`, {}, ["request.path.version"]],
+  [404, `${stored}/versions/one`, {}, ["request.path.version"]],
+  [404, "/api/v1/prompts/greeting", {}, ["request.path.id"]],
+  [404, "/api/v1/prompts/a%20b", {}, ["request.path.id"]],
+  [500, `/api/v1/prompts/${large.id}/resolved`]
+]
 
-  it.each([
-    ["/api/v1/prompts?page=0", ["request.query.page"]],
-    ["/api/v1/prompts?page=two", ["request.query.page"]],
-    ["/api/v1/prompts?page=1&page=2", ["request.query.page"]],
-    ["/api/v1/prompts?per_page=-1", ["request.query.per_page"]],
-    ["/api/v1/prompts?per_page=1.5", ["request.query.per_page"]],
-    ["/api/v1/prompts?folder_id=1", ["request.query.folder_id"]],
-    ["/api/v1/prompts?type=System", ["request.query.type"]],
-    [`${at}/versions?page=0`, ["request.query.page"]],
-    // Prism takes an empty parameter for none.
-    ["/api/v1/prompts?folder_id=", []],
-    ["/api/v1/prompts?type=", []]
-  ])("400: %s", async (target, request) => {
-    expect(await judge(await send(target))).toEqual({ status: 400, request, response: [] })
-  })
+it.each(
+  requests.map(([status, target, options = {}, request = []]) => ({ status, target, options, request }))
+)("a $status matches the OpenAPI document: GET $target", async ({ status, target, options, request }) => {
+  expect(await findViolations(await send(target, options))).toEqual({ status, request, response: [] })
+})
 
-  const missing = `/api/v1/prompts/${newId()}`
-  const theirs = `/api/v1/prompts/${foreign.archive.prompts[0]!.id}`
-  it.each([
-    [missing, []],
-    [`${missing}/resolved`, []],
-    [`${missing}/versions`, []],
-    [`${missing}/versions/1`, []],
-    [theirs, []],
-    [`${at}/versions/4`, []],
-    [`${at}/versions/0`, ["request.path.version"]],
-    [`${at}/versions/2147483648`, ["request.path.version"]],
-    [`${at}/versions/one`, ["request.path.version"]],
-    ["/api/v1/prompts/greeting", ["request.path.id"]],
-    ["/api/v1/prompts/a%20b", ["request.path.id"]]
-  ])("404: %s", async (target, request) => {
-    expect(await judge(await send(target))).toEqual({ status: 404, request, response: [] })
-  })
+it("a 304 for a weak ETag matches the OpenAPI document", async () => {
+  const etag = (await send(stored)).headers.get("etag")!
+  const response = await send(stored, { headers: { "if-none-match": `W/${etag}` } })
+  expect(await findViolations(response)).toEqual({ status: 304, request: [], response: [] })
+})
 
-  const { revoked, ownerMustReset, legacy } = home.keys
-  it.each([
-    ["no key", "", ["request"]],
-    ["another scheme", "Basic Zm9vOmJhcg==", ["request"]],
-    ["another format", "Bearer sk-1", []],
-    ["an unknown key", `Bearer key_live_${"0".repeat(64)}`, []],
-    ["a revoked key", `Bearer ${revoked.plaintext}`, []],
-    ["an owner who must reset", `Bearer ${ownerMustReset.plaintext}`, []],
-    ["a key of no organization", `Bearer ${legacy.plaintext}`, []]
-  ])("401: %s", async (_, authorization, request) => {
-    expect(await judge(await send(at, { authorization }))).toEqual({ status: 401, request, response: [] })
-  })
+it("a 429 matches the OpenAPI document", async () => {
+  const authorization = `Bearer ${home.keys.second.plaintext}`
+  // Even if a minute ends meanwhile, one of these requests exceeds the limit.
+  for (let i = 0; i <= 2 * perKey; i++) {
+    const found = await findViolations(await send(stored, { authorization }))
+    if (found.status === 200) continue
+    return expect(found).toEqual({ status: 429, request: [], response: [] })
+  }
+  expect.fail("the limit was never exceeded")
+})
 
-  it.each([
-    [403, "free", free.key],
-    [402, "disputed", disputed.key],
-    [402, "past due", pastDue.key]
-  ])("%i: %s", async (status, _, token) => {
-    const authorization = `Bearer ${token}`
-    expect(await judge(await send(at, { authorization }))).toEqual({ status, request: [], response: [] })
-  })
-
-  it("429", async () => {
-    const authorization = `Bearer ${home.keys.second.plaintext}`
-    // Wherever the minute turns, one of these is too many.
-    for (let i = 0; i <= 2 * perKey; i++) {
-      const judged = await judge(await send(at, { authorization }))
-      if (judged.status === 200) continue
-      return expect(judged).toEqual({ status: 429, request: [], response: [] })
-    }
-    expect.fail("the limit was never exceeded")
-  })
-
-  it("500: resolved content that is too large", async () => {
-    expect(await judge(await send(`/api/v1/prompts/${large.id}/resolved`))).toEqual({
-      status: 500,
+it("a 503 of every endpoint matches the OpenAPI document", async () => {
+  const through = await resources.acquire(prism(openApi, withoutDatabase.url))
+  const targets = [
+    "/api/v1/prompts",
+    stored,
+    `${stored}/resolved`,
+    `${stored}/versions`,
+    `${stored}/versions/1`
+  ]
+  for (const target of targets)
+    expect(await findViolations(await send(target, { through }))).toEqual({
+      status: 503,
       request: [],
       response: []
     })
-  })
-
-  it("503: the database is away", async () => {
-    const by = await resources.acquire(prism(openApi, away.url))
-    for (const target of ["/api/v1/prompts", at, `${at}/resolved`, `${at}/versions`, `${at}/versions/1`])
-      expect(await judge(await send(target, { by }))).toEqual({ status: 503, request: [], response: [] })
-  })
 })
 
-it("a body, a header and a status that are not as described would have been found", async () => {
+it("the proxy reports a body, a header and a status that do not match the OpenAPI document", async () => {
   const planted = structuredClone(openApi)
   planted.components.schemas.ResolvedPrompt.properties.fragment_count = { type: "string" }
   const operation = planted.paths["/api/v1/prompts/{id}"].get
   operation.responses[200].headers.ETag.schema.pattern = "^none$"
   delete planted.paths["/api/v1/prompts"].get.responses[401]
-  const by = await resources.acquire(prism(planted, service.url))
-  const found = async (target: string, sent: Sent = {}) =>
-    (await judge(await send(target, { ...sent, by }))).response.map(({ location }) => location.join("."))
-  expect(await found(`${at}/resolved`)).toEqual(["response.body.data.fragment_count"])
-  expect(await found(at)).toEqual(["response.header.etag"])
-  expect(await found("/api/v1/prompts", { authorization: "Bearer sk-1" })).toEqual(["response"])
+  const through = await resources.acquire(prism(planted, service.url))
+  const findLocations = async (target: string, options: SendOptions = {}) => {
+    const { response } = await findViolations(await send(target, { ...options, through }))
+    return response.map(({ location }) => location.join("."))
+  }
+  expect(await findLocations(`${stored}/resolved`)).toEqual(["response.body.data.fragment_count"])
+  expect(await findLocations(stored)).toEqual(["response.header.etag"])
+  const authorization = "Bearer sk-1"
+  expect(await findLocations("/api/v1/prompts", { authorization })).toEqual(["response"])
 })
 
-/** A parameter's example: the one that the page starts from. */
-const exampleOf = ({ examples }: Json): string => examples.default.value
+/** Returns the example of a parameter or a body, which the page starts from. */
+const getExample = ({ examples }: Json): string => examples.default.value
 
-it("the examples are what the demo answers", async () => {
+it("the examples of the document are the responses of the demo workspace", async () => {
   const operations = Object.entries<Json>(openApi.paths)
   for (const [path, { get }] of operations) {
-    const example = exampleOf(get.responses[200].content["application/json"])
+    const example = getExample(get.responses[200].content["application/json"])
     const target = get.parameters
       .filter((parameter: Json) => parameter.in === "path")
       .reduce(
-        (path: string, parameter: Json) => path.replace(`{${parameter.name}}`, exampleOf(parameter)),
+        (path: string, parameter: Json) => path.replace(`{${parameter.name}}`, getExample(parameter)),
         path
       )
     const { meta } = example as Json

@@ -1,14 +1,14 @@
 import { afterAll, beforeAll, expect, it } from "vitest"
 import { archive, fragment, key, prompt, tag, use, user, version, workspace } from "../support/archives.ts"
 import { connectTo, embedded, makeResources } from "../support/database.ts"
-import { startObservedService as startObserved } from "../support/startObservedService.ts"
+import { startObservedService } from "../support/startObservedService.ts"
 import type { Service } from "../support/service.ts"
 
 const connections = 50
 const rounds = 40
 
-/** A workspace in which every text is the canary. */
-const tenantOf = (canary: string) => {
+/** Makes a workspace in which every text is the canary. */
+const makeTenant = (canary: string) => {
   const where = workspace({ name: canary })
   const owner = user()
   const issued = key(where.id, owner)
@@ -37,13 +37,13 @@ const tenantOf = (canary: string) => {
   }
 }
 
-const tenants = [tenantOf("canary-of-the-first"), tenantOf("canary-of-the-second")] as const
+const tenants = [makeTenant("canary-of-the-first"), makeTenant("canary-of-the-second")] as const
 const resources = makeResources()
 let service: Service
 
 beforeAll(async () => {
   const env = await resources.acquire(embedded.acquire)
-  service = await startObserved({
+  service = await startObservedService({
     ...env,
     RATE_LIMIT_PER_KEY: "1000000",
     RATE_LIMIT_PER_PROCESS: "1000000"
@@ -56,8 +56,8 @@ afterAll(async () => {
   await resources.release()
 })
 
-it(`${connections} connections of two tenants never see each other's content`, async () => {
-  const asked = new Map<number, number>()
+it(`${connections} connections of two workspaces never get each other's content`, async () => {
+  const responsesByStatus = new Map<number, number>()
   const lane = async (index: number) => {
     const mine = tenants[index % 2]!
     const theirs = tenants[(index + 1) % 2]!
@@ -84,10 +84,10 @@ it(`${connections} connections of two tenants never see each other's content`, a
         if (!path.endsWith("/versions")) expect(JSON.stringify(JSON.parse(text).data)).not.toBe("[]")
         if (path === "" || path.startsWith("?")) expect(JSON.parse(text).meta.total).toBe(30)
       }
-      asked.set(response.status, (asked.get(response.status) ?? 0) + 1)
+      responsesByStatus.set(response.status, (responsesByStatus.get(response.status) ?? 0) + 1)
     }
   }
   await Promise.all(Array.from({ length: connections }, (_, index) => lane(index)))
-  expect((asked.get(200) ?? 0) + (asked.get(404) ?? 0)).toBe(connections * rounds)
-  expect(asked.get(404)).toBeGreaterThan(connections)
+  expect((responsesByStatus.get(200) ?? 0) + (responsesByStatus.get(404) ?? 0)).toBe(connections * rounds)
+  expect(responsesByStatus.get(404)).toBeGreaterThan(connections)
 })

@@ -19,8 +19,8 @@ const tenant = sample()
 const [greeting] = tenant.archive.prompts
 const path = `/api/v1/prompts/${greeting!.id}/resolved`
 const member = { workspaceId: tenant.archive.workspace.id, tier: "solo" }
-/** What a resolved read answers. */
-interface Resolved {
+/** The envelope of a resolved prompt. */
+interface ResolvedEnvelope {
   readonly data: { readonly resolved_content: string }
 }
 
@@ -39,7 +39,7 @@ const sendRaw = async (port: number, bytes: string, ending: "end" | "reset"): Pr
 
 const examples = join(import.meta.dirname, "../../examples")
 
-describe.skipIf(postgres.missing !== undefined)("the API inside another service", () => {
+describe.skipIf(postgres.missing !== undefined)("createPromptApi", () => {
   const resources = makeResources()
   let env: Record<string, string>
   let api: PromptApi
@@ -62,14 +62,14 @@ describe.skipIf(postgres.missing !== undefined)("the API inside another service"
     await resources.release()
   })
 
-  /** An answer without what is its own each time. */
-  const whole = async (response: Response) => {
+  /** Returns a response without the headers that differ between equal requests. */
+  const toComparable = async (response: Response) => {
     const headers = Object.fromEntries(response.headers)
-    for (const own of ["x-request-id", "date", "connection", "keep-alive"]) delete headers[own]
+    for (const name of ["x-request-id", "date", "connection", "keep-alive"]) delete headers[name]
     return { status: response.status, headers, body: await response.text() }
   }
 
-  it("answers every request as the server of its own does", async () => {
+  it("handler returns the same responses as the HTTP server", async () => {
     const service = await startService({ ...env, LOG_LEVEL: "Error" })
     try {
       for (const [target, token, method] of [
@@ -86,35 +86,34 @@ describe.skipIf(postgres.missing !== undefined)("the API inside another service"
         ["/healthz"],
         ["/readyz"]
       ] as const) {
-        const there = request(target, token, method)
-        const here = await fetch(`${service.url}${target}`, { method: there.method, headers: there.headers })
-        expect(await whole(await api.handler(there))).toEqual(await whole(here))
+        const webRequest = request(target, token, method)
+        const { headers } = webRequest
+        const served = await fetch(`${service.url}${target}`, { method: webRequest.method, headers })
+        expect(await toComparable(await api.handler(webRequest))).toEqual(await toComparable(served))
       }
     } finally {
       await service.stop()
     }
   })
 
-  it("reads in process what HTTP answers, for a caller whom the host has let in", async () => {
-    const answer = async (target: string) => (await api.handler(request(target, key))).json()
-    expect(await api.prompts.list(member)).toEqual(await answer("/api/v1/prompts"))
+  it("prompts returns the same envelopes as HTTP", async () => {
+    const read = async (target: string) => (await api.handler(request(target, key))).json()
+    expect(await api.prompts.list(member)).toEqual(await read("/api/v1/prompts"))
     const filtered = { page: 1, per_page: 2, tag: "production", type: "system" } as const
     expect(await api.prompts.list(member, { ...filtered, folder_id: undefined })).toEqual(
-      await answer("/api/v1/prompts?page=1&per_page=2&tag=production&type=system")
+      await read("/api/v1/prompts?page=1&per_page=2&tag=production&type=system")
     )
-    expect(await api.prompts.get(member, greeting!.id)).toEqual(
-      await answer(`/api/v1/prompts/${greeting!.id}`)
-    )
-    expect(await api.prompts.getResolved(member, greeting!.id)).toEqual(await answer(path))
+    expect(await api.prompts.get(member, greeting!.id)).toEqual(await read(`/api/v1/prompts/${greeting!.id}`))
+    expect(await api.prompts.getResolved(member, greeting!.id)).toEqual(await read(path))
     expect(await api.prompts.versions.list(member, greeting!.id, { per_page: 2 })).toEqual(
-      await answer(`/api/v1/prompts/${greeting!.id}/versions?per_page=2`)
+      await read(`/api/v1/prompts/${greeting!.id}/versions?per_page=2`)
     )
     expect(await api.prompts.versions.get(member, greeting!.id, 2)).toEqual(
-      await answer(`/api/v1/prompts/${greeting!.id}/versions/2`)
+      await read(`/api/v1/prompts/${greeting!.id}/versions/2`)
     )
   })
 
-  it("reads exact numbers as JavaScript numbers that are written exactly, over HTTP and in process", async () => {
+  it("HTTP and prompts keep every digit of a number in metadata, which prompts returns as a JavaScript number", async () => {
     const numbers = `{"id": 1234567890123456789, "list": [1.10, {"huge": 1e400}], "small": 0.1}`
     const snippet = fragment("{{id}} {{small}}")
     const one = prompt({
@@ -144,7 +143,7 @@ describe.skipIf(postgres.missing !== undefined)("the API inside another service"
     expect(resolved.data.resolved_content.endsWith("\n\n1234567890123456789 0.1")).toBe(true)
   })
 
-  it("has no gate and no limit in process, but Free sees 7 days only", async () => {
+  it("prompts applies no access check and no rate limit, only the 7 days of history of the tier free", async () => {
     const free = { ...member, tier: "free" }
     expect((await api.prompts.get(free, greeting!.id)).data.id).toBe(greeting!.id)
     expect(await api.prompts.versions.list(free, greeting!.id)).toEqual({
@@ -158,39 +157,39 @@ describe.skipIf(postgres.missing !== undefined)("the API inside another service"
     expect(many.length).toBe(600)
   })
 
-  const refusal = (promise: Promise<unknown>) =>
+  const captureError = (promise: Promise<unknown>) =>
     promise.then(
       () => undefined,
       (error: unknown) =>
         error instanceof PromptApiError ? { code: error.code, message: error.message } : error
     )
 
-  it("rejects with a code and a message", async () => {
+  it("prompts rejects with the code and the message of the HTTP response", async () => {
     const notFound = { code: "NOT_FOUND", message: "Prompt not found" }
-    expect(await refusal(api.prompts.get(member, "x"))).toEqual(notFound)
-    expect(await refusal(api.prompts.get({ ...member, workspaceId: newId() }, greeting!.id))).toEqual(
+    expect(await captureError(api.prompts.get(member, "x"))).toEqual(notFound)
+    expect(await captureError(api.prompts.get({ ...member, workspaceId: newId() }, greeting!.id))).toEqual(
       notFound
     )
-    expect(await refusal(api.prompts.get({ ...member, workspaceId: "x" }, greeting!.id))).toEqual({
+    expect(await captureError(api.prompts.get({ ...member, workspaceId: "x" }, greeting!.id))).toEqual({
       code: "BAD_REQUEST",
       message: "workspaceId must be a UUID"
     })
-    expect(await refusal(api.prompts.list(member, { page: 1.5 }))).toEqual({
+    expect(await captureError(api.prompts.list(member, { page: 1.5 }))).toEqual({
       code: "BAD_REQUEST",
       message: "page must be an integer from 1 to 9007199254740991"
     })
-    expect(await refusal(api.prompts.list(member, { folder_id: "x" }))).toEqual({
+    expect(await captureError(api.prompts.list(member, { folder_id: "x" }))).toEqual({
       code: "BAD_REQUEST",
       message: "folder_id must be a UUID"
     })
-    expect(await refusal(api.prompts.versions.get(member, greeting!.id, 99))).toEqual({
+    expect(await captureError(api.prompts.versions.get(member, greeting!.id, 99))).toEqual({
       code: "NOT_FOUND",
       message: "Version not found"
     })
   })
 
-  it("rejects with a PromptApiError for every wrong argument and never throws synchronously", async () => {
-    // biome-ignore lint/suspicious/noExplicitAny: what callers in plain JavaScript pass
+  it("prompts rejects with a PromptApiError for every invalid argument and never throws synchronously", async () => {
+    // biome-ignore lint/suspicious/noExplicitAny: callers in plain JavaScript pass any value
     const prompts = api.prompts as any
     const id = greeting!.id
     const broken = {
@@ -201,21 +200,21 @@ describe.skipIf(postgres.missing !== undefined)("the API inside another service"
     const callers = [undefined, null, 7, "x", Symbol("x"), {}, { ...member, workspaceId: Symbol("x") }]
     const badCaller = { code: "BAD_REQUEST", message: "workspaceId must be a UUID" }
     for (const caller of callers) {
-      expect(await refusal(prompts.list(caller))).toEqual(badCaller)
-      expect(await refusal(prompts.get(caller, id))).toEqual(badCaller)
-      expect(await refusal(prompts.getResolved(caller, id))).toEqual(badCaller)
-      expect(await refusal(prompts.versions.list(caller, id))).toEqual(badCaller)
-      expect(await refusal(prompts.versions.get(caller, id, 1))).toEqual(badCaller)
+      expect(await captureError(prompts.list(caller))).toEqual(badCaller)
+      expect(await captureError(prompts.get(caller, id))).toEqual(badCaller)
+      expect(await captureError(prompts.getResolved(caller, id))).toEqual(badCaller)
+      expect(await captureError(prompts.versions.list(caller, id))).toEqual(badCaller)
+      expect(await captureError(prompts.versions.get(caller, id, 1))).toEqual(badCaller)
     }
     const badId = { code: "BAD_REQUEST", message: "id must be a string" }
-    for (const wrong of [undefined, null, 7, 7n, Symbol("x"), {}, [id], Object.create(null), broken]) {
-      expect(await refusal(prompts.get(member, wrong))).toEqual(badId)
-      expect(await refusal(prompts.getResolved(member, wrong))).toEqual(badId)
-      expect(await refusal(prompts.versions.list(member, wrong))).toEqual(badId)
-      expect(await refusal(prompts.versions.get(member, wrong, 1))).toEqual(badId)
+    for (const invalid of [undefined, null, 7, 7n, Symbol("x"), {}, [id], Object.create(null), broken]) {
+      expect(await captureError(prompts.get(member, invalid))).toEqual(badId)
+      expect(await captureError(prompts.getResolved(member, invalid))).toEqual(badId)
+      expect(await captureError(prompts.versions.list(member, invalid))).toEqual(badId)
+      expect(await captureError(prompts.versions.get(member, invalid, 1))).toEqual(badId)
     }
-    for (const wrong of [undefined, null, Symbol("x"), {}, Object.create(null), broken]) {
-      expect(await refusal(prompts.versions.get(member, id, wrong))).toEqual({
+    for (const invalid of [undefined, null, Symbol("x"), {}, Object.create(null), broken]) {
+      expect(await captureError(prompts.versions.get(member, id, invalid))).toEqual({
         code: "BAD_REQUEST",
         message: "version must be a number"
       })
@@ -230,28 +229,28 @@ describe.skipIf(postgres.missing !== undefined)("the API inside another service"
       [{ per_page: [5] }, "per_page must be a string or a number"]
     ] as const) {
       const expected = { code: "BAD_REQUEST", message }
-      expect(await refusal(prompts.list(member, parameters))).toEqual(expected)
-      expect(await refusal(prompts.versions.list(member, id, parameters))).toEqual(expected)
+      expect(await captureError(prompts.list(member, parameters))).toEqual(expected)
+      expect(await captureError(prompts.versions.list(member, id, parameters))).toEqual(expected)
     }
   })
 
-  it("refuses a schema that is not there, and says what to do", async () => {
+  it("rejects if the schema does not exist, and names the command that creates it", async () => {
     const empty = await resources.acquire(postgres.acquire)
     await expect(createPromptApi({ databaseUrl: empty.DATABASE_URL! })).rejects.toThrow(/run .*migrate/)
   })
 
-  it("starts without its database and answers 503 until it is there", async () => {
-    const away = await createPromptApi({ databaseUrl: "postgres://postgres@127.0.0.1:9/none" })
+  it("starts without its database and returns 503", async () => {
+    const withoutDatabase = await createPromptApi({ databaseUrl: "postgres://postgres@127.0.0.1:9/none" })
     try {
-      expect((await away.handler(request("/readyz"))).status).toBe(503)
-      expect((await away.handler(request(path, key))).status).toBe(503)
-      expect((await away.handler(request(path))).status).toBe(401)
+      expect((await withoutDatabase.handler(request("/readyz"))).status).toBe(503)
+      expect((await withoutDatabase.handler(request(path, key))).status).toBe(503)
+      expect((await withoutDatabase.handler(request(path))).status).toBe(401)
     } finally {
-      await away.close()
+      await withoutDatabase.close()
     }
   })
 
-  it("starts before its database exists and serves once the database is created and migrated later", async () => {
+  it("starts before its database exists and serves once the database is created and migrated", async () => {
     const printed: Array<string> = []
     const errors = vi
       .spyOn(console, "error")
@@ -272,7 +271,7 @@ describe.skipIf(postgres.missing !== undefined)("the API inside another service"
       await database.sql(`create table ${table} (id integer primary key, name text not null)`)
       await database.sql(`insert into ${table} values (999, 'from a newer program')`)
       await expect.poll(() => logged(/version 999 .*upgrade the program/), { timeout: 10_000 }).toBe(1)
-      // Two more looks, which log nothing new.
+      // Two more checks, which log nothing new.
       await setTimeout(1_200)
       expect(logged(/schema is version/)).toBe(2)
       expect(await status()).toBe(503)
@@ -291,7 +290,7 @@ describe.skipIf(postgres.missing !== undefined)("the API inside another service"
     }
   }, 60_000)
 
-  it("says that it is not available once it is closed", async () => {
+  it("handler and prompts report SERVICE_UNAVAILABLE after close", async () => {
     const closed = await createPromptApi({ databaseUrl: env.DATABASE_URL! })
     expect((await closed.handler(request(path, key))).status).toBe(200)
     await closed.close()
@@ -300,30 +299,30 @@ describe.skipIf(postgres.missing !== undefined)("the API inside another service"
     expect(response.status).toBe(503)
     expect(response.headers.get("x-request-id")).not.toBeNull()
     expect(await response.json()).toEqual({ error: unavailable })
-    expect(await refusal(closed.prompts.get(member, greeting!.id))).toEqual(unavailable)
+    expect(await captureError(closed.prompts.get(member, greeting!.id))).toEqual(unavailable)
   })
 
   describe("the examples", () => {
     const resolved = async () => (await api.prompts.getResolved(member, greeting!.id)).data.resolved_content
 
-    it("a route handler", async () => {
+    it("the route handler serves and reads prompts", async () => {
       process.env.DATABASE_URL = env.DATABASE_URL
       const response = await routeHandler.GET(request(path, key))
-      expect(((await response.json()) as Resolved).data.resolved_content).toBe(await resolved())
+      expect(((await response.json()) as ResolvedEnvelope).data.resolved_content).toBe(await resolved())
       expect(await routeHandler.resolvedPrompt(member.workspaceId, greeting!.id)).toBe(await resolved())
       await routeHandler.close()
     })
 
-    it("Hono", async () => {
+    it("the Hono application serves the API beside its own routes", async () => {
       const { application, close } = await makeApplication(env.DATABASE_URL!)
       const response = await application.fetch(request(path, key))
-      expect(((await response.json()) as Resolved).data.resolved_content).toBe(await resolved())
+      expect(((await response.json()) as ResolvedEnvelope).data.resolved_content).toBe(await resolved())
       expect((await application.fetch(request(path))).status).toBe(401)
       expect(await (await application.fetch(request("/"))).text()).toBe("a page of the application")
       await close()
     })
 
-    it("a bare node:http server", async () => {
+    it("the node:http server serves the API and survives every malformed request", async () => {
       const port = await freePort()
       const child = spawn(process.execPath, [join(examples, "node-http.ts")], {
         env: { ...env, PATH: process.env.PATH, PORT: String(port) },
@@ -333,7 +332,7 @@ describe.skipIf(postgres.missing !== undefined)("the API inside another service"
         await once(child.stdout, "data")
         const url = `http://127.0.0.1:${port}${path}`
         const response = await fetch(url, { headers: { authorization: `Bearer ${key}` } })
-        expect(((await response.json()) as Resolved).data.resolved_content).toBe(await resolved())
+        expect(((await response.json()) as ResolvedEnvelope).data.resolved_content).toBe(await resolved())
         expect((await fetch(`http://127.0.0.1:${port}/elsewhere`)).status).toBe(404)
 
         const raw = (head: string, ending: "end" | "reset") => sendRaw(port, head, ending)
@@ -366,7 +365,7 @@ describe.skipIf(postgres.missing !== undefined)("the API inside another service"
   })
 })
 
-it("the use cases over a repo of one's own", async () => {
+it("the example of a custom repository runs the use cases", async () => {
   const child = spawn(process.execPath, [join(examples, "memory-repo.ts")], {
     stdio: ["ignore", "pipe", "inherit"]
   })

@@ -5,7 +5,7 @@ import { parseQuery } from "../../../../../src/adapters/inbound/http/request/Que
 const names = Schema.Literals(["a", "page", "__proto__", "constructor", "toString", ""])
 
 it.prop(
-  "a query's parameters are all their values, in order",
+  "parseQuery returns all values of every parameter, in order",
   { pairs: Schema.Array(Schema.Struct({ name: names, value: Schema.String })) },
   ({ pairs }) => {
     const query = new URLSearchParams(pairs.map(({ name, value }): [string, string] => [name, value]))
@@ -16,7 +16,7 @@ it.prop(
   }
 )
 
-it("a query that starts with a question mark has it in its first name", () => {
+it("parseQuery keeps a leading question mark in the name of the first parameter", () => {
   assert.deepStrictEqual({ ...parseQuery("?page=2&page=3") }, { "?page": "2", page: "3" })
   assert.deepStrictEqual({ ...parseQuery("??page=2") }, { "??page": "2" })
 })

@@ -14,7 +14,7 @@ import { ResolvedTooLarge } from "../../../../../src/domain/Resolution.ts"
 import { formatJsonLine } from "../../../../../src/runtime/telemetry/JsonLogger.ts"
 import { newId } from "../../../../support/archives.ts"
 
-/** Returns the response to a request with the id "id", and what was logged of it. */
+/** Returns the response to a request with the id "id", and the log entries about it. */
 const respond = Effect.fnUntraced(function* (request: Parameters<typeof respondToFailures>[0]) {
   const logged: Array<Record<string, unknown>> = []
   const logger = Logger.map(formatJsonLine, (line) => {
@@ -35,7 +35,7 @@ describe("respondToFailures", () => {
     })
   )
 
-  it.effect("names the prompt in the log if its resolved content is too large", () =>
+  it.effect("logs the id of a prompt whose resolved content is too large", () =>
     Effect.gen(function* () {
       const id = newId<PromptId>()
       const error = ResolvedTooLarge(id)
@@ -82,7 +82,8 @@ describe("makeRejection", () => {
           ["x-request-id", requestId],
           ["x-content-type-options", "nosniff"]
         ],
-        body
+        body,
+        isShared: false
       }
     )
     assert.deepStrictEqual(response.headers.slice(4), headers)

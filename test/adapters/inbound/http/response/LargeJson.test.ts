@@ -7,9 +7,9 @@ import {
   holdsLargeText
 } from "../../../../../src/adapters/inbound/http/response/LargeJson.ts"
 
-const textOf = (unit: string): string => unit.repeat(Math.ceil(400_000 / unit.length))
+const repeatToLargeText = (unit: string): string => unit.repeat(Math.ceil(400_000 / unit.length))
 
-describe("JSON of large texts", () => {
+describe("encoding of large texts", () => {
   for (const unit of [
     "plain text. ",
     'quoted "\\ \n\t\u0001\u001f\u007f\u2028',
@@ -19,32 +19,34 @@ describe("JSON of large texts", () => {
     "\ud800x",
     "\u0000"
   ]) {
-    it.effect(`is byte for byte that of JSON.stringify, and so is its hash: ${JSON.stringify(unit)}`, () =>
-      Effect.gen(function* () {
-        const text = textOf(unit)
-        const envelope = {
-          data: {
-            id: "1",
-            current_content: text,
-            left_out: undefined,
-            tags: [{ name: "a" }],
-            metadata: { nested: { list: [1, null, text.slice(0, 10)] } },
-            title: `x${text}`,
-            sort_order: -0
+    it.effect(
+      `encodeInSlices equals JSON.stringify byte for byte, for a text of ${JSON.stringify(unit)}`,
+      () =>
+        Effect.gen(function* () {
+          const text = repeatToLargeText(unit)
+          const envelope = {
+            data: {
+              id: "1",
+              current_content: text,
+              left_out: undefined,
+              tags: [{ name: "a" }],
+              metadata: { nested: { list: [1, null, text.slice(0, 10)] } },
+              title: `x${text}`,
+              sort_order: -0
+            }
           }
-        }
-        const expected = Buffer.from(JSON.stringify(envelope))
-        const body = yield* encodeInSlices(envelope)
-        assert.isTrue(expected.equals(body))
-        assert.strictEqual(
-          yield* hashInSlices(body),
-          createHash("sha256").update(expected).digest("base64url")
-        )
-      })
+          const expected = Buffer.from(JSON.stringify(envelope))
+          const body = yield* encodeInSlices(envelope)
+          assert.isTrue(expected.equals(body))
+          assert.strictEqual(
+            yield* hashInSlices(body),
+            createHash("sha256").update(expected).digest("base64url")
+          )
+        })
     )
   }
 
-  it("is made in slices for one resource with a large text alone", () => {
+  it("holdsLargeText is true only for a single resource with a large text", () => {
     const large = "x".repeat(300_000)
     assert.isTrue(holdsLargeText({ data: { content: large } }))
     assert.isFalse(holdsLargeText({ data: { content: "x" } }))

@@ -1,0 +1,84 @@
+import { it } from "vitest"
+import { sample } from "../support/archives.ts"
+import {
+  expectError,
+  expectSuccess,
+  invalidKey,
+  invalidKeyFormat,
+  malformedAuthorization,
+  unauthorized
+} from "./expectations.ts"
+import { authorize, startApi } from "./startApi.ts"
+
+const home = sample()
+const { active, ...keys } = home.keys
+const key = active.plaintext
+const target = "/api/v1/prompts"
+const { send } = startApi([home.archive])
+
+it.each([
+  ["no Authorization header", []],
+  ["an empty Authorization header", ["Authorization:"]],
+  ["an Authorization header without a token", ["Authorization: Bearer"]],
+  ["an Authorization header without a scheme", [`Authorization: ${key}`]],
+  ["another scheme", [`Authorization: Basic ${key}`]],
+  ["a longer scheme", [`Authorization: Bearers ${key}`]],
+  ["a tab before the token", [`Authorization: Bearer\t${key}`]],
+  ["text after the token", [`Authorization: Bearer ${key} x`]],
+  ["a list of tokens", [`Authorization: Bearer ${key}, Bearer ${key}`]],
+  ["two equal Authorization headers", [authorize(key), authorize(key)]],
+  ["two Authorization headers of which the first is valid", [authorize(key), "authorization: Basic x"]],
+  ["a token that is not ASCII", [`Authorization: Bearer ${key}\u00e9`]],
+  ["a quoted Authorization header", [`Authorization: "Bearer ${key}"`]],
+  ["a key in a cookie only", [`Cookie: authorization=Bearer ${key}`]],
+  ["a key in another header only", [`X-Api-Key: ${key}`]]
+])(
+  'a request with %s gets 401 "Missing or malformed", with and without a key in its query',
+  async (_, lines) => {
+    expectError(await send(target, lines), malformedAuthorization)
+    expectError(await send(`${target}?api_key=${key}&access_token=${key}`, lines), malformedAuthorization)
+  }
+)
+
+it.each([
+  ["another prefix", key.replace("key_live_", "key_test_")],
+  ["an uppercase prefix", key.replace("key_live_", "KEY_LIVE_")],
+  ["no prefix", key.slice("key_live_".length)],
+  ["half a prefix", "key_live"]
+])('a token with %s gets 401 "Invalid API key format"', async (_, token) => {
+  expectError(await send(target, [authorize(token)]), invalidKeyFormat)
+})
+
+it.each([
+  ["nothing after the prefix", "key_live_"],
+  ["a digit too few", key.slice(0, -1)],
+  ["a digit too many", `${key}0`],
+  ["uppercase digits", `key_live_${"A".repeat(64)}`],
+  ["characters that are not digits", `key_live_${"g".repeat(64)}`],
+  ["the digits of no key", `key_live_${"0".repeat(64)}`]
+])('a token with %s gets 401 "Invalid API key"', async (_, token) => {
+  expectError(await send(target, [authorize(token)]), invalidKey)
+})
+
+it.each([
+  ["is revoked", keys.revoked, "API key has been revoked"],
+  ["is revoked and whose owner must reset", keys.revokedOwnerMustReset, "API key has been revoked"],
+  ["is revoked and has no organization", keys.legacyRevoked, "API key has been revoked"],
+  ["has an owner who must reset", keys.ownerMustReset, "API key owner must reset password"],
+  [
+    "has no organization and an owner who must reset",
+    keys.legacyOwnerMustReset,
+    "API key owner must reset password"
+  ],
+  ["has no organization", keys.legacy, "API key has no organization assigned"]
+])("a key that %s gets 401", async (_, { plaintext }, message) => {
+  expectError(await send(target, [authorize(plaintext)]), unauthorized(message))
+})
+
+it.each([
+  ["in lower case", `bearer ${key}`],
+  ["in upper case, before several spaces", `BEARER   ${key}`],
+  ["between spaces", ` Bearer ${key}  `]
+])("the scheme Bearer %s is accepted", async (_, value) => {
+  expectSuccess(await send(target, [`authorization:${value}`]))
+})

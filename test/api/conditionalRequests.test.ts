@@ -1,0 +1,45 @@
+import { expect, it } from "vitest"
+import { newId, sample } from "../support/archives.ts"
+import { getHeader } from "../support/rawHttp.ts"
+import {
+  expectError,
+  expectNotModified,
+  expectSuccess,
+  malformedAuthorization,
+  promptNotFound
+} from "./expectations.ts"
+import { authorize, startApi } from "./startApi.ts"
+
+const home = sample()
+const authorization = authorize(home.keys.active.plaintext)
+const target = `/api/v1/prompts/${home.archive.prompts[0]!.id}`
+const { send } = startApi([home.archive])
+
+const readEtag = async (): Promise<string> => getHeader(await send(target, [authorization]), "etag")!
+
+it("GET and HEAD return 304 with only the caching headers if If-None-Match contains the ETag", async () => {
+  const etag = await readEtag()
+  for (const value of [etag, `W/${etag}`, `"x", ${etag}`, `"a,b" ,W/${etag}`, "*", ` ${etag} `])
+    for (const method of ["GET", "HEAD"])
+      expectNotModified(await send(target, [authorization, `If-None-Match: ${value}`], method), etag)
+  const lines = [authorization, 'If-None-Match: "x"', `If-None-Match: ${etag}`]
+  expectNotModified(await send(target, lines), etag)
+})
+
+it("GET returns 200 if If-None-Match does not contain the ETag", async () => {
+  const etag = await readEtag()
+  for (const value of ['"x"', etag.slice(1, -1), "", etag.toLowerCase().replace(/[a-z]/, "_")])
+    expectSuccess(await send(target, [authorization, `If-None-Match: ${value}`]))
+})
+
+it("If-None-Match does not turn an error into a 304", async () => {
+  const unknown = `/api/v1/prompts/${newId()}`
+  expectError(await send(unknown, [authorization, "If-None-Match: *"]), promptNotFound)
+  expectError(await send(target, ["If-None-Match: *"]), malformedAuthorization)
+})
+
+it("equal bodies have equal ETags, and different bodies have different ETags", async () => {
+  const etag = await readEtag()
+  expect(await readEtag()).toBe(etag)
+  expect(getHeader(await send(`${target}/resolved`, [authorization]), "etag")).not.toBe(etag)
+})

@@ -1,0 +1,138 @@
+import * as Result from "effect/Result"
+import { describe, expect, it } from "vitest"
+import { resolve } from "../../src/domain/Resolution.ts"
+import { fragment, newId, prompt, sample, use } from "../support/archives.ts"
+import { embedded, postgres } from "../support/database.ts"
+import { listOf, promptOf, sourceOf, versionSummaryOf, versionsOf } from "../support/model.ts"
+import { getHeader } from "../support/rawHttp.ts"
+import {
+  expectError,
+  expectNotModified,
+  expectSuccess,
+  headersTooLarge,
+  internalError,
+  invalidParameter,
+  malformedAuthorization,
+  methodNotAllowed,
+  positiveIntRule,
+  promptNotFound,
+  unauthorized,
+  versionNotFound
+} from "./expectations.ts"
+import { authorize, endpointTargets, startApi } from "./startApi.ts"
+
+const { archive, keys } = sample()
+const [greeting] = archive.prompts
+/** Nine fragments of 1 MiB each exceed the 8 MiB that resolved content may have. */
+const megabyte = fragment("x".repeat(1024 * 1024))
+const large = prompt({
+  title: "Large",
+  is_archived: true,
+  fragments: Array.from({ length: 9 }, (_, position) => use(megabyte, position))
+})
+const home = {
+  ...archive,
+  fragments: [...archive.fragments, megabyte],
+  prompts: [...archive.prompts, large]
+}
+
+const targets = endpointTargets(greeting!.id)
+const unknownTargets = endpointTargets(newId())
+
+describe.each([embedded, postgres])("the API on $name", (backend) => {
+  if (backend.missing !== undefined) {
+    it.skip(`is not tested: ${backend.missing}`, () => {})
+    return
+  }
+  const api = startApi([home], { backend })
+  const send = (target: string, lines = [authorize(keys.active.plaintext)], method?: string) =>
+    api.send(target, lines, method)
+
+  it("GET /prompts returns the summaries of all prompts that are not archived, newest first", async () => {
+    const data = listOf(home, {})
+    const meta = { page: 1, per_page: 20, total: data.length }
+    expectSuccess(await send(targets.list), { data, meta })
+  })
+
+  it("GET /prompts/{id} returns every prompt, archived or not, for its id in any case", async () => {
+    for (const stored of home.prompts)
+      for (const id of [stored.id, stored.id.toUpperCase()])
+        expectSuccess(await send(`/api/v1/prompts/${id}`), { data: promptOf(home, stored) })
+  })
+
+  it("GET /prompts/{id}/resolved returns the content with the fragments resolved", async () => {
+    for (const stored of archive.prompts)
+      expectSuccess(await send(`/api/v1/prompts/${stored.id}/resolved`), {
+        data: Result.getOrThrow(resolve(sourceOf(home, stored)))
+      })
+  })
+
+  it("GET /prompts/{id}/versions returns the summaries of all versions, newest first", async () => {
+    const data = versionsOf(greeting!).map(versionSummaryOf)
+    const meta = { page: 1, per_page: 20, total: data.length }
+    expectSuccess(await send(targets.listVersions), { data, meta })
+  })
+
+  it("GET /prompts/{id}/versions/{version} returns every version", async () => {
+    for (const version of versionsOf(greeting!))
+      expectSuccess(await send(`${targets.listVersions}/${version.version_number}`), { data: version })
+  })
+
+  it("GET /prompts/{id}/resolved returns 500 and logs the prompt's id if the content exceeds 8 MiB", async () => {
+    expectError(await send(`/api/v1/prompts/${large.id}/resolved`), internalError)
+    expect(api.service().output()).toContain(large.id)
+  })
+
+  describe.each(Object.entries(targets))("%s", (name, target) => {
+    it("returns 304 if If-None-Match contains the ETag of its response", async () => {
+      const etag = getHeader(await send(target), "etag")!
+      const lines = [authorize(keys.active.plaintext), `If-None-Match: ${etag}`]
+      expectNotModified(await send(target, lines), etag)
+    })
+
+    if (name === "list" || name === "listVersions")
+      it("returns 400 if page is 0", async () => {
+        expectError(await send(`${target}?page=0`), invalidParameter("page", positiveIntRule))
+      })
+
+    it("returns 401 without a key and for a revoked key", async () => {
+      expectError(await send(target, []), malformedAuthorization)
+      const lines = [authorize(keys.revoked.plaintext)]
+      expectError(await send(target, lines), unauthorized("API key has been revoked"))
+    })
+
+    it("returns 405 for POST", async () => {
+      expectError(await send(target, undefined, "POST"), methodNotAllowed)
+    })
+
+    it("returns 431 if the headers exceed 16 KiB", async () => {
+      const lines = [authorize(keys.active.plaintext), `X: ${"a".repeat(17_000)}`]
+      expectError(await send(target, lines), headersTooLarge)
+    })
+
+    if (name !== "list")
+      it("returns 404 for an unknown prompt", async () => {
+        const expected = name === "getVersion" ? versionNotFound : promptNotFound
+        expectError(await send(unknownTargets[name as keyof typeof targets]), expected)
+      })
+
+    if (name === "getVersion")
+      it("returns 404 for an unknown version", async () => {
+        expectError(await send(`${targets.listVersions}/99`), versionNotFound)
+      })
+
+    it("returns 500 without details after an unexpected failure", async () => {
+      // A query that was never sent is not in the cache.
+      const uncached = `${target}?${newId()}`
+      await api.sql("alter table prompts rename column title to gone")
+      await api.sql("alter table prompt_versions rename column change_summary to gone")
+      try {
+        expectError(await send(uncached), internalError)
+      } finally {
+        await api.sql("alter table prompts rename column gone to title")
+        await api.sql("alter table prompt_versions rename column gone to change_summary")
+      }
+      expectSuccess(await send(uncached))
+    })
+  })
+})

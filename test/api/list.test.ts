@@ -1,0 +1,125 @@
+import { describe, expect, it } from "vitest"
+import { newId, sample } from "../support/archives.ts"
+import { expectError, expectSuccess, invalidParameter, positiveIntRule } from "./expectations.ts"
+import { authorize, startApi } from "./startApi.ts"
+
+const home = sample()
+const other = sample()
+const api = startApi([home.archive, other.archive])
+const send = (target: string) => api.send(target, [authorize(home.keys.active.plaintext)])
+
+const prompts = "/api/v1/prompts"
+const versions = `${prompts}/${home.archive.prompts[0]!.id}/versions`
+
+describe("paging of prompts and of versions", () => {
+  const invalidNumbers = [
+    ...["", "0", "-1", "+1", "01", "1.0", "1e2", " 1", "1 ", "x", "0x1", "٣", "%EF%BC%91"],
+    ...["9007199254740992", "99999999999999999999", "%", "%00", "null"]
+  ]
+  it.each(["page", "per_page"].flatMap((name) => invalidNumbers.map((value) => [name, value] as const)))(
+    "%s=%s returns 400",
+    async (name, value) => {
+      const query = `${name}=${value.replaceAll(" ", "%20")}`
+      const encoded = [...query].map((char) => (char > "~" ? encodeURIComponent(char) : char)).join("")
+      for (const path of [prompts, versions])
+        expectError(await send(`${path}?${encoded}`), invalidParameter(name, positiveIntRule))
+    }
+  )
+
+  it.each([
+    ["", 1, 20],
+    ["?", 1, 20],
+    ["?page=2", 2, 20],
+    ["??page=2", 1, 20],
+    ["?p%61ge=2", 2, 20],
+    ["?per_page=100", 1, 100],
+    ["?per_page=101", 1, 100],
+    ["?per_page=9007199254740991", 1, 100],
+    ["?page=9007199254740991&per_page=100", 9007199254740991, 100],
+    ["?Page=0&PER_PAGE=0&unknown=1&unknown=2&&=&=x", 1, 20]
+  ])("the query %j returns page %i with at most %i items", async (query, page, per_page) => {
+    for (const [path, total] of [
+      [prompts, 7],
+      [versions, 3]
+    ] as const) {
+      const response = await send(`${path}${query}`)
+      expectSuccess(response)
+      const { data, meta } = JSON.parse(response.body)
+      expect(meta).toEqual({ page, per_page, total })
+      expect(data.length).toBe(page === 1 ? Math.min(total, per_page) : 0)
+    }
+  })
+})
+
+describe("GET /prompts", () => {
+  const atMostOnce = (name: string) => invalidParameter(name, "must be given at most once")
+  const invalidFolder = invalidParameter("folder_id", "must be a UUID")
+  const invalidType = invalidParameter(
+    "type",
+    "must be one of system, user, assistant, template, few-shot, chain-of-thought"
+  )
+  it.each([
+    ["page=1&page=1", atMostOnce("page")],
+    ["per_page=1&x=2&per_page=1", atMostOnce("per_page")],
+    ["tag=a&tag=a", atMostOnce("tag")],
+    ["tag=&t%61g=", atMostOnce("tag")],
+    ["type=user&type=user", atMostOnce("type")],
+    [`folder_id=${newId()}&folder_id=${newId()}`, atMostOnce("folder_id")],
+    ["folder_id=", invalidFolder],
+    ["folder_id=x", invalidFolder],
+    [`folder_id=%7B${newId()}%7D`, invalidFolder],
+    [`folder_id=${newId().replaceAll("-", "")}`, invalidFolder],
+    [`folder_id=${newId()}%00`, invalidFolder],
+    ["type=", invalidType],
+    ["type=System", invalidType],
+    ["type=system%00", invalidType],
+    ["type=few+shot", invalidType]
+  ])("?%s returns 400 with the rule and without the value", async (query, expected) => {
+    expectError(await send(`${prompts}?${query}`), expected)
+  })
+
+  const listTitles = async (query: string) => {
+    const response = await send(`${prompts}?per_page=100&${query}`)
+    expectSuccess(response)
+    const { data, meta } = JSON.parse(response.body)
+    expect(meta.total).toBe(data.length)
+    return data.map(({ title }: { title: string }) => title)
+  }
+
+  it("filters by folder, tag and type, and combines filters with AND", async () => {
+    const [support, empty] = home.archive.folders
+    expect(await listTitles(`folder_id=${support!.id.toUpperCase()}`)).toContain("Greeting")
+    expect(await listTitles(`folder_id=${empty!.id}`)).toEqual([])
+    expect(await listTitles("tag=gr%C3%B6%C3%9Fe")).toEqual(["Greeting"])
+    expect(await listTitles(`folder_id=${support!.id}&tag=production&type=system`)).toEqual(
+      expect.arrayContaining(["A system prompt"])
+    )
+    expect(await listTitles("type=few-shot")).toEqual(["A few-shot prompt"])
+  })
+
+  it.each([
+    "tag=",
+    "tag=Production",
+    "tag=nothing",
+    "tag=%00",
+    "tag=%ED%A0%80",
+    "tag=%FF",
+    "tag=%",
+    "tag=%zz",
+    `tag=${"a".repeat(300)}`,
+    "tag='%20or%201=1--",
+    `folder_id=${newId()}`
+  ])("?%s returns an empty list, because nothing matches", async (query) => {
+    expect(await listTitles(query)).toEqual([])
+  })
+
+  it("returns an empty list for a folder of another workspace", async () => {
+    expect(await listTitles(`folder_id=${other.archive.folders[0]!.id}`)).toEqual([])
+  })
+})
+
+it("GET /prompts/{id} ignores the query", async () => {
+  const prompt = `${prompts}/${home.archive.prompts[0]!.id}`
+  const { body } = await send(prompt)
+  expect((await send(`${prompt}?page=0&per_page=x&type=`)).body).toBe(body)
+})

@@ -1,0 +1,90 @@
+import { afterAll, beforeAll, expect, it } from "vitest"
+import { sample } from "../support/archives.ts"
+import { connectTo, makeResources } from "../support/database.ts"
+import { startObservedService } from "../support/startObservedService.ts"
+import { exchange, getHeader, type HttpResponse, rawRequest } from "../support/rawHttp.ts"
+import { type Service, startService } from "../support/service.ts"
+import { expectError } from "./expectations.ts"
+import { authorize, endpointTargets, fastestBackend, makeTenant } from "./startApi.ts"
+
+const home = sample()
+const free = makeTenant({ tier: "free" })
+const targets = endpointTargets(home.archive.prompts[0]!.id)
+
+const resources = makeResources()
+let env: Record<string, string>
+beforeAll(async () => {
+  env = await resources.acquire(fastestBackend.acquire)
+  const service = await startService(env)
+  const database = await resources.acquire(connectTo(env))
+  for (const archive of [home.archive, free.archive]) await database.importArchive(archive)
+  await service.stop()
+})
+afterAll(() => resources.release())
+
+const currentMinute = () => Math.floor(Date.now() / 60_000)
+
+/**
+ * Runs a test on a new service, which has counted no request. The limits are per clock minute: a test that fails while
+ * a minute ends runs once more.
+ */
+const runWithinMinute = async (test: (service: Service) => Promise<void>): Promise<void> => {
+  const attempt = async () => {
+    const service = await startObservedService({
+      ...env,
+      RATE_LIMIT_PER_KEY: "3",
+      RATE_LIMIT_PER_PROCESS: "5"
+    })
+    const minute = currentMinute()
+    try {
+      await test(service)
+    } catch (error) {
+      if (currentMinute() === minute) throw error
+      return false
+    } finally {
+      await service.stop()
+    }
+    return true
+  }
+  if (!(await attempt())) expect(await attempt()).toBe(true)
+}
+
+/** Expects a 429 that names this limit, and headers that agree on the time until the limit resets. */
+const expectRateLimited = (response: HttpResponse, scope: "key" | "process", limit: number): void => {
+  const seconds = Number(getHeader(response, "retry-after"))
+  expect(seconds).toBeGreaterThanOrEqual(1)
+  expect(seconds).toBeLessThanOrEqual(60)
+  expectError(response, [
+    429,
+    "RATE_LIMITED",
+    "Rate limit exceeded",
+    {
+      "retry-after": String(seconds),
+      "ratelimit-policy": `"${scope}";q=${limit};w=60`,
+      ratelimit: `"${scope}";r=0;t=${seconds}`
+    }
+  ])
+}
+
+it("429 names the exceeded limit, and only requests of admitted callers count", async () => {
+  await runWithinMinute(async ({ port }) => {
+    const send = (token: string, target: string = targets.list, method = "GET") =>
+      exchange(port, rawRequest(target, [authorize(token)], method))
+    const rejected = [free.key, home.keys.revoked.plaintext, `key_live_${"0".repeat(64)}`, "x"]
+    for (const token of rejected)
+      for (let i = 0; i < 4; i++) expect([401, 403]).toContain((await send(token)).status)
+
+    const first = home.keys.active.plaintext
+    expect((await send(first)).status).toBe(200)
+    expect((await send(first, "/api/v1/prompts?page=0")).status).toBe(400)
+    expect((await send(first, "/api/v1/prompts/x", "HEAD")).status).toBe(404)
+    expectRateLimited(await send(first), "key", 3)
+
+    const second = home.keys.second.plaintext
+    expect((await send(second)).status).toBe(200)
+    expect((await send(second)).status).toBe(200)
+    for (const target of Object.values(targets)) expectRateLimited(await send(second, target), "process", 5)
+
+    expect((await exchange(port, rawRequest("/healthz"))).status).toBe(200)
+  })
+})

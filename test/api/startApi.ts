@@ -1,0 +1,72 @@
+import { afterAll, beforeAll } from "vitest"
+import type { Archive } from "../../src/application/formats/Archive.ts"
+import { archive, key, user, workspace } from "../support/archives.ts"
+import { type Backend, connectTo, embedded, makeResources, postgres } from "../support/database.ts"
+import { startObservedService } from "../support/startObservedService.ts"
+import { exchange, type HttpResponse, rawRequest } from "../support/rawHttp.ts"
+import type { Service } from "../support/service.ts"
+
+/** PostgreSQL where the tests have a server, otherwise the embedded database, which takes longer to start. */
+export const fastestBackend: Backend = postgres.missing === undefined ? postgres : embedded
+
+/** A running service whose output is searched for leaked secrets when it stops. */
+export interface Api {
+  readonly service: () => Service
+  /** Sends one request with these header lines and returns its response. */
+  readonly send: (target: string, lines: ReadonlyArray<string>, method?: string) => Promise<HttpResponse>
+  readonly sql: (text: string, params?: ReadonlyArray<unknown>) => Promise<ReadonlyArray<unknown>>
+}
+
+/** Starts a service with these workspaces before the tests of a file or suite, and stops it after them. */
+export const startApi = (
+  archives: ReadonlyArray<Archive>,
+  options: { readonly backend?: Backend; readonly env?: Readonly<Record<string, string>> } = {}
+): Api => {
+  const resources = makeResources()
+  let service: Service | undefined
+  let sql: Api["sql"]
+  beforeAll(async () => {
+    const env = await resources.acquire((options.backend ?? fastestBackend).acquire)
+    service = await startObservedService({
+      ...env,
+      RATE_LIMIT_PER_KEY: "1000000",
+      RATE_LIMIT_PER_PROCESS: "1000000",
+      ...options.env
+    })
+    const database = await resources.acquire(connectTo(env))
+    sql = database.sql
+    for (const archive of archives) await database.importArchive(archive)
+  })
+  afterAll(async () => {
+    await service?.stop()
+    await resources.release()
+  })
+  return {
+    service: () => service!,
+    send: (target, lines, method) => exchange(service!.port, rawRequest(target, lines, method)),
+    sql: (text, params) => sql(text, params)
+  }
+}
+
+/** Returns the header line of a key. */
+export const authorize = (key: string): string => `Authorization: Bearer ${key}`
+
+/** Returns an otherwise empty workspace with one key. */
+export const makeTenant = (overrides: Parameters<typeof workspace>[0] = {}) => {
+  const home = workspace(overrides)
+  const owner = user()
+  const { plaintext, stored } = key(home.id, owner)
+  return { key: plaintext, archive: archive({ workspace: home, users: [owner], api_keys: [stored] }) }
+}
+
+/** Returns the targets of the five endpoints for a prompt with a version 1. */
+export const endpointTargets = (promptId: string) => {
+  const prompt = `/api/v1/prompts/${promptId}`
+  return {
+    list: "/api/v1/prompts",
+    get: prompt,
+    getResolved: `${prompt}/resolved`,
+    listVersions: `${prompt}/versions`,
+    getVersion: `${prompt}/versions/1`
+  }
+}
