@@ -162,7 +162,7 @@ const suspicious = [
 ] as const
 
 /** The demo's key, which a start on a new database prints once on purpose (DESIGN.md section 8). */
-const demoNotice = /^A demo workspace was made, .*\n\n {2}key_live_[0-9a-f]{64}\n\nTry it:\n\n {2}curl .*\n/m
+const demoNotice = /^Created the demo workspace, .*\n\n {2}key_live_[0-9a-f]{64}\n\nTry it:\n\n {2}curl .*\n/m
 
 /** The prompt whose content is too large is named on purpose (DESIGN.md section 5). */
 const tooLarge = /"ResolvedTooLarge","id":"[0-9a-f-]{36}"/g
