@@ -24,7 +24,7 @@ import { administrationLayer, commandDatabaseLayer } from "./Layers.ts"
 import { maxDrainMs, serve } from "./Service.ts"
 import { installSignalHandlers } from "./Signals.ts"
 import type { MetricsListenError } from "./telemetry/MetricsServer.ts"
-import { withLogging } from "./Telemetry.ts"
+import { withLogging } from "./telemetry/Telemetry.ts"
 
 /** Every error that an operation of the runtime can fail with. */
 type RuntimeError =
