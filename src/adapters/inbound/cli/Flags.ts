@@ -1,33 +1,33 @@
 import * as Argument from "effect/cli/Argument"
 import * as Flag from "effect/cli/Flag"
 import * as Option from "effect/Option"
-import * as Schema from "effect/Schema"
 import { ApiKeyId } from "../../../domain/ApiKey.ts"
 import { Tier } from "../../../domain/Billing.ts"
 import { WorkspaceId } from "../../../domain/Prompt.ts"
 import { parseUuid } from "../../../domain/Uuid.ts"
 
-/** A UUID in any case. */
-const UuidText = Schema.String.check(
-  Schema.makeFilter((text: string) => (parseUuid(text) === undefined ? "must be a UUID" : undefined))
-)
+/** Parses the UUID of a workspace, in any case. */
+const parseWorkspaceId = (text: string): Option.Option<WorkspaceId> =>
+  Option.map(Option.fromUndefinedOr(parseUuid(text)), (id) => WorkspaceId.make(id))
 
-const toWorkspaceId = (text: string): WorkspaceId => WorkspaceId.make(parseUuid(text)!)
-const toApiKeyId = (text: string): ApiKeyId => ApiKeyId.make(parseUuid(text)!)
+/** Parses the UUID of a key, in any case. */
+const parseApiKeyId = (text: string): Option.Option<ApiKeyId> =>
+  Option.map(Option.fromUndefinedOr(parseUuid(text)), (id) => ApiKeyId.make(id))
 
-const maxLength256 = Schema.isMaxLength(256, { message: "must be at most 256 characters" })
+const expectUuid = (): string => "a UUID"
 
-/** The email of a user. */
-export const Email = Schema.String.check(
-  Schema.isPattern(/^[^\s@]+@[^\s@]+$/, { message: "must be an email address" }),
-  maxLength256
-)
+const maxTextLength = 256
 
-/** The name of a workspace. */
-export const WorkspaceName = Schema.String.check(
-  Schema.isMinLength(1, { message: "must not be empty" }),
-  maxLength256
-)
+/** True for an email address of at most 256 characters. */
+export const isEmail = (text: string): boolean =>
+  /^[^\s@]+@[^\s@]+$/.test(text) && text.length <= maxTextLength
+
+export const expectEmail = (): string => `an email address of at most ${maxTextLength} characters`
+
+/** True for the name of a workspace: 1 to 256 characters. */
+export const isWorkspaceName = (text: string): boolean => text.length > 0 && text.length <= maxTextLength
+
+export const expectWorkspaceName = (): string => `1 to ${maxTextLength} characters`
 
 /** Makes a flag optional: undefined if it is absent. */
 export const optional = <A>(flag: Flag.Flag<A>): Flag.Flag<A | undefined> =>
@@ -42,8 +42,7 @@ export const json = Flag.Boolean("json").pipe(
 /** `--workspace`. */
 export const workspace = Flag.String("workspace").pipe(
   Flag.withDescription("Id of the workspace"),
-  Flag.withSchema(UuidText),
-  Flag.map(toWorkspaceId)
+  Flag.filterMap(parseWorkspaceId, expectUuid)
 )
 
 /** `--tier`. */
@@ -52,13 +51,11 @@ export const tier = Flag.Literals("tier", Tier.literals)
 /** The id of a workspace as an argument. */
 export const workspaceArgument = Argument.String("id").pipe(
   Argument.withDescription("Id of the workspace"),
-  Argument.withSchema(UuidText),
-  Argument.map(toWorkspaceId)
+  Argument.filterMap(parseWorkspaceId, expectUuid)
 )
 
 /** The id of a key as an argument. */
 export const keyArgument = Argument.String("key-id").pipe(
   Argument.withDescription("Id of the key, as shown by keys list"),
-  Argument.withSchema(UuidText),
-  Argument.map(toApiKeyId)
+  Argument.filterMap(parseApiKeyId, expectUuid)
 )

@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import type { IssuedKey } from "../../../application/Administration.ts"
 import type { KeyInfo } from "../../../application/ports/WorkspaceStore.ts"
 import { keySummary } from "../../../domain/ApiKey.ts"
-import { Email, json, keyArgument, workspace } from "./Flags.ts"
+import { expectEmail, isEmail, json, keyArgument, workspace } from "./Flags.ts"
 import { handleAndPrint } from "./Handler.ts"
 import { administer } from "./Operations.ts"
 import { formatTable } from "./Output.ts"
@@ -42,7 +42,7 @@ const issue = Command.make(
     workspace,
     user: Flag.String("user").pipe(
       Flag.withDescription("Email of the key's owner; the user is created if there is none"),
-      Flag.withSchema(Email)
+      Flag.filter(isEmail, expectEmail)
     ),
     name: Flag.String("name").pipe(Flag.withDefault(""), Flag.withDescription("What the key is for")),
     json

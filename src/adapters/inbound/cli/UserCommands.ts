@@ -2,7 +2,7 @@ import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import type { UserInfo } from "../../../application/ports/WorkspaceStore.ts"
-import { Email, json, workspace } from "./Flags.ts"
+import { expectEmail, isEmail, json, workspace } from "./Flags.ts"
 import { handleAndPrint } from "./Handler.ts"
 import { administer } from "./Operations.ts"
 import { formatTable } from "./Output.ts"
@@ -24,7 +24,7 @@ const set = Command.make(
   {
     email: Argument.String("email").pipe(
       Argument.withDescription("Email of the user, in any case"),
-      Argument.withSchema(Email)
+      Argument.filter(isEmail, expectEmail)
     ),
     mustReset: Flag.Literals("must-reset", ["on", "off"]).pipe(
       Flag.withDescription("Whether the user must reset the password before the user's keys work again")

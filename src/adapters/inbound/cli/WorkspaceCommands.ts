@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import type { WorkspaceInfo } from "../../../application/ports/WorkspaceStore.ts"
 import { BillingStatus } from "../../../domain/Billing.ts"
 import { UsageError } from "./CommandError.ts"
-import { json, optional, tier, WorkspaceName, workspaceArgument } from "./Flags.ts"
+import { expectWorkspaceName, isWorkspaceName, json, optional, tier, workspaceArgument } from "./Flags.ts"
 import { handleAndPrint } from "./Handler.ts"
 import { administer } from "./Operations.ts"
 import { formatTable } from "./Output.ts"
@@ -26,7 +26,7 @@ const create = Command.make(
   {
     name: Flag.String("name").pipe(
       Flag.withDescription("Name of the workspace"),
-      Flag.withSchema(WorkspaceName)
+      Flag.filter(isWorkspaceName, expectWorkspaceName)
     ),
     tier: tier.pipe(
       Flag.withDefault("free" as const),
