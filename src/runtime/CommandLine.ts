@@ -8,7 +8,6 @@ import * as Layer from "effect/Layer"
 import { CommandError } from "../adapters/inbound/cli/CommandError.ts"
 import { runCommandLine } from "../adapters/inbound/cli/Commands.ts"
 import type { Operations } from "../adapters/inbound/cli/Operations.ts"
-import { unavailable } from "../adapters/inbound/cli/Output.ts"
 import type { ListenError } from "../adapters/inbound/http/transport/Listen.ts"
 import {
   assertSchemaCurrent,
@@ -25,7 +24,7 @@ import { administrationLayer, commandDatabaseLayer } from "./Layers.ts"
 import { maxDrainMs, serve } from "./Service.ts"
 import { installSignalHandlers } from "./Signals.ts"
 import type { MetricsListenError } from "./telemetry/MetricsServer.ts"
-import { withLogging } from "./Telemetry.ts"
+import { withLogging } from "./telemetry/Telemetry.ts"
 
 /** Every error that an operation of the runtime can fail with. */
 type RuntimeError =
@@ -37,7 +36,7 @@ type RuntimeError =
   | Unavailable
 
 /** Converts an error of the runtime into an error with a message for the operator. */
-const toCommandError = (error: RuntimeError): CommandError => {
+const toCommandError = (error: RuntimeError): CommandError | Unavailable => {
   switch (error._tag) {
     case "DataDirectoryBusy":
     case "DataDirectoryUnusable":
@@ -48,11 +47,11 @@ const toCommandError = (error: RuntimeError): CommandError => {
     case "SchemaMismatch":
       return new CommandError({ message: error.message })
     case "Unavailable":
-      return unavailable()
+      return error
   }
 }
 
-const makeOperations = (config: ServiceConfig): Operations => ({
+const makeOperations = (config: ServiceConfig): Operations["Service"] => ({
   serve: Effect.mapError(serve(config), toCommandError),
   migrate: migrate.pipe(Effect.provide(commandDatabaseLayer(config)), Effect.mapError(toCommandError)),
   administration: ({ migrate: migrates }) =>

@@ -15,7 +15,7 @@ import { assertSchemaCurrent } from "../adapters/outbound/postgres/Migrations.ts
 import { defaultRateLimits } from "../application/Admission.ts"
 import { Lifecycle } from "../application/Lifecycle.ts"
 import { changeFeedLayer, databaseLayer, serviceLayer } from "./Layers.ts"
-import { startServing } from "./SchemaStartup.ts"
+import { startServing } from "./Startup.ts"
 import { formatJsonLine } from "./telemetry/JsonLogger.ts"
 
 /** The API inside another Node service. */

@@ -22,7 +22,7 @@ describe.each([embedded, postgres])(
   { timeout: 120_000 },
   ({ acquire, missing, name }) => {
     if (missing !== undefined) {
-      it.skip(`is not run: ${missing}`, () => {})
+      it.skip(`cannot run: ${missing}`, () => {})
       return
     }
     const resources = makeResources()
@@ -39,22 +39,22 @@ describe.each([embedded, postgres])(
       await resources.release()
     })
 
-    /** The JSON that a command prints, which must succeed and say nothing else. */
-    // biome-ignore lint/suspicious/noExplicitAny: whatever the command prints
+    /** Runs a command that must succeed and print nothing but JSON, and returns the value. */
+    // biome-ignore lint/suspicious/noExplicitAny: the value depends on the command
     const json = async (...args: ReadonlyArray<string>): Promise<any> => {
-      const ran = await run([...args, "--json"], env)
-      outputs.push(ran.stderr)
-      expect(ran).toMatchObject({ code: 0, stderr: "" })
-      return JSON.parse(ran.stdout)
+      const result = await run([...args, "--json"], env)
+      outputs.push(result.stderr)
+      expect(result).toMatchObject({ code: 0, stderr: "" })
+      return JSON.parse(result.stdout)
     }
-    const importText = async (made: Archive, ...args: ReadonlyArray<string>) => {
-      const ran = await run(["import", "-", "--json", ...args], env, JSON.stringify(made))
-      expect(ran).toMatchObject({ code: 0, stderr: "" })
-      return JSON.parse(ran.stdout)
+    const importText = async (original: Archive, ...args: ReadonlyArray<string>) => {
+      const result = await run(["import", "-", "--json", ...args], env, JSON.stringify(original))
+      expect(result).toMatchObject({ code: 0, stderr: "" })
+      return JSON.parse(result.stdout)
     }
     const get = async (path: string, key: string) => {
       const response = await fetch(`${service.url}${path}`, { headers: { authorization: `Bearer ${key}` } })
-      // biome-ignore lint/suspicious/noExplicitAny: whatever the service answers
+      // biome-ignore lint/suspicious/noExplicitAny: the value depends on the endpoint
       const body = (await response.json()) as any
       return {
         status: response.status,
@@ -63,30 +63,30 @@ describe.each([embedded, postgres])(
         data: body.data
       }
     }
-    /** What the service answers once a change has reached it. */
-    const eventually = (path: string, key: string, status: number) =>
+    /** Waits until the service has seen a change and responds with the status. */
+    const waitForStatus = (path: string, key: string, status: number) =>
       expect.poll(async () => (await get(path, key)).status, { timeout: 5_000 }).toBe(status)
 
-    it("takes a Free workspace from its first key to reading old versions, and back out", async () => {
-      const made = await json("workspaces", "create", "--name", "Acme")
-      expect(made).toEqual({
+    it("workspaces, keys and users set tier, billing, password reset and revocation, which the service applies, and store no plaintext key", async () => {
+      const acme = await json("workspaces", "create", "--name", "Acme")
+      expect(acme).toEqual({
         id: expect.stringMatching(uuid),
         name: "Acme",
         tier: "free",
         billing_status: "active"
       })
-      expect(await json("workspaces", "list")).toContainEqual(made)
+      expect(await json("workspaces", "list")).toContainEqual(acme)
       const old = version(1, { created_at: instant("2020-01-01T00:00:00.000Z") })
       const one = prompt({ versions: [old] })
-      await importText(archive({ workspace: { ...made, tier: "team" }, prompts: [one] }))
+      await importText(archive({ workspace: { ...acme, tier: "team" }, prompts: [one] }))
 
-      const issue = ["keys", "issue", "--workspace", made.id, "--user", "Ada@example.com"]
+      const issue = ["keys", "issue", "--workspace", acme.id, "--user", "Ada@example.com"]
       const { id, key } = await json(...issue, "--name", "Production")
-      const spoken = await run(issue, env)
-      expect(spoken).toMatchObject({ code: 0, stderr: "" })
-      expect(spoken.stdout).toMatch(/^key_live_[0-9a-f]{64}\n\nThis key is shown only now: put it where /)
+      const issued = await run(issue, env)
+      expect(issued).toMatchObject({ code: 0, stderr: "" })
+      expect(issued.stdout).toMatch(/^key_live_[0-9a-f]{64}\n\nThis key is shown only once: store it where /)
       const summary = `key_live_${key.slice(9, 13)}...${key.slice(-4)}`
-      const listed = {
+      const expectedListing = {
         id,
         key: summary,
         name: "Production",
@@ -95,28 +95,28 @@ describe.each([embedded, postgres])(
         last_used_at: null,
         revoked_at: null
       }
-      expect((await json("keys", "list", "--workspace", made.id))[0]).toEqual(listed)
+      expect((await json("keys", "list", "--workspace", acme.id))[0]).toEqual(expectedListing)
 
       const versions = `/api/v1/prompts/${one.id}/versions`
       for (const path of ["/api/v1/prompts", versions, `${versions}/1`]) {
         expect(await get(path, key)).toMatchObject({ status: 403, code: "API_NOT_ALLOWED" })
       }
-      expect(await json("workspaces", "set", made.id, "--tier", "solo")).toEqual({ ...made, tier: "solo" })
-      await eventually(versions, key, 200)
+      expect(await json("workspaces", "set", acme.id, "--tier", "solo")).toEqual({ ...acme, tier: "solo" })
+      await waitForStatus(versions, key, 200)
       expect((await get(versions, key)).data).toHaveLength(1)
       expect((await get(`${versions}/1`, key)).data.content).toBe(old.content)
       await expect
-        .poll(async () => (await json("keys", "list", "--workspace", made.id))[0].last_used_at, {
+        .poll(async () => (await json("keys", "list", "--workspace", acme.id))[0].last_used_at, {
           timeout: 10_000
         })
         .toMatch(time)
 
-      await json("workspaces", "set", made.id, "--billing", "disputed")
-      await eventually(versions, key, 402)
-      await json("workspaces", "set", made.id, "--billing", "active")
-      await eventually(versions, key, 200)
+      await json("workspaces", "set", acme.id, "--billing", "disputed")
+      await waitForStatus(versions, key, 402)
+      await json("workspaces", "set", acme.id, "--billing", "active")
+      await waitForStatus(versions, key, 200)
 
-      const users = await json("users", "list", "--workspace", made.id)
+      const users = await json("users", "list", "--workspace", acme.id)
       expect(users).toEqual([
         { id: expect.stringMatching(uuid), email: "Ada@example.com", must_reset_password: false }
       ])
@@ -124,21 +124,21 @@ describe.each([embedded, postgres])(
         ...users[0],
         must_reset_password: true
       })
-      await eventually(versions, key, 401)
+      await waitForStatus(versions, key, 401)
       expect((await get(versions, key)).message).toBe("API key owner must reset password")
       await json("users", "set", "ada@example.com", "--must-reset", "off")
-      await eventually(versions, key, 200)
+      await waitForStatus(versions, key, 200)
 
       const revoked = await json("keys", "revoke", id.toUpperCase())
       expect(revoked).toMatchObject({ id, key: summary, revoked_at: expect.stringMatching(time) })
-      await eventually(versions, key, 401)
+      await waitForStatus(versions, key, 401)
       expect((await get(versions, key)).message).toBe("API key has been revoked")
       expect(await json("keys", "revoke", id)).toEqual(revoked)
-      const table = await run(["keys", "list", "--workspace", made.id], env)
+      const table = await run(["keys", "list", "--workspace", acme.id], env)
       expect(table.stdout.split("\n")[0]).toMatch(/^ID +KEY +NAME +OWNER +CREATED +LAST USED +REVOKED$/)
       expect(table.stdout).toContain(summary)
 
-      // All that was stored and logged, against both keys.
+      // Neither key may occur in the database, the log or the output of commands.
       const database = await resources.acquire(connectTo(env))
       const columns = (await database.sql(`select table_name, column_name, data_type
       from information_schema.columns where table_schema = 'public'`)) as ReadonlyArray<{
@@ -158,33 +158,33 @@ describe.each([embedded, postgres])(
       }
       const stored = dumped.join("\n")
       expect(stored).toContain(id)
-      for (const plaintext of [key, spoken.stdout.slice(0, 73)]) {
+      for (const plaintext of [key, issued.stdout.slice(0, 73)]) {
         expect(plaintext).toHaveLength(73)
         expect(stored).not.toContain(plaintext.slice(9, -4))
         expect(stored).not.toContain(plaintext.slice(13))
       }
     })
 
-    it("exports what it imports, byte for byte, and changes nothing the second time", async () => {
-      const { archive: own } = sample()
-      await importText(own)
-      const first = join(scratch, `${own.workspace.id}.json`)
-      expect(await json("export", "--workspace", own.workspace.id, "--out", first)).toEqual({
-        workspace_id: own.workspace.id,
+    it("export writes the same bytes after each import of its output", async () => {
+      const { archive: original } = sample()
+      await importText(original)
+      const first = join(scratch, `${original.workspace.id}.json`)
+      expect(await json("export", "--workspace", original.workspace.id, "--out", first)).toEqual({
+        workspace_id: original.workspace.id,
         out: first
       })
       const bytes = readFileSync(first, "utf8")
       const elsewhere = await resources.acquire(acquire)
       for (const _ of [1, 2]) {
         expect(await run(["import", first], elsewhere)).toMatchObject({ code: 0, stderr: "" })
-        const again = await run(["export", "--workspace", own.workspace.id], elsewhere)
+        const again = await run(["export", "--workspace", original.workspace.id], elsewhere)
         expect(again).toEqual({ code: 0, stdout: bytes, stderr: "" })
       }
       const counts = await json("import", first, "--dry-run")
-      expect(counts).toMatchObject({ prompts: own.prompts.length, api_keys: 5, users: 2 })
+      expect(counts).toMatchObject({ prompts: original.prompts.length, api_keys: 5, users: 2 })
     })
 
-    it("keeps prompts as files: what changes in git changes, and nothing else", async () => {
+    it("import of a directory applies exactly the changes of its files, and export writes them back", async () => {
       const home = workspace()
       await importText(archive({ workspace: home }))
       const directory = join(scratch, `files-${home.id}`)
@@ -199,11 +199,11 @@ describe.each([embedded, postgres])(
       expect(changesOf(await load())).toEqual([])
 
       writeFileSync(join(directory, "prompts/summary.md"), "---\ntitle: Summary\ntype: poem\n---\nShort\n")
-      const refused = await run(["import", directory, "--workspace", home.id], env)
-      expect(refused).toEqual({
+      const rejected = await run(["import", directory, "--workspace", home.id], env)
+      expect(rejected).toEqual({
         code: 1,
         stdout: "",
-        stderr: `prompt-retrieval: nothing was imported; ${directory} has 1 fault:\nprompts/summary.md: type: Expected "system" | "user" | "assistant" | "template" | "few-shot" | "chain-of-thought"\n`
+        stderr: `prompt-retrieval: nothing was imported; ${directory} has 1 problem:\nprompts/summary.md: type: Expected "system" | "user" | "assistant" | "template" | "few-shot" | "chain-of-thought"\n`
       })
       writeFileSync(join(directory, "prompts/summary.md"), "---\ntitle: Summary\n---\nShort\n")
       rmSync(join(directory, "prompts/Support"), { recursive: true })
@@ -218,29 +218,29 @@ describe.each([embedded, postgres])(
       expect(changesOf(again)).toEqual([])
     })
 
-    it("says what is wrong in one line, without a stack", async () => {
-      const nobody = "00000000-0000-0000-0000-000000000000"
+    it("a failed command prints a message without a stack and exits with 1, or with 2 for wrong usage", async () => {
+      const unknownId = "00000000-0000-0000-0000-000000000000"
       const cases: ReadonlyArray<readonly [ReadonlyArray<string>, number, RegExp]> = [
-        [["keys", "list", "--workspace", nobody], 1, /there is no workspace 0{8}-.*: see workspaces list/],
-        [["users", "list", "--workspace", nobody], 1, /there is no workspace/],
-        [["export", "--workspace", nobody], 1, /there is no workspace/],
-        [["import", scratch, "--workspace", nobody], 1, /it has no directory prompts\//],
-        [["keys", "revoke", nobody], 1, /there is no key/],
+        [["keys", "list", "--workspace", unknownId], 1, /there is no workspace 0{8}-.*: see workspaces list/],
+        [["users", "list", "--workspace", unknownId], 1, /there is no workspace/],
+        [["export", "--workspace", unknownId], 1, /there is no workspace/],
+        [["import", scratch, "--workspace", unknownId], 1, /it has no directory prompts\//],
+        [["keys", "revoke", unknownId], 1, /there is no key/],
         [["users", "set", "nobody@example.com", "--must-reset", "on"], 1, /there is no user/],
         [["import", join(scratch, "missing")], 1, /can't read .*missing: ENOENT/],
-        [["import", scratch], 2, /is a directory: say --workspace ID/],
-        [["export", "--workspace", nobody, "--format", "files"], 2, /say --out DIR/],
-        [["workspaces", "set", nobody], 2, /nothing to set/],
-        [["workspaces", "set", nobody, "--tier", "gold"], 2, /Invalid value for flag --tier/],
+        [["import", scratch], 2, /is a directory: add --workspace ID/],
+        [["export", "--workspace", unknownId, "--format", "files"], 2, /add --out DIR/],
+        [["workspaces", "set", unknownId], 2, /nothing to set/],
+        [["workspaces", "set", unknownId, "--tier", "gold"], 2, /Invalid value for flag --tier/],
         [["workspaces"], 2, /SUBCOMMANDS/],
         [["keys", "issue"], 2, /Missing required flag/],
         [["nonsense"], 2, /nonsense/]
       ]
       for (const [args, code, message] of cases) {
-        const ran = await run(args, env)
-        expect({ args, code: ran.code, stdout: ran.stdout }).toEqual({ args, code, stdout: "" })
-        expect(ran.stderr).toMatch(message)
-        expect(ran.stderr).not.toMatch(/^ +at /m)
+        const result = await run(args, env)
+        expect({ args, code: result.code, stdout: result.stdout }).toEqual({ args, code, stdout: "" })
+        expect(result.stderr).toMatch(message)
+        expect(result.stderr).not.toMatch(/^ +at /m)
       }
       const help = await run(["keys", "issue", "--help"], env)
       expect(help).toMatchObject({ code: 0, stderr: "" })
@@ -248,14 +248,14 @@ describe.each([embedded, postgres])(
     })
 
     it.each(["SIGINT", "SIGKILL"] as const)(
-      "leaves nothing behind of an import ended by %s",
+      "an import that %s ends changes nothing and can be repeated",
       async (signal) => {
         const versions = () => Array.from({ length: 5 }, (_, index) => version(index + 1))
-        const made = archive({
+        const original = archive({
           prompts: Array.from({ length: 10_000 }, () => prompt({ versions: versions() }))
         })
-        const file = join(scratch, `${made.workspace.id}.json`)
-        writeFileSync(file, JSON.stringify(made))
+        const file = join(scratch, `${original.workspace.id}.json`)
+        writeFileSync(file, JSON.stringify(original))
         const child = spawn(process.execPath, [join(root, "src/main.ts"), "import", file], {
           env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env },
           stdio: "ignore"
@@ -269,26 +269,26 @@ describe.each([embedded, postgres])(
             .poll(async () => (await database.sql(inside)).length, { timeout: 30_000, interval: 20 })
             .toBe(1)
         } else {
-          // While an import has the embedded session nobody else can ask it how far it is.
+          // The import holds the only session of the embedded database, so its progress cannot be queried.
           await setTimeout(2_500)
         }
         child.kill(signal)
         const [code] = await exit
         expect(code).toBe(signal === "SIGINT" ? 130 : null)
-        const found = () => database.sql("select from workspaces where id = $1", [made.workspace.id])
+        const found = () => database.sql("select from workspaces where id = $1", [original.workspace.id])
         await expect.poll(found, { timeout: 20_000 }).toEqual([])
-        await importText({ ...made, prompts: made.prompts.slice(0, 10) })
+        await importText({ ...original, prompts: original.prompts.slice(0, 10) })
         expect(await found()).toHaveLength(1)
       }
     )
 
     if (name === embedded.name) {
-      it("keeps what was imported, however often and whenever the service is killed", async () => {
-        const kept: Array<string> = []
+      it("committed imports survive any number of SIGKILLs of the service, at any time", async () => {
+        const imported: Array<string> = []
         for (let round = 0; round < 3; round++) {
-          const { archive: own } = sample()
-          await importText(own)
-          kept.push(own.workspace.id)
+          const { archive: original } = sample()
+          await importText(original)
+          imported.push(original.workspace.id)
           const cutShort = run(["import", "-"], env, JSON.stringify(sample().archive))
           await setTimeout(200 + 400 * round)
           const exit = once(service.process, "exit")
@@ -297,14 +297,14 @@ describe.each([embedded, postgres])(
           await cutShort
           service = await startService({ ...env, LOG_LEVEL: "All" })
           const ids = (await json("workspaces", "list")).map(({ id }: { id: string }) => id)
-          expect(ids).toEqual(expect.arrayContaining(kept))
-          const { code, stdout } = await run(["export", "--workspace", kept[0]!], env)
+          expect(ids).toEqual(expect.arrayContaining(imported))
+          const { code, stdout } = await run(["export", "--workspace", imported[0]!], env)
           expect(code).toBe(0)
-          expect(JSON.parse(stdout).prompts).toHaveLength(own.prompts.length)
+          expect(JSON.parse(stdout).prompts).toHaveLength(original.prompts.length)
         }
       })
 
-      it("lets no second service have its data, and says so", async () => {
+      it("a second serve on the same DATA_DIR exits with 1 and says that the directory is in use", async () => {
         const second = await run(["serve"], { ...env, PORT: "0" })
         expect(second).toMatchObject({ code: 1, stdout: "" })
         expect(second.stderr).toContain(`${env.DATA_DIR} is in use by another process`)

@@ -119,7 +119,7 @@ describe.each([embedded, postgres])("a service on $name with the demo workspace"
       code: 1,
       stdout: "",
       stderr: [
-        "prompt-retrieval: nothing was imported; the archive has 2 faults:",
+        "prompt-retrieval: nothing was imported; the archive has 2 problems:",
         'prompts[1].prompt_type: Expected "system" | "user" | "assistant" | "template" | "few-shot" | "chain-of-thought"',
         "prompts[3].versions[0].created_at: must be an ISO 8601 time with an offset, in the years 0001 to 9999",
         ""

@@ -164,8 +164,8 @@ const suspicious = [
   ["what looks like a query", /\/\S*\?[^\s=]*=/]
 ] as const
 
-/** The notice with the demo workspace's key, which the first start on an empty database prints on purpose. */
-const demoNotice = /^.*demo workspace.*\n\n {2}key_live_[0-9a-f]{64}\n\nTry it:\n\n {2}curl .*\n/im
+/** The demo's key, which a start on a new database prints once on purpose (DESIGN.md section 8). */
+const demoNotice = /^Created the demo workspace, .*\n\n {2}key_live_[0-9a-f]{64}\n\nTry it:\n\n {2}curl .*\n/m
 
 /** The log line that names the prompt whose resolved content is too large, on purpose. */
 const tooLarge = /"ResolvedTooLarge","id":"[0-9a-f-]{36}"/g

@@ -4,7 +4,7 @@ import type * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import { type LogEntry, toLogEntry } from "./LogEntry.ts"
 
-/** True if `JSON.stringify` writes a value, down to a depth, as `Formatter.formatJson` does: it is much faster. */
+/** True if `JSON.stringify`, which is much faster, writes the value as `Formatter.formatJson` does. */
 const isJsonSafe = (value: unknown, depth: number): boolean => {
   if (typeof value !== "object") return typeof value !== "bigint" && typeof value !== "function"
   if (value === null) return true
@@ -25,7 +25,7 @@ export const formatJsonLine: Logger.Logger<unknown, string> = Logger.make((optio
   formatEntry(toLogEntry(options))
 )
 
-/** Writes the lines of one event-loop turn together: a write costs more than a line. */
+/** Makes a logger that writes the lines of one event-loop turn together, because writes dominate its cost. */
 const makeBatchedLogger = Effect.gen(function* () {
   const lines: Array<string> = []
   const flush = (): void => {

@@ -18,8 +18,8 @@ const isPlainObject = (value: unknown): value is Record<string, unknown> =>
 const toText = (value: unknown): string => (typeof value === "string" ? value : Formatter.formatJson(value))
 
 /**
- * Flattens what was logged. Texts make up `msg`; the properties of plain objects and the annotations become fields; a
- * cause or an `Error` becomes `err`, a text with the stack. No field replaces `time`, `level` or `msg`.
+ * Converts a log call to an entry. Texts are joined to `msg`; annotations and the properties of plain objects become
+ * fields; a cause or an `Error` becomes `err`, a text with the stack. No field replaces `time`, `level` or `msg`.
  */
 export const toLogEntry = ({ message, logLevel, cause, date, fiber }: Logger.Options<unknown>): LogEntry => {
   const time = date.toISOString()

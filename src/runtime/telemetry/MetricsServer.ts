@@ -9,7 +9,7 @@ export class MetricsListenError extends Data.TaggedError("MetricsListenError")<{
   readonly message: string
 }> {}
 
-/** Bounds on the connections of the metrics server. */
+/** Limits of the metrics server. */
 const metricsLimits = {
   headersTimeoutMs: 10_000,
   requestTimeoutMs: 15_000,
@@ -22,8 +22,8 @@ const metricsLimits = {
 }
 
 /**
- * Serves the metrics of this process as Prometheus text at `/metrics`, until the scope closes. Returns the address it
- * listens on; port 0 selects a free port.
+ * Serves the metrics of this process as Prometheus text at `/metrics`, until the scope closes. Returns the address of the
+ * server; port 0 selects a free port.
  */
 export const serveMetrics = Effect.fnUntraced(function* (host: string, port: number) {
   const context = yield* Effect.context<never>()
@@ -61,10 +61,10 @@ export const serveMetrics = Effect.fnUntraced(function* (host: string, port: num
     // Node removes its own error listener when the request is a CONNECT.
     socket.on("error", () => {})
     connections.set(socket, false)
-    // A client that drips bytes is never inactive.
-    const tooOld = setTimeout(() => socket.destroy(), metricsLimits.maxConnectionAgeMs).unref()
+    // The inactivity timeout never closes a client that sends single bytes.
+    const ageTimer = setTimeout(() => socket.destroy(), metricsLimits.maxConnectionAgeMs).unref()
     socket.once("close", () => {
-      clearTimeout(tooOld)
+      clearTimeout(ageTimer)
       connections.delete(socket)
     })
   })

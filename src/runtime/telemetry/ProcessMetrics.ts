@@ -6,7 +6,7 @@ import * as Metric from "effect/Metric"
 /** The process-wide metric registry, which an empty context falls back to. */
 const registry = Context.empty()
 
-/** Registers a gauge that is computed whenever metrics are read. */
+/** Registers a gauge that calls `read` whenever metrics are collected. */
 const registerGauge = (name: string, description: string, read: () => number): void => {
   Metric.registerUnsafe(Metric.gauge(name, { description }), registry, {
     get: () => ({ value: read() }),
@@ -15,7 +15,7 @@ const registerGauge = (name: string, description: string, read: () => number): v
   })
 }
 
-/** Registers a counter that is computed whenever metrics are read. */
+/** Registers a counter that calls `read` whenever metrics are collected. */
 const registerCounter = (name: string, description: string, read: () => number): void => {
   Metric.registerUnsafe(Metric.counter(name, { description, incremental: true }), registry, {
     get: () => ({ count: read(), incremental: true }),
@@ -24,14 +24,14 @@ const registerCounter = (name: string, description: string, read: () => number):
   })
 }
 
-/** How often the event loop's delay is sampled, in milliseconds. No sample is shorter than this. */
-const resolution = 20
-/** The statistics of the event loop's delay cover a window of this length and hold until the next window ends. */
+/** The interval at which the event loop delay is sampled, which every sample includes. */
+const resolutionMs = 20
+/** The time that the statistics of the event loop delay cover; they are replaced when the next window ends. */
 const window = "15 seconds"
 
-const nanoseconds = 1e-9
+const secondsPerNanosecond = 1e-9
 
-/** Measures this process until the scope closes: memory, processor time and the delay of its event loop. */
+/** Registers metrics of this process, and measures its event loop delay until the scope closes. */
 export const measureProcess = Effect.gen(function* () {
   registerGauge("process_resident_memory_bytes", "Resident memory of the process", () =>
     process.memoryUsage.rss()
@@ -63,14 +63,15 @@ export const measureProcess = Effect.gen(function* () {
 
   const delay = yield* Effect.acquireRelease(
     Effect.sync(() => {
-      const histogram = monitorEventLoopDelay({ resolution })
+      const histogram = monitorEventLoopDelay({ resolution: resolutionMs })
       histogram.enable()
       return histogram
     }),
     (histogram) => Effect.sync(() => histogram.disable())
   )
-  const excessDelaySeconds = (sample: number): number => Math.max(0, sample - resolution * 1e6) * nanoseconds
-  const read = () =>
+  const excessDelaySeconds = (sample: number): number =>
+    Math.max(0, sample - resolutionMs * 1e6) * secondsPerNanosecond
+  const readDelay = () =>
     delay.count === 0
       ? { mean: 0, p99: 0, max: 0 }
       : {
@@ -78,18 +79,18 @@ export const measureProcess = Effect.gen(function* () {
           p99: excessDelaySeconds(delay.percentile(99)),
           max: excessDelaySeconds(delay.max)
         }
-  let lastWindow: ReturnType<typeof read> | undefined
+  let lastWindow: ReturnType<typeof readDelay> | undefined
   const endWindow = Effect.sync(() => {
-    lastWindow = read()
+    lastWindow = readDelay()
     delay.reset()
   })
   yield* Effect.sleep(window).pipe(Effect.andThen(endWindow), Effect.forever, Effect.forkScoped)
 
-  const registerLag = (statistic: keyof ReturnType<typeof read>, description: string) =>
+  const registerLag = (statistic: keyof ReturnType<typeof readDelay>, description: string) =>
     registerGauge(
       `nodejs_eventloop_lag_${statistic}_seconds`,
       `${description} of the event loop over ${window}`,
-      () => (lastWindow ?? read())[statistic]
+      () => (lastWindow ?? readDelay())[statistic]
     )
   registerLag("mean", "Mean delay")
   registerLag("p99", "99th percentile of the delay")

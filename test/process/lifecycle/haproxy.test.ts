@@ -29,8 +29,8 @@ describe.skipIf(missing !== undefined)("two instances behind HAProxy", () => {
       RATE_LIMIT_PER_PROCESS: "1000000",
       SHUTDOWN_GRACE: "3 seconds"
     }
-    const one = await startService(env)
-    services = [one, await startService(env)]
+    const first = await startService(env)
+    services = [first, await startService(env)]
     await (await resources.acquire(connectTo(env))).importArchive(archive)
     const port = await freePort()
     url = `http://127.0.0.1:${port}`
@@ -41,7 +41,7 @@ describe.skipIf(missing !== undefined)("two instances behind HAProxy", () => {
         "127.0.0.1:8080": `127.0.0.1:${port}`,
         "127.0.0.1:3000": `127.0.0.1:${services[0].port}`,
         "127.0.0.1:3001": `127.0.0.1:${services[1].port}`,
-        // What a lost request would be hidden by.
+        // Retries would hide a lost request.
         "retry-on conn-failure empty-response": "retry-on none"
       })
     )
@@ -53,7 +53,7 @@ describe.skipIf(missing !== undefined)("two instances behind HAProxy", () => {
     rmSync(directory, { recursive: true })
   })
 
-  it("stops and starts each under load without a failed request", async () => {
+  it("stop and start one after the other under load without a failed request", async () => {
     const prompt = archive.prompts[0]!.id
     const load = startLoad(
       ["/api/v1/prompts", `/api/v1/prompts/${prompt}/resolved`, `/api/v1/prompts/${prompt}/versions/1`].map(
@@ -61,24 +61,24 @@ describe.skipIf(missing !== undefined)("two instances behind HAProxy", () => {
       ),
       { authorization: `Bearer ${keys.active.plaintext}` }
     )
-    const more = (requests: number) => {
-      const wanted = load.count() + requests
-      return expect.poll(() => load.count(), { timeout: 15_000, interval: 20 }).toBeGreaterThan(wanted)
+    const waitForRequests = (count: number) => {
+      const target = load.count() + count
+      return expect.poll(() => load.count(), { timeout: 15_000, interval: 20 }).toBeGreaterThan(target)
     }
-    await more(300)
+    await waitForRequests(300)
     const codes: Array<number | null> = []
     for (const index of [0, 1] as const) {
       codes.push(await services[index].stop())
-      await more(300)
+      await waitForRequests(300)
       services[index] = await startService({ ...env, PORT: String(services[index].port) })
-      // HAProxy looks once a second whether it is back.
+      // HAProxy checks the instance once per second.
       await setTimeout(1_500)
-      await more(300)
+      await waitForRequests(300)
     }
-    const { 200: answered, ...failed } = await load.stop()
+    const { 200: succeeded, ...failed } = await load.stop()
     expect({ codes, failed }).toEqual({ codes: [0, 0], failed: {} })
-    // Each of them had its part: nobody stood in for a process that got nothing.
-    expect(answered).toBeGreaterThan(1_500)
+    // Both instances must have served requests.
+    expect(succeeded).toBeGreaterThan(1_500)
     for (const service of services) expect(service.output()).toContain('"route":"/api/v1/prompts"')
   }, 60_000)
 })

@@ -13,7 +13,7 @@ import { freePort } from "../../support/ports.ts"
 import { exchangeAll, getHeader as headerOf } from "../../support/rawHttp.ts"
 import { run, type Service, startService } from "../../support/service.ts"
 
-describe.skipIf(postgres.missing !== undefined)("a process that is told to stop", () => {
+describe.skipIf(postgres.missing !== undefined)("a service that receives SIGTERM", () => {
   const resources = makeResources()
   const { archive, keys } = sample()
   const large = prompt({ current_content: "x".repeat(8_000_000) })
@@ -22,16 +22,16 @@ describe.skipIf(postgres.missing !== undefined)("a process that is told to stop"
 
   const start = (env: Record<string, string> = {}) => startService({ ...database, ...env })
 
-  /** Asks over a connection that the client means to keep. */
-  const ask = async (service: Service, path: string, agent = new Agent({ keepAlive: true })) => {
+  /** Sends a request on a keep-alive connection. */
+  const sendRequest = async (service: Service, path: string, agent = new Agent({ keepAlive: true })) => {
     const request = get(service.url + path, { agent, headers: { authorization } })
     const [response] = (await once(request, "response")) as [IncomingMessage]
     const body = await text(response)
     return { status: response.statusCode, connection: response.headers.connection, body }
   }
 
-  /** A connection on which a large answer comes. */
-  const largeAnswer = (service: Service) => {
+  /** Opens a connection and requests a large response on it. */
+  const requestLargeResponse = (service: Service) => {
     const lines = [
       `GET /api/v1/prompts/${large.id} HTTP/1.1`,
       "Host: a",
@@ -43,9 +43,9 @@ describe.skipIf(postgres.missing !== undefined)("a process that is told to stop"
     return socket
   }
 
-  const refuses = (service: Service) =>
+  const waitUntilRefusing = (service: Service) =>
     expect
-      .poll(() => ask(service, "/healthz").then(() => "accepted", String), { timeout: 4_000 })
+      .poll(() => sendRequest(service, "/healthz").then(() => "accepted", String), { timeout: 4_000 })
       .toContain("ECONNREFUSED")
 
   let release = async () => {}
@@ -63,35 +63,41 @@ describe.skipIf(postgres.missing !== undefined)("a process that is told to stop"
   })
   afterAll(() => resources.release())
 
-  it("goes on when nobody reads its log any more, and ends with 0", async () => {
+  it("keeps serving after its log pipe closes, and exits with 0", async () => {
     for (const LOG_FORMAT of ["json", "pretty"]) {
       const service = await start({ LOG_FORMAT, LOG_LEVEL: "All" })
       service.process.stderr!.destroy()
-      for (let i = 0; i < 5; i++) expect((await ask(service, "/api/v1/prompts")).status).toBe(200)
+      for (let i = 0; i < 5; i++) expect((await sendRequest(service, "/api/v1/prompts")).status).toBe(200)
       expect(await service.stop()).toBe(0)
     }
   })
 
-  it("says so, takes what comes in its grace, finishes what runs and ends with 0", async () => {
+  it("reports itself as not ready, accepts requests during the grace, finishes requests in flight and exits with 0", async () => {
     const service = await start({ SHUTDOWN_GRACE: "1 second" })
     const agent = new Agent({ keepAlive: true, maxSockets: 1 })
-    expect(await ask(service, "/readyz", agent)).toMatchObject({ status: 200, connection: "keep-alive" })
+    expect(await sendRequest(service, "/readyz", agent)).toMatchObject({
+      status: 200,
+      connection: "keep-alive"
+    })
     await lock()
     const stopped = service.stop()
-    await expect.poll(async () => (await ask(service, "/readyz", agent)).status).toBe(503)
-    expect(await ask(service, "/healthz", agent)).toMatchObject({ status: 200, connection: "keep-alive" })
-    // Asked within the grace, answered after it: the lock is only released once nobody is accepted any more.
-    const underWay = ask(service, "/api/v1/prompts?per_page=1")
-    await refuses(service)
+    await expect.poll(async () => (await sendRequest(service, "/readyz", agent)).status).toBe(503)
+    expect(await sendRequest(service, "/healthz", agent)).toMatchObject({
+      status: 200,
+      connection: "keep-alive"
+    })
+    // The request arrives during the grace; the lock delays its response until connections are refused.
+    const inFlight = sendRequest(service, "/api/v1/prompts?per_page=1")
+    await waitUntilRefusing(service)
     await release()
-    expect(await underWay).toMatchObject({ status: 200, connection: "close" })
+    expect(await inFlight).toMatchObject({ status: 200, connection: "close" })
     expect(await stopped).toBe(0)
   })
 
-  it("waits for nobody who asks nothing: kept connections, new ones, half a head", async () => {
+  it("closes idle, new and half-sent-request connections without waiting", async () => {
     const service = await start()
     const agent = new Agent({ keepAlive: true, maxSockets: 1 })
-    await ask(service, "/healthz", agent)
+    await sendRequest(service, "/healthz", agent)
     const silent = connect(service.port, "127.0.0.1")
     const half = connect(service.port, "127.0.0.1", () =>
       half.write("GET /healthz HTTP/1.1\r\nHost: a\r\n\r\nGET /hea")
@@ -104,38 +110,38 @@ describe.skipIf(postgres.missing !== undefined)("a process that is told to stop"
     half.destroy()
   })
 
-  it("ends hard when it is told a second time", async () => {
+  it("exits at once with 143 on a second SIGTERM, without finishing requests in flight", async () => {
     const service = await start()
     await lock()
-    const underWay = ask(service, "/api/v1/prompts").catch((error) => error.code)
-    // Its look-up has gone through: the request waits for the lock.
+    const inFlight = sendRequest(service, "/api/v1/prompts").catch((error) => error.code)
+    // Wait until the query of the request waits for the lock.
     const { sql } = await resources.acquire(connectTo(database))
     await expect
       .poll(() => sql("select count(*)::int as n from pg_locks where not granted"))
       .not.toEqual([{ n: 0 }])
     const stopped = service.stop()
-    await refuses(service)
+    await waitUntilRefusing(service)
     await new Promise((resolve) => setTimeout(resolve, 300))
     service.process.kill("SIGTERM")
     expect(await stopped).toBe(143)
-    expect(service.output()).toContain("prompt-retrieval: told twice to stop")
-    expect(await underWay).toBe("ECONNRESET")
+    expect(service.output()).toContain("prompt-retrieval: stopped by a second signal")
+    expect(await inFlight).toBe("ECONNRESET")
   })
 
-  it("takes a signal that comes twice at once for one, as Ctrl+C under npm does", async () => {
+  it("treats two signals within 250 ms as one, because Ctrl+C under npm arrives twice", async () => {
     const service = await start({ SHUTDOWN_GRACE: "1 second" })
     service.process.kill("SIGINT")
-    await expect.poll(async () => (await ask(service, "/readyz")).status, { interval: 1 }).toBe(503)
+    await expect.poll(async () => (await sendRequest(service, "/readyz")).status, { interval: 1 }).toBe(503)
     expect(await service.stop()).toBe(0)
   })
 
-  it("sends an answer to its end to whoever takes it late", async () => {
+  it("sends a response in flight completely to a slow reader", async () => {
     const service = await start()
-    const answered = largeAnswer(service)
-    await once(answered, "readable")
+    const reading = requestLargeResponse(service)
+    await once(reading, "readable")
     const stopped = service.stop()
-    await refuses(service)
-    expect((await text(answered)).length).toBeGreaterThan(8_000_000)
+    await waitUntilRefusing(service)
+    expect((await text(reading)).length).toBeGreaterThan(8_000_000)
     expect(await stopped).toBe(0)
   })
 
@@ -143,16 +149,16 @@ describe.skipIf(postgres.missing !== undefined)("a process that is told to stop"
     const service = await start()
     await lock()
     const one = `GET /api/v1/prompts?per_page=1 HTTP/1.1\r\nHost: a\r\nAuthorization: ${authorization}\r\n\r\n`
-    const answering = exchangeAll(service.port, one.repeat(3))
+    const exchange = exchangeAll(service.port, one.repeat(3))
     const { sql } = await resources.acquire(connectTo(database))
     await expect
       .poll(() => sql("select count(*)::int as n from pg_locks where not granted"))
       .not.toEqual([{ n: 0 }])
     const stopped = service.stop()
-    await refuses(service)
+    await waitUntilRefusing(service)
     await release()
-    const answers = await answering
-    expect(answers.map((answer) => [answer.status, headerOf(answer, "connection")])).toEqual([
+    const responses = await exchange
+    expect(responses.map((response) => [response.status, headerOf(response, "connection")])).toEqual([
       [200, "keep-alive"],
       [200, "keep-alive"],
       [200, "close"]
@@ -162,7 +168,7 @@ describe.skipIf(postgres.missing !== undefined)("a process that is told to stop"
 
   it("a reader that stalled 5 s before the shutdown does not hold it up, and the exit code is 0", async () => {
     const service = await start()
-    const reader = largeAnswer(service)
+    const reader = requestLargeResponse(service)
     await once(reader, "readable")
     await new Promise((resolve) => setTimeout(resolve, 8_000))
     const started = performance.now()
@@ -171,9 +177,9 @@ describe.skipIf(postgres.missing !== undefined)("a process that is told to stop"
     reader.destroy()
   }, 40_000)
 
-  it("breaks off an answer that is not taken by the deadline, and ends with 1", async () => {
+  it("aborts a response that is not read within 10 s, and exits with 1", async () => {
     const service = await start()
-    const reader = largeAnswer(service)
+    const reader = requestLargeResponse(service)
     await once(reader, "readable")
     const started = performance.now()
     expect(await service.stop()).toBe(1)
@@ -184,11 +190,11 @@ describe.skipIf(postgres.missing !== undefined)("a process that is told to stop"
   }, 40_000)
 })
 
-describe("a bad environment stops the start with one line that names the variable", () => {
+describe("serve exits with 1 and one line that names the invalid variable, not its value:", () => {
   const directory = mkdtempSync(join(tmpdir(), "environment-"))
   afterAll(() => rmSync(directory, { recursive: true }))
 
-  const bad: ReadonlyArray<readonly [name: string, value: string, rule: string]> = [
+  const invalidVariables: ReadonlyArray<readonly [name: string, value: string, rule: string]> = [
     [
       "DATABASE_URL",
       "mysql://s3cret@host/db",
@@ -208,7 +214,7 @@ describe("a bad environment stops the start with one line that names the variabl
     ["LOG_FORMAT", "xml", "must be pretty or json"]
   ]
 
-  it.for(bad)("%s=%s", async ([name, value, rule]) => {
+  it.for(invalidVariables)("%s=%s", async ([name, value, rule]) => {
     expect(await run(["serve"], { DATA_DIR: join(directory, "never"), PORT: "0", [name]: value })).toEqual({
       code: 1,
       stdout: "",
@@ -218,31 +224,31 @@ describe("a bad environment stops the start with one line that names the variabl
 
   const unreachable = "postgres://postgres@127.0.0.1:9/none"
 
-  it("HOST that is none of this machine's", async () => {
-    const ran = await run(["serve"], { DATABASE_URL: unreachable, PORT: "0", HOST: "192.0.2.1" })
-    expect(ran).toMatchObject({ code: 1, stdout: "" })
-    expect(ran.stderr).toMatch(/^prompt-retrieval: HOST and PORT can't be listened on: .*192\.0\.2\.1\S*\n$/)
+  it("HOST is an address of another machine", async () => {
+    const result = await run(["serve"], { DATABASE_URL: unreachable, PORT: "0", HOST: "192.0.2.1" })
+    expect(result).toMatchObject({ code: 1, stdout: "" })
+    expect(result.stderr).toMatch(/^prompt-retrieval: cannot listen on HOST and PORT: .*192\.0\.2\.1\S*\n$/)
   })
 
-  it("PORT that somebody else has", async () => {
+  it("PORT is in use", async () => {
     const port = await freePort()
-    const taken = createServer().listen(port, "127.0.0.1")
-    await once(taken, "listening")
-    const ran = await run(["serve"], { DATABASE_URL: unreachable, PORT: String(port) })
-    taken.close()
-    expect(ran).toEqual({
+    const occupant = createServer().listen(port, "127.0.0.1")
+    await once(occupant, "listening")
+    const result = await run(["serve"], { DATABASE_URL: unreachable, PORT: String(port) })
+    occupant.close()
+    expect(result).toEqual({
       code: 1,
       stdout: "",
-      stderr: `prompt-retrieval: HOST and PORT can't be listened on: listen EADDRINUSE: address already in use 127.0.0.1:${port}\n`
+      stderr: `prompt-retrieval: cannot listen on HOST and PORT: listen EADDRINUSE: address already in use 127.0.0.1:${port}\n`
     })
   })
 
-  it("DATA_DIR that is a file", async () => {
+  it("DATA_DIR is a file", async () => {
     const file = join(directory, "file")
     writeFileSync(file, "")
-    const ran = await run(["serve"], { DATA_DIR: file, PORT: "0" })
-    expect(ran).toMatchObject({ code: 1, stdout: "" })
-    expect(ran.stderr).toMatch(/^prompt-retrieval: DATA_DIR: \S+ can't be used: [^\n]+\n$/)
-    expect(ran.stderr).toContain(file)
+    const result = await run(["serve"], { DATA_DIR: file, PORT: "0" })
+    expect(result).toMatchObject({ code: 1, stdout: "" })
+    expect(result.stderr).toMatch(/^prompt-retrieval: DATA_DIR: \S+ can't be used: [^\n]+\n$/)
+    expect(result.stderr).toContain(file)
   })
 })

@@ -9,7 +9,7 @@ import * as TestClock from "effect/testing/TestClock"
 import { formatEntry, formatJsonLine } from "../../../src/runtime/telemetry/JsonLogger.ts"
 
 /** Returns the lines that a program logs. */
-const linesOf = Effect.fnUntraced(function* <A, E, R>(program: Effect.Effect<A, E, R>) {
+const collectLines = Effect.fnUntraced(function* <A, E, R>(program: Effect.Effect<A, E, R>) {
   const lines: Array<string> = []
   const logger = Logger.map(formatJsonLine, (line) => void lines.push(line))
   yield* program.pipe(
@@ -19,8 +19,8 @@ const linesOf = Effect.fnUntraced(function* <A, E, R>(program: Effect.Effect<A, 
   return lines
 })
 
-const entriesOf = <A, E, R>(program: Effect.Effect<A, E, R>) =>
-  Effect.map(linesOf(program), (lines) => lines.map((line) => JSON.parse(line)))
+const collectEntries = <A, E, R>(program: Effect.Effect<A, E, R>) =>
+  Effect.map(collectLines(program), (lines) => lines.map((line) => JSON.parse(line)))
 
 const time = "1970-01-01T00:00:00.000Z"
 const header = { time, level: "info", msg: "message" }
@@ -30,7 +30,7 @@ describe("a JSON log line", () => {
     Effect.gen(function* () {
       yield* TestClock.setTime(1_767_225_600_123)
       assert.deepStrictEqual(
-        yield* linesOf(Effect.logInfo("request", { method: "GET", route: null, status: 200 })),
+        yield* collectLines(Effect.logInfo("request", { method: "GET", route: null, status: 200 })),
         [
           '{"time":"2026-01-01T00:00:00.123Z","level":"info","msg":"request","method":"GET","route":null,"status":200}'
         ]
@@ -38,10 +38,10 @@ describe("a JSON log line", () => {
     })
   )
 
-  it.effect("has its level in lower case", () =>
+  it.effect("has the level in lower case", () =>
     Effect.gen(function* () {
       const all = [Effect.logTrace, Effect.logDebug, Effect.logInfo, Effect.logWarning, Effect.logError]
-      const entries = yield* entriesOf(Effect.forEach([...all, Effect.logFatal], (log) => log("")))
+      const entries = yield* collectEntries(Effect.forEach([...all, Effect.logFatal], (log) => log("")))
       assert.deepStrictEqual(
         entries.map(({ level }) => level),
         ["trace", "debug", "info", "warn", "error", "fatal"]
@@ -55,13 +55,13 @@ describe("a JSON log line", () => {
         Effect.annotateLogs({ request_id: "id" }),
         Effect.withLogSpan("span")
       )
-      assert.deepStrictEqual(yield* entriesOf(log), [{ ...header, request_id: "id", a: 1 }])
+      assert.deepStrictEqual(yield* collectEntries(log), [{ ...header, request_id: "id", a: 1 }])
     })
   )
 
   it.effect("has a cause or an error as the text err", () =>
     Effect.gen(function* () {
-      const [failed, died] = yield* entriesOf(
+      const [failed, died] = yield* collectEntries(
         Effect.all([
           Effect.sandbox(Effect.die(new Error("went wrong"))).pipe(
             Effect.catch((cause) => Effect.logError("failed", cause))
@@ -78,28 +78,28 @@ describe("a JSON log line", () => {
     })
   )
 
-  it.effect("has whatever is neither an error nor a plain object in msg", () =>
+  it.effect("has every value that is neither an error nor a plain object in msg", () =>
     Effect.gen(function* () {
       const message = ["one", 2, true, null, ["three", 4], new Date(0)]
-      assert.deepStrictEqual(yield* entriesOf(Effect.logInfo(...message)), [
+      assert.deepStrictEqual(yield* collectEntries(Effect.logInfo(...message)), [
         { ...header, msg: `one 2 true null ["three",4] "${time}"` }
       ])
     })
   )
 
-  it.effect("keeps time, level and msg, whatever the fields are called", () =>
+  it.effect("keeps time, level and msg if fields have the same names", () =>
     Effect.gen(function* () {
       const fields = { time: 1, level: 2, msg: 3, other: 4 }
       const log = Effect.annotateLogs(Effect.logInfo("message", fields), fields)
-      assert.deepStrictEqual(yield* entriesOf(log), [{ ...header, other: 4 }])
+      assert.deepStrictEqual(yield* collectEntries(log), [{ ...header, other: 4 }])
     })
   )
 
-  it.effect("says nothing of what is redacted", () =>
+  it.effect("has <redacted> in place of a redacted value", () =>
     Effect.gen(function* () {
       const secret = Redacted.make("key_live_secret")
       const log = Effect.annotateLogs(Effect.logInfo("message", secret, { a: { b: secret } }), { c: secret })
-      const [line] = yield* linesOf(log)
+      const [line] = yield* collectLines(log)
       assert.notInclude(line, "secret")
       assert.deepStrictEqual(JSON.parse(line!), {
         ...header,
@@ -111,13 +111,13 @@ describe("a JSON log line", () => {
   )
 })
 
-const entryWith = (field: unknown) => ({ ...header, field })
+const makeEntry = (field: unknown) => ({ ...header, field })
 
 it.prop(
   "formatEntry writes JSON fields as Effect's own formatter does",
   { field: Schema.Json },
   ({ field }) => {
-    assert.strictEqual(formatEntry(entryWith(field)), Formatter.formatJson(entryWith(field)))
+    assert.strictEqual(formatEntry(makeEntry(field)), Formatter.formatJson(makeEntry(field)))
   }
 )
 
@@ -135,5 +135,5 @@ it.each([
   [circular],
   [["request", { deep: { deeper: { deepest: 1n } } }]]
 ])("formatEntry writes %o as Effect's own formatter does", (field) => {
-  assert.strictEqual(formatEntry(entryWith(field)), Formatter.formatJson(entryWith(field)))
+  assert.strictEqual(formatEntry(makeEntry(field)), Formatter.formatJson(makeEntry(field)))
 })

@@ -13,19 +13,19 @@ import type { InvalidContent } from "../../../domain/Problem.ts"
 import { parseNumber } from "../../../domain/Json.ts"
 import { CommandError } from "./CommandError.ts"
 
-/** Tokens of JSON, with exact numbers. */
+/** Splits JSON into tokens. Numbers are exact. */
 class ExactTokenizer extends Tokenizer {
   override parseNumber(text: string): number {
-    // An exact number is an object, which the parser takes as the value that it is.
+    // An exact number may be an object. The parser passes the value through.
     return parseNumber(text) as number
   }
 }
 
-/** Reads JSON as it comes: gives the values that each chunk completes, and throws where it is no JSON. */
-const makeReader = () => {
-  let values: Array<RawPart> = []
-  let fault: Error | undefined
-  let whole = false
+/** Parses JSON chunk by chunk. Each call returns the parts that are complete, and throws if the text is not JSON. */
+const makePartReader = () => {
+  let parts: Array<RawPart> = []
+  let syntaxError: Error | undefined
+  let sawRoot = false
   const tokenizer = new ExactTokenizer({ stringBufferSize: 64 * 1024 })
   const parser = new TokenParser({ paths: ["$", "$.*", ...workspaceLists.map((list) => `$.${list}.*`)] })
   tokenizer.onToken = parser.write.bind(parser)
@@ -36,61 +36,63 @@ const makeReader = () => {
     if (!tokenizer.isEnded) tokenizer.end()
   }
   parser.onError = tokenizer.error.bind(tokenizer)
+  tokenizer.onError = (error) => {
+    syntaxError ??= error
+  }
+  // Values that were read are removed from their parents, so that the whole file is never in memory.
   parser.onValue = ({ value, key, parent, stack }) => {
     const list = stack[1]?.key
     if (stack.length === 0) {
-      whole = true
-      values.push({ path: [], value })
+      sawRoot = true
+      parts.push({ path: [], value })
     } else if (stack.length === 1 && typeof key === "string") {
-      values.push({ path: [key], value })
-      // So that no more of the file is held than what is read.
+      parts.push({ path: [key], value })
       delete (parent as Record<string, unknown>)[key]
     } else if (stack.length === 2 && Array.isArray(parent)) {
-      values.push({ path: [list as never, key as number], value })
+      parts.push({ path: [list as never, key as number], value })
       parent.length = 0
     }
   }
-  tokenizer.onError = (error) => {
-    fault ??= error
-  }
-  const taken = (): ReadonlyArray<RawPart> => {
-    if (fault !== undefined) throw fault
-    const all = values
-    values = []
-    return all
+  const drain = (): ReadonlyArray<RawPart> => {
+    if (syntaxError !== undefined) throw syntaxError
+    const complete = parts
+    parts = []
+    return complete
   }
   return {
     write: (chunk: Uint8Array): ReadonlyArray<RawPart> => {
       tokenizer.write(chunk)
-      return taken()
+      return drain()
     },
     end: (): ReadonlyArray<RawPart> => {
       if (!tokenizer.isEnded || !parser.isEnded) tokenizer.end()
-      if (!whole) fault ??= new Error("it ends too early")
-      return taken()
+      if (!sawRoot) syntaxError ??= new Error("the document is incomplete")
+      return drain()
     }
   }
 }
 
+/** The bytes are not JSON in UTF-8. */
 class NotJson extends Error {
   constructor(cause: unknown) {
     super(undefined, { cause })
   }
 }
 
-async function* values(
+const orNotJson = <A>(read: () => A): A => {
+  try {
+    return read()
+  } catch (error) {
+    throw new NotJson(error)
+  }
+}
+
+async function* readParts(
   chunks: AsyncIterable<Uint8Array>,
   onBytes: (count: number) => void
 ): AsyncGenerator<ReadonlyArray<RawPart>> {
-  const reader = makeReader()
+  const reader = makePartReader()
   const utf8 = new TextDecoder("utf-8", { fatal: true })
-  const orNotJson = <A>(read: () => A): A => {
-    try {
-      return read()
-    } catch (error) {
-      throw new NotJson(error)
-    }
-  }
   for await (const chunk of chunks) {
     onBytes(chunk.length)
     yield orNotJson(() => {
@@ -104,34 +106,34 @@ async function* values(
   })
 }
 
-const cantRead = (file: string, error: unknown) =>
+const readFailure = (file: string, error: unknown): CommandError =>
   new CommandError({ message: `can't read ${file}: ${(error as Error).message}` })
 
-/** The values of an archive's file, as they come; `onBytes` hears how much was read. */
+/** Streams the parts of an archive file. Calls `onBytes` with the size of each chunk that was read. */
 export const readArchiveFile = (
   file: string,
   onBytes: (count: number) => void
 ): Stream.Stream<RawPart, InvalidContent | CommandError> =>
   Stream.suspend(() =>
     Stream.fromAsyncIterable(
-      values(createReadStream(file, { highWaterMark: 256 * 1024 }), onBytes),
-      (error) => (error instanceof NotJson ? toJsonError(error.cause) : cantRead(file, error))
+      readParts(createReadStream(file, { highWaterMark: 256 * 1024 }), onBytes),
+      (error) => (error instanceof NotJson ? toJsonError(error.cause) : readFailure(file, error))
     )
   ).pipe(Stream.flattenIterable)
 
-/** A file and its size in bytes. */
-export interface SpooledFile {
+/** A regular file and its size in bytes. */
+interface SpooledFile {
   readonly path: string
   readonly size: number
 }
 
 /**
- * A file to import, or all of what comes from a pipe, or from standard input for `-`, in a file that goes with the
- * scope: no transaction waits for whoever writes it.
+ * Returns the file itself if it is a regular file. Copies a pipe, or standard input for `-`, to a temporary file that is
+ * removed when the scope closes, so that no transaction waits for a slow writer.
  */
 export const spoolToFile = Effect.fnUntraced(function* (file: string) {
   const attempt = <A>(run: () => Promise<A>) =>
-    Effect.tryPromise({ try: run, catch: (error) => cantRead(file, error) })
+    Effect.tryPromise({ try: run, catch: (error) => readFailure(file, error) })
   if (file !== "-") {
     const info = yield* attempt(() => stat(file))
     if (info.isFile()) return { path: file, size: info.size } satisfies SpooledFile

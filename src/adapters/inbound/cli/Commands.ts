@@ -6,42 +6,42 @@ import * as GlobalFlag from "effect/cli/GlobalFlag"
 import * as Effect from "effect/Effect"
 import { exportCommand } from "./ExportCommand.ts"
 import { json } from "./Flags.ts"
+import { handle, handleAndPrint } from "./Handler.ts"
 import { importCommand } from "./ImportCommand.ts"
 import { keyCommands } from "./KeyCommands.ts"
-import type { Operations } from "./Operations.ts"
-import { print } from "./Output.ts"
+import { Operations } from "./Operations.ts"
 import { userCommands } from "./UserCommands.ts"
 import { workspaceCommands } from "./WorkspaceCommands.ts"
 
-const makeCommands = (operations: Operations) => {
-  const serve = Command.make("serve", {}, () => operations.serve).pipe(
-    Command.withDescription("Migrate the database and serve the API")
+const serveCommand = Command.make(
+  "serve",
+  {},
+  handle(() => Effect.flatMap(Operations, ({ serve }) => serve))
+).pipe(Command.withDescription("Migrate the database and serve the API"))
+
+const migrateCommand = Command.make(
+  "migrate",
+  { json },
+  handleAndPrint(
+    () => Effect.flatMap(Operations, ({ migrate }) => Effect.as(migrate, { migrated: true })),
+    () => "The database's schema is up to date"
   )
+).pipe(Command.withDescription("Bring the database's schema up to date"))
 
-  const migrate = Command.make(
-    "migrate",
-    { json },
-    Effect.fnUntraced(function* (flags) {
-      yield* operations.migrate
-      yield* print(flags.json, { migrated: true }, "The database's schema is up to date")
-    })
-  ).pipe(Command.withDescription("Bring the database's schema up to date"))
+const rootCommand = Command.make("prompt-retrieval").pipe(
+  Command.withDescription("Read-only prompt retrieval over HTTP"),
+  Command.withSubcommands([
+    serveCommand,
+    migrateCommand,
+    importCommand,
+    exportCommand,
+    workspaceCommands,
+    userCommands,
+    keyCommands
+  ])
+)
 
-  return Command.make("prompt-retrieval").pipe(
-    Command.withDescription("Read-only prompt retrieval over HTTP"),
-    Command.withSubcommands([
-      serve,
-      migrate,
-      importCommand(operations),
-      exportCommand(operations),
-      workspaceCommands(operations),
-      userCommands(operations),
-      keyCommands(operations)
-    ])
-  )
-}
-
-/** Help that was asked for is a result; help that explains wrong usage is an error. */
+/** Prints requested help to stdout, and help that explains wrong usage to stderr. */
 const presenter: CliOutput.Presenter = {
   present: (event) => {
     const formatter = CliOutput.defaultFormatter({ colors: false })
@@ -62,17 +62,21 @@ const presenter: CliOutput.Presenter = {
 }
 
 /**
- * Runs the command line (DESIGN.md section 9) and gives its exit code: 0, or 1 when a command failed and said why on
- * stderr, or 2 for wrong usage.
+ * Runs the command line and returns its exit code: 0 for success, 1 if the command failed, 2 for wrong usage. A failure
+ * is reported on stderr.
  */
-export const runCommandLine = (operations: Operations, args: ReadonlyArray<string>, version: string) =>
-  Command.runWith(makeCommands(operations), { version })(args).pipe(
+export const runCommandLine = (
+  operations: Operations["Service"],
+  args: ReadonlyArray<string>,
+  version: string
+) =>
+  Command.runWith(rootCommand, { version })(args).pipe(
     Effect.as(0),
     Effect.catchTags({
       ShowHelp: () => Effect.succeed(2),
-      UsageError: (wrong) => Effect.as(Console.error(`prompt-retrieval: ${wrong.message}`), 2),
-      CommandError: (failure) => Effect.as(Console.error(`prompt-retrieval: ${failure.message}`), 1)
+      ExitError: ({ message, exitCode }) => Effect.as(Console.error(`prompt-retrieval: ${message}`), exitCode)
     }),
+    Effect.provideService(Operations, operations),
     Effect.provideService(CliOutput.Presenter, presenter),
     Effect.provideService(
       CliConfig.CliConfig,

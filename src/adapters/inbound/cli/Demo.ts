@@ -6,20 +6,23 @@ import { Administration } from "../../../application/Administration.ts"
 import { toRawParts } from "../../../application/formats/RawPart.ts"
 import { WorkspaceId } from "../../../domain/Prompt.ts"
 
-/** The command that runs this program again, as it was started: from sources, from an installed package or as a file. */
+/**
+ * Returns the command that runs this program again from `directory`, depending on how it was started: from sources,
+ * from an installed package or as a file.
+ */
 export const describeProgram = (script: string, directory: string): string => {
   const path = relative(directory, script)
   if (extname(script) === ".ts") return `npx node ${path}`
-  // A package's own commands are not on the PATH of a shell, those of a global installation are.
+  // The commands of a local package are not on the shell's PATH; those of a global installation are.
   if (script.split(sep).includes("node_modules")) return "npx prompt-retrieval"
   return basename(script) === "main.js" ? `node ${path}` : "prompt-retrieval"
 }
 
 /**
- * Fills an empty database with a workspace to try, and prints a key of it, this once, with a line that uses it. A
- * database that holds something is left as it is; then it prints how to issue a key.
+ * Imports the demo workspace into an empty database, and prints an API key with a request to try. If the database
+ * already has a workspace, changes nothing and prints how to issue a key.
  */
-export const seedDemoWorkspace = Effect.fnUntraced(function* (address: string) {
+export const seedDemoWorkspace = Effect.fnUntraced(function* (baseUrl: string) {
   const administration = yield* Administration
   const [first] = yield* administration.workspaces
   if (first !== undefined) {
@@ -35,13 +38,13 @@ export const seedDemoWorkspace = Effect.fnUntraced(function* (address: string) {
     administration.issueKey(WorkspaceId.make(workspace.id), users[0]!.email, "Demo")
   )
   yield* Console.log(
-    `A demo workspace was made, ${workspace.id}, with this key, shown only now:
+    `Created the demo workspace, ${workspace.id}, with this key, which is shown only once:
 
   ${key}
 
 Try it:
 
-  curl -H 'Authorization: Bearer ${key}' ${address}/api/v1/prompts/${prompts[0]!.id}/resolved
+  curl -H 'Authorization: Bearer ${key}' ${baseUrl}/api/v1/prompts/${prompts[0]!.id}/resolved
 `
   )
 })

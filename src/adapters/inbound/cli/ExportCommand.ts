@@ -6,112 +6,121 @@ import { pipeline } from "node:stream/promises"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
-import * as Option from "effect/Option"
-import { Administration } from "../../../application/Administration.ts"
+import type { Administration } from "../../../application/Administration.ts"
 import type { WorkspaceId } from "../../../domain/Prompt.ts"
 import { CommandError, UsageError } from "./CommandError.ts"
-import { json, workspace } from "./Flags.ts"
-import type { Operations } from "./Operations.ts"
+import { json, optional, workspace } from "./Flags.ts"
+import { handle } from "./Handler.ts"
+import { administer } from "./Operations.ts"
+import { print } from "./Output.ts"
 import { copyOwnership, inspectOutput, moveIntoPlace, type Output, openSpecial } from "./OutputFile.ts"
-import { print, unavailable, workspaceNotFound } from "./Output.ts"
-import { assignPaths, writeDirectory } from "./PromptDirectory.ts"
+import { writeDirectory } from "./PromptDirectory.ts"
+import { assignPaths } from "./PromptPaths.ts"
 
-const attempt = <A>(what: string, run: (signal: AbortSignal) => Promise<A>): Effect.Effect<A, CommandError> =>
+/** Runs one step of writing `target`, which error messages name. */
+const attempt = <A>(
+  target: string,
+  run: (signal: AbortSignal) => Promise<A>
+): Effect.Effect<A, CommandError> =>
   Effect.tryPromise({
     try: run,
-    catch: (error) => new CommandError({ message: `can't write ${what}: ${(error as Error).message}` })
+    catch: (error) => new CommandError({ message: `can't write ${target}: ${(error as Error).message}` })
   })
 
-/** A directory that goes with the scope, with whatever is in it. */
-const scratch = (parent: string, prefix: string, what: string) =>
+/** Creates a directory that is removed with its contents when the scope closes. */
+const makeScratchDirectory = (parent: string, prefix: string, target: string) =>
   Effect.acquireRelease(
-    attempt(what, () => mkdtemp(join(parent, prefix))),
+    attempt(target, () => mkdtemp(join(parent, prefix))),
     (directory) => Effect.promise(() => rm(directory, { recursive: true, force: true }))
   )
 
 /**
- * Writes the whole archive to a scratch file first, beside a file that it replaces. A slow reader of the output never
- * keeps the database waiting, and a failure leaves an existing file as it was.
+ * Writes the complete archive to a scratch file, and then the scratch file to the output. A slow reader of the output
+ * does not keep a transaction open, and a failure leaves an existing file unchanged. The scratch file of a regular file
+ * is in the same directory, so that a rename replaces the regular file.
  */
-const exportArchive = Effect.fnUntraced(function* (workspace: WorkspaceId, what: string, output: Output) {
+const exportArchive = Effect.fnUntraced(function* (
+  administration: Administration["Service"],
+  workspace: WorkspaceId,
+  target: string,
+  output: Output
+) {
   const isFile = output.kind === "file"
-  const directory = yield* scratch(isFile ? dirname(output.path) : tmpdir(), ".export-", what)
-  const file = join(directory, isFile ? basename(output.path) : "archive")
-  const write = (handle: FileHandle) =>
-    Effect.flatMap(Administration, ({ exportArchive }) =>
-      exportArchive(workspace, (text) => attempt(what, () => handle.writeFile(text)))
-    )
+  const directory = yield* makeScratchDirectory(isFile ? dirname(output.path) : tmpdir(), ".export-", target)
+  const scratch = join(directory, isFile ? basename(output.path) : "archive")
+  const writeArchive = (handle: FileHandle) =>
+    administration.exportArchive(workspace, (text) => attempt(target, () => handle.writeFile(text)))
   const finish = async (handle: FileHandle) => {
     if (isFile && output.existing !== undefined) await copyOwnership(handle, output.existing)
     await handle.sync()
   }
   yield* Effect.acquireUseRelease(
-    attempt(what, () => open(file, "wx", 0o600)),
+    attempt(target, () => open(scratch, "wx", 0o600)),
     (handle) =>
       Effect.andThen(
-        write(handle),
-        attempt(what, () => finish(handle))
+        writeArchive(handle),
+        attempt(target, () => finish(handle))
       ),
     (handle) => Effect.promise(() => handle.close())
   )
-  yield* attempt(what, async (signal) => {
+  yield* attempt(target, async (signal) => {
     switch (output.kind) {
       case "file":
-        return moveIntoPlace(file, output.path)
+        return moveIntoPlace(scratch, output.path)
       case "special":
-        return pipeline(createReadStream(file), await openSpecial(output, signal), { signal })
+        return pipeline(createReadStream(scratch), await openSpecial(output, signal), { signal })
       case "standard":
-        return pipeline(createReadStream(file), output.stream, { end: false, signal })
+        return pipeline(createReadStream(scratch), output.stream, { end: false, signal })
     }
   })
 }, Effect.scoped)
 
-const exportFiles = Effect.fnUntraced(function* (workspace: WorkspaceId, directory: string) {
-  const { readContent } = yield* Administration
-  yield* writeDirectory(directory, assignPaths(yield* readContent(workspace)))
+const exportFiles = Effect.fnUntraced(function* (
+  administration: Administration["Service"],
+  workspace: WorkspaceId,
+  directory: string
+) {
+  const content = yield* administration.readContent(workspace)
+  yield* writeDirectory(directory, assignPaths(content))
 })
 
 /** `export`. */
-export const exportCommand = (operations: Operations) =>
-  Command.make(
-    "export",
-    {
-      workspace,
-      format: Flag.Literals("format", ["archive", "files"]).pipe(
-        Flag.withDefault("archive" as const),
-        Flag.withDescription("One file with everything, or a directory with a file a prompt")
-      ),
-      out: Flag.String("out").pipe(
-        Flag.optional,
-        Flag.withDescription("Where to write; an archive goes to standard output unless told otherwise")
-      ),
-      json
-    },
+export const exportCommand = Command.make(
+  "export",
+  {
+    workspace,
+    format: Flag.Literals("format", ["archive", "files"]).pipe(
+      Flag.withDefault("archive" as const),
+      Flag.withDescription("archive: one JSON file; files: a directory with one Markdown file per prompt")
+    ),
+    out: optional(Flag.String("out")).pipe(
+      Flag.withDescription("Where to write; the default for an archive is standard output")
+    ),
+    json
+  },
+  handle(
     Effect.fnUntraced(function* ({ workspace, format, out, json }) {
-      const target = Option.getOrUndefined(out)
-      if (format === "files" && target === undefined)
-        return yield* new UsageError({ message: "--format files needs a directory: say --out DIR" })
-      const standardOutput: Output = { kind: "standard", stream: process.stdout }
-      const output =
-        format === "files" || target === undefined
-          ? standardOutput
-          : yield* attempt(target, () => inspectOutput(target))
-      const exported =
-        format === "files"
-          ? exportFiles(workspace, target!)
-          : exportArchive(workspace, target ?? "the archive", output)
-      yield* exported.pipe(
-        Effect.catchTags({
-          WorkspaceNotFound: () => Effect.fail(workspaceNotFound(workspace)()),
-          Unavailable: () => Effect.fail(unavailable())
-        }),
-        Effect.provide(operations.administration({ migrate: false }))
-      )
-      const isArchiveOnStdout =
-        format === "archive" && output.kind === "standard" && output.stream === process.stdout
-      if (target !== undefined && !isArchiveOnStdout) {
-        const result = { workspace_id: workspace, out: resolve(target) }
-        yield* print(json, result, `Exported workspace ${workspace} to ${target}`)
+      const printExported = (target: string) =>
+        print(
+          json,
+          { workspace_id: workspace, out: resolve(target) },
+          `Exported workspace ${workspace} to ${target}`
+        )
+      if (format === "files") {
+        if (out === undefined)
+          return yield* new UsageError({ message: "--format files needs a directory: add --out DIR" })
+        yield* administer((administration) => exportFiles(administration, workspace, out))
+        return yield* printExported(out)
       }
+      const output: Output =
+        out === undefined
+          ? { kind: "standard", stream: process.stdout }
+          : yield* attempt(out, () => inspectOutput(out))
+      yield* administer((administration) =>
+        exportArchive(administration, workspace, out ?? "the archive", output)
+      )
+      const isStdout = output.kind === "standard" && output.stream === process.stdout
+      if (out !== undefined && !isStdout) yield* printExported(out)
     })
-  ).pipe(Command.withDescription("Export a workspace as an archive or as files, which import takes"))
+  )
+).pipe(Command.withDescription("Export a workspace in a form that import accepts"))

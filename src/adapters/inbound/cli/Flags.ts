@@ -1,29 +1,61 @@
+import * as Argument from "effect/cli/Argument"
 import * as Flag from "effect/cli/Flag"
-import * as Schema from "effect/Schema"
+import * as Option from "effect/Option"
+import { ApiKeyId } from "../../../domain/ApiKey.ts"
 import { Tier } from "../../../domain/Billing.ts"
 import { WorkspaceId } from "../../../domain/Prompt.ts"
 import { parseUuid } from "../../../domain/Uuid.ts"
 
-/** An id that an operator typed, in any case. */
-export const IdText = Schema.String.check(
-  Schema.makeFilter((text: string) => (parseUuid(text) === undefined ? "must be a UUID" : undefined))
-)
+/** Parses the UUID of a workspace, in any case. */
+const parseWorkspaceId = (text: string): Option.Option<WorkspaceId> =>
+  Option.map(Option.fromUndefinedOr(parseUuid(text)), (id) => WorkspaceId.make(id))
 
-/** The email of a user. */
-export const Email = Schema.String.check(
-  Schema.isPattern(/^[^\s@]+@[^\s@]+$/, { message: "must be an email address" }),
-  Schema.isMaxLength(256, { message: "must be at most 256 characters" })
-)
+/** Parses the UUID of a key, in any case. */
+const parseApiKeyId = (text: string): Option.Option<ApiKeyId> =>
+  Option.map(Option.fromUndefinedOr(parseUuid(text)), (id) => ApiKeyId.make(id))
 
+const expectUuid = (): string => "a UUID"
+
+const maxTextLength = 256
+
+/** True for an email address of at most 256 characters. */
+export const isEmail = (text: string): boolean =>
+  /^[^\s@]+@[^\s@]+$/.test(text) && text.length <= maxTextLength
+
+export const expectEmail = (): string => `an email address of at most ${maxTextLength} characters`
+
+/** True for the name of a workspace: 1 to 256 characters. */
+export const isWorkspaceName = (text: string): boolean => text.length > 0 && text.length <= maxTextLength
+
+export const expectWorkspaceName = (): string => `1 to ${maxTextLength} characters`
+
+/** Makes a flag optional: undefined if it is absent. */
+export const optional = <A>(flag: Flag.Flag<A>): Flag.Flag<A | undefined> =>
+  flag.pipe(Flag.optional, Flag.map(Option.getOrUndefined))
+
+/** `--json`. */
 export const json = Flag.Boolean("json").pipe(
   Flag.withDefault(false),
   Flag.withDescription("Print the result as JSON")
 )
 
+/** `--workspace`. */
 export const workspace = Flag.String("workspace").pipe(
   Flag.withDescription("Id of the workspace"),
-  Flag.withSchema(IdText),
-  Flag.map((text) => WorkspaceId.make(parseUuid(text)!))
+  Flag.filterMap(parseWorkspaceId, expectUuid)
 )
 
+/** `--tier`. */
 export const tier = Flag.Literals("tier", Tier.literals)
+
+/** The id of a workspace as an argument. */
+export const workspaceArgument = Argument.String("id").pipe(
+  Argument.withDescription("Id of the workspace"),
+  Argument.filterMap(parseWorkspaceId, expectUuid)
+)
+
+/** The id of a key as an argument. */
+export const keyArgument = Argument.String("key-id").pipe(
+  Argument.withDescription("Id of the key, as shown by keys list"),
+  Argument.filterMap(parseApiKeyId, expectUuid)
+)

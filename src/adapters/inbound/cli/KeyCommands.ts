@@ -1,25 +1,24 @@
-import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
-import { Administration } from "../../../application/Administration.ts"
+import type { IssuedKey } from "../../../application/Administration.ts"
 import type { KeyInfo } from "../../../application/ports/WorkspaceStore.ts"
-import { ApiKeyId, keySummary } from "../../../domain/ApiKey.ts"
-import { parseUuid } from "../../../domain/Uuid.ts"
-import { CommandError } from "./CommandError.ts"
-import { Email, IdText, json, workspace } from "./Flags.ts"
-import type { Operations } from "./Operations.ts"
-import { print, table, unavailable, workspaceNotFound } from "./Output.ts"
+import { keySummary } from "../../../domain/ApiKey.ts"
+import { expectEmail, isEmail, json, keyArgument, workspace } from "./Flags.ts"
+import { handleAndPrint } from "./Handler.ts"
+import { administer } from "./Operations.ts"
+import { formatTable } from "./Output.ts"
 
-/** A key as its listing shows it (SPEC.md section 5.4). */
-const listed = ({ key_start, key_end, id, ...info }: KeyInfo) => ({
+/** Converts a key to its listing, which shows only the ends of the key (specification 5.4). */
+const toListedKey = ({ key_start, key_end, id, ...info }: KeyInfo) => ({
   id,
   key: keySummary({ key_start, key_end }),
   ...info
 })
+type ListedKey = ReturnType<typeof toListedKey>
 
-const show = (keys: ReadonlyArray<ReturnType<typeof listed>>): string =>
-  table(
+const formatKeys = (keys: ReadonlyArray<ListedKey>): string =>
+  formatTable(
     ["ID", "KEY", "NAME", "OWNER", "CREATED", "LAST USED", "REVOKED"],
     keys.map(({ id, key, name, owner, created_at, last_used_at, revoked_at }) => [
       id,
@@ -32,81 +31,48 @@ const show = (keys: ReadonlyArray<ReturnType<typeof listed>>): string =>
     ])
   )
 
-/** `keys issue`, `list` and `revoke`. */
-export const keyCommands = (operations: Operations) => {
-  const administration = operations.administration({ migrate: false })
+const formatIssuedKey = ({ key }: IssuedKey): string => `${key}
 
-  const issue = Command.make(
-    "issue",
-    {
-      workspace,
-      user: Flag.String("user").pipe(
-        Flag.withDescription("Email of the key's owner; an unknown one becomes a user"),
-        Flag.withSchema(Email)
-      ),
-      name: Flag.String("name").pipe(Flag.withDefault(""), Flag.withDescription("What the key is for")),
-      json
-    },
-    Effect.fnUntraced(function* ({ workspace, user, name, json }) {
-      const issued = yield* Effect.flatMap(Administration, ({ issueKey }) =>
-        issueKey(workspace, user, name)
-      ).pipe(
-        Effect.catchTags({
-          WorkspaceNotFound: () => Effect.fail(workspaceNotFound(workspace)()),
-          Unavailable: () => Effect.fail(unavailable())
-        }),
-        Effect.provide(administration)
-      )
-      yield* print(
-        json,
-        issued,
-        `${issued.key}\n\nThis key is shown only now: put it where your application reads its secrets, such as an environment variable.\nSend it as: Authorization: Bearer <key>`
-      )
-    })
-  ).pipe(Command.withDescription("Issue an API key and print it, this once"))
+This key is shown only once: store it where your application reads its secrets, such as an environment variable.
+Send it as: Authorization: Bearer <key>`
 
-  const list = Command.make(
-    "list",
-    { workspace, json },
-    Effect.fnUntraced(function* ({ workspace, json }) {
-      const keys = yield* Effect.flatMap(Administration, ({ keys }) => keys(workspace)).pipe(
-        Effect.map((keys) => keys.map(listed)),
-        Effect.catchTags({
-          WorkspaceNotFound: () => Effect.fail(workspaceNotFound(workspace)()),
-          Unavailable: () => Effect.fail(unavailable())
-        }),
-        Effect.provide(administration)
-      )
-      yield* print(json, keys, show(keys))
-    })
-  ).pipe(Command.withDescription("List a workspace's keys"))
-
-  const revoke = Command.make(
-    "revoke",
-    {
-      id: Argument.String("key-id").pipe(
-        Argument.withDescription("Id of the key, as keys list shows it"),
-        Argument.withSchema(IdText)
-      ),
-      json
-    },
-    Effect.fnUntraced(function* ({ id, json }) {
-      const key = ApiKeyId.make(parseUuid(id)!)
-      const revoked = yield* Effect.flatMap(Administration, ({ revokeKey }) => revokeKey(key)).pipe(
-        Effect.map(listed),
-        Effect.catchTags({
-          KeyNotFound: () =>
-            Effect.fail(new CommandError({ message: `there is no key ${key}: see keys list` })),
-          Unavailable: () => Effect.fail(unavailable())
-        }),
-        Effect.provide(administration)
-      )
-      yield* print(json, revoked, show([revoked]))
-    })
-  ).pipe(Command.withDescription("Revoke an API key for good"))
-
-  return Command.make("keys").pipe(
-    Command.withDescription("Issue, list and revoke API keys"),
-    Command.withSubcommands([issue, list, revoke])
+const issue = Command.make(
+  "issue",
+  {
+    workspace,
+    user: Flag.String("user").pipe(
+      Flag.withDescription("Email of the key's owner; the user is created if there is none"),
+      Flag.filter(isEmail, expectEmail)
+    ),
+    name: Flag.String("name").pipe(Flag.withDefault(""), Flag.withDescription("What the key is for")),
+    json
+  },
+  handleAndPrint(
+    ({ workspace, user, name }) => administer(({ issueKey }) => issueKey(workspace, user, name)),
+    formatIssuedKey
   )
-}
+).pipe(Command.withDescription("Issue an API key and print it (shown only once)"))
+
+const list = Command.make(
+  "list",
+  { workspace, json },
+  handleAndPrint(
+    ({ workspace }) => administer(({ keys }) => Effect.map(keys(workspace), (keys) => keys.map(toListedKey))),
+    formatKeys
+  )
+).pipe(Command.withDescription("List a workspace's keys"))
+
+const revoke = Command.make(
+  "revoke",
+  { key: keyArgument, json },
+  handleAndPrint(
+    ({ key }) => administer(({ revokeKey }) => Effect.map(revokeKey(key), toListedKey)),
+    (key) => formatKeys([key])
+  )
+).pipe(Command.withDescription("Revoke an API key permanently"))
+
+/** `keys issue`, `list` and `revoke`. */
+export const keyCommands = Command.make("keys").pipe(
+  Command.withDescription("Issue, list and revoke API keys"),
+  Command.withSubcommands([issue, list, revoke])
+)

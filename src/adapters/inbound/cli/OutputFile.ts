@@ -6,30 +6,30 @@ import { setTimeout } from "node:timers/promises"
 
 type StandardStream = typeof process.stdout | typeof process.stderr
 
-/** What `--out` names. */
+/** The destination that `--out` names. */
 export type Output =
-  /** A regular file, or none yet: it is replaced as a whole. `path` has no symbolic link at its end. */
+  /** A regular file that will be replaced, or a new file. The last segment of `path` is not a symbolic link. */
   | { readonly kind: "file"; readonly path: string; readonly existing: Stats | undefined }
-  /** A device, a FIFO or a socket: it is written into. */
+  /** A device, a FIFO or a socket, which is written to in place. */
   | { readonly kind: "special"; readonly path: string; readonly isFifo: boolean }
-  /** What this process has open as its standard output or standard error. */
+  /** The standard output or standard error of this process. */
   | { readonly kind: "standard"; readonly stream: StandardStream }
 
-const codeOf = (error: unknown): string | undefined => (error as NodeJS.ErrnoException).code
+const getErrorCode = (error: unknown): string | undefined => (error as NodeJS.ErrnoException).code
 
-/** As many links as Linux follows. */
-const maxLinks = 40
+/** The limit of Linux. */
+const maxSymbolicLinks = 40
 
-/** The path at the end of a chain of symbolic links, whose last target need not exist. */
+/** Resolves a chain of symbolic links. The last target need not exist. */
 const followLinks = async (path: string, links = 0): Promise<string> => {
-  if (links > maxLinks) throw new Error("it has too many symbolic links")
+  if (links > maxSymbolicLinks) throw new Error("it has too many symbolic links")
   const directory = await realpath(dirname(path))
   const real = join(directory, basename(path))
   try {
     return await followLinks(resolve(directory, await readlink(real)), links + 1)
   } catch (error) {
-    // EINVAL: it is not a link.
-    if (["EINVAL", "ENOENT"].includes(codeOf(error) ?? "")) return real
+    // EINVAL: the path is not a symbolic link.
+    if (["EINVAL", "ENOENT"].includes(getErrorCode(error) ?? "")) return real
     throw error
   }
 }
@@ -39,10 +39,10 @@ const isOpenAs = ({ dev, ino }: Stats, { fd }: StandardStream): boolean => {
   return opened.dev === dev && opened.ino === ino
 }
 
-/** Looks at what is at a path before anything is written there. */
+/** Determines what a path names. Writes nothing. Throws for a directory. */
 export const inspectOutput = async (path: string): Promise<Output> => {
   const existing = await stat(path).catch((error) => {
-    if (codeOf(error) === "ENOENT") return undefined
+    if (getErrorCode(error) === "ENOENT") return undefined
     throw error
   })
   if (existing === undefined) return { kind: "file", path: await followLinks(resolve(path)), existing }
@@ -54,23 +54,23 @@ export const inspectOutput = async (path: string): Promise<Output> => {
     : { kind: "special", path, isFifo: existing.isFIFO() }
 }
 
-/** How often a FIFO without a reader is tried again, in milliseconds. */
-const readerInterval = 50
+/** How often to retry opening a FIFO that has no reader, in milliseconds. */
+const fifoRetryIntervalMs = 50
 
-/** Opens a FIFO once it has a reader. A blocking open would hold a thread that not even an exit gets rid of. */
+/** Opens a FIFO once it has a reader. A blocking open would keep a thread busy that even an exit waits for. */
 const openFifo = async (path: string, signal: AbortSignal): Promise<number> => {
   for (;;) {
     try {
       return openSync(path, constants.O_WRONLY | constants.O_NONBLOCK)
     } catch (error) {
-      // ENXIO: nothing reads it.
-      if (codeOf(error) !== "ENXIO") throw error
+      // ENXIO: the FIFO has no reader.
+      if (getErrorCode(error) !== "ENXIO") throw error
     }
-    await setTimeout(readerInterval, undefined, { signal })
+    await setTimeout(fifoRetryIntervalMs, undefined, { signal })
   }
 }
 
-/** A stream into a device or a FIFO. It creates nothing and truncates nothing. */
+/** Opens a stream into a device, a FIFO or a socket. Neither creates nor truncates a file. */
 export const openSpecial = async (
   { path, isFifo }: Extract<Output, { kind: "special" }>,
   signal: AbortSignal
@@ -79,7 +79,7 @@ export const openSpecial = async (
     ? new Socket({ fd: await openFifo(path, signal), readable: false, writable: true })
     : createWriteStream(path, { flags: constants.O_WRONLY as never })
 
-/** Gives a new file the permissions, and where this process may, the owner of the file that it will replace. */
+/** Gives a new file the mode, and if permitted the owner and group, of the file that it will replace. */
 export const copyOwnership = async (handle: FileHandle, { uid, gid, mode }: Stats): Promise<void> => {
   const created = await handle.stat()
   if (created.uid !== uid || created.gid !== gid) {
@@ -88,19 +88,19 @@ export const copyOwnership = async (handle: FileHandle, { uid, gid, mode }: Stat
       .catch(() => handle.chown(created.uid, gid))
       .catch(() => {})
   }
-  // Permissions of a group are not for another group.
+  // Group permissions must not apply to a different group.
   const sameGroup = (await handle.stat()).gid === gid
   await handle.chmod(mode & (sameGroup ? 0o777 : 0o707))
 }
 
-/** Moves a whole file to its place, so that a power failure leaves the old file or the new one. */
+/** Renames a complete file to its target. After a power failure, the target is the old file or the new one. */
 export const moveIntoPlace = async (file: string, target: string): Promise<void> => {
   await rename(file, target)
   const directory = await open(dirname(target), "r")
   try {
     await directory.sync()
   } catch {
-    // Not every file system can sync a directory. The file is in its place.
+    // Some file systems cannot sync a directory. The rename has succeeded.
   } finally {
     await directory.close()
   }

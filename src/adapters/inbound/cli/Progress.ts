@@ -1,35 +1,41 @@
-/** How often a line without a terminal is written, in milliseconds, and how often a bar is drawn. */
-const lineInterval = 5_000
-const barInterval = 100
+/** How often a line is written if stderr is not a terminal, in milliseconds. */
+const lineIntervalMs = 5_000
+
+/** How often the bar is drawn, in milliseconds. */
+const barIntervalMs = 100
 
 const barLength = 30
 
-const mebibytes = (bytes: number): string => (bytes / 1024 / 1024).toFixed(1)
+const toMebibytes = (bytes: number): string => (bytes / 1024 / 1024).toFixed(1)
 
-/** Tells on stderr how far a long reading is: a bar on a terminal, else a line now and then. */
-export const makeProgress = (total: number) => {
-  const bar = process.stderr.isTTY === true
+/**
+ * Makes a progress indicator on stderr for reading `totalBytes`: a bar if stderr is a terminal, else a line every few
+ * seconds. Reading that ends sooner shows nothing.
+ */
+export const makeProgress = (totalBytes: number) => {
+  const isBar = process.stderr.isTTY === true
   let bytes = 0
-  let drawn = false
-  let latest = Date.now()
-  const text = (): string => {
-    const part = total === 0 ? 1 : Math.min(bytes / total, 1)
-    const done = Math.round(part * barLength)
-    const percent = `${Math.floor(part * 100)}%`.padStart(4)
-    const drawing = bar ? `[${"#".repeat(done)}${" ".repeat(barLength - done)}] ` : ""
-    return `${drawing}${percent} of ${mebibytes(total)} MiB`
+  let isDrawn = false
+  let lastDrawnAt = Date.now()
+  const render = (): string => {
+    const fraction = totalBytes === 0 ? 1 : Math.min(bytes / totalBytes, 1)
+    const filled = Math.round(fraction * barLength)
+    const percent = `${Math.floor(fraction * 100)}%`.padStart(4)
+    const bar = isBar ? `[${"#".repeat(filled)}${" ".repeat(barLength - filled)}] ` : ""
+    return `${bar}${percent} of ${toMebibytes(totalBytes)} MiB`
   }
   return {
+    /** Adds bytes that were read. */
     add: (count: number): void => {
       bytes += count
-      if (Date.now() - latest < (bar ? barInterval : lineInterval)) return
-      latest = Date.now()
-      drawn = true
-      process.stderr.write(bar ? `\r${text()}` : `Importing: ${text().trim()}\n`)
+      if (Date.now() - lastDrawnAt < (isBar ? barIntervalMs : lineIntervalMs)) return
+      lastDrawnAt = Date.now()
+      isDrawn = true
+      process.stderr.write(isBar ? `\r${render()}` : `Importing: ${render().trim()}\n`)
     },
-    /** Leaves the terminal's line as it was. */
+    /** Removes the bar from the terminal. */
     end: (): void => {
-      if (bar && drawn) process.stderr.write("\r\x1b[K")
+      if (isBar && isDrawn) process.stderr.write("\r\x1b[K")
     }
   }
 }

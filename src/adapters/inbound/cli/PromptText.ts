@@ -1,157 +1,115 @@
+import { posix } from "node:path"
 import * as Result from "effect/Result"
-import * as Schema from "effect/Schema"
-import * as SchemaIssue from "effect/SchemaIssue"
-import {
-  type Document,
-  isPair,
-  isScalar,
-  parseDocument,
-  Scalar,
-  type ScalarTag,
-  stringify,
-  type Tags,
-  visit
-} from "yaml"
-import {
-  ArchiveFolder,
-  ArchiveFragment,
-  ArchivePrompt,
-  ArchiveVersion
-} from "../../../application/formats/Archive.ts"
 import type { Problem } from "../../../domain/Problem.ts"
-import { type ExactNumber, isExactNumber, parseNumber, toDecimal } from "../../../domain/Json.ts"
+import {
+  type FragmentFile,
+  InvalidFiles,
+  type PromptFile,
+  type PromptFiles
+} from "../../../application/formats/PromptFiles.ts"
+import type { PromptId, WorkspaceId } from "../../../domain/Prompt.ts"
+import { FragmentFront, parseText, PromptFront, renderText } from "./FrontMatter.ts"
+import { deriveId, extension, fragmentName, makeHasFolderInPath, pathToFolder } from "./PromptPaths.ts"
 
-// A file of docs/prompts-as-files.md: front matter in YAML between two lines of `---`, then the body.
+const maxFolderLength = 256
 
-const { title: Text } = ArchivePrompt.fields
-const { name: Name } = ArchiveFolder.fields
-
-/** What the front matter of a prompt may say. */
-export const PromptFront = Schema.Struct({
-  id: Schema.optionalKey(ArchivePrompt.fields.id),
-  title: Schema.optionalKey(Text),
-  description: Schema.optionalKey(Text),
-  type: Schema.optionalKey(ArchivePrompt.fields.prompt_type),
-  model: Schema.optionalKey(Text),
-  intent: Schema.optionalKey(Text),
-  tags: Schema.optionalKey(Schema.Array(Name)),
-  favorite: Schema.optionalKey(Schema.Boolean),
-  sort_order: Schema.optionalKey(ArchivePrompt.fields.sort_order),
-  fragments: Schema.optionalKey(
-    Schema.Array(
-      Schema.Struct({
-        fragment: Schema.String,
-        with: Schema.optionalKey(ArchiveVersion.fields.metadata)
+/** Converts a prompt to its front matter. Values that are the default are left out. */
+const toFrontMatter = (
+  file: PromptFile,
+  fragmentNames: ReadonlyMap<string, string>,
+  hasFolderInPath: boolean
+): PromptFront => ({
+  id: file.id,
+  title: file.title,
+  ...(file.folder === null || hasFolderInPath ? {} : { folder: file.folder }),
+  ...(file.description === "" ? {} : { description: file.description }),
+  type: file.prompt_type,
+  ...(file.target_model === "" ? {} : { model: file.target_model }),
+  ...(file.intent === "" ? {} : { intent: file.intent }),
+  ...(file.tags.length === 0 ? {} : { tags: file.tags }),
+  ...(file.is_favorite ? { favorite: true } : {}),
+  ...(file.sort_order === 0 ? {} : { sort_order: file.sort_order }),
+  ...(file.fragments.length === 0
+    ? {}
+    : {
+        fragments: file.fragments.map(({ fragment_id, variable_overrides }) => ({
+          fragment: fragmentNames.get(fragment_id)!,
+          ...(Object.keys(variable_overrides).length === 0 ? {} : { with: variable_overrides })
+        }))
       })
-    )
-  )
 })
-export type PromptFront = typeof PromptFront.Type
 
-/** What the front matter of a fragment may say. */
-export const FragmentFront = Schema.Struct({
-  id: Schema.optionalKey(ArchiveFragment.fields.id),
-  name: Schema.optionalKey(ArchiveFragment.fields.name)
-})
-export type FragmentFront = typeof FragmentFront.Type
-
-const format = SchemaIssue.makeFormatterStandardSchemaV1()
-
-const faultsOf = (path: string, issue: SchemaIssue.Issue): ReadonlyArray<Problem> =>
-  format(issue).issues.map((issue) => ({
-    path,
-    message: [(issue.path ?? []).map(String).join("."), issue.message]
-      .filter((text) => text !== "")
-      .join(": ")
-  }))
-
-/** A file's front matter and body, as text. */
-const split = (text: string): { readonly yaml: string; readonly body: string } | undefined => {
-  const opening = /^\ufeff?---[ \t]*(\r?\n)/.exec(text)
-  if (opening === null) return undefined
-  const rest = text.slice(opening[0].length)
-  const closing = /(?<![^\n])---[ \t]*(?:\r?\n|$)/.exec(rest)
-  if (closing === null) return undefined
-  const body = rest.slice(closing.index + closing[0].length)
-  // Where git has turned line ends into Windows', they are not the author's.
-  const unix = opening[1] === "\r\n" ? body.replaceAll("\r\n", "\n") : body
-  return { yaml: rest.slice(0, closing.index), body: unix.endsWith("\n") ? unix.slice(0, -1) : unix }
+/** Renders the text of each file, by its path. */
+export const renderFiles = ({ prompts, fragments }: PromptFiles): ReadonlyMap<string, string> => {
+  const fragmentNames = new Map(fragments.map(({ id, path }) => [id, fragmentName(path)]))
+  const hasFolderInPath = makeHasFolderInPath(prompts)
+  return new Map([
+    ...fragments.map(({ path, id, name, content }) => [path, renderText({ id, name }, content)] as const),
+    ...prompts.map((file) => {
+      const front = toFrontMatter(file, fragmentNames, hasFolderInPath(file))
+      return [file.path, renderText(front, file.current_content)] as const
+    })
+  ])
 }
 
-/** The text of a number in YAML as PostgreSQL writes the number. */
-const decimalOf = (source: string): string | undefined =>
-  /^0[ox]/.test(source) ? String(BigInt(source)) : toDecimal(source)
+/** Parses the files of a workspace from their texts by path. Fails with every problem of every file. */
+export const parsePromptFiles = (
+  workspace: WorkspaceId,
+  texts: ReadonlyMap<string, string>
+): Result.Result<PromptFiles, InvalidFiles> => {
+  const problems: Array<Problem> = []
+  const inDirectory = (directory: string) =>
+    [...texts].filter(([path]) => path.startsWith(`${directory}/`)).sort(([a], [b]) => (a < b ? -1 : 1))
 
-const isOverrides = (node: unknown): boolean =>
-  isPair(node) && isScalar(node.key) && node.key.value === "with"
-
-/** Makes the numbers of overrides exact; a number that is a name becomes the text of the exact number. */
-const restoreNumbers = (document: Document): void =>
-  visit(document, {
-    Scalar: (key, node, path) => {
-      if (typeof node.value !== "number" || node.source === undefined || !path.some(isOverrides)) return
-      const decimal = decimalOf(node.source)
-      if (decimal === undefined) return
-      const number = parseNumber(decimal)
-      node.value = key === "key" && isExactNumber(number) ? number.rawJSON : number
+  const fragments = inDirectory("fragments").flatMap(([path, text]): Array<FragmentFile> => {
+    const parsed = parseText(FragmentFront, path, text)
+    if (Result.isFailure(parsed)) {
+      problems.push(...parsed.failure)
+      return []
     }
+    const { front, body } = parsed.success
+    const id = front.id ?? deriveId(workspace, path)
+    return [{ path, id, name: front.name ?? posix.basename(path, extension), content: body }]
   })
+  const fragmentNames = new Set(inDirectory("fragments").map(([path]) => fragmentName(path)))
+  const fragmentIds = new Map(fragments.map(({ path, id }) => [fragmentName(path), id]))
 
-const exactNumber: ScalarTag = {
-  tag: "tag:yaml.org,2002:float",
-  default: true,
-  identify: isExactNumber,
-  resolve: (text) => text,
-  createNode: (_, value) => new Scalar(value),
-  stringify: ({ value }) => (value as ExactNumber).rawJSON
-}
-
-const parseYaml = (path: string, yaml: string): Result.Result<unknown, ReadonlyArray<Problem>> => {
-  const document = parseDocument(yaml, { prettyErrors: false })
-  if (document.errors.length > 0) {
-    return Result.fail(
-      document.errors.map(({ message, pos }) => {
-        // The front matter begins on the file's second line.
-        const line = yaml.slice(0, pos[0]).split("\n").length + 1
-        return { path: `${path}:${line}`, message }
-      })
-    )
+  const prompts = inDirectory("prompts").flatMap(([path, text]): Array<PromptFile> => {
+    const parsed = parseText(PromptFront, path, text)
+    if (Result.isFailure(parsed)) {
+      problems.push(...parsed.failure)
+      return []
+    }
+    const { front, body } = parsed.success
+    const bindings = front.fragments ?? []
+    for (const { fragment } of bindings) {
+      if (!fragmentNames.has(fragment))
+        problems.push({ path, message: `fragments: there is no file fragments/${fragment}${extension}` })
+    }
+    return [
+      {
+        path,
+        folder: front.folder ?? pathToFolder(path),
+        id: front.id ?? (deriveId(workspace, path) as PromptId),
+        title: front.title ?? posix.basename(path, extension),
+        description: front.description ?? "",
+        current_content: body,
+        prompt_type: front.type ?? "user",
+        target_model: front.model ?? "",
+        intent: front.intent ?? "",
+        is_favorite: front.favorite ?? false,
+        sort_order: front.sort_order ?? 0,
+        tags: front.tags ?? [],
+        fragments: bindings.map((binding) => ({
+          fragment_id: fragmentIds.get(binding.fragment)!,
+          variable_overrides: binding.with ?? {}
+        }))
+      }
+    ]
+  })
+  for (const { path, folder } of prompts) {
+    if (folder !== null && [...folder].length > maxFolderLength)
+      problems.push({ path, message: `its folder's name must be at most ${maxFolderLength} characters` })
   }
-  restoreNumbers(document)
-  try {
-    return Result.succeed(document.toJS() ?? {})
-  } catch (error) {
-    return Result.fail([{ path, message: (error as Error).message }])
-  }
+  return problems.length > 0 ? Result.fail(InvalidFiles(problems)) : Result.succeed({ prompts, fragments })
 }
-
-/** Reads a file's front matter and body; every fault in it is told. One line end at the end is not the body's. */
-export const parseText = <Front>(
-  front: Schema.Codec<Front, unknown>,
-  path: string,
-  text: string
-): Result.Result<{ readonly front: Front; readonly body: string }, ReadonlyArray<Problem>> => {
-  const parts = split(text)
-  if (parts === undefined) {
-    return Result.fail([{ path, message: "must begin with front matter: YAML between two lines of ---" }])
-  }
-  const yaml = parseYaml(path, parts.yaml)
-  if (Result.isFailure(yaml)) return Result.fail(yaml.failure)
-  const decoded = Schema.decodeUnknownResult(front, { errors: "all", onExcessProperty: "error" })(
-    yaml.success
-  )
-  if (Result.isFailure(decoded)) return Result.fail(faultsOf(path, decoded.failure.issue))
-  const body = Schema.decodeUnknownResult(Schema.Struct({ body: Text }))({ body: parts.body })
-  if (Result.isFailure(body)) return Result.fail(faultsOf(path, body.failure.issue))
-  return Result.succeed({ front: decoded.success, body: parts.body })
-}
-
-const writeOptions = {
-  lineWidth: 0,
-  aliasDuplicateObjects: false,
-  customTags: (tags: Tags): Tags => [exactNumber, ...tags]
-}
-
-/** Writes what `parseText` reads. */
-export const renderText = (front: PromptFront | FragmentFront, body: string): string =>
-  `---\n${stringify(front, writeOptions)}---\n${body}\n`

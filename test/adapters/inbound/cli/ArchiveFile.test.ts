@@ -19,8 +19,8 @@ const read = (content: string | Uint8Array) => {
   return Stream.runCollect(readArchiveFile(file, () => {}))
 }
 
-/** Values as the contract has them: what came before its whole is not in it again. */
-const emptied = (json: unknown) =>
+/** The parts as a stream yields them: a list or the root value no longer contains parts that were already emitted. */
+const toStreamedParts = (json: unknown) =>
   [...toRawParts(json)].map(({ path, value }) => {
     const [key, index] = path
     if (index !== undefined) return { path, value }
@@ -28,26 +28,26 @@ const emptied = (json: unknown) =>
     return { path, value: workspaceLists.some((list) => list === key) ? [] : value }
   })
 
-describe("an archive's file", () => {
+describe("readArchiveFile", () => {
   it.effect.prop(
-    "gives the values that the whole has, in their order",
-    { made: archives },
-    Effect.fnUntraced(function* ({ made }) {
+    "yields the parts of the archive in their order",
+    { original: archives },
+    Effect.fnUntraced(function* ({ original }) {
       for (const indent of [0, 2]) {
-        assert.deepStrictEqual(yield* read(JSON.stringify(made, null, indent)), emptied(made))
+        assert.deepStrictEqual(yield* read(JSON.stringify(original, null, indent)), toStreamedParts(original))
       }
-      const written = toArchiveText(made)
-      assert.deepStrictEqual(JSON.parse(written), made)
-      assert.deepStrictEqual(yield* read(written), emptied(made))
+      const written = toArchiveText(original)
+      assert.deepStrictEqual(JSON.parse(written), original)
+      assert.deepStrictEqual(yield* read(written), toStreamedParts(original))
     })
   )
 
-  it.effect("is read across chunks, and told how much of it was", () =>
+  it.effect("reads values across chunks and reports the bytes read", () =>
     Effect.gen(function* () {
-      const made = archive({
+      const original = archive({
         fragments: Array.from({ length: 30 }, (_, index) => fragment('ä😀\\"\n'.repeat(9_000 + index)))
       })
-      const text = JSON.stringify(made)
+      const text = JSON.stringify(original)
       writeFileSync(file, text)
       let bytes = 0
       const values = yield* Stream.runCollect(
@@ -55,12 +55,12 @@ describe("an archive's file", () => {
           bytes += count
         })
       )
-      assert.deepStrictEqual(values, emptied(made))
+      assert.deepStrictEqual(values, toStreamedParts(original))
       assert.strictEqual(bytes, Buffer.byteLength(text))
     })
   )
 
-  it.effect("keeps names that JavaScript treats apart, and takes a byte order mark", () =>
+  it.effect("keeps keys such as __proto__, and accepts a byte order mark", () =>
     Effect.gen(function* () {
       const [value] = yield* read('\ufeff{"a": {"__proto__": {"b": 1}, "constructor": 2}}')
       assert.strictEqual(JSON.stringify(value!.value), '{"__proto__":{"b":1},"constructor":2}')
@@ -72,39 +72,39 @@ describe("an archive's file", () => {
   it.effect.each<readonly [string, string | Uint8Array]>([
     ["no bytes", ""],
     ["blanks", " \n "],
-    ["no JSON", "format: prompt-retrieval/workspace@1"],
+    ["text that is not JSON", "format: prompt-retrieval/workspace@1"],
     ["half an archive", text.slice(0, text.length / 2)],
-    ["an archive but its end", text.slice(0, -1)],
+    ["an archive without its last character", text.slice(0, -1)],
     ["two archives", text + text],
     ["a comment", `// archive\n${text}`],
-    ["a comma too many", '{"users": [],}'],
-    ["a number that is none", '{"a": 01}'],
-    ["bytes that are no UTF-8", Buffer.from([...Buffer.from('{"a": "'), 0xff, ...Buffer.from('"}')])],
+    ["a trailing comma", '{"users": [],}'],
+    ["a number with a leading zero", '{"a": 01}'],
+    ["bytes that are not UTF-8", Buffer.from([...Buffer.from('{"a": "'), 0xff, ...Buffer.from('"}')])],
     ["Latin-1", Buffer.from('{"a": "Büro"}', "latin1")],
     ["UTF-16", Buffer.from(text, "utf16le")],
     ["half a character", Buffer.from([...Buffer.from("{}"), 0xc3])],
     ["a surrogate in UTF-8", Buffer.from([...Buffer.from('{"a": "'), 0xed, 0xa0, 0x80, ...Buffer.from('"}')])]
-  ])("is refused where it is %s", ([, content]) =>
+  ])("fails with InvalidArchive for %s", ([, content]) =>
     Effect.gen(function* () {
-      const refusal = yield* Effect.flip(read(content))
-      assert.strictEqual(refusal._tag, "InvalidContent")
-      if (refusal._tag !== "InvalidContent") return
+      const error = yield* Effect.flip(read(content))
+      assert.strictEqual(error._tag, "InvalidContent")
+      if (error._tag !== "InvalidContent") return
       assert.deepStrictEqual(
-        refusal.problems.map(({ path }) => path),
+        error.problems.map(({ path }) => path),
         [""]
       )
-      assert.match(refusal.problems[0]!.message, /^is not a JSON document in UTF-8: ./)
+      assert.match(error.problems[0]!.message, /^is not a JSON document in UTF-8: ./)
     })
   )
 
-  it.effect("keeps half a surrogate pair that is escaped, which no archive may have", () =>
+  it.effect("passes an escaped lone surrogate on to the archive reader, which rejects it", () =>
     Effect.gen(function* () {
       const [value] = yield* read('{"a": "\\ud800"}')
       assert.deepStrictEqual(value, { path: ["a"], value: "\ud800" })
     })
   )
 
-  it.effect("may nest without end", () =>
+  it.effect("reads values that nest 100,000 levels deep", () =>
     Effect.gen(function* () {
       const values = yield* read(`{"format": ${"[".repeat(100_000)}${"]".repeat(100_000)}}`)
       assert.deepStrictEqual(
@@ -114,7 +114,7 @@ describe("an archive's file", () => {
     })
   )
 
-  it.effect("that is not there is told by its name", () =>
+  it.effect("fails with the path of a file that does not exist", () =>
     Effect.gen(function* () {
       const missing = join(directory, "missing.json")
       assert.deepStrictEqual(

@@ -9,11 +9,11 @@ it.each([
   ["by a project's command", "/home/ada/checkout/node_modules/.bin/prompt-retrieval", "npx prompt-retrieval"],
   ["as a project's file", "/app/node_modules/prompt-retrieval/dist/main.js", "npx prompt-retrieval"],
   ["as a built file", "/home/ada/checkout/dist/main.js", "node dist/main.js"]
-])("names the program that was started %s", (_, script, program) => {
+])("describeProgram returns the command of a program that was started %s", (_, script, program) => {
   expect(describeProgram(script, "/home/ada/checkout")).toBe(program)
 })
 
-it("prints how to issue a key when a checkout's database holds a workspace", async () => {
+it("serve prints how to issue a key if the embedded database already has a workspace", async () => {
   const resources = makeResources()
   try {
     const env = await resources.acquire(embedded.acquire)

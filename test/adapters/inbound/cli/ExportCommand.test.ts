@@ -31,21 +31,21 @@ const backend = postgres.missing === undefined ? postgres : embedded
 const isRoot = process.getuid?.() === 0
 const nobody = 65_534
 
-// Larger than a pipe holds, so that a write into one has to wait for its reader.
-const made = archive({ prompts: [prompt({ current_content: "content ".repeat(40_000) })] })
-const workspace = made.workspace.id
+// Larger than the buffer of a pipe, so that a write has to wait for the reader.
+const original = archive({ prompts: [prompt({ current_content: "content ".repeat(40_000) })] })
+const workspace = original.workspace.id
 
 describe("export --out", { timeout: 60_000 }, () => {
   const resources = makeResources()
   let env: Record<string, string>
   let whole: string
-  /** A directory that only the test writes to. */
+  /** A directory of the current test. */
   let root: string
   const inRoot = (name: string) => join(root, name)
 
   beforeAll(async () => {
     env = await resources.acquire(backend.acquire)
-    expect(await run(["import", "-"], env, JSON.stringify(made))).toMatchObject({ code: 0 })
+    expect(await run(["import", "-"], env, JSON.stringify(original))).toMatchObject({ code: 0 })
     const exported = await run(["export", "--workspace", workspace], env)
     expect(exported).toMatchObject({ code: 0, stderr: "" })
     whole = exported.stdout
@@ -82,14 +82,14 @@ describe("export --out", { timeout: 60_000 }, () => {
       const { rdev, ino } = lstatSync(device)
       expect(await exportTo(device)).toEqual(done(device))
       expect(lstatSync(device)).toMatchObject({ rdev, ino })
-      // A link to a device, as /dev/stdout may be.
+      // /dev/stdout may be a link to a device.
       const link = inRoot("link")
       symlinkSync(device, link)
       expect(await exportTo(link)).toEqual(done(link))
       expect(readlinkSync(link)).toBe(device)
       expect(lstatSync(device)).toMatchObject({ rdev, ino })
     } else {
-      // Only root may make a device.
+      // Only root may create a device.
       execFileSync("mkfifo", [device])
       const left = once(spawn("cat", [device], { stdio: ["ignore", "ignore", "inherit"] }), "exit")
       expect(await exportTo(device)).toEqual(done(device))
@@ -111,19 +111,19 @@ describe("export --out", { timeout: 60_000 }, () => {
     expectNoScratch()
   })
 
-  it("fails when the reader of a FIFO leaves", async () => {
+  it("fails if the reader of a FIFO closes it", async () => {
     const fifo = inRoot("fifo")
     execFileSync("mkfifo", [fifo])
     const left = once(spawn("head", ["-c", "10", fifo], { stdio: "ignore" }), "exit")
-    const ran = await exportTo(fifo)
+    const result = await exportTo(fifo)
     await left
-    expect(ran).toMatchObject({ code: 1, stdout: "" })
-    expect(ran.stderr).toMatch(/^prompt-retrieval: can't write .*fifo: .*EPIPE/)
+    expect(result).toMatchObject({ code: 1, stdout: "" })
+    expect(result.stderr).toMatch(/^prompt-retrieval: can't write .*fifo: .*EPIPE/)
     expect(lstatSync(fifo).isFIFO()).toBe(true)
     expectNoScratch()
   })
 
-  it("ends at SIGINT while a FIFO has no reader", async () => {
+  it("exits with 130 on SIGINT while a FIFO has no reader", async () => {
     const fifo = inRoot("fifo")
     execFileSync("mkfifo", [fifo])
     const child = start(fifo)
@@ -137,19 +137,19 @@ describe("export --out", { timeout: 60_000 }, () => {
     expectNoScratch()
   })
 
-  it("does not replace a socket", async () => {
+  it("fails for a socket, which it does not replace", async () => {
     const path = inRoot("socket")
     const server = createServer().listen(path)
     await once(server, "listening")
-    const ran = await exportTo(path)
-    expect(ran).toMatchObject({ code: 1, stdout: "" })
-    expect(ran.stderr).toMatch(/can't write .*socket: ENXIO/)
+    const result = await exportTo(path)
+    expect(result).toMatchObject({ code: 1, stdout: "" })
+    expect(result.stderr).toMatch(/can't write .*socket: ENXIO/)
     expect(lstatSync(path).isSocket()).toBe(true)
     server.close()
     expectNoScratch()
   })
 
-  it("writes only the archive when the path is the standard output", async () => {
+  it("writes nothing but the archive if the path is standard output", async () => {
     const link = inRoot("stdout")
     symlinkSync("/proc/self/fd/1", link)
     expect(await exportTo(link)).toEqual({ code: 0, stdout: whole, stderr: "" })
@@ -183,7 +183,7 @@ describe("export --out", { timeout: 60_000 }, () => {
     expectNoScratch()
   })
 
-  it("replaces a regular file at once and keeps its mode and owner", async () => {
+  it("replaces a regular file atomically and keeps its mode and owner", async () => {
     const file = inRoot("archive.json")
     for (const mode of [0o640, 0o444, 0o777]) {
       rmSync(file, { force: true })
@@ -193,7 +193,7 @@ describe("export --out", { timeout: 60_000 }, () => {
       const { uid, gid } = statSync(file)
       const opened = openSync(file, "r")
       expect(await exportTo(file)).toEqual(done(file))
-      // Whoever has the old file open goes on reading the old file.
+      // An open file descriptor still reads the old file.
       expect(readFileSync(opened, "utf8")).toBe("old")
       closeSync(opened)
       const replaced = statSync(file)
@@ -209,7 +209,7 @@ describe("export --out", { timeout: 60_000 }, () => {
     expectNoScratch()
   })
 
-  it("leaves the old file as it was on failure", async () => {
+  it("leaves the old file unchanged if it fails", async () => {
     const file = inRoot("archive.json")
     writeFileSync(file, "old")
     const { ino, mtimeMs } = statSync(file)

@@ -9,7 +9,8 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
 import { readArchiveFile } from "../../../../src/adapters/inbound/cli/ArchiveFile.ts"
-import { assignPaths, parse, renderFiles } from "../../../../src/adapters/inbound/cli/PromptDirectory.ts"
+import { assignPaths } from "../../../../src/adapters/inbound/cli/PromptPaths.ts"
+import { parsePromptFiles, renderFiles } from "../../../../src/adapters/inbound/cli/PromptText.ts"
 import * as PostgresPromptRepo from "../../../../src/adapters/outbound/postgres/PostgresPromptRepo.ts"
 import * as PostgresWorkspaceStore from "../../../../src/adapters/outbound/postgres/PostgresWorkspaceStore.ts"
 import { Administration } from "../../../../src/application/Administration.ts"
@@ -115,7 +116,7 @@ describe.skipIf(noPostgres !== undefined)("free-form JSON", () => {
         yield* importText(archiveText(made, texts.metadata, texts.overrides))
         const before = yield* exportText(made)
         const files = assignPaths(yield* readContent(made.workspace.id))
-        const read = Result.getOrThrow(parse(made.workspace.id, renderFiles(files)))
+        const read = Result.getOrThrow(parsePromptFiles(made.workspace.id, renderFiles(files)))
         assert.deepStrictEqual(yield* importFiles(made.workspace.id, read), [])
         // Another change writes the fragments: JSON that no file mentions stays exact.
         const changed = {
@@ -136,7 +137,7 @@ describe.skipIf(noPostgres !== undefined)("free-form JSON", () => {
         const numbers = [...awkwardNumbers, "+7", "007", ".5", "5.", "0x20000000000001"]
         const list = `[${awkwardNumbers.join(", ")}, 7, 7, 0.5, 5, 9007199254740993]`
         const files = Result.getOrThrow(
-          parse(
+          parsePromptFiles(
             made.workspace.id,
             new Map([
               ["fragments/f.md", `---\nid: ${made.fragments[0]!.id}\n---\n{{a}}\n`],

@@ -1,9 +1,9 @@
 import * as Effect from "effect/Effect"
 import * as References from "effect/References"
-import type { ServiceConfig } from "./Config.ts"
-import { formatUrl } from "./Url.ts"
-import * as JsonLogger from "./telemetry/JsonLogger.ts"
-import * as PrettyLogger from "./telemetry/PrettyLogger.ts"
+import type { ServiceConfig } from "../Config.ts"
+import { formatUrl } from "../Url.ts"
+import * as JsonLogger from "./JsonLogger.ts"
+import * as PrettyLogger from "./PrettyLogger.ts"
 
 // Optional parts are imported when the configuration asks for them: each import costs time at every start.
 
@@ -23,16 +23,16 @@ export const withExport =
     otlpEndpoint === undefined
       ? Effect.provideService(program, References.TracerEnabled, false)
       : Effect.flatMap(
-          Effect.promise(() => import("./telemetry/Otlp.ts")),
+          Effect.promise(() => import("./Otlp.ts")),
           ({ layer }) => Effect.provide(program, layer)
         )
 
 /** Measures this process if its metrics are exported or served, and serves them if a port is configured. */
 export const startMetrics = Effect.fnUntraced(function* ({ host, metricsPort, otlpEndpoint }: ServiceConfig) {
   if (metricsPort === undefined && otlpEndpoint === undefined) return
-  const { measureProcess } = yield* Effect.promise(() => import("./telemetry/ProcessMetrics.ts"))
+  const { measureProcess } = yield* Effect.promise(() => import("./ProcessMetrics.ts"))
   yield* measureProcess
   if (metricsPort === undefined) return
-  const { serveMetrics } = yield* Effect.promise(() => import("./telemetry/MetricsServer.ts"))
+  const { serveMetrics } = yield* Effect.promise(() => import("./MetricsServer.ts"))
   yield* Effect.logInfo(`Metrics on ${formatUrl(yield* serveMetrics(host, metricsPort))}/metrics`)
 })

@@ -1,0 +1,21 @@
+import * as Effect from "effect/Effect"
+import { type CommandInput, type ExitError, type Failure, toExitError } from "./Errors.ts"
+import { print } from "./Output.ts"
+
+/** Makes the handler of a command that prints for itself. */
+export const handle =
+  <Input extends CommandInput, E extends Failure, R>(run: (input: Input) => Effect.Effect<void, E, R>) =>
+  (input: Input): Effect.Effect<void, ExitError, R> =>
+    Effect.mapError(run(input), (error) => toExitError(error, input))
+
+/** Makes the handler of a command that prints its result: as JSON with `--json`, else as the text of `render`. */
+export const handleAndPrint = <
+  Input extends CommandInput & { readonly json: boolean },
+  A,
+  E extends Failure,
+  R
+>(
+  run: (input: Input) => Effect.Effect<A, E, R>,
+  render: (result: A) => string
+) =>
+  handle((input: Input) => Effect.flatMap(run(input), (result) => print(input.json, result, render(result))))

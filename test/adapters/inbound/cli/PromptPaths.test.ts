@@ -1,0 +1,176 @@
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { afterAll, assert, describe, it } from "@effect/vitest"
+import * as Arbitrary from "effect/Arbitrary"
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import { readDirectory, writeDirectory } from "../../../../src/adapters/inbound/cli/PromptDirectory.ts"
+import { assignPaths } from "../../../../src/adapters/inbound/cli/PromptPaths.ts"
+import { parsePromptFiles, renderFiles } from "../../../../src/adapters/inbound/cli/PromptText.ts"
+import type { PromptFiles } from "../../../../src/application/formats/PromptFiles.ts"
+import type { WorkspaceId } from "../../../../src/domain/Prompt.ts"
+import { archive, folder, newId, prompt, storable } from "../../../support/archives.ts"
+import { sortByPath } from "./promptFiles.ts"
+
+/** Folder names that no path can hold unchanged, or that collide on some file systems. */
+const awkwardNames = [
+  "",
+  "agent.md",
+  "Agent.MD",
+  "agent.md/inner.md",
+  "agent",
+  "AGENT",
+  "A/b",
+  "a/c",
+  "/",
+  "//a",
+  ".",
+  "..",
+  "../../..",
+  "a b ",
+  "con:*?",
+  "%41",
+  "~",
+  "é",
+  "e\u0301",
+  "\u0085".repeat(200),
+  "日".repeat(86),
+  "日".repeat(256),
+  `${"日".repeat(255)}本`,
+  `${"語".repeat(100)}/${"本".repeat(100)}`,
+  "😀".repeat(256),
+  "x".repeat(256),
+  "a/".repeat(127)
+]
+
+const awkwardArchives = Arbitrary.map(
+  Arbitrary.all({
+    folders: Arbitrary.array(
+      Arbitrary.all([Arbitrary.schema(Schema.Natural), Arbitrary.schema(Schema.String)]),
+      { maxLength: 8 }
+    ),
+    prompts: Arbitrary.array(
+      Arbitrary.all([Arbitrary.schema(Schema.Natural), Arbitrary.schema(Schema.Natural)]),
+      { maxLength: 12 }
+    )
+  }),
+  (plan) => {
+    const folders = plan.folders.map(([choice, text]) =>
+      folder({
+        name: awkwardNames[choice % (awkwardNames.length + 3)] ?? storable([...text].slice(0, 256).join(""))
+      })
+    )
+    const titles = ["agent", "Agent", "inner", "a", "b", "", "日".repeat(300), "İ".repeat(60)]
+    const prompts = plan.prompts.map(([title, at]) =>
+      prompt({
+        title: titles[title % titles.length]!,
+        folder_id: folders[at % (folders.length + 1)]?.id ?? null
+      })
+    )
+    return archive({ folders, prompts })
+  }
+)
+
+/** Moves files to a file system that ignores case, where a directory keeps its first spelling. */
+const onDiskWithoutCase = (texts: ReadonlyMap<string, string>): ReadonlyMap<string, string> => {
+  const spellings = new Map<string, string>()
+  const spell = (path: string): string => {
+    const key = path.normalize("NFC").toLowerCase()
+    if (!spellings.has(key)) {
+      const slash = path.lastIndexOf("/")
+      spellings.set(key, slash < 0 ? path : spell(path.slice(0, slash)) + path.slice(slash))
+    }
+    return spellings.get(key)!
+  }
+  const files = new Map([...texts].map(([path, text]) => [spell(path), text]))
+  assert.strictEqual(files.size, texts.size)
+  for (const path of files.keys())
+    assert.isFalse(
+      [...files.keys()].some((other) => other.startsWith(`${path}/`)),
+      path
+    )
+  return files
+}
+
+describe("paths of prompts and folders", () => {
+  const root = mkdtempSync(join(tmpdir(), "prompt-names-"))
+  afterAll(() => rmSync(root, { recursive: true }))
+  let count = 0
+
+  const content = ({ prompts }: PromptFiles) =>
+    prompts.map(({ path: _, ...file }) => file).toSorted((a, b) => (a.id < b.id ? -1 : 1))
+
+  it.effect.prop(
+    "survive a directory, and a file system that ignores case, whatever the names are",
+    { original: awkwardArchives },
+    ({ original }) =>
+      Effect.gen(function* () {
+        const files = assignPaths(original)
+        const directory = join(root, String(count++))
+        yield* writeDirectory(directory, files)
+        assert.deepStrictEqual(yield* readDirectory(directory, original.workspace.id), sortByPath(files))
+        rmSync(directory, { recursive: true })
+        const folded = Result.getOrThrow(
+          parsePromptFiles(original.workspace.id, onDiskWithoutCase(renderFiles(files)))
+        )
+        assert.deepStrictEqual(content(folded), content(files))
+      }).pipe(Effect.orDie)
+  )
+
+  it("leave the folder out of the front matter unless the path cannot express it", () => {
+    const pathsOf = (names: ReadonlyArray<string>) => {
+      const folders = names.map((name) => folder({ name }))
+      const prompts = folders.map(({ id }) => prompt({ title: "Agent", folder_id: id }))
+      const texts = renderFiles(assignPaths(archive({ folders, prompts })))
+      return [...texts].map(([path, text]) => [path, /^folder: .*$/m.exec(text)?.[0]])
+    }
+    assert.deepStrictEqual(pathsOf(["Support", "a/b", "/", "日".repeat(85), ".x:"]), [
+      ["prompts/Support/agent.md", undefined],
+      ["prompts/a/b/agent.md", undefined],
+      ["prompts/%2F/agent.md", undefined],
+      [`prompts/${"日".repeat(85)}/agent.md`, undefined],
+      ["prompts/%2Ex%3A/agent.md", undefined]
+    ])
+    const long = "日".repeat(86)
+    const [[path, front]] = pathsOf([long]) as [[string, string]]
+    assert.match(path, /^prompts\/日{79}~[0-9a-f]{16}\/agent\.md$/)
+    assert.strictEqual(front, `folder: ${long}`)
+    assert.deepStrictEqual(
+      pathsOf(["Support", "support"]).map(([, front]) => front),
+      ["folder: Support", "folder: support"]
+    )
+  })
+
+  it("never give a file the name of a folder beside it", () => {
+    const drawer = folder({ name: "Agent.md" })
+    const first = prompt({ title: "agent" })
+    const inner = prompt({ title: "inner", folder_id: drawer.id })
+    const paths = (folders: ReadonlyArray<typeof drawer>, prompts: ReadonlyArray<typeof first>) =>
+      assignPaths(archive({ folders, prompts })).prompts.map(({ path }) => path)
+    assert.deepStrictEqual(paths([drawer], [first, inner]), [
+      `prompts/agent-${first.id.slice(0, 8)}.md`,
+      "prompts/Agent.md/inner.md"
+    ])
+    assert.deepStrictEqual(paths([drawer], [first]), ["prompts/agent.md"])
+    const taken = ["agent", `agent-${first.id.slice(0, 8)}`, `agent-${first.id}`]
+    const folders = taken.map((name) => folder({ name: `${name}.md` }))
+    const inside = folders.map(({ id }) => prompt({ title: "inner", folder_id: id }))
+    assert.strictEqual(paths(folders, [first, ...inside])[0], `prompts/agent-${first.id}-2.md`)
+  })
+
+  it("yield to the folder in the front matter, of at most 256 characters", () => {
+    const workspace = newId<WorkspaceId>()
+    const folderAt = (text: string) => {
+      const result = parsePromptFiles(workspace, new Map([["prompts/a/b.md", text]]))
+      return Result.isSuccess(result) ? result.success.prompts[0]!.folder : result.failure.problems
+    }
+    assert.strictEqual(folderAt("---\n---\n"), "a")
+    assert.strictEqual(folderAt("---\nfolder: c/d\n---\n"), "c/d")
+    assert.strictEqual(folderAt(`---\nfolder: ${"😀".repeat(256)}\n---\n`), "😀".repeat(256))
+    assert.deepStrictEqual(folderAt(`---\nfolder: ${"x".repeat(257)}\n---\n`), [
+      { path: "prompts/a/b.md", message: "its folder's name must be at most 256 characters" }
+    ])
+  })
+})
