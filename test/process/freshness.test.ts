@@ -2,10 +2,10 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { makeResources, postgres } from "../support/database.ts"
 import {
   listChanges,
+  measureStaleness,
   readPrompt,
   responseCacheHits,
   type TwoServices,
-  measureStaleness,
   twoServices,
   waitUntilCaching
 } from "../support/freshness.ts"
