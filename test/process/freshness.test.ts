@@ -81,7 +81,8 @@ describe.skipIf(postgres.missing !== undefined)(
       const { far, proxy, tenant } = services
       await setTitle("Old")
       while ((await readPrompt(far, tenant)).title !== "Old") await sleep(5)
-      await readPrompt(far, tenant)
+      const hits = await far.metric(responseCacheHits)
+      while ((await far.metric(responseCacheHits)) === hits) await readPrompt(far, tenant)
       await resources.acquire(proxy.silence)
       const cutAt = performance.now()
       await setTitle("New")
