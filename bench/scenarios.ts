@@ -6,10 +6,10 @@ import { freePort } from "../test/support/ports.ts"
 import { exchange, getHeader, type HttpResponse, rawRequest } from "../test/support/rawHttp.ts"
 import type { FixedResponse } from "./baselines/bare.ts"
 import { countListed, hundredThousand, makeId, million, thousand, type Workspace } from "./dataset.ts"
+import { alternate, type Harness, latency, perSecond, type Rounds, ratios, summarize } from "./harness.ts"
 import { median, quantile, type Stream } from "./load.ts"
 import { atLeast, atMost, type Goal, type Measurement } from "./measurement.ts"
 import type { ServerProcess, Start } from "./processes.ts"
-import { alternate, type Harness, latency, perSecond, type Rounds, ratios, summarize } from "./harness.ts"
 
 /** A scenario that the benchmark measures. `--only` selects scenarios by their group. */
 export interface Scenario {

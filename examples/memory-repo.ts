@@ -5,8 +5,8 @@
  */
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { PromptRepo } from "../src/application/ports/PromptRepo.ts"
 import { Prompts } from "../src/application/Prompts.ts"
+import { PromptRepo } from "../src/application/ports/PromptRepo.ts"
 import { type Prompt, type PromptId, PromptNotFound, type WorkspaceId } from "../src/domain/Prompt.ts"
 import type { Timestamp } from "../src/domain/Timestamp.ts"
 import { VersionNotFound } from "../src/domain/Version.ts"

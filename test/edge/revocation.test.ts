@@ -21,7 +21,7 @@ const path = "/api/v1/prompts?per_page=2"
 const unreadPath = "/api/v1/prompts?per_page=3"
 
 /** The example configurations in deploy/, unchanged and with each remedy that docs/edge.md describes. */
-describe.skipIf((noNginx ?? noVarnish) !== undefined)("a revoked key origin a cache", () => {
+describe.skipIf((noNginx ?? noVarnish) !== undefined)("a revoked key behind a cache", () => {
   let resources: ReturnType<typeof makeResources>
   let origin: Origin
   let upstream: { readonly port: number; delay: number }

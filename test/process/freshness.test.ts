@@ -2,10 +2,10 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { makeResources, postgres } from "../support/database.ts"
 import {
   listChanges,
+  measureStaleness,
   readPrompt,
   responseCacheHits,
   type TwoServices,
-  measureStaleness,
   twoServices,
   waitUntilCaching
 } from "../support/freshness.ts"
@@ -81,7 +81,8 @@ describe.skipIf(postgres.missing !== undefined)(
       const { far, proxy, tenant } = services
       await setTitle("Old")
       while ((await readPrompt(far, tenant)).title !== "Old") await sleep(5)
-      await readPrompt(far, tenant)
+      const hits = await far.metric(responseCacheHits)
+      while ((await far.metric(responseCacheHits)) === hits) await readPrompt(far, tenant)
       await resources.acquire(proxy.silence)
       const cutAt = performance.now()
       await setTitle("New")

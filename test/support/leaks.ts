@@ -1,9 +1,9 @@
 import { createHash } from "node:crypto"
 import { subscribe } from "node:diagnostics_channel"
 import { METHODS } from "node:http"
-import demo from "../../src/demo/workspace.json" with { type: "json" }
 import { migrations } from "../../src/adapters/outbound/postgres/Migrations.ts"
 import type { Archive } from "../../src/application/formats/Archive.ts"
+import demo from "../../src/demo/workspace.json" with { type: "json" }
 
 /** Benchmarks import these modules too, but send too many requests to record. */
 const isTest = process.env.VITEST !== undefined

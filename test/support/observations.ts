@@ -2,8 +2,8 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import {
   type CacheLookup,
-  type ObservedCache,
-  Observations
+  Observations,
+  type ObservedCache
 } from "../../src/application/ports/Observations.ts"
 
 /** The observations that were reported, in order. */

@@ -6,9 +6,9 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { archive, key, prompt, user, workspace } from "../../support/archives.ts"
 import { connectTo, makeResources, postgres } from "../../support/database.ts"
 import { lockTables, promptTables } from "../../support/locks.ts"
-import { send, expectBystandersUnaffected } from "../../support/requests.ts"
 import { freePort } from "../../support/ports.ts"
 import { exchange, exchangeAll, rawRequest } from "../../support/rawHttp.ts"
+import { expectBystandersUnaffected, send } from "../../support/requests.ts"
 import { type Service, startService } from "../../support/service.ts"
 
 describe.skipIf(postgres.missing !== undefined)("clients that misbehave", () => {
@@ -21,6 +21,7 @@ describe.skipIf(postgres.missing !== undefined)("clients that misbehave", () => 
   const huge = prompt({ current_content: "x".repeat(8_000_000) })
   let env: Record<string, string>
   let service: Service
+  let sql: (text: string) => Promise<ReadonlyArray<unknown>>
 
   beforeAll(async () => {
     env = {
@@ -30,8 +31,9 @@ describe.skipIf(postgres.missing !== undefined)("clients that misbehave", () => 
       LOG_LEVEL: "Warn"
     }
     service = await startService(env)
-    const { importArchive } = await resources.acquire(connectTo(env))
-    await importArchive(
+    const database = await resources.acquire(connectTo(env))
+    sql = database.sql
+    await database.importArchive(
       archive({ workspace: home, users: [owner], api_keys: [ownKey.stored], prompts: [large, huge] })
     )
   })
@@ -51,9 +53,13 @@ describe.skipIf(postgres.missing !== undefined)("clients that misbehave", () => 
     socket.write(
       rawRequest(`/api/v1/prompts/${large.id}`, [`Authorization: ${authorization}`, `X-Request-Id: ${id}`])
     )
-    await setTimeout(200)
-    socket.resetAndDestroy()
     try {
+      const listLockWaits = () =>
+        sql(
+          "select pid from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
+        )
+      await expect.poll(listLockWaits, { timeout: 5_000 }).toHaveLength(1)
+      socket.resetAndDestroy()
       await expect.poll(() => observed.output(), { timeout: 8_000 }).toContain(id)
     } finally {
       await release()

@@ -3,16 +3,16 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { sample } from "../../support/archives.ts"
 import { type Cluster, freshCluster, noCluster } from "../../support/cluster.ts"
 import { connectTo, makeResources } from "../../support/database.ts"
-import { startObservedService } from "../../support/startObservedService.ts"
 import {
-  send,
   expectBystandersUnaffected,
   expectCodesInTime,
-  uncachedPath,
   type Outcome,
+  send,
+  uncachedPath,
   waitUntilOk
 } from "../../support/requests.ts"
 import type { Service } from "../../support/service.ts"
+import { startObservedService } from "../../support/startObservedService.ts"
 
 /** How soon the service recovers once PostgreSQL responds again, in milliseconds. */
 const recoveryMs = 2_000

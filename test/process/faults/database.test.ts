@@ -4,17 +4,17 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
 import { sample } from "../../support/archives.ts"
 import { connectTo, makeResources, postgres } from "../../support/database.ts"
 import { lockTables, promptTables } from "../../support/locks.ts"
-import { startObservedService } from "../../support/startObservedService.ts"
+import { freshDatabase, freshName, onServer, toDatabaseUrl } from "../../support/postgres.ts"
 import {
-  send,
   expectBystandersUnaffected,
   expectCodesInTime,
-  uncachedPath,
   type Outcome,
+  send,
+  uncachedPath,
   waitUntilOk
 } from "../../support/requests.ts"
-import { freshDatabase, freshName, onServer, toDatabaseUrl } from "../../support/postgres.ts"
 import { type Service, startService } from "../../support/service.ts"
+import { startObservedService } from "../../support/startObservedService.ts"
 
 const unlimited = { RATE_LIMIT_PER_KEY: "1000000", RATE_LIMIT_PER_PROCESS: "1000000" }
 
@@ -201,7 +201,7 @@ describe.skipIf(postgres.missing !== undefined)("a database that fails or blocks
     }
   })
 
-  it("on a read-only database reads return data, last_used_at is not written, and one log line says why", async () => {
+  it("on a read-only database reads return data, last_used_at is not written, and the reason is logged once", async () => {
     const database = await resources.acquire(freshDatabase)
     const env = { DATABASE_URL: toDatabaseUrl(database), ...unlimited }
     const first = await startService(env)

@@ -2,10 +2,10 @@ import * as Effect from "effect/Effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { sample } from "../../support/archives.ts"
 import { connectTo, makeResources, postgres } from "../../support/database.ts"
-import { startObservedService } from "../../support/startObservedService.ts"
-import { send } from "../../support/requests.ts"
 import { noRedis, type RedisServer, redisServer, type SlowProxy, slowProxy } from "../../support/redis.ts"
+import { send } from "../../support/requests.ts"
 import type { Service } from "../../support/service.ts"
+import { startObservedService } from "../../support/startObservedService.ts"
 
 const missing = postgres.missing ?? noRedis
 
