@@ -1,6 +1,3 @@
-// Compiles schemas to functions at their first use, which takes a third of the time. Where code generation from strings is
-// not allowed, schemas are interpreted.
-import "effect/schema/SchemaJITCompiler/enable"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { largeWork } from "../../../application/LargeWork.ts"
