@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import type { Unavailable } from "../../../application/ports/Unavailable.ts"
-import { makeRowDecoder } from "./connection/RowDecoder.ts"
+import { makeFirstRowDecoder } from "./connection/RowDecoder.ts"
 import { describeSqlError, sqlState } from "./connection/SqlErrors.ts"
 import { Database } from "./Database.ts"
 import * as initial from "./migrations/0001_initial.ts"
@@ -65,19 +65,20 @@ const selectState = {
     current_setting('server_version_num')::int as "serverVersion"`,
   params: []
 }
-const decodeState = makeRowDecoder(Schema.Struct({ tableExists: Schema.Boolean, serverVersion: Schema.Int }))
+const decodeState = makeFirstRowDecoder(
+  Schema.Struct({ tableExists: Schema.Boolean, serverVersion: Schema.Int })
+)
 const selectVersion = { text: `select coalesce(max(id), 0)::int as version from ${table}`, params: [] }
-const decodeVersion = makeRowDecoder(Schema.Struct({ version: Schema.Int }))
+const decodeVersion = makeFirstRowDecoder(Schema.Struct({ version: Schema.Int }))
 
 /** Reads the number of the last migration that ran; 0 before the first. */
 const readSchemaVersion = Effect.gen(function* () {
   const { queryPrompts: query } = yield* Database
-  const [state] = decodeState(yield* query(selectState))
-  const mismatch = findServerMismatch(state!.serverVersion)
+  const { tableExists, serverVersion } = decodeState(yield* query(selectState))
+  const mismatch = findServerMismatch(serverVersion)
   if (mismatch !== undefined) return yield* Effect.fail(mismatch)
-  if (!state!.tableExists) return 0
-  const [row] = decodeVersion(yield* query(selectVersion))
-  return row!.version
+  if (!tableExists) return 0
+  return decodeVersion(yield* query(selectVersion)).version
 })
 
 /** Makes concurrent migrations wait for each other. Only migrations use this lock number. */
@@ -99,8 +100,8 @@ const runPending = (all: ReadonlyArray<Migration>) =>
     const sql = yield* PgClient.PgClient
     yield* sql.unsafe(lock)
     yield* sql.unsafe(createTable)
-    const [row] = decodeVersion(yield* sql.unsafe(selectVersion.text))
-    for (const [index, { name, statements }] of yield* pendingMigrations(row!.version, all)) {
+    const { version } = decodeVersion(yield* sql.unsafe(selectVersion.text))
+    for (const [index, { name, statements }] of yield* pendingMigrations(version, all)) {
       yield* Effect.forEach(statements, (statement) => sql.unsafe(statement), { discard: true })
       yield* sql.unsafe(insertMigration, [index + 1, name])
     }

@@ -28,7 +28,7 @@ const toSource = (
 const makePromptRepo = Effect.gen(function* () {
   const { queryPrompts, queryLargePrompts } = yield* Database
 
-  /** Completes a row that was too large for its batch: reads it alone, in its workspace's turn. */
+  /** Completes a row that was too large for its batch: reads it separately, in its workspace's turn. */
   const readComplete = (workspace: WorkspaceId, row: Row | undefined, makeStatement: () => Statement) =>
     row === undefined || isComplete(row)
       ? Effect.succeed(row)

@@ -89,10 +89,10 @@ export interface PromptKey {
 
 /**
  * The size up to which a row is sent in a batch with others, in bytes. A larger row comes with nulls in place of its
- * columns, including `id`, and is then read alone by a statement with `unbounded`.
+ * columns, including `id`, and is then read separately by a statement with `unbounded`.
  */
 const inlineBytes = 256 * 1024
-/** The same limit for JSON, in stored bytes: its size as text is unknown without reading it. */
+/** The same limit for JSON, in stored bytes: PostgreSQL must read it to know its size as text. */
 const inlineStoredBytes = 64 * 1024
 /** The value of `maxBytes` that sends rows of any size. */
 export const unbounded = 2 ** 31 - 1
@@ -101,7 +101,7 @@ export const unbounded = 2 ** 31 - 1
 const requestedPrompts = `unnest($1::uuid[], $2::uuid[]) with ordinality requested (workspace_id, id, ordinal)
     join prompts whole on whole.workspace_id = requested.workspace_id and whole.id = requested.id`
 
-/** Joins the row of `whole` as `row`, or nulls if the condition is false. The size of a text is known without reading it. */
+/** Joins the row of `whole` as `row`, or nulls if the condition is false. PostgreSQL knows the size of a text without reading it. */
 const joinRowIf = (condition: string, row: string): string =>
   `left join lateral (select whole.* where ${condition}) ${row} on true`
 

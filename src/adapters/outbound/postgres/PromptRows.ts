@@ -6,16 +6,16 @@ import { Prompt, PromptSummary } from "../../../domain/Prompt.ts"
 import type { ResolutionSource } from "../../../domain/Resolution.ts"
 import { Version, VersionSummary } from "../../../domain/Version.ts"
 import type { Row } from "./connection/Query.ts"
-import { makeRowDecoder, type RowDecoder } from "./connection/RowDecoder.ts"
+import { makeFirstRowDecoder, makeRowDecoder, type RowDecoder } from "./connection/RowDecoder.ts"
 
-const decodeTotal = Schema.decodeUnknownSync(Schema.Struct({ total: Schema.Int }))
+const decodeTotal = makeFirstRowDecoder(Schema.Struct({ total: Schema.Int }))
 
 /** Returns the decoder of a page with its total. The single row of an empty page has a null in `idColumn`. */
 const makePageDecoder = <A>(item: Schema.Decoder<A>, idColumn: string) => {
   const decodeItems = makeRowDecoder(item)
   return (rows: ReadonlyArray<Row>): PageOfItems<A> => ({
     items: decodeItems(rows.filter((row) => row[idColumn] !== null)),
-    total: decodeTotal(rows[0]).total
+    total: decodeTotal(rows).total
   })
 }
 

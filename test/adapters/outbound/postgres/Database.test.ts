@@ -260,7 +260,7 @@ describe.skipIf(noPostgres !== undefined)("queries of a PostgreSQL server", () =
       }).pipe(Effect.provide(emptyDatabase))
   )
 
-  it.live("return the rows of their own statements when 100 run at once on 3 connections", () =>
+  it.live("return the rows of the right statement when 100 statements run at once on 3 connections", () =>
     Effect.gen(function* () {
       const numbers = Array.from({ length: 2000 }, (_, index) => index)
       const rows = yield* Effect.forEach(

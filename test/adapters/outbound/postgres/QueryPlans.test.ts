@@ -122,7 +122,7 @@ const assertNoScan = (plan: ReadonlyArray<Plan>, what: string): void => {
 }
 
 describe.skipIf(noPostgres !== undefined)("plans with 100,000 prompts", () => {
-  layer(loaded, { excludeTestServices: true, timeout: "60 seconds" })((it) => {
+  layer(loaded, { excludeTestServices: true, timeout: "180 seconds" })((it) => {
     for (const mode of ["custom", "generic"] as const) {
       it.effect(
         `count and skip with one index, without a sort of the workspace, and fetch only the page (${mode} plan)`,

@@ -10,7 +10,7 @@ import { migratedDatabase, noPostgres } from "../../../support/postgres.ts"
 
 const ports = Layer.mergeAll(PromptRepo.layer, KeyStore.layer, WorkspaceStore.layer)
 
-/** A database of its own for each suite. */
+/** Each suite has its own database. */
 const fresh = () => Layer.provide(ports, Layer.fresh(migratedDatabase))
 
 describe.skipIf(noPostgres !== undefined)("PostgreSQL", () => {

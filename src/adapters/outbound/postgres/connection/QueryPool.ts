@@ -30,7 +30,7 @@ interface InFlightQuery {
 const setStatementTimeout = `set statement_timeout = ${statementTimeoutMs}`
 
 /**
- * Runs queries on connections that no one else uses. A query fails after `connectTimeout` without a connection and after
+ * Runs queries on the connections of one pool. A query fails after `connectTimeout` without a connection and after
  * another `queryTimeout` without a response. A connection that missed the second deadline is discarded, because its peer
  * may be silently gone. The connections must be multiplexed: only then can the driver be interrupted without waiting for
  * the server.
@@ -102,7 +102,7 @@ class QueryPool {
     return this.#pool.invalidate(connection)
   }
 
-  /** Acquires a connection that was first used after the last known loss; discards all others. */
+  /** Acquires a connection of the latest generation; discards all others. */
   get #acquireFresh(): Effect.Effect<PgConnection, SqlError, Scope.Scope> {
     return Effect.flatMap(this.#pool.get, (connection) =>
       this.#generations.isLatest(connection)

@@ -8,3 +8,9 @@ export const makeRowDecoder = <A>(row: Schema.Decoder<A>): RowDecoder<A> => {
   const decode = Schema.decodeUnknownSync(row)
   return (rows) => rows.map((row) => decode(row))
 }
+
+/** Returns the decoder of the first row. It throws if there is no row. */
+export const makeFirstRowDecoder = <A>(row: Schema.Decoder<A>): ((rows: ReadonlyArray<unknown>) => A) => {
+  const decode = Schema.decodeUnknownSync(row)
+  return ([first]) => decode(first)
+}

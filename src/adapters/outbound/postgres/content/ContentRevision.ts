@@ -69,8 +69,8 @@ export const reviseContent = <A, E>(
   let contestedPrompts: ReadonlyArray<PromptId> = []
 
   const lockOrFail = Effect.gen(function* () {
-    const [lock] = queries.decodeTryLock(yield* sql.unsafe(queries.tryLockWorkspace, [workspace]))
-    if (lock?.locked !== true) return yield* Effect.fail(WorkspaceLocked)
+    const { locked } = queries.decodeTryLock(yield* sql.unsafe(queries.tryLockWorkspace, [workspace]))
+    if (!locked) return yield* Effect.fail(WorkspaceLocked)
     if (contestedPrompts.length > 0) yield* sql.unsafe(queries.lockPrompts, [contestedPrompts])
   })
   const writeRevision = Effect.gen(function* () {

@@ -229,7 +229,7 @@ export const versions: ChildList<typeof VersionRow.Type> = {
   decode: makeChildDecoder(VersionRow)
 }
 
-/** Selects the rows of a list by the ids of their prompts or by their own ids, prompt by prompt in their order. */
+/** Selects the rows of a list by prompt ids or by row ids, ordered by prompt and then by the order of the list. */
 export const selectChildren = (
   { select, alias, order }: ChildList<unknown>,
   workspace: WorkspaceId,

@@ -1,5 +1,5 @@
 import * as Schema from "effect/Schema"
-import { makeRowDecoder } from "../connection/RowDecoder.ts"
+import { makeFirstRowDecoder, makeRowDecoder } from "../connection/RowDecoder.ts"
 import { type ContentTable, contentColumns, type ImportTable, importColumns } from "./ContentTables.ts"
 import type { FromStaged } from "./StagedRows.ts"
 
@@ -13,7 +13,7 @@ export const lockWorkspace = `select pg_advisory_xact_lock(${lockKey})`
 export const tryLockWorkspace = `select pg_try_advisory_xact_lock(${lockKey}) as locked`
 
 /** Decodes the row of `tryLockWorkspace`. */
-export const decodeTryLock = makeRowDecoder(Schema.Struct({ locked: Schema.Boolean }))
+export const decodeTryLock = makeFirstRowDecoder(Schema.Struct({ locked: Schema.Boolean }))
 
 /** Locks the prompts `$1` against changes until the transaction ends. */
 export const lockPrompts = "select from prompts where id = any($1::uuid[]) order by id for no key update"
