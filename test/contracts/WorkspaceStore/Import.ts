@@ -454,9 +454,10 @@ export const testImport = (it: ContractTests): void => {
       yield* load(archive({ users: [{ ...stranger, id: newId<UserId>() }] }))
 
       const home = workspace()
-      assert.deepStrictEqual(yield* rejectedPaths({ ...rejected, workspace: home, users: [], api_keys: [] }), [
-        "prompts[1].id"
-      ])
+      assert.deepStrictEqual(
+        yield* rejectedPaths({ ...rejected, workspace: home, users: [], api_keys: [] }),
+        ["prompts[1].id"]
+      )
       const owner = user()
       assert.deepStrictEqual(
         yield* Effect.flip(addKey(home.id, owner.email, owner.id, key(home.id, owner))),
