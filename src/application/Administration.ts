@@ -62,8 +62,8 @@ export class Administration extends Context.Service<
     /** Revokes a key for good (specification 5.5). A key that is already revoked keeps its time. Returns the key. */
     readonly revokeKey: (id: ApiKeyId) => Effect.Effect<KeyInfo, KeyNotFound | Unavailable>
     /**
-     * Imports an archive, all or nothing, and returns what it contained. Importing the same archive again changes
-     * nothing. `WorkspaceStore.importWorkspace` states what an import replaces and keeps.
+     * Imports an archive, all or nothing, and returns the number of its items. Importing the same archive again changes
+     * nothing. `WorkspaceStore.importWorkspace` states which rows an import changes.
      */
     readonly importArchive: <E = never>(
       source: Stream.Stream<RawPart, E>,
@@ -79,7 +79,7 @@ export class Administration extends Context.Service<
     ) => Effect.Effect<void, E | WorkspaceNotFound | Unavailable>
     /**
      * Makes the content of a workspace that of a directory of files (docs/prompts-as-files.md), all or nothing. Returns
-     * what changed, or what would change in a dry run. Importing the same files again changes nothing.
+     * the changes, also in a dry run. Importing the same files again changes nothing.
      */
     readonly importFiles: (
       workspace: WorkspaceId,
@@ -257,7 +257,7 @@ const outOfIds = (): never => {
   throw new Error("the merge needed more ids than countNewIds")
 }
 
-/** Translates a problem of the edit that files led to into a problem of the file that it comes from. */
+/** Replaces the path in the edit of a problem with the path of the file that the row comes from. */
 const locateInFiles = (edit: ContentEdit | undefined, files: PromptFiles, problem: Problem): Problem => {
   const { path, message } = problem
   const [, list, index, rest] = /^(prompts|fragments)\[(\d+)\]\.?(.*)$/.exec(path) ?? []

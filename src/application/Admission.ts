@@ -57,7 +57,7 @@ export class Admission extends Context.Service<
      * 5. The key is not revoked, its owner need not reset the password, and it has a workspace: `KeyRevoked`,
      *    `OwnerMustReset`, `NoOrganization`.
      * 6. The workspace's tier includes the API: `ApiNotAllowed`. Its bills are paid: `Disputed`, `PastDue`.
-     * 7. The rate limits have room, the key's first: `RateLimited`. Only callers who come this far use up quota.
+     * 7. The rate limits have room, the key's first: `RateLimited`. Only requests that reach this check use up quota.
      */
     readonly admit: (token: string | undefined) => Effect.Effect<AdmittedCaller, AdmissionError>
     /**
@@ -85,8 +85,8 @@ export class Admission extends Context.Service<
 
         /**
          * The key's limit comes first; if the process's limit then denies the request, the key gets its request back.
-         * While the process's limit is known to be exhausted, nothing is taken and no shared counter is asked: the
-         * error names the key's limit only if this process knows that limit to be exhausted too.
+         * While the process's limit is known to be exhausted, no request is counted and no shared counter is queried:
+         * the error names the key's limit only if this process knows that limit to be exhausted too.
          */
         const consumeQuota = Effect.fnUntraced(function* (key: ApiKeyId, now: number) {
           const { perKey, perProcess } = limits

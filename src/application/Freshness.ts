@@ -57,7 +57,7 @@ export class RevisionedCache<Value> {
 
   /**
    * Runs `read` with the value of a key. Succeeds with `undefined` if there is no value, or if its workspace changed
-   * while `read` ran: what was read may be newer than the value.
+   * while `read` ran, because the result may be newer than the value.
    */
   getAndRead<A, E>(
     key: string,
@@ -70,7 +70,7 @@ export class RevisionedCache<Value> {
     })
   }
 
-  /** Runs `read` and stores what `toCacheable` finds in its result, unless the workspace changed meanwhile. */
+  /** Runs `read` and stores the value that `toCacheable` returns, unless its workspace changed meanwhile. */
   load<A, E>(
     key: string,
     read: Effect.Effect<A, E>,

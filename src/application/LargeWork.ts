@@ -106,7 +106,7 @@ export class LargeWork {
     const [read] = waiting
     this.#reads.delete(workspace)
     this.#reads.set(workspace, waiting)
-    read!()
+    read?.()
   }
 }
 

@@ -138,6 +138,7 @@ export class Bindings {
   /** Returns the text of the number, boolean or null at a place. */
   #readScalar(at: number): string {
     scalarPattern.lastIndex = at
+    // biome-ignore lint/style/noNonNullAssertion: a scalar has at least one character
     return scalarPattern.exec(this.#text)![0]
   }
 }

@@ -120,13 +120,13 @@ const delimiterPattern = /[\s,\]}]/g
 const parseExactly = (text: string): unknown => {
   const root: Array<unknown> = []
   const containers: Array<Array<unknown> | Record<string, unknown>> = [root]
-  let container = containers[0]!
+  let container: Array<unknown> | Record<string, unknown> = root
   let name: string | undefined
   const add = (value: unknown): void => {
     if (Array.isArray(container)) container.push(value)
-    else if (name !== "__proto__") container[name!] = value
-    else
+    else if (name === "__proto__")
       Object.defineProperty(container, name, { value, writable: true, enumerable: true, configurable: true })
+    else if (name !== undefined) container[name] = value
     name = undefined
   }
   for (let at = 0; at < text.length; at++) {
@@ -149,7 +149,7 @@ const parseExactly = (text: string): unknown => {
       case "}":
       case "]":
         containers.pop()
-        container = containers.at(-1)!
+        container = containers.at(-1) ?? root
         break
       case '"': {
         const end = findStringEnd(text, at + 1)

@@ -87,8 +87,10 @@ export class Resolution {
     for (;;) {
       if (this.#resolved.length > maxResolvedBytes) return Result.fail(ResolvedTooLarge(this.#source.id))
       if (this.#done === this.#content.length) {
-        if (this.#started === fragments.length) return this.#toResult()
-        this.#startFragment(fragments[this.#started++]!)
+        const fragment = fragments[this.#started]
+        if (fragment === undefined) return this.#toResult()
+        this.#started++
+        this.#startFragment(fragment)
       } else if (remaining <= 0) {
         return undefined
       } else if (this.#unreadBindings === undefined) {
@@ -134,7 +136,7 @@ export class Resolution {
       const match = slotPattern.exec(part)
       if (match === null) break
       scannedEnd = slotPattern.lastIndex
-      const name = match[1]!.trim()
+      const name = (match[1] ?? "").trim()
       const value = name === "" ? undefined : this.#lookUp(name)
       if (value === undefined) continue
       pieces.push(part.slice(copiedEnd, match.index), value)
@@ -166,4 +168,5 @@ export class Resolution {
 
 /** Resolves a prompt in one step. */
 export const resolve = (source: ResolutionSource): Result.Result<ResolvedPrompt, ResolvedTooLarge> =>
+  // biome-ignore lint/style/noNonNullAssertion: an unlimited step leaves nothing
   new Resolution(source).run(Number.POSITIVE_INFINITY)!

@@ -22,13 +22,13 @@ const layer = Administration.layer.pipe(
 /** The values of an archive's file, as `importArchive` takes them. */
 const toSource = (json: unknown): Stream.Stream<RawPart> => Stream.fromIterable(toRawParts(json))
 
-/** All that is stored, as one value to compare. */
-const contents = Effect.map(State, ({ workspaces, users, keys }) =>
+/** Returns a copy of everything that is stored. */
+const storedState = Effect.map(State, ({ workspaces, users, keys }) =>
   structuredClone({ workspaces, users, keys })
 )
 
 describe("issueKey", () => {
-  it.effect("gives a key once, and stores of it the hash and the ends alone", () =>
+  it.effect("issueKey returns the key and stores only its hash and its ends", () =>
     Effect.gen(function* () {
       const { importArchive, issueKey } = yield* Administration
       const [home, owner] = [workspace(), user()]
@@ -55,7 +55,7 @@ describe("issueKey", () => {
         }
       ] as Array<unknown>)
       assert.deepStrictEqual([...users.values()], [owner])
-      const stored = yield* contents
+      const stored = yield* storedState
       assert.notInclude(JSON.stringify(Object.values(stored).map((map) => [...map])), hex.slice(4, -4))
 
       const { find } = yield* KeyStore
@@ -68,7 +68,7 @@ describe("issueKey", () => {
     }).pipe(Effect.provide(layer))
   )
 
-  it.effect("never gives the same key or id twice, and adds an unknown user once", () =>
+  it.effect("issueKey never returns the same key or id twice and adds an unknown user once", () =>
     Effect.gen(function* () {
       const { importArchive, issueKey } = yield* Administration
       const home = workspace({ tier: "free" })
@@ -88,42 +88,44 @@ describe("issueKey", () => {
     }).pipe(Effect.provide(layer))
   )
 
-  it.effect("stores nothing for a workspace that is not there", () =>
+  it.effect("issueKey stores nothing for an unknown workspace", () =>
     Effect.gen(function* () {
       const { issueKey } = yield* Administration
       assert.deepStrictEqual(
         yield* Effect.flip(issueKey(newId(), "new@example.com", "Key")),
         WorkspaceNotFound
       )
-      assert.deepStrictEqual(yield* contents, { workspaces: new Map(), users: new Map(), keys: new Map() })
+      assert.deepStrictEqual(yield* storedState, { workspaces: new Map(), users: new Map(), keys: new Map() })
     }).pipe(Effect.provide(layer))
   )
 })
 
-describe("a workspace and a key", () => {
-  it.effect("are made new, and change when they are told to, at the time of the clock", () =>
-    Effect.gen(function* () {
-      const admin = yield* Administration
-      yield* TestClock.setTime(Date.UTC(2026, 0, 2, 3, 4, 5, 678))
-      const made = yield* admin.createWorkspace("New", "free")
-      assert.deepStrictEqual(made, { id: made.id, name: "New", tier: "free", billing_status: "active" })
-      assert.deepStrictEqual(yield* admin.workspaces, [made])
-      assert.notStrictEqual((yield* admin.createWorkspace("New", "free")).id, made.id)
+describe("createWorkspace and revokeKey", () => {
+  it.effect(
+    "createWorkspace creates an active workspace, and revokeKey revokes its key once, at the current time",
+    () =>
+      Effect.gen(function* () {
+        const admin = yield* Administration
+        yield* TestClock.setTime(Date.UTC(2026, 0, 2, 3, 4, 5, 678))
+        const made = yield* admin.createWorkspace("New", "free")
+        assert.deepStrictEqual(made, { id: made.id, name: "New", tier: "free", billing_status: "active" })
+        assert.deepStrictEqual(yield* admin.workspaces, [made])
+        assert.notStrictEqual((yield* admin.createWorkspace("New", "free")).id, made.id)
 
-      const { id } = yield* admin.issueKey(made.id, "new@example.com", "Key")
-      yield* TestClock.adjust("1 minute")
-      const revoked = yield* admin.revokeKey(id)
-      assert.strictEqual(revoked.revoked_at, "2026-01-02T03:05:05.678Z")
-      yield* TestClock.adjust("1 minute")
-      assert.deepStrictEqual(yield* admin.revokeKey(id), revoked)
-      assert.deepStrictEqual(yield* admin.keys(made.id), [revoked])
-    }).pipe(Effect.provide(layer))
+        const { id } = yield* admin.issueKey(made.id, "new@example.com", "Key")
+        yield* TestClock.adjust("1 minute")
+        const revoked = yield* admin.revokeKey(id)
+        assert.strictEqual(revoked.revoked_at, "2026-01-02T03:05:05.678Z")
+        yield* TestClock.adjust("1 minute")
+        assert.deepStrictEqual(yield* admin.revokeKey(id), revoked)
+        assert.deepStrictEqual(yield* admin.keys(made.id), [revoked])
+      }).pipe(Effect.provide(layer))
   )
 })
 
 describe("exportArchive", () => {
   it.effect.prop(
-    "writes any workspace as a file that imports as the same, and is then the same file",
+    "exportArchive writes any workspace as an archive whose import exports as the same text",
     { made: archives },
     Effect.fnUntraced(function* ({ made }) {
       const written = Effect.gen(function* () {
@@ -148,8 +150,8 @@ describe("exportArchive", () => {
   )
 })
 
-describe("exportArchive of a long history", () => {
-  it.effect("writes one version or little more at a time", () =>
+describe("exportArchive with a long history", () => {
+  it.effect("exportArchive writes about one version at a time", () =>
     Effect.gen(function* () {
       const { importArchive, exportArchive } = yield* Administration
       const long = prompt({
@@ -169,7 +171,7 @@ describe("exportArchive of a long history", () => {
 
 describe("importArchive", () => {
   it.effect.prop(
-    "imports the bytes of any archive's file, and gives what it imported",
+    "importArchive imports any archive and returns the number of its items",
     { archive: archives },
     Effect.fnUntraced(function* ({ archive }) {
       const { importArchive, workspaces } = yield* Administration
@@ -195,7 +197,7 @@ describe("importArchive", () => {
     { arbitrary: { runs: 25 } }
   )
 
-  it.effect("fails with the error of its source and imports nothing when the source fails", () =>
+  it.effect("importArchive fails with the error of its source and imports nothing", () =>
     Effect.gen(function* () {
       const { importArchive, workspaces } = yield* Administration
       const source = Stream.concat(Stream.take(toSource(sample().archive), 5), Stream.fail("broken"))
@@ -204,28 +206,28 @@ describe("importArchive", () => {
     }).pipe(Effect.provide(layer))
   )
 
-  it.effect("refuses JSON nested without end, not by dying", () =>
+  it.effect("importArchive rejects deeply nested JSON without a defect", () =>
     Effect.gen(function* () {
       const { importArchive } = yield* Administration
       const deep = `{"format": ${"[".repeat(200_000)}${"]".repeat(200_000)}}`
-      const refusal = yield* Effect.flip(importArchive(toSource(JSON.parse(deep))))
-      assert.strictEqual(refusal._tag, "InvalidContent")
+      const error = yield* Effect.flip(importArchive(toSource(JSON.parse(deep))))
+      assert.strictEqual(error._tag, "InvalidContent")
     }).pipe(Effect.provide(layer))
   )
 
-  it.effect("refuses a bad archive with its faults, and changes nothing", () =>
+  it.effect("importArchive rejects an invalid archive with its problems and changes nothing", () =>
     Effect.gen(function* () {
       const { importArchive } = yield* Administration
       const { archive: own } = sample()
       yield* importArchive(toSource(own))
-      const before = yield* contents
-      const bad = { ...own, prompts: [], users: own.users.map((user) => ({ ...user, email: "same" })) }
-      assert.deepStrictEqual(yield* Effect.flip(importArchive(toSource(bad))), {
+      const before = yield* storedState
+      const invalid = { ...own, prompts: [], users: own.users.map((user) => ({ ...user, email: "same" })) }
+      assert.deepStrictEqual(yield* Effect.flip(importArchive(toSource(invalid))), {
         _tag: "InvalidContent",
         problems: [{ path: "users[1].email", message: "is there already" }],
         count: 1
       })
-      assert.deepStrictEqual(yield* contents, before)
+      assert.deepStrictEqual(yield* storedState, before)
     }).pipe(Effect.provide(layer))
   )
 })

@@ -5,14 +5,14 @@ import * as Fiber from "effect/Fiber"
 import { LargeWork } from "../../src/application/LargeWork.ts"
 import { Unavailable } from "../../src/application/ports/Unavailable.ts"
 
-/** Work that has begun is in `begun`, in its order, and ends when its gate opens. */
+/** `start` queues work that adds its name to `started` when it runs and ends when `end` runs. */
 const setUp = Effect.gen(function* () {
   const work = new LargeWork()
-  const begun: Array<string> = []
-  const begin = Effect.fnUntraced(function* (name: string, kind: "read" | "encode") {
+  const started: Array<string> = []
+  const start = Effect.fnUntraced(function* (name: string, kind: "read" | "encode") {
     const gate = yield* Deferred.make<void>()
     const body = Effect.andThen(
-      Effect.sync(() => void begun.push(name)),
+      Effect.sync(() => void started.push(name)),
       Deferred.await(gate)
     )
     const fiber = yield* Effect.forkChild(
@@ -22,41 +22,41 @@ const setUp = Effect.gen(function* () {
     const end = Effect.andThen(Deferred.succeed(gate, undefined), Fiber.await(fiber))
     return { fiber, end }
   })
-  return { work, begun, begin }
+  return { work, started, start }
 })
 
-describe("work on large values", () => {
-  it.effect("runs two at once: encoding first, then one read of each workspace in turn", () =>
+describe("LargeWork", () => {
+  it.effect("runs two values at once: encodings first, then one read of each workspace in turn", () =>
     Effect.gen(function* () {
-      const { begun, begin } = yield* setUp
+      const { started, start } = yield* setUp
       const ends = new Map<string, Effect.Effect<unknown>>()
       for (const name of ["a1", "a2", "a3", "a4", "b1", "c1"])
-        ends.set(name, (yield* begin(name, "read")).end)
-      ends.set("encoding", (yield* begin("encoding", "encode")).end)
-      assert.deepStrictEqual(begun, ["a1", "a2"])
+        ends.set(name, (yield* start(name, "read")).end)
+      ends.set("encoding", (yield* start("encoding", "encode")).end)
+      assert.deepStrictEqual(started, ["a1", "a2"])
       for (const name of ["a1", "encoding", "a2", "a3", "b1", "c1", "a4"]) {
         yield* ends.get(name)!
         yield* Effect.yieldNow
       }
-      assert.deepStrictEqual(begun, ["a1", "a2", "encoding", "a3", "b1", "c1", "a4"])
+      assert.deepStrictEqual(started, ["a1", "a2", "encoding", "a3", "b1", "c1", "a4"])
     })
   )
 
   it.effect(
-    "gives a slot back however work ends, and none to a read that was interrupted while it waited",
+    "releases a slot however its work ends and gives none to a read that was interrupted while it waited",
     () =>
       Effect.gen(function* () {
-        const { work, begun, begin } = yield* setUp
+        const { work, started, start } = yield* setUp
         const [first, second, third, fourth] = [
-          yield* begin("a1", "read"),
-          yield* begin("a2", "read"),
-          yield* begin("a3", "read"),
-          yield* begin("b1", "read")
+          yield* start("a1", "read"),
+          yield* start("a2", "read"),
+          yield* start("a3", "read"),
+          yield* start("b1", "read")
         ]
         yield* Fiber.interrupt(third.fiber)
         yield* Fiber.interrupt(first.fiber)
         yield* Effect.yieldNow
-        assert.deepStrictEqual(begun, ["a1", "a2", "b1"])
+        assert.deepStrictEqual(started, ["a1", "a2", "b1"])
         yield* second.end
         yield* fourth.end
         assert.strictEqual(yield* Effect.flip(work.read("c", Effect.fail("failed"))), "failed")
@@ -64,11 +64,11 @@ describe("work on large values", () => {
       })
   )
 
-  it.effect("lets at most 1,000 reads wait", () =>
+  it.effect("fails the read that would be the 1,001st to wait with Unavailable", () =>
     Effect.gen(function* () {
-      const { work, begin } = yield* setUp
+      const { work, start } = yield* setUp
       const reads = []
-      for (let i = 0; i < 1_002; i++) reads.push(yield* begin(`a${i}`, "read"))
+      for (let i = 0; i < 1_002; i++) reads.push(yield* start(`a${i}`, "read"))
       assert.strictEqual(yield* Effect.flip(work.read("b", Effect.void)), Unavailable)
       yield* Effect.forEach(reads, ({ fiber }) => Fiber.interrupt(fiber), { discard: true })
     })

@@ -63,7 +63,7 @@ const marksOf = (value: unknown): unknown => {
   return { members: members.sort(([a], [b]) => (a < b ? -1 : 1)) }
 }
 
-/** Compares numbers by value and scale, and everything else as it is. */
+/** Compares numbers by value and scale, and all other values exactly. */
 const assertSame = (a: unknown, b: unknown): void => {
   const decimals = (_: string, value: { readonly number?: unknown } | null): unknown => {
     if (typeof value?.number !== "string") return value
@@ -82,7 +82,7 @@ describe("parseNumber", () => {
   )
 
   it.prop(
-    "gives a JavaScript number exactly where its text has the same value and scale",
+    "returns a JavaScript number exactly if its text has the same value and scale",
     { text: numberTexts },
     ({ text }) => {
       const nearest = Number(text)
@@ -107,7 +107,7 @@ describe("parseNumber", () => {
     ["1e21", 1e21],
     ["1000000000000000000000", 1e21],
     ["12345678901234567890.123456789", "12345678901234567890.123456789"]
-  ])("reads %s as %s", (text, expected) => {
+  ])("parses %s as %s", (text, expected) => {
     const number = parseNumber(text)
     assert.strictEqual(isExactNumber(number) ? number.rawJSON : number, expected)
   })
@@ -115,7 +115,7 @@ describe("parseNumber", () => {
 
 describe("toDecimal", () => {
   it.prop(
-    "writes every number without an exponent, with the same value and scale",
+    "formats every number without an exponent, with the same value and scale",
     { text: numberTexts },
     ({ text }) => {
       const written = toDecimal(text)!
@@ -138,7 +138,7 @@ describe("toDecimal", () => {
     ["-", undefined],
     ["abc", undefined],
     ["1e131072", undefined]
-  ])("writes %j as %j", (text, expected) => assert.strictEqual(toDecimal(text), expected))
+  ])("formats %j as %j", (text, expected) => assert.strictEqual(toDecimal(text), expected))
 })
 
 describe("isStorableNumber", () => {
@@ -153,12 +153,12 @@ describe("isStorableNumber", () => {
     ["9".repeat(131_072), true],
     ["9".repeat(131_073), false],
     ["1e99999999999999999999", false]
-  ])("knows of %.20s", (text, expected) => assert.strictEqual(isStorableNumber(text), expected))
+  ])("returns for %.20s whether PostgreSQL can store it", (text, expected) => assert.strictEqual(isStorableNumber(text), expected))
 })
 
 describe("parseJson", () => {
   it.prop(
-    "keeps every number, name and value of a text",
+    "keeps every number, name and value of a JSON text",
     { text: jsonMaps },
     ({ text }) => {
       assertSame(marksOf(parseJson(text)), model(text))
@@ -171,13 +171,13 @@ describe("parseJson", () => {
     assert.throws(() => parseJson(text), SyntaxError)
   })
 
-  it("reads a name with an escape sequence after a name that is a backslash", () => {
+  it("parses a name with an escape sequence after a name that is a backslash", () => {
     JSON.parse('{"": 0, "\\\\": 1}')
     assert.deepStrictEqual(parseJson('{"": 0, "\\n": 1.10}'), { "": 0, "\n": parseNumber("1.10") })
     assert.deepStrictEqual(parseJson('{"a": [{"": 0, "\\u0041": 1}]}'), { a: [{ "": 0, A: 1 }] })
   })
 
-  it("reads a value that nests deeper than the call stack", () => {
+  it("parses a value that nests deeper than the call stack", () => {
     const deep = `${"[".repeat(6000)}1.10${"]".repeat(6000)}`
     assert.isArray(parseJson(deep))
   })
@@ -189,7 +189,7 @@ describe("toPlainNumbers", () => {
     (typeof value === "object" && value !== null && Object.values(value).some(hasExact))
 
   it.prop(
-    "holds JavaScript numbers only, and is written with exact numbers",
+    "returns JavaScript numbers only, which JSON.stringify writes as exact numbers",
     { text: jsonMaps },
     ({ text }) => {
       const exact = { data: parseJson(text) }
@@ -201,7 +201,7 @@ describe("toPlainNumbers", () => {
     { arbitrary: { runs: 2000 } }
   )
 
-  it("holds the nearest number for each number that is not exact", () => {
+  it("replaces each exact number with the nearest JavaScript number", () => {
     const plain = toPlainNumbers(parseJson('{"a": 1234567890123456789, "b": [1.10, 1e400], "c": {"d": 0.1}}'))
     assert.deepStrictEqual(plain, {
       a: 1234567890123456800,

@@ -127,7 +127,7 @@ describe("resolve", () => {
   )
 
   it.prop(
-    "gives the same result step by step, and from the text of overrides",
+    "returns the same result in steps, and from overrides as text",
     {
       content: text,
       fragments,
@@ -157,7 +157,7 @@ describe("resolve", () => {
   )
 
   it.prop(
-    "reads the same bindings from the text of overrides, with exact numbers",
+    "finds the same bindings in overrides as text, with exact numbers",
     { json: jsonMaps },
     ({ json }) => {
       const names = Object.keys(parseJson(json) as object)
@@ -168,7 +168,7 @@ describe("resolve", () => {
   )
 
   it.each(["[]", "null", "7", '"a"', '["a", "x"]', "{}", '{"b": "x"}', '{"b": {"a": "x"}}', '{"a": [1]}'])(
-    "finds no binding in the text %s",
+    "finds no binding of a in the overrides %s",
     (text) => assert.strictEqual(filled("{{a}}", new JsonText(text)), "{{a}}")
   )
 
@@ -177,13 +177,13 @@ describe("resolve", () => {
     ["1.10", "1.10"],
     ["0.1", "0.1"],
     ["9007199254740993", "9007199254740993"]
-  ])("writes the number %s as %s", (number, text) => {
+  ])("fills a slot bound to the number %s with %s", (number, text) => {
     const json = `{"a": ${number}}`
     assert.strictEqual(filled("{{a}}", parseJson(json)), text)
     assert.strictEqual(filled("{{a}}", new JsonText(json)), text)
   })
 
-  it("takes many steps for many slots and for many bindings", () => {
+  it("takes several steps for many slots and for many bindings", () => {
     const indexes = Array.from({ length: 100_000 }, (_, index) => index)
     const content = indexes.map((index) => `{{name ${index}}}`).join("")
     const json = `{${indexes.map((index) => `"name ${index}": ${index}`).join(", ")}}`
@@ -351,7 +351,7 @@ describe("resolve with hostile content", () => {
     "blank slots": (size) => "{{ }}".repeat(size / 5)
   }
 
-  // Four times the size takes 4 times the time where it is linear, and 16 times where it is quadratic.
+  // Four times the size takes 4 times the time if it is linear and 16 times if it is quadratic.
   it.each(Object.keys(hostile))("takes linear time: %s", (kind) => {
     const timeOf = (size: number) => {
       const content = hostile[kind]!(size)

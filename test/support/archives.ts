@@ -40,10 +40,10 @@ import type {
 } from "../../src/domain/Workspace.ts"
 import { type ExportPart, toExportParts, type WorkspacePart } from "../../src/domain/WorkspaceParts.ts"
 
-/** A random id of whatever kind is asked for. */
+/** Returns a random id of any kind. */
 export const newId = <Id extends string>(): Id => randomUUID() as string as Id
 
-/** An instant as the archive holds it, from any text that `Date` reads. */
+/** Converts any text that `Date` parses to a timestamp. */
 export const instant = (text: string): Timestamp => new Date(text).toISOString() as Timestamp
 
 export const versionNumber = (number: number): VersionNumber => number as VersionNumber
@@ -114,13 +114,13 @@ export const user = (over: Partial<User> = {}): User => {
   return { id, email: `user-${id}@example.com`, must_reset_password: false, ...over }
 }
 
-/** A key as an archive holds it, and the plaintext that only its owner has. */
+/** A stored key and its plaintext. */
 export interface Key {
   readonly plaintext: ApiKey
   readonly stored: StoredKey
 }
 
-/** A key of a workspace, or of none, made of fresh random bytes. */
+/** Returns a random key of a workspace or, for null, of no workspace. */
 export const key = (workspace: WorkspaceId | null, owner: User, over: Partial<StoredKey> = {}): Key => {
   const hex = randomBytes(32).toString("hex")
   const plaintext = `${keyPrefix}${hex}` as ApiKey
@@ -149,7 +149,7 @@ export const workspace = (over: Partial<Workspace> = {}): Workspace => ({
   ...over
 })
 
-/** A workspace with nothing in it, unless told otherwise. */
+/** Returns the archive of an empty workspace with the given fields replaced. */
 export const archive = (over: Partial<Archive> = {}): Archive => ({
   format: archiveFormat,
   workspace: workspace(),
@@ -162,7 +162,7 @@ export const archive = (over: Partial<Archive> = {}): Archive => ({
   ...over
 })
 
-/** Texts that something on their way to a database and back could spoil. */
+/** Texts that an encoding error on the way to a database and back would change. */
 export const awkwardTexts: ReadonlyArray<string> = [
   "",
   " leading and trailing ",
@@ -181,9 +181,9 @@ export const awkwardTexts: ReadonlyArray<string> = [
 ]
 
 /**
- * A workspace with something of everything: prompts of every type, some favourites, some archived, in folders and
- * out of them, with none, one and several tags; versions in a chain; fragments bound, unbound and used twice; and
- * keys in every state. Its ids are fresh; its times and texts are always the same.
+ * Returns a workspace with every kind of item: prompts of every type, some favorites, some archived, inside and outside
+ * folders, with no, one and several tags; a chain of versions; fragments with and without values and one that is used
+ * twice; and keys in every state. Its ids are new; its times and texts are always the same.
  */
 export const sample = (
   over: { readonly tier?: Tier; readonly billing_status?: BillingStatus } = {}
@@ -280,20 +280,20 @@ export type SampleKey =
   | "legacyRevoked"
   | "legacyOwnerMustReset"
 
-// ---- generated archives
+// Generated archives
 
-/** What PostgreSQL and UTF-8 can hold of any text. */
+/** Replaces what PostgreSQL and UTF-8 cannot store in a text. */
 export const storable = (text: string): string => text.replaceAll("\0", "\u2400").toWellFormed()
 
-/** Text that an archive may hold, from the plain to the awkward. */
+/** Any text that an archive may contain. */
 export const texts: Arbitrary.Arbitrary<string> = Arbitrary.map(
   Arbitrary.all([Arbitrary.schema(Schema.Natural), Arbitrary.schema(Schema.String)]),
   ([pick, text]) => (pick % 3 === 0 ? awkwardTexts[pick % awkwardTexts.length]! : storable(text))
 )
 
 /**
- * No backslash: once JSON.parse has met one in a name, V8 reads other escapes in names as a backslash, so that the
- * test itself could not tell what it wrote (nodejs/node#63785).
+ * Replaces backslashes too: after a name with a backslash, JSON.parse reads other escapes in names as a backslash, and a
+ * test could not parse what it wrote (nodejs/node#63785).
  */
 const storableName = (name: string): string => storable(name).replaceAll("\\", "/")
 
@@ -307,13 +307,13 @@ const storableJson = (value: Schema.Json): Schema.Json => {
   )
 }
 
-/** A free-form map, as `metadata` and `variable_overrides` are. */
+/** A free-form JSON object, such as `metadata` and `variable_overrides`. */
 export const freeForm: Arbitrary.Arbitrary<Record<string, Schema.Json>> = Arbitrary.map(
   Arbitrary.schema(Schema.Record(Schema.String, Schema.Json)),
   (map) => storableJson(map) as Record<string, Schema.Json>
 )
 
-/** Few, so that ties are common; the first and the last are the ends of what can be written. */
+/** A few times, so that ties are common. The first and the last are the earliest and the latest timestamp. */
 const instants: ReadonlyArray<Timestamp> = [
   "0001-01-01T00:00:00.000Z",
   "1969-12-31T23:59:59.999Z",
@@ -381,9 +381,9 @@ const pick = <A>(from: ReadonlyArray<A>, index: number): A => from[index % from.
 const distinct = <A>(items: ReadonlyArray<A>): ReadonlyArray<A> => [...new Set(items)]
 
 /**
- * Archives of every shape that `parseArchive` accepts: equal times, equal folder names, awkward texts, archived
- * prompts, versions with gaps in their numbers. The ids are fresh each time, while shrinking too, so that no
- * archive meets what an earlier one left in a shared database.
+ * Archives of every shape that `ArchiveReader` accepts: equal times, equal folder names, awkward texts, archived prompts,
+ * versions with gaps in their numbers. The ids are new each time, also while shrinking, so that no archive conflicts with
+ * an earlier one in a shared database.
  */
 export const archives: Arbitrary.Arbitrary<Archive> = Arbitrary.map(
   Arbitrary.all({

@@ -1,10 +1,11 @@
-import type { Archive, ArchivePrompt } from "../../src/application/formats/Archive.ts"
+import type { Archive } from "../../src/application/formats/Archive.ts"
 import type { PromptFilter } from "../../src/application/ports/PromptRepo.ts"
 import type { Prompt, PromptSummary } from "../../src/domain/Prompt.ts"
 import type { ResolutionSource } from "../../src/domain/Resolution.ts"
 import type { Version, VersionSummary } from "../../src/domain/Version.ts"
+import type { WorkspacePrompt } from "../../src/domain/Workspace.ts"
 
-// What a reader should see of an archive, said as plainly as possible and apart from any adapter.
+// The expected results of reads of an archive, computed as simply as possible and independently of all adapters.
 
 /** Orders by code point, as UTF-8 and PostgreSQL's "C" collation do. */
 const byCodePoint = (a: string, b: string): number => {
@@ -15,7 +16,7 @@ const byCodePoint = (a: string, b: string): number => {
 
 const descending = <A extends string | number>(a: A, b: A): number => (a === b ? 0 : a < b ? 1 : -1)
 
-/** The whole list that a filter gives. */
+/** Returns all prompts that match a filter, in the order of the list. */
 export const listOf = (archive: Archive, filter: PromptFilter): ReadonlyArray<PromptSummary> => {
   const { folder_id, tag, type } = filter
   const tagIds = archive.tags.filter(({ name }) => name === tag).map(({ id }) => id)
@@ -41,15 +42,15 @@ export const listOf = (archive: Archive, filter: PromptFilter): ReadonlyArray<Pr
     )
 }
 
-/** A prompt by id. */
-export const promptOf = (archive: Archive, prompt: ArchivePrompt): Prompt => {
+/** Returns a prompt of an archive as `PromptRepo.get` does. */
+export const promptOf = (archive: Archive, prompt: WorkspacePrompt): Prompt => {
   const { fragments: _fragments, versions: _versions, ...rest } = prompt
   const tags = archive.tags.filter(({ id }) => rest.tags.includes(id))
   return { ...rest, tags: tags.toSorted((a, b) => byCodePoint(a.name, b.name)) }
 }
 
-/** What a prompt is resolved from. */
-export const sourceOf = (archive: Archive, prompt: ArchivePrompt): ResolutionSource => {
+/** Returns a prompt of an archive as `PromptRepo.getSource` does. */
+export const sourceOf = (archive: Archive, prompt: WorkspacePrompt): ResolutionSource => {
   const { id, title, prompt_type, target_model, current_content } = prompt
   return {
     id,
@@ -67,8 +68,8 @@ export const sourceOf = (archive: Archive, prompt: ArchivePrompt): ResolutionSou
   }
 }
 
-/** All the versions of a prompt that were made at `oldest` or later, newest first. */
-export const versionsOf = (prompt: ArchivePrompt, oldest?: string): ReadonlyArray<Version> =>
+/** Returns all versions of a prompt that were created at `oldest` or later, highest number first. */
+export const versionsOf = (prompt: WorkspacePrompt, oldest?: string): ReadonlyArray<Version> =>
   prompt.versions
     .filter(({ created_at }) => oldest === undefined || Date.parse(created_at) >= Date.parse(oldest))
     .toSorted((a, b) => b.version_number - a.version_number)

@@ -104,7 +104,7 @@ const mergeFragments = (
 
 const noHistory: CurrentPrompt["history"] = { current_id: null, last: null }
 
-/** Returns a prompt without content of its own, for a file whose prompt does not exist. */
+/** Returns the prompt to merge a file into if its prompt does not exist. */
 const newPrompt = (
   { path: _, folder: __, tags: ___, fragments: ____, ...fields }: PromptFile,
   { now }: MergeContext

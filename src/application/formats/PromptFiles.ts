@@ -81,7 +81,7 @@ export const toPromptFiles = (
   const folders = new Map(source.folders.map(({ id, name }) => [id, name]))
   const tags = new Map(source.tags.map(({ id, name }) => [id, name]))
   const toPromptFile = (prompt: FileSource["prompts"][number]): PromptFile => {
-    const folder = prompt.folder_id === null ? null : folders.get(prompt.folder_id)!
+    const folder = prompt.folder_id === null ? null : (folders.get(prompt.folder_id) ?? null)
     return {
       path: pathOf.prompt(prompt, folder),
       folder,
@@ -94,7 +94,7 @@ export const toPromptFiles = (
       intent: prompt.intent,
       is_favorite: prompt.is_favorite,
       sort_order: prompt.sort_order,
-      tags: prompt.tags.map((id) => tags.get(id)!).sort(),
+      tags: prompt.tags.flatMap((id) => tags.get(id) ?? []).sort(),
       fragments: prompt.fragments.map(({ fragment_id, variable_overrides }) => ({
         fragment_id,
         variable_overrides

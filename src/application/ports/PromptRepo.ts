@@ -51,9 +51,9 @@ export class PromptRepo extends Context.Service<
       id: PromptId
     ) => Effect.Effect<Prompt, PromptNotFound | Unavailable>
     /**
-     * Returns what a prompt is resolved from, its fragments ordered by `position`, then by the join row's id. Fails if the
-     * fragments together are larger than `maxSourceBytes`. May fail if the resolved content is certain to be larger than
-     * `maxResolvedBytes`.
+     * Returns the input of a prompt's resolution, its fragments ordered by `position`, then by the join row's id. Fails if
+     * the fragments together are larger than `maxSourceBytes`. May fail if the resolved content is certain to be larger
+     * than `maxResolvedBytes`.
      */
     readonly getSource: (
       workspace: WorkspaceId,

@@ -41,7 +41,7 @@ const now = instant("2030-01-01T00:00:00.000Z")
 const load = (archive: Archive) =>
   Effect.flatMap(WorkspaceStore, (store) => store.importWorkspace(toPartStream(archive)))
 
-const layOut = (archive: Archive): PromptFiles =>
+const toFiles = (archive: Archive): PromptFiles =>
   toPromptFiles(archive, {
     prompt: ({ id }) => `prompts/${id}.md`,
     fragment: ({ id }) => `fragments/${id}.md`
@@ -67,8 +67,11 @@ const newFile = (over: Partial<PromptFile> = {}): PromptFile => {
   }
 }
 
-/** A workspace in a fresh store, read before and after an import of files at `now`. */
-const imported = Effect.fnUntraced(function* (before: Archive, files: (read: Archive) => PromptFiles) {
+/**
+ * Imports files at `now` and returns the workspace before and after, and the changes. Checks that a dry run and a second
+ * import change nothing.
+ */
+const importAndRead = Effect.fnUntraced(function* (before: Archive, files: (read: Archive) => PromptFiles) {
   const { importFiles } = yield* Administration
   const home = before.workspace.id
   yield* load(before)
@@ -77,7 +80,7 @@ const imported = Effect.fnUntraced(function* (before: Archive, files: (read: Arc
   const dry = yield* importFiles(home, files(read), { dryRun: true })
   assert.deepStrictEqual(yield* exportArchive(home), read)
   const changes = yield* importFiles(home, files(read))
-  // Ids of new rows apart, a dry run tells what the import does.
+  // A dry run reports what the import does.
   assert.deepStrictEqual(dry, changes)
   const after = yield* exportArchive(home)
   assert.deepStrictEqual(yield* importFiles(home, files(read)), [])
@@ -87,18 +90,18 @@ const imported = Effect.fnUntraced(function* (before: Archive, files: (read: Arc
 
 const promptOf = (archive: Archive, id: string) => archive.prompts.find((prompt) => prompt.id === id)!
 
-/** All files but for one prompt's, which `change` changes. */
+/** Returns the files of a workspace with the file of one prompt changed. */
 const withPrompt = (archive: Archive, id: string, change: (file: PromptFile) => PromptFile): PromptFiles => {
-  const files = layOut(archive)
+  const files = toFiles(archive)
   return { ...files, prompts: files.prompts.map((file) => (file.id === id ? change(file) : file)) }
 }
 
-describe("an import of files", () => {
-  it.effect("makes a version of a changed body, the child of the current one", () =>
+describe("importFiles", () => {
+  it.effect("turns a changed body into a new version, a child of the current version", () =>
     Effect.gen(function* () {
       const { archive: own } = sample()
       const [greeting] = own.prompts
-      const { read, changes, after } = yield* imported(own, (read) =>
+      const { read, changes, after } = yield* importAndRead(own, (read) =>
         withPrompt(read, greeting!.id, (file) => ({ ...file, current_content: "Changed" }))
       )
       assert.deepStrictEqual(changes, [
@@ -138,11 +141,11 @@ describe("an import of files", () => {
     }).pipe(Effect.provide(layer))
   )
 
-  it.effect("numbers a version past every other, whatever the current one is", () =>
+  it.effect("gives a new version a higher number than all versions, whatever the current version is", () =>
     Effect.gen(function* () {
       const [one, seven] = [version(1), version(7)]
       const kept = prompt({ current_version: 1, versions: [one, seven] })
-      const { after } = yield* imported(archive({ prompts: [kept] }), (read) =>
+      const { after } = yield* importAndRead(archive({ prompts: [kept] }), (read) =>
         withPrompt(read, kept.id, (file) => ({ ...file, current_content: "Changed" }))
       )
       const { current_version, versions } = after.prompts[0]!
@@ -158,11 +161,11 @@ describe("an import of files", () => {
     }).pipe(Effect.provide(layer))
   )
 
-  it.effect("changes of a prompt what its file says, without a version, and keeps rows that stay", () =>
+  it.effect("changes other fields without a new version and keeps the rows of unchanged fragments", () =>
     Effect.gen(function* () {
       const { archive: own } = sample()
       const greeting = own.prompts[0]!
-      const { read, changes, after } = yield* imported(own, (read) =>
+      const { read, changes, after } = yield* importAndRead(own, (read) =>
         withPrompt(read, greeting.id, ({ path, id, current_content, fragments, ...rest }) => ({
           ...rest,
           path,
@@ -224,7 +227,7 @@ describe("an import of files", () => {
     }).pipe(Effect.provide(layer))
   )
 
-  it.effect("adds prompts and fragments, with a first version", () =>
+  it.effect("adds new prompts with a first version, and new fragments", () =>
     Effect.gen(function* () {
       const home = workspace()
       const snippet = { ...fragment("{{x}}"), path: "fragments/a.md" }
@@ -233,7 +236,7 @@ describe("an import of files", () => {
         tags: ["a"],
         fragments: [{ fragment_id: snippet.id, variable_overrides: { x: 1 } }]
       })
-      const { after } = yield* imported(archive({ workspace: home }), () => ({
+      const { after } = yield* importAndRead(archive({ workspace: home }), () => ({
         prompts: [file],
         fragments: [snippet]
       }))
@@ -268,26 +271,26 @@ describe("an import of files", () => {
     }).pipe(Effect.provide(layer))
   )
 
-  it.effect("archives a prompt without a file, and takes it back when its file is there again", () =>
+  it.effect("archives a prompt without a file and restores it when the file exists again", () =>
     Effect.gen(function* () {
       const kept = prompt({ title: "Gone", versions: [version(1)] })
       const before = archive({ prompts: [kept] })
-      const { after, changes } = yield* imported(before, () => ({ prompts: [], fragments: [] }))
+      const { after, changes } = yield* importAndRead(before, () => ({ prompts: [], fragments: [] }))
       assert.deepStrictEqual(changes, [
         { kind: "prompt", id: kept.id, path: null, name: "Gone", change: "archived" }
       ])
       assert.deepStrictEqual(after.prompts, [{ ...kept, is_archived: true, updated_at: now }])
-      const again = yield* imported(after, () => layOut(before))
+      const again = yield* importAndRead(after, () => toFiles(before))
       assert.deepStrictEqual(again.after.prompts, [{ ...kept, updated_at: now }])
     }).pipe(Effect.provide(layer))
   )
 
-  it.effect("lets a fragment without a file go, unless an archived prompt has it", () =>
+  it.effect("removes a fragment without a file unless an archived prompt contains it", () =>
     Effect.gen(function* () {
       const [unused, used, changed] = [fragment("unused"), fragment("used"), fragment("old")]
       const kept = prompt({ is_archived: true, fragments: [use(used, 1)] })
       const before = archive({ fragments: [unused, used, changed], prompts: [kept] })
-      const { after, changes } = yield* imported(before, () => ({
+      const { after, changes } = yield* importAndRead(before, () => ({
         prompts: [],
         fragments: [{ ...changed, content: "new", path: "fragments/a.md" }]
       }))
@@ -304,19 +307,19 @@ describe("an import of files", () => {
     }).pipe(Effect.provide(layer))
   )
 
-  it.effect("leaves a prompt in its folder where several have the name", () =>
+  it.effect("leaves a prompt in its folder if several folders have the name", () =>
     Effect.gen(function* () {
       const [first, second] = [folder({ name: "Same" }), folder({ name: "Same" })]
       const before = archive({ folders: [first, second], prompts: [prompt({ folder_id: second.id })] })
-      const { changes } = yield* imported(before, layOut)
+      const { changes } = yield* importAndRead(before, toFiles)
       assert.deepStrictEqual(changes, [])
     }).pipe(Effect.provide(layer))
   )
 
-  it.effect("keeps folders and tags that no file has, and the workspace's keys", () =>
+  it.effect("keeps folders and tags that no file names, and the workspace's keys", () =>
     Effect.gen(function* () {
       const { archive: own } = sample()
-      const { read, after } = yield* imported({ ...own, tags: [...own.tags, tag("unused")] }, () => ({
+      const { read, after } = yield* importAndRead({ ...own, tags: [...own.tags, tag("unused")] }, () => ({
         prompts: [],
         fragments: []
       }))
@@ -328,30 +331,32 @@ describe("an import of files", () => {
     }).pipe(Effect.provide(layer))
   )
 
-  it.effect("refuses two files with one id, and an id of another workspace, by the file", () =>
-    Effect.gen(function* () {
-      const { importFiles } = yield* Administration
-      const { archive: theirs } = sample()
-      yield* load(theirs)
-      const home = workspace()
-      yield* load(archive({ workspace: home }))
-      const [file, other] = [newFile(), newFile()]
-      const attempt = (prompts: ReadonlyArray<PromptFile>) =>
-        Effect.flip(importFiles(home.id, { prompts, fragments: [] }))
-      assert.deepStrictEqual(
-        yield* attempt([file, { ...other, id: file.id }]),
-        InvalidFiles([{ path: other.path, message: `has the id of ${file.path}` }])
-      )
-      const taken = newFile({ id: theirs.prompts[0]!.id })
-      assert.deepStrictEqual(
-        yield* attempt([other, taken]),
-        InvalidFiles([{ path: taken.path, message: "id is another workspace's" }])
-      )
-      assert.deepStrictEqual((yield* exportArchive(home.id)).prompts, [])
-      assert.deepStrictEqual(
-        yield* Effect.flip(importFiles(newId<WorkspaceId>(), { prompts: [], fragments: [] })),
-        WorkspaceNotFound
-      )
-    }).pipe(Effect.provide(layer))
+  it.effect(
+    "rejects two files with the same id and an id of another workspace, with the path of the file",
+    () =>
+      Effect.gen(function* () {
+        const { importFiles } = yield* Administration
+        const { archive: theirs } = sample()
+        yield* load(theirs)
+        const home = workspace()
+        yield* load(archive({ workspace: home }))
+        const [file, other] = [newFile(), newFile()]
+        const attempt = (prompts: ReadonlyArray<PromptFile>) =>
+          Effect.flip(importFiles(home.id, { prompts, fragments: [] }))
+        assert.deepStrictEqual(
+          yield* attempt([file, { ...other, id: file.id }]),
+          InvalidFiles([{ path: other.path, message: `has the id of ${file.path}` }])
+        )
+        const taken = newFile({ id: theirs.prompts[0]!.id })
+        assert.deepStrictEqual(
+          yield* attempt([other, taken]),
+          InvalidFiles([{ path: taken.path, message: "id is another workspace's" }])
+        )
+        assert.deepStrictEqual((yield* exportArchive(home.id)).prompts, [])
+        assert.deepStrictEqual(
+          yield* Effect.flip(importFiles(newId<WorkspaceId>(), { prompts: [], fragments: [] })),
+          WorkspaceNotFound
+        )
+      }).pipe(Effect.provide(layer))
   )
 })

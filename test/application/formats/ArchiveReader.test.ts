@@ -26,7 +26,7 @@ import type { TagId } from "../../../src/domain/Prompt.ts"
 
 const asJson = (archive: Archive): unknown => JSON.parse(JSON.stringify(archive))
 
-/** The JSON of an archive, one value in it replaced, or removed where `value` is undefined. */
+/** Returns the JSON of an archive with one value replaced, or removed if `value` is undefined. */
 const withValue = (archive: Archive, path: string, value: unknown): unknown => {
   const json = asJson(archive)
   const steps = path.split(/[.[\]]+/).filter((step) => step !== "")
@@ -38,15 +38,15 @@ const withValue = (archive: Archive, path: string, value: unknown): unknown => {
   return json
 }
 
-const faultsOf = (json: unknown): ReadonlyArray<Problem> => {
+const findProblems = (json: unknown): ReadonlyArray<Problem> => {
   const result = parseArchive(json)
   return Result.isSuccess(result) ? [] : result.failure.problems
 }
 
-const sorted = (faults: ReadonlyArray<Problem>) => faults.toSorted((a, b) => (a.path < b.path ? -1 : 1))
+const sorted = (problems: ReadonlyArray<Problem>) => problems.toSorted((a, b) => (a.path < b.path ? -1 : 1))
 
-/** One of everything, so that every field has a path. */
-const whole = (): Archive => {
+/** Returns an archive with one item in every list, so that every field has a path. */
+const makeWhole = (): Archive => {
   const [home, owner, drawer, label, snippet] = [
     workspace(),
     user(),
@@ -75,17 +75,17 @@ const whole = (): Archive => {
 
 const nested = (depth: number): unknown => (depth === 0 ? {} : { a: nested(depth - 1) })
 
-describe("parseArchive", () => {
-  it.prop("reads every archive as it is", { archive: archives }, ({ archive }) => {
+describe("ArchiveReader", () => {
+  it.prop("reads every archive without changes", { archive: archives }, ({ archive }) => {
     assert.deepStrictEqual(parseArchive(asJson(archive)), Result.succeed(archive))
   })
 
-  it("reads the sample as it is", () => {
+  it("reads the sample archive without changes", () => {
     const { archive } = sample()
     assert.deepStrictEqual(parseArchive(asJson(archive)), Result.succeed(archive))
   })
 
-  it.prop("takes ids in any case, and holds them in lower case", { archive: archives }, ({ archive }) => {
+  it.prop("accepts ids in any case and converts them to lower case", { archive: archives }, ({ archive }) => {
     const upper = JSON.stringify(archive).replace(
       /"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"/g,
       (id) => id.toUpperCase()
@@ -103,9 +103,9 @@ describe("parseArchive", () => {
     ["2024-02-29T00:00:00Z", "2024-02-29T00:00:00.000Z"],
     ["0001-01-01T00:00:00Z", "0001-01-01T00:00:00.000Z"],
     ["9999-12-31T23:59:59.999Z", "9999-12-31T23:59:59.999Z"]
-  ])("holds the time %s as %s", (written, held) => {
-    const read = Result.getOrThrow(parseArchive(withValue(whole(), "prompts[0].updated_at", written)))
-    assert.strictEqual(read.prompts[0]!.updated_at, held)
+  ])("converts the time %s to %s", (written, converted) => {
+    const read = Result.getOrThrow(parseArchive(withValue(makeWhole(), "prompts[0].updated_at", written)))
+    assert.strictEqual(read.prompts[0]!.updated_at, converted)
   })
 
   const time = "must be an ISO 8601 time with an offset, in the years 0001 to 9999"
@@ -183,11 +183,11 @@ describe("parseArchive", () => {
     ["prompts[0].versions[1].version_number", 1, "is there already"],
     ["prompts[0].versions[1].created_at", "now", time],
     ["prompts[0].versions[1].parent_version_id", newId(), "is no version of this prompt"]
-  ])("refuses at %s the value %j: %s", (path, value, message) => {
-    const faults = faultsOf(withValue(whole(), path, value))
-    // A version whose number is taken comes no later than its parent either.
+  ])("rejects at %s the value %j: %s", (path, value, message) => {
+    const problems = findProblems(withValue(makeWhole(), path, value))
+    // A version with a duplicate number is also no later than its parent.
     assert.deepStrictEqual(
-      faults.filter(({ message }) => message !== "is not an earlier version"),
+      problems.filter(({ message }) => message !== "is not an earlier version"),
       [{ path, message }]
     )
   })
@@ -200,12 +200,12 @@ describe("parseArchive", () => {
     ["prompts[0].versions[1].version_number", 2147483647],
     ["api_keys[0].workspace_id", null],
     ["prompts[0].title", ""]
-  ])("takes at %s what is just within its bound", (path, value) => {
-    assert.deepStrictEqual(faultsOf(withValue(whole(), path, value)), [])
+  ])("accepts at %s a value at its limit", (path, value) => {
+    assert.deepStrictEqual(findProblems(withValue(makeWhole(), path, value)), [])
   })
 
   it.each([null, undefined, 7, "archive", [], [archive()]])(
-    "refuses %j, which is no archive at all",
+    "rejects %j, which is not a JSON object",
     (json) => {
       assert.deepStrictEqual(
         parseArchive(json),
@@ -214,8 +214,8 @@ describe("parseArchive", () => {
     }
   )
 
-  it("tells every fault of form, wherever it is", () => {
-    const own = whole()
+  it("reports every malformed value with its path", () => {
+    const own = makeWhole()
     const json = {
       ...own,
       format: "other",
@@ -230,7 +230,7 @@ describe("parseArchive", () => {
         }
       ]
     }
-    assert.deepStrictEqual(sorted(faultsOf(json)), [
+    assert.deepStrictEqual(sorted(findProblems(json)), [
       { path: "format", message: 'Expected "prompt-retrieval/workspace@1"' },
       { path: "prompts[1].title", message: "Expected string" },
       { path: "prompts[1].versions[0].created_at", message: time },
@@ -243,8 +243,8 @@ describe("parseArchive", () => {
     ])
   })
 
-  it("tells every fault between its parts, wherever it is", () => {
-    const own = whole()
+  it("reports every duplicate and every unknown reference with its path", () => {
+    const own = makeWhole()
     const one = own.prompts[0]!
     const stranger = newId<TagId>()
     const [first, second] = one.versions
@@ -279,7 +279,7 @@ describe("parseArchive", () => {
       ]
     })
     assert.deepStrictEqual(
-      sorted(faultsOf(json)),
+      sorted(findProblems(json)),
       sorted([
         { path: "users[1].id", message: "is there already" },
         { path: "users[2].email", message: "is there already" },
@@ -306,28 +306,28 @@ describe("parseArchive", () => {
   })
 
   it.each([
-    ["of form", { color: "red" }, "must be a color like #rrggbb", 0],
-    ["between parts", {}, "is there already", 1]
-  ])("keeps the first 100 faults %s and the count of all", (_, over, message, first) => {
+    ["of malformed values", { color: "red" }, "must be a color like #rrggbb", 0],
+    ["of duplicates", {}, "is there already", 1]
+  ])("reports the first 100 problems %s and the number of all problems", (_, over, message, first) => {
     const reader = new ArchiveReader()
     const value = tag("same", over)
     for (let index = 0; index < 10_000; index++) reader.read({ path: ["tags", index], value })
-    const { problems: faults, count } = reader.toError()
-    assert.strictEqual(faults.length, 100)
-    assert.strictEqual(faults[0]!.path.split(".")[0], `tags[${first}]`)
-    assert.isTrue(faults.every((fault) => fault.message === message))
-    // A tag that comes again has a fault for its id and one for its name.
+    const { problems, count } = reader.toError()
+    assert.strictEqual(problems.length, 100)
+    assert.strictEqual(problems[0]!.path.split(".")[0], `tags[${first}]`)
+    assert.isTrue(problems.every((problem) => problem.message === message))
+    // A duplicate tag has one problem for its id and one for its name.
     assert.strictEqual(count, first === 0 ? 10_000 : 2 * 9_999)
   })
 
-  it("tells faults between parts only once every part has its form", () => {
-    const own = whole()
+  it("does not check references if any value is malformed", () => {
+    const own = makeWhole()
     const json = withValue({ ...own, folders: [...own.folders, ...own.folders] }, "prompts[0].title", null)
-    assert.deepStrictEqual(faultsOf(json), [{ path: "prompts[0].title", message: "Expected string" }])
+    assert.deepStrictEqual(findProblems(json), [{ path: "prompts[0].title", message: "Expected string" }])
   })
 
-  it("takes 1.0 and 1e0 for an integer, and keeps them in free-form JSON", () => {
-    const text = JSON.stringify(withValue(whole(), "prompts[0].sort_order", "SORT"))
+  it("accepts 1.0 and 1e0 as integers and keeps their text in free-form JSON", () => {
+    const text = JSON.stringify(withValue(makeWhole(), "prompts[0].sort_order", "SORT"))
       .replace('"SORT"', "1.0")
       .replace('"position":1', '"position":1e0')
       .replace('"metadata":{}', '"metadata":{"position":1.0}')
@@ -337,23 +337,26 @@ describe("parseArchive", () => {
     assert.strictEqual(JSON.stringify(one!.versions[0]!.metadata), '{"position":1.0}')
   })
 
-  it.each(["1.50", "1e400", "9007199254740993"])("refuses %s for an integer", (number) => {
-    const text = JSON.stringify(withValue(whole(), "prompts[0].sort_order", "SORT")).replace('"SORT"', number)
-    const paths = faultsOf(parseJson(text)).map(({ path }) => path)
+  it.each(["1.50", "1e400", "9007199254740993"])("rejects %s as an integer", (number) => {
+    const text = JSON.stringify(withValue(makeWhole(), "prompts[0].sort_order", "SORT")).replace(
+      '"SORT"',
+      number
+    )
+    const paths = findProblems(parseJson(text)).map(({ path }) => path)
     assert.deepStrictEqual([...new Set(paths)], ["prompts[0].sort_order"])
   })
 
-  it("refuses a title that nests 5,000 levels deep, without a stack overflow", () => {
+  it("rejects a title that nests 5,000 levels deep without a stack overflow", () => {
     const deep = JSON.parse(`${"[".repeat(5000)}1${"]".repeat(5000)}`)
-    const json = asJson(whole()) as { prompts: Array<{ title: unknown }> }
+    const json = asJson(makeWhole()) as { prompts: Array<{ title: unknown }> }
     json.prompts[0]!.title = deep
-    assert.deepStrictEqual(faultsOf(json), [{ path: "prompts[0].title", message: "Expected string" }])
+    assert.deepStrictEqual(findProblems(json), [{ path: "prompts[0].title", message: "Expected string" }])
   })
 
-  it("keeps free-form names that JavaScript treats apart", () => {
+  it("keeps free-form names that have a meaning in JavaScript", () => {
     const metadata = JSON.parse('{"__proto__": {"a": 1}, "constructor": 2, "toString": null}')
     const read = Result.getOrThrow(
-      parseArchive(withValue(whole(), "prompts[0].versions[0].metadata", metadata))
+      parseArchive(withValue(makeWhole(), "prompts[0].versions[0].metadata", metadata))
     )
     assert.strictEqual(
       JSON.stringify(read.prompts[0]!.versions[0]!.metadata),
