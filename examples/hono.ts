@@ -9,7 +9,7 @@ import { createPromptApi } from "../src/index.ts"
 export const makeApplication = async (databaseUrl: string) => {
   const api = await createPromptApi({ databaseUrl })
   const application = new Hono()
-  application.get("/", (context) => context.text("an application of its own"))
+  application.get("/", (context) => context.text("a page of the application"))
   application.all("/api/v1/*", (context) => api.handler(context.req.raw))
   return { application, close: api.close }
 }

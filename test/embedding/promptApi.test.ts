@@ -318,7 +318,7 @@ describe.skipIf(postgres.missing !== undefined)("createPromptApi", () => {
       const response = await application.fetch(request(path, key))
       expect(((await response.json()) as ResolvedEnvelope).data.resolved_content).toBe(await resolved())
       expect((await application.fetch(request(path))).status).toBe(401)
-      expect(await (await application.fetch(request("/"))).text()).toBe("an application of its own")
+      expect(await (await application.fetch(request("/"))).text()).toBe("a page of the application")
       await close()
     })
 
