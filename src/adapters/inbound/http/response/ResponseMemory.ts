@@ -6,12 +6,12 @@ import { type Representation, respondConditionally } from "./Representation.ts"
 /** Returns true if the memory for responses that clients have not received yet has room for one more body. */
 export type HasRoom = (bodyBytes: number) => boolean
 
-const rejectForLackOfRoom = Effect.andThen(
+const failWithoutRoom = Effect.andThen(
   Effect.logWarning("Clients take their responses too slowly; large response replaced by 503"),
   Effect.fail(Unavailable)
 )
 
-/** Responds with a representation, or with 304 if the client has it. Fails if there is no room for the body. */
+/** Responds with the 200 or the 304 of a representation. Fails if there is no room for the body. */
 export const respondWithinMemory = (
   request: HttpRequest,
   representation: Representation,
@@ -20,5 +20,5 @@ export const respondWithinMemory = (
   const response = respondConditionally(request, representation)
   return request.method === "HEAD" || hasRoom(response.body.length)
     ? Effect.succeed(response)
-    : rejectForLackOfRoom
+    : failWithoutRoom
 }

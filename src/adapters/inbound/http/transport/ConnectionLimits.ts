@@ -1,7 +1,8 @@
 /** Bounds on the connections of the server: times in milliseconds, sizes in bytes. docs/operations.md describes them. */
 export interface ConnectionLimits {
-  /** A connection must send a whole request head within this time, and a whole request within the second one. */
+  /** A client must send a complete request head within this time. */
   readonly headersTimeoutMs: number
+  /** A client must send a complete request within this time. */
   readonly requestTimeoutMs: number
   /** An idle connection stays open this long. It must exceed the 60 s after which load balancers stop reusing one. */
   readonly keepAliveTimeoutMs: number
@@ -9,10 +10,10 @@ export interface ConnectionLimits {
   readonly rejectionLingerMs: number
   /** A client that takes no byte of its responses is disconnected after this time. */
   readonly stallTimeoutMs: number
-  /** A client that takes bytes earns 1 s for each of this many, up to the maximum below. */
+  /** A client that takes bytes gets 1 s more for each of this many bytes, up to `maxStallTimeoutMs`. */
   readonly slowReaderBytesPerSecond: number
   readonly maxStallTimeoutMs: number
-  /** For this long the buffers of the kernels fill up, which earns a client nothing. */
+  /** Bytes that are taken within this time after a write get a client no more time: they fill the buffers of the kernels. */
   readonly socketFillMs: number
   /** The interval at which all of the above are checked. */
   readonly sweepIntervalMs: number
@@ -26,16 +27,17 @@ export interface ConnectionLimits {
   readonly maxConnections: number
   /** Pipelined requests of a connection that run at the same time. */
   readonly maxRunningPerConnection: number
-  /** A connection with this many pipelined requests that do not run yet is not read from. */
+  /** The server does not read from a connection with this many pipelined requests that do not run yet. */
   readonly maxWaitingPerConnection: number
-  /** No pipelined request starts while the client has not taken this many bytes of earlier responses. */
+  /** A pipelined request does not start while the client has this many bytes of earlier responses left to take. */
   readonly maxUnsentBytesPerConnection: number
-  /** Requests in flight on all connections, beyond which connections that exceed their equal share are destroyed. */
+  /** In-flight requests of all connections. Above this, connections that exceed their equal share are destroyed. */
   readonly maxRequests: number
-  /** Response bytes that clients have not taken on all connections, beyond which large responses become 503. */
+  /** Response bytes of all connections that clients have not taken. Above this, large responses become 503. */
   readonly maxUnsentBytes: number
 }
 
+/** The limits of the service. */
 export const connectionLimits: ConnectionLimits = {
   headersTimeoutMs: 10_000,
   requestTimeoutMs: 15_000,
@@ -58,5 +60,5 @@ export const connectionLimits: ConnectionLimits = {
   maxUnsentBytes: 128 * 1024 * 1024
 }
 
-/** A response body up to this size never becomes 503 for the memory of others. */
+/** A response body up to this size never becomes 503, however much memory other responses hold. */
 export const smallBodyBytes = 64 * 1024
