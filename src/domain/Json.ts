@@ -59,15 +59,20 @@ const isSameDecimal = (a: string, b: string): boolean => {
   )
 }
 
+const exponentPattern = /[eEy]/
+
 /**
  * Parses a JSON number. Returns a JavaScript number if it keeps every digit of the text, trailing zeros of the fraction
  * included; otherwise an `ExactNumber` with the text.
  */
 export const parseNumber = (text: string): number | ExactNumber => {
   const number = Number(text)
-  if (rawJSON === undefined || String(number) === text) return number
+  const shortest = String(number)
+  if (rawJSON === undefined || shortest === text) return number
+  // Without exponents, two different texts of a number other than zero have different digits or scales.
+  if (number !== 0 && !exponentPattern.test(text) && !exponentPattern.test(shortest)) return rawJSON(text)
   // Zero has no sign in PostgreSQL.
-  return Number.isFinite(number) && isSameDecimal(text, String(number)) ? number + 0 : rawJSON(text)
+  return Number.isFinite(number) && isSameDecimal(text, shortest) ? number + 0 : rawJSON(text)
 }
 
 /** Returns true if PostgreSQL can store a number. */

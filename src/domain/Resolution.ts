@@ -57,6 +57,9 @@ const makeLookup =
   (name) =>
     Object.hasOwn(overrides, name) ? toSlotText(overrides[name]) : undefined
 
+/** What starting a fragment costs, in code units: even an empty fragment takes time. */
+const fragmentUnits = 64
+
 /**
  * Resolves a prompt (specification 2.8) step by step: its content, then for each fragment two newlines and the fragment's
  * content with its slots filled. The prompt's own slots stay, for the caller to fill. Slots are filled in one pass: slots
@@ -89,8 +92,10 @@ export class Resolution {
       if (this.#done === this.#content.length) {
         const fragment = fragments[this.#started]
         if (fragment === undefined) return this.#toResult()
+        if (remaining <= 0) return undefined
         this.#started++
         this.#startFragment(fragment)
+        remaining -= fragmentUnits
       } else if (remaining <= 0) {
         return undefined
       } else if (this.#unreadBindings === undefined) {

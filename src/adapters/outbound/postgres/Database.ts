@@ -5,6 +5,7 @@ import * as Layer from "effect/Layer"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Unavailable } from "../../../application/ports/Unavailable.ts"
+import { makeColumnTypes } from "./connection/ColumnTypes.ts"
 import { type DatabaseOptions, makePoolConfig } from "./connection/PoolConfig.ts"
 import type { Query } from "./connection/Query.ts"
 import { makeQuery } from "./connection/QueryPool.ts"
@@ -14,6 +15,9 @@ export type { DatabaseOptions }
 
 /** The connections of each pool. Those of a whole service, with its change feed and transactions, add up to 12. */
 const connections = { prompts: 3, largePrompts: 1, keys: 2 } as const
+
+/** Requests read exact numbers in JSON up to this size. Imports and exports have no limit. */
+const maxExactJsonBytes = 256 * 1024
 
 /** PostgreSQL, as the adapters of this folder use it. */
 export class Database extends Context.Service<
@@ -39,15 +43,21 @@ export class Database extends Context.Service<
     options: DatabaseOptions
   ): Layer.Layer<Database | PgClient.PgClient | SqlClient> => {
     const config = makePoolConfig(options)
+    const queryConfig = { ...config, types: makeColumnTypes(maxExactJsonBytes) }
     return Layer.effect(
       Database,
       Effect.gen(function* () {
         const sql = yield* PgClient.PgClient
         const mapToUnavailable = makeUnavailableMapper()
         return Database.of({
-          queryPrompts: yield* makeQuery(config, "read", connections.prompts, mapToUnavailable),
-          queryLargePrompts: yield* makeQuery(config, "read", connections.largePrompts, mapToUnavailable),
-          queryKeys: yield* makeQuery(config, "lookup", connections.keys, mapToUnavailable),
+          queryPrompts: yield* makeQuery(queryConfig, "read", connections.prompts, mapToUnavailable),
+          queryLargePrompts: yield* makeQuery(
+            queryConfig,
+            "read",
+            connections.largePrompts,
+            mapToUnavailable
+          ),
+          queryKeys: yield* makeQuery(queryConfig, "lookup", connections.keys, mapToUnavailable),
           transact: (work) =>
             mapToUnavailable(sql.withTransaction(Effect.andThen(sql`set local statement_timeout = 0`, work)))
         })
