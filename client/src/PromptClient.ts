@@ -53,7 +53,7 @@ export interface CallOptions extends SharedOptions {
 /**
  * A list, to be awaited for one page or iterated for all items from that page on.
  *
- * Iteration requests one page at a time; each page is a call of its own, with its own timeout. If the list changes
+ * Iteration requests one page at a time; each page is a separate call with its own timeout. If the list changes
  * during iteration, no item is returned twice, but an item that moves to an earlier page may be missed.
  */
 export interface List<A> extends Promise<Page<A>>, AsyncIterable<A> {}

@@ -9,18 +9,14 @@ import { CommandError } from "../adapters/inbound/cli/CommandError.ts"
 import { runCommandLine } from "../adapters/inbound/cli/Commands.ts"
 import type { Operations } from "../adapters/inbound/cli/Operations.ts"
 import type { ListenError } from "../adapters/inbound/http/transport/Listen.ts"
-import {
-  assertSchemaCurrent,
-  migrate,
-  type SchemaMismatch
-} from "../adapters/outbound/postgres/Migrations.ts"
+import { migrate, type SchemaMismatch } from "../adapters/outbound/postgres/Migrations.ts"
 import type {
   DataDirectoryBusy,
   DataDirectoryUnusable
 } from "../adapters/outbound/postgres/pglite/DataDirectory.ts"
 import type { Unavailable } from "../application/ports/Unavailable.ts"
 import { readConfig, type ServiceConfig } from "./Config.ts"
-import { administrationLayer, commandDatabaseLayer } from "./Layers.ts"
+import { commandAdministrationLayer, commandDatabaseLayer } from "./Layers.ts"
 import { maxDrainMs, serve } from "./Service.ts"
 import { installSignalHandlers } from "./Signals.ts"
 import type { MetricsListenError } from "./telemetry/MetricsServer.ts"
@@ -54,10 +50,8 @@ const toCommandError = (error: RuntimeError): CommandError | Unavailable => {
 const makeOperations = (config: ServiceConfig): Operations["Service"] => ({
   serve: Effect.mapError(serve(config), toCommandError),
   migrate: migrate.pipe(Effect.provide(commandDatabaseLayer(config)), Effect.mapError(toCommandError)),
-  administration: ({ migrate: migrates }) =>
-    administrationLayer.pipe(
-      Layer.provide(Layer.effectDiscard(migrates ? migrate : assertSchemaCurrent)),
-      Layer.provide(commandDatabaseLayer(config)),
+  administration: (options) =>
+    commandAdministrationLayer(config, options).pipe(
       Layer.build,
       Effect.mapError(toCommandError),
       Layer.effectContext

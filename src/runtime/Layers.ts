@@ -9,6 +9,7 @@ import * as CachingKeyStore from "../adapters/outbound/caching/CachingKeyStore.t
 import * as CachingPromptRepo from "../adapters/outbound/caching/CachingPromptRepo.ts"
 import * as MetricObservations from "../adapters/outbound/metrics/MetricObservations.ts"
 import { Database } from "../adapters/outbound/postgres/Database.ts"
+import { assertSchemaCurrent, migrate } from "../adapters/outbound/postgres/Migrations.ts"
 import * as PostgresChangeFeed from "../adapters/outbound/postgres/PostgresChangeFeed.ts"
 import * as PostgresKeyStore from "../adapters/outbound/postgres/PostgresKeyStore.ts"
 import * as PostgresPromptRepo from "../adapters/outbound/postgres/PostgresPromptRepo.ts"
@@ -19,7 +20,8 @@ import * as PgliteChangeFeed from "../adapters/outbound/postgres/pglite/PgliteCh
 import * as InProcessRateLimiter from "../adapters/outbound/rate-limiter/InProcessRateLimiter.ts"
 import * as RedisRateLimiter from "../adapters/outbound/rate-limiter/RedisRateLimiter.ts"
 import { Administration } from "../application/Administration.ts"
-import { Admission, type RateLimits } from "../application/Admission.ts"
+import { Admission, defaultRateLimits, type RateLimits } from "../application/Admission.ts"
+import { Lifecycle } from "../application/Lifecycle.ts"
 import { Prompts } from "../application/Prompts.ts"
 import type { ServiceConfig } from "./Config.ts"
 
@@ -55,7 +57,7 @@ export const serviceLayer = (settings: {
 }
 
 /** The database and the change feed of `serve`, which alone serves an embedded database to other processes. */
-export const servedDatabaseLayer = ({ databaseUrl, dataDir }: ServiceConfig) =>
+const servedDatabaseLayer = ({ databaseUrl, dataDir }: ServiceConfig) =>
   databaseUrl !== undefined
     ? Layer.provideMerge(changeFeedLayer, databaseLayer({ url: databaseUrl }))
     : Layer.unwrap(
@@ -64,8 +66,31 @@ export const servedDatabaseLayer = ({ databaseUrl, dataDir }: ServiceConfig) =>
         )
       )
 
-/** The database of every other command. An embedded database is shared with the process that serves it, if any. */
+/** Everything that `serve` uses. */
+export const serveLayer = (config: ServiceConfig) =>
+  Layer.merge(serviceLayer(config), administrationLayer).pipe(
+    Layer.provideMerge(Layer.merge(servedDatabaseLayer(config), Lifecycle.starting))
+  )
+
+/** Everything that `createPromptApi` uses. */
+export const promptApiLayer = (options: {
+  readonly databaseUrl: Redacted.Redacted
+  readonly redisUrl: Redacted.Redacted | undefined
+}) =>
+  serviceLayer({ redisUrl: options.redisUrl, rateLimits: defaultRateLimits }).pipe(
+    Layer.provideMerge(changeFeedLayer),
+    Layer.provideMerge(Layer.merge(databaseLayer({ url: options.databaseUrl }), Lifecycle.starting))
+  )
+
+/** The database of a command. An embedded database is shared with the process that serves it, if any. */
 export const commandDatabaseLayer = ({ databaseUrl, dataDir }: ServiceConfig) =>
   databaseUrl !== undefined
     ? databaseLayer({ url: databaseUrl })
     : Layer.unwrap(Effect.map(EmbeddedPostgres.connect({ dataDir }), databaseLayer))
+
+/** The administration of a command. Fails if the schema is not current; with `migrate`, brings it up to date first. */
+export const commandAdministrationLayer = (config: ServiceConfig, options: { readonly migrate: boolean }) =>
+  administrationLayer.pipe(
+    Layer.provide(Layer.effectDiscard(options.migrate ? migrate : assertSchemaCurrent)),
+    Layer.provide(commandDatabaseLayer(config))
+  )

@@ -12,9 +12,7 @@ import {
 } from "../adapters/inbound/embedding/InProcessPrompts.ts"
 import { makeWebHandler, type WebHandler } from "../adapters/inbound/http/transport/WebHandler.ts"
 import { assertSchemaCurrent } from "../adapters/outbound/postgres/Migrations.ts"
-import { defaultRateLimits } from "../application/Admission.ts"
-import { Lifecycle } from "../application/Lifecycle.ts"
-import { changeFeedLayer, databaseLayer, serviceLayer } from "./Layers.ts"
+import { promptApiLayer } from "./Layers.ts"
 import { startServing } from "./Startup.ts"
 import { formatJsonLine } from "./telemetry/JsonLogger.ts"
 
@@ -82,14 +80,10 @@ export const createPromptApi = async (options: {
   readonly redisUrl?: string | undefined
 }): Promise<PromptApi> => {
   const { databaseUrl, redisUrl } = options
-  const services = serviceLayer({
-    redisUrl: redisUrl === undefined ? undefined : Redacted.make(redisUrl),
-    rateLimits: defaultRateLimits
-  }).pipe(
-    Layer.provideMerge(changeFeedLayer),
-    Layer.provideMerge(Layer.merge(databaseLayer({ url: Redacted.make(databaseUrl) }), Lifecycle.starting)),
-    Layer.provideMerge(observabilityLayer)
-  )
+  const services = promptApiLayer({
+    databaseUrl: Redacted.make(databaseUrl),
+    redisUrl: redisUrl === undefined ? undefined : Redacted.make(redisUrl)
+  }).pipe(Layer.provideMerge(observabilityLayer))
   const scope = Scope.makeUnsafe()
   const close = () => Effect.runPromise(Scope.close(scope, Exit.void))
   const start = Effect.gen(function* () {

@@ -153,7 +153,9 @@ describe("isStorableNumber", () => {
     ["9".repeat(131_072), true],
     ["9".repeat(131_073), false],
     ["1e99999999999999999999", false]
-  ])("returns for %.20s whether PostgreSQL can store it", (text, expected) => assert.strictEqual(isStorableNumber(text), expected))
+  ])("returns for %.20s whether PostgreSQL can store it", (text, expected) =>
+    assert.strictEqual(isStorableNumber(text), expected)
+  )
 })
 
 describe("parseJson", () => {

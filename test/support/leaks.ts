@@ -46,7 +46,8 @@ const addTarget = (target: string): void => {
   const [, origin = "", path = "", query] = /^([a-z]+:\/\/[^/?]*)?([^?]*)(?:\?(.*))?$/is.exec(target)!
   if (!/\/\/(127\.0\.0\.1|localhost)(:|$)/.test(origin))
     addSecret("an authority", origin.replace(/^.*\/\//, ""))
-  addSecret("a path", path)
+  // A generated method may end with a space before the path of a route, which spans and logs name.
+  addSecret("a path", path.trim())
   for (const segment of path.split("/"))
     for (const word of [segment, segment.toLowerCase()]) addSecret("a path", word)
   if (query === undefined) return

@@ -11,6 +11,9 @@ export interface ListenAddress {
   readonly port: number
 }
 
+/** Connections that may wait to be accepted; the kernel has a limit too. Node's default of 511 loses some of a burst. */
+const maxBacklog = 10_000
+
 /** Starts to listen and returns the actual address. */
 export const listen = (
   server: Server,
@@ -19,7 +22,7 @@ export const listen = (
   Effect.callback((resume) => {
     const onError = (error: Error) => resume(Effect.fail(new ListenError({ message: error.message })))
     server.once("error", onError)
-    server.listen(port, host, () => {
+    server.listen({ port, host, backlog: maxBacklog }, () => {
       server.off("error", onError)
       resume(Effect.succeed(server.address() as AddressInfo))
     })
