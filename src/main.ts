@@ -8,7 +8,7 @@ if (Number.parseInt(node, 10) < requiredMajor) {
   process.exit(1)
 }
 
-// The cache must be enabled before the modules that it spares compiling are imported.
+// Enables the compile cache before the first import whose compilation it saves.
 module.enableCompileCache()
 const { main } = await import("./runtime/CommandLine.ts")
 main(process.argv.slice(2))

@@ -1,5 +1,5 @@
 /**
- * The API as an engineer would write it in a day with Fastify and postgres.js: one key look-up and one statement per request,
+ * The API as an engineer would write it in a day with Fastify and postgres.js: one key lookup and one statement per request,
  * no cache. For the measured routes its errors, access rules, limits, headers and bodies equal the service's.
  */
 import { hash, randomUUID } from "node:crypto"

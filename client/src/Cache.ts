@@ -87,7 +87,7 @@ export class Cache {
           const { text } = await Promise.race([read.body, rejectOnAbort(signal)])
           return { text, source: "fresh" as const }
         } catch (error) {
-          // A read that was joined may time out before this call does: then start another one.
+          // If the joined read timed out before this call does, start another read.
           if (signal.aborted || !(error instanceof TimeoutError)) throw error
         } finally {
           if (--read.waiters === 0) read.controller.abort()

@@ -59,7 +59,7 @@ export class Administration extends Context.Service<
       email: string,
       name: string
     ) => Effect.Effect<IssuedKey, WorkspaceNotFound | Unavailable>
-    /** Revokes a key for good (specification 5.5). A key that is already revoked keeps its time. Returns the key. */
+    /** Revokes a key permanently (specification 5.5). A key that is already revoked keeps its revocation time. Returns the key. */
     readonly revokeKey: (id: ApiKeyId) => Effect.Effect<KeyInfo, KeyNotFound | Unavailable>
     /**
      * Imports an archive, all or nothing, and returns the number of its items. Importing the same archive again changes
@@ -78,7 +78,7 @@ export class Administration extends Context.Service<
       write: (text: string) => Effect.Effect<void, E>
     ) => Effect.Effect<void, E | WorkspaceNotFound | Unavailable>
     /**
-     * Makes the content of a workspace that of a directory of files (docs/prompts-as-files.md), all or nothing. Returns
+     * Makes a workspace's content match a directory of files (docs/prompts-as-files.md), all or nothing. Returns
      * the changes, also in a dry run. Importing the same files again changes nothing.
      */
     readonly importFiles: (
@@ -249,7 +249,7 @@ const makeBuffer = <E>(write: (text: string) => Effect.Effect<void, E>) => {
   return { append, end }
 }
 
-/** Returns the most ids that a merge can need: a version and a folder for each prompt, and its tags and fragments. */
+/** Returns the maximum number of ids that a merge needs: each prompt's version, folder, tags and fragments. */
 const countNewIds = ({ prompts }: PromptFiles): number =>
   prompts.reduce((sum, { tags, fragments }) => sum + 2 + tags.length + fragments.length, 0)
 

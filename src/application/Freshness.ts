@@ -129,9 +129,9 @@ export class SingleFlight<A, E> {
   }
 
   /**
-   * Runs `read`, or waits for one that is in flight under the same key if nothing has changed since it started. Only
-   * changes of `workspace` count; where the workspace is not known before the read, any change does. If the caller whose
-   * read is in flight is interrupted, one of those who wait starts over.
+   * Runs `read`, or waits for the in-flight read of the same key if nothing has changed since that read started. Only
+   * changes of `workspace` count; if the workspace is not known before the read, every change counts. If the caller whose
+   * read is in flight is interrupted, one of the waiting callers starts over.
    */
   run(key: string, workspace: WorkspaceId | undefined, read: Effect.Effect<A, E>): Effect.Effect<A, E> {
     return Effect.suspend(() => {

@@ -5,14 +5,14 @@ import * as Layer from "effect/Layer"
 /** `starting`: the database is not migrated yet; `draining`: the service shuts down. */
 export type Phase = "starting" | "serving" | "draining"
 
-/** The phase of this service, from start to shutdown; a phase never returns. */
+/** The phase of this service, from start to shutdown. A phase that has ended never starts again. */
 export class Lifecycle extends Context.Service<
   Lifecycle,
   {
     readonly phase: () => Phase
-    /** The database is ready. Has no effect while the service drains. */
+    /** Starts the phase `serving`, once the database is ready. Has no effect while the service drains. */
     readonly markServing: Effect.Effect<void>
-    /** The service shuts down. */
+    /** Starts the phase `draining`. */
     readonly markDraining: Effect.Effect<void>
   }
 >()("prompt-retrieval/Lifecycle") {

@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 export interface StateLog {
   /** Reports that the dependency works. */
   readonly up: Effect.Effect<void>
-  /** Reports that the dependency does not work, with the reason if there is one to tell. */
+  /** Reports that the dependency does not work, with the reason if one is known. */
   readonly down: (reason?: string) => Effect.Effect<void>
 }
 

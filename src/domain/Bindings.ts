@@ -21,7 +21,7 @@ export const toSlotText = (value: unknown): string | undefined => {
   }
 }
 
-/** Many small maps instead of a large one: a map that grows copies all of its entries at once. */
+/** The number of maps that share the entries. One large map would copy all of its entries at once when it grows. */
 const shardCount = 64
 
 const shardIndex = (name: string): number => {

@@ -57,7 +57,7 @@ const makeLookup =
   (name) =>
     Object.hasOwn(overrides, name) ? toSlotText(overrides[name]) : undefined
 
-/** What starting a fragment costs, in code units: even an empty fragment takes time. */
+/** The cost of starting a fragment, in code units: even an empty fragment takes time. */
 const fragmentUnits = 64
 
 /**

@@ -1,4 +1,4 @@
-// Compiles schemas to functions when they are first used, which takes a third off decoding a row and encoding a
+// Compiles schemas to functions when they are first used, which saves a third of the time to decode a row and to encode a
 // response. Where code generation from strings is disabled, schemas are interpreted.
 import "effect/schema/SchemaJITCompiler/enable"
 import * as NodeCrypto from "@effect/platform-node/NodeCrypto"

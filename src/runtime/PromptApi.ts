@@ -53,8 +53,8 @@ const makeLoggedSchemaCheck = () => {
 
 /**
  * Checks the schema and starts to serve. Fails if PostgreSQL is reachable and the schema is not current. If PostgreSQL
- * is unavailable, the check repeats in the background until it succeeds, and a schema that is not current yet is no
- * longer final: the database may be created first and migrated later.
+ * is unavailable, the check repeats in the background until it succeeds, even while the schema is not current, so that
+ * the database may be created first and migrated later.
  */
 const startServingOrRetry = Effect.catchTag(
   startServing(assertSchemaCurrent, () => false),
@@ -64,7 +64,7 @@ const startServingOrRetry = Effect.catchTag(
 
 /**
  * Starts the API inside another Node service, on a PostgreSQL server whose schema is current: `prompt-retrieval migrate`
- * makes it so. Rejects if the schema is not current. While PostgreSQL is unavailable, reads return 503; the API serves
+ * updates the schema. Rejects if the schema is not current. While PostgreSQL is unavailable, reads return 503; the API serves
  * as soon as PostgreSQL is reachable and its schema is current. Warnings and errors are logged to stderr.
  *
  * ```ts

@@ -16,5 +16,5 @@ export const startServing = <E, R>(
     yield* lifecycle.markServing
   })
 
-/** True if PostgreSQL is unavailable, which may end. */
+/** Returns true if PostgreSQL is unavailable: a later attempt may succeed. */
 export const isUnavailable = (error: { readonly _tag: string }): boolean => error._tag === "Unavailable"

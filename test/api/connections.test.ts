@@ -44,6 +44,8 @@ const home = workspace()
 const ownKey = key(home.id, owner)
 const authorization = `Authorization: Bearer ${ownKey.plaintext}`
 const stored = prompt()
+/** Larger than the socket buffers of both kernels. */
+const large = prompt({ current_content: "x".repeat(15_000_000) })
 let env: Record<string, string>
 
 describe.skipIf(postgres.missing !== undefined)("connections", () => {
@@ -57,7 +59,7 @@ describe.skipIf(postgres.missing !== undefined)("connections", () => {
     const service = await startService(env)
     const { importArchive } = await resources.acquire(connectTo(env))
     await importArchive(
-      archive({ workspace: home, users: [owner], api_keys: [ownKey.stored], prompts: [stored] })
+      archive({ workspace: home, users: [owner], api_keys: [ownKey.stored], prompts: [stored, large] })
     )
     await service.stop()
   })
@@ -73,7 +75,9 @@ describe.skipIf(postgres.missing !== undefined)("connections", () => {
       maxStallTimeoutMs: 3_000,
       socketFillMs: 500,
       sweepIntervalMs: 100,
-      maxConnections: 1_000
+      stallBeforeEvictionMs: 1_500,
+      maxConnections: 1_000,
+      maxUnsentBytes: 128 * 1024 * 1024
     }
     /** The most that a connection may last: 5 s for a request that waits for the database, then 1.5 s, then slack. */
     const boundMs = 10_000
@@ -239,6 +243,25 @@ describe.skipIf(postgres.missing !== undefined)("connections", () => {
       expect(bytes).toBeGreaterThan(6 * 3_000_000)
       expect(performance.now() - started).toBeGreaterThan(2_500)
       await stop()
+    })
+
+    it("a large response gets the memory of a client that has stalled, which is disconnected", async () => {
+      await start({ stallTimeoutMs: 60_000, maxUnsentBytes: 20_000_000, stallBeforeEvictionMs: 4_000 })
+      try {
+        const request = rawRequest(`/api/v1/prompts/${large.id}`, [authorization])
+        const readStatus = async () => (await exchange(port, request)).status
+        await expect.poll(readStatus, { timeout: 10_000 }).toBe(200)
+        const stalled = await open(port)
+        stalled.pause()
+        stalled.write(request)
+        await expect.poll(() => stalled.bytesRead, { timeout: 5_000 }).toBeGreaterThan(1_000)
+        expect(await readStatus()).toBe(503)
+        await expect.poll(readStatus, { timeout: 10_000 }).toBe(200)
+        expect(findHeldConnections(port).has(stalled.localPort!)).toBe(false)
+        stalled.destroy()
+      } finally {
+        await stop()
+      }
     })
 
     it("at the limit of connections, those that have been idle longest are closed for new ones", async () => {

@@ -105,7 +105,7 @@ describe("the parameters", () => {
       "prompts.getVersion",
       [id, ["path", "version", true, { type: "integer", minimum: 1, maximum: 2147483647 }]]
     ]
-  ])("of %s are those of the specification, and If-None-Match and X-Request-Id", (operationId, expected) => {
+  ])("%s has the specification's parameters, If-None-Match and X-Request-Id", (operationId, expected) => {
     const parameters = findOperation(operationId).parameters.map(deref)
     expect(
       parameters.map((parameter: Json) => [
@@ -139,7 +139,7 @@ describe.each(Object.entries(specificErrors))("the responses of %s", (operationI
     ])
   )
 
-  it("are 200, 304 and every error that can occur, each with status, code and message", () => {
+  it(`${operationId} documents 200, 304 and every possible error, with status, code and message`, () => {
     const examples = Object.entries(responses).flatMap(([status, response]) =>
       Object.entries<Json>(response.content?.["application/json"].examples ?? {}).map(([name, { value }]) => [
         name,
@@ -157,7 +157,7 @@ describe.each(Object.entries(specificErrors))("the responses of %s", (operationI
     expect(Object.keys(responses).map(Number)).toEqual([...statuses].toSorted((a, b) => a - b))
   })
 
-  it("allow only the codes that the table of errors has for their status", () => {
+  it(`${operationId} allows only the codes that the table of errors has for each status`, () => {
     for (const [status, { content }] of Object.entries(responses).filter(
       ([status]) => Number(status) >= 400
     )) {
@@ -175,7 +175,7 @@ describe.each(Object.entries(specificErrors))("the responses of %s", (operationI
     429: ["RateLimit", "RateLimit-Policy", "Retry-After"],
     503: ["Retry-After"]
   }
-  it("have the caching headers, the common headers and those of their status", () => {
+  it(`${operationId} documents the caching headers, the common headers and those of each status`, () => {
     for (const [status, response] of Object.entries(responses)) {
       const headers: Json = response.headers
       expect(Object.keys(headers).toSorted()).toEqual(

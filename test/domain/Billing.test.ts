@@ -44,7 +44,7 @@ describe("checkAccess", () => {
       [tier, "past_due", PastDue] as const,
       [tier, "over_limit", PastDue] as const
     ])
-  ])("answers %j and %s", (tier, billing_status, expected) => {
+  ])("returns the error of the tier %j with billing status %s, if any", (tier, billing_status, expected) => {
     assert.deepStrictEqual(checkAccess({ tier, billing_status }), expected)
   })
 })

@@ -43,7 +43,7 @@ describe("parsePositiveInt", () => {
     { arbitrary: { runs: 2000 } }
   )
 
-  it("accepts its bounds and nothing beyond them", () => {
+  it("parsePositiveInt accepts 1 and 2^53-1 and nothing beyond them", () => {
     assert.strictEqual(parsePositiveInt("1"), 1)
     assert.strictEqual(parsePositiveInt("9007199254740991"), 9007199254740991)
     for (const text of [
@@ -102,9 +102,9 @@ describe("makePage", () => {
   it.prop(
     "accepts any page and reduces per_page to at most 100",
     { page: Count, per_page: Count },
-    (asked) => {
-      const { page, per_page } = asked
-      assert.deepStrictEqual(makePage(asked), Result.succeed({ page, per_page: Math.min(per_page, 100) }))
+    (input) => {
+      const { page, per_page } = input
+      assert.deepStrictEqual(makePage(input), Result.succeed({ page, per_page: Math.min(per_page, 100) }))
       assert.deepStrictEqual(makePage({ page }), Result.succeed({ page, per_page: 20 }))
     }
   )

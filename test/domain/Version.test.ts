@@ -27,7 +27,7 @@ describe("parseVersionNumber", () => {
     { arbitrary: { runs: 2000 } }
   )
 
-  it("accepts its bounds and nothing beyond them", () => {
+  it("parseVersionNumber accepts its bounds and nothing beyond them", () => {
     assert.strictEqual(parseVersionNumber("1"), 1)
     assert.strictEqual(parseVersionNumber("2147483647"), 2147483647)
     for (const text of [

@@ -25,7 +25,7 @@ describe.skipIf((noNginx ?? noVarnish) !== undefined)("an entry that is no longe
   })
   afterAll(() => resources?.release())
 
-  it("nginx and Varnish serve a stale entry once while they refresh it; only Varnish replaces it by a 401", async () => {
+  it("nginx and Varnish serve a stale entry once while they refresh it; only Varnish replaces it with a 401", async () => {
     const { mine, database, service } = origin
     const reader = `Bearer ${mine.keys.active.plaintext}`
     const revoked = `Bearer ${mine.keys.second.plaintext}`

@@ -12,7 +12,7 @@ import { createPromptApi, type PromptApi, PromptApiError } from "../../src/index
 import { fragment, newId, prompt, sample, use, version } from "../support/archives.ts"
 import { connectTo, makeResources, postgres } from "../support/database.ts"
 import { freePort } from "../support/ports.ts"
-import { freshName, onServer, toDatabaseUrl as urlOf } from "../support/postgres.ts"
+import { freshName, onServer, toDatabaseUrl } from "../support/postgres.ts"
 import { run, startService } from "../support/service.ts"
 
 const tenant = sample()
@@ -257,7 +257,7 @@ describe.skipIf(postgres.missing !== undefined)("createPromptApi", () => {
       .mockImplementation((...parts) => void printed.push(parts.join(" ")))
     const own = makeResources()
     const name = freshName()
-    const early = await createPromptApi({ databaseUrl: urlOf(name) })
+    const early = await createPromptApi({ databaseUrl: toDatabaseUrl(name) })
     try {
       const status = async () => (await early.handler(request("/readyz"))).status
       const logged = (text: RegExp) => printed.filter((line) => text.test(line)).length
@@ -265,7 +265,7 @@ describe.skipIf(postgres.missing !== undefined)("createPromptApi", () => {
 
       await Effect.runPromise(onServer(`create database ${name} template template0`))
       await expect.poll(() => logged(/version 0 and this program needs/), { timeout: 10_000 }).toBe(1)
-      const env = { DATABASE_URL: urlOf(name) }
+      const env = { DATABASE_URL: toDatabaseUrl(name) }
       const database = await own.acquire(connectTo(env))
       const table = "prompt_retrieval_migrations"
       await database.sql(`create table ${table} (id integer primary key, name text not null)`)

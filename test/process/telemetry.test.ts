@@ -569,7 +569,7 @@ describe.skipIf(postgres.missing !== undefined)("while PostgreSQL does not respo
       expect(await statements()).toEqual({ 'pool="read"': 0, 'pool="lookup"': 0 })
       const lines = parseRequestLines(service.output()).length
 
-      // The look-up of a key that is not cached.
+      // The lookup of a key that is not cached.
       await Effect.runPromise(proxy.freeze)
       const client = new AbortController()
       const aborted = expect(send(keys.second, { signal: client.signal })).rejects.toThrow("aborted")

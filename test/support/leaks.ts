@@ -165,7 +165,7 @@ const suspicious = [
   ["what looks like a query", /\/\S*\?[^\s=]*=/]
 ] as const
 
-/** The demo's key, which a start on a new database prints once on purpose (DESIGN.md section 8). */
+/** The demo's key, which a start on a new database prints once on purpose. */
 const demoNotice = /^Created the demo workspace, .*\n\n {2}key_live_[0-9a-f]{64}\n\nTry it:\n\n {2}curl .*\n/m
 
 /** The log line that names the prompt whose resolved content is too large, on purpose. */
@@ -199,7 +199,7 @@ const leaks: Array<string> = []
 /** Returns the leaks found since the last call and forgets them. */
 export const takeLeaks = (): ReadonlyArray<string> => leaks.splice(0)
 
-/** Searches a text for leaks. The test file fails at its end, after all clean-up, when there are any. */
+/** Searches a text for leaks. The test file fails at its end, after all cleanup, if there are any. */
 export const searchForLeaks = (output: string): void => {
   if (isTest) leaks.push(...findLeaks(output))
 }

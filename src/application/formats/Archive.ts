@@ -121,11 +121,11 @@ export const toWorkspaceParts = function* (archive: Archive): Generator<Workspac
 /** Builds an archive from all the parts of a workspace. */
 export const archiveFromParts = (parts: Iterable<WorkspacePart>): Archive => {
   const items = Map.groupBy(parts, ({ list }) => list)
-  const itemsOf = (list: WorkspacePart["list"]) => (items.get(list) ?? []).map(({ item }) => item)
+  const getItems = (list: WorkspacePart["list"]) => (items.get(list) ?? []).map(({ item }) => item)
   return {
     format: archiveFormat,
-    workspace: itemsOf("workspace")[0],
-    ...Object.fromEntries(workspaceLists.map((list) => [list, itemsOf(list)]))
+    workspace: getItems("workspace")[0],
+    ...Object.fromEntries(workspaceLists.map((list) => [list, getItems(list)]))
   } as Archive
 }
 

@@ -224,7 +224,7 @@ const mergePrompts = (
   ].filter((merge) => merge !== undefined)
 }
 
-/** Returns the fragments to write and the changes that this makes. */
+/** Returns the fragments to write and the resulting changes. */
 const mergeFragmentFiles = (content: WorkspaceContent, files: PromptFiles) => {
   const existing = new Map(content.fragments.map((fragment) => [fragment.id, fragment]))
   const changed = files.fragments.filter(

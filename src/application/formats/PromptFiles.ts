@@ -7,7 +7,7 @@ import type {
   WorkspaceTag
 } from "../../domain/Workspace.ts"
 
-/** A prompt as its file states it (docs/prompts-as-files.md). What the file cannot state, the workspace keeps. */
+/** A prompt as its file states it (docs/prompts-as-files.md). The workspace keeps everything else. */
 export interface PromptFile
   extends Pick<
     WorkspacePrompt,

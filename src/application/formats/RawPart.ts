@@ -4,7 +4,7 @@ import { type WorkspaceList, workspaceLists } from "../../domain/WorkspaceParts.
 /**
  * A JSON value of an archive's file and its path: an item of a list (`["prompts", 3]`), a member of the root object
  * (`["format"]`), or the root itself at the end (`[]`). When the file is streamed, a list or the root no longer contains
- * what was emitted before.
+ * the parts that were already emitted.
  */
 export interface RawPart {
   readonly path: readonly [] | readonly [key: string] | readonly [list: WorkspaceList, index: number]

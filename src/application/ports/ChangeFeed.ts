@@ -16,7 +16,7 @@ export class ChangeFeed extends Context.Service<
   }
 >()("prompt-retrieval/ChangeFeed") {}
 
-/** The most workspaces with a separate revision. One more, and all workspaces count as changed. */
+/** Maximum number of workspaces with a separate revision. Above it, all workspaces count as changed. */
 const maxWorkspaces = 10_000
 
 /** The revisions of all workspaces, for implementations of `ChangeFeed`. */

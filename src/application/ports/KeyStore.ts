@@ -9,11 +9,11 @@ export class KeyStore extends Context.Service<
   {
     /**
      * Returns the key with this hash, with its owner's and its workspace's state, revoked and unassigned keys
-     * included. One lookup, which reads no prompts: a refused caller costs nothing else (specification 5.6).
+     * included. Makes one lookup, which reads no prompts: a rejected caller costs nothing else (specification 5.6).
      */
     readonly find: (hash: KeyHash) => Effect.Effect<KeyRecord, InvalidKey | Unavailable>
     /**
-     * Notes that a key was used at `now` (milliseconds since the epoch). Never waits and never fails: the time is
+     * Records that a key was used at `now` (milliseconds since the epoch). Never waits and never fails: the time is
      * written in the background, at most once per minute and key, and is lost if the process ends first.
      */
     readonly markUsed: (id: ApiKeyId, now: number) => void

@@ -13,7 +13,7 @@ export type CacheLookup = "hit" | "miss" | "drop"
 export class Observations extends Context.Service<
   Observations,
   {
-    /** Reports one request that a rate limit refused: the key's, or the limit of the whole process. */
+    /** Reports one request that a rate limit denied: the key's limit, or the limit of the whole process. */
     readonly recordRateLimitDenial: (limit: "key" | "process") => void
     /** Reports one lookup of a cache. */
     readonly recordCacheLookup: (cache: ObservedCache, result: CacheLookup) => void

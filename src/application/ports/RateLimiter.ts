@@ -13,14 +13,14 @@ export class RateLimiter extends Context.Service<
   RateLimiter,
   {
     /**
-     * Tells, without I/O, whether the bucket is known to have reached `limit` in the minute of `now`. Exact for
+     * Returns, without I/O, whether the bucket is known to have reached `limit` in the minute of `now`. Exact for
      * "process"; for a key that other instances count too, `false` means "not known to be exhausted".
      */
     readonly isKnownExhausted: (bucket: Bucket, limit: number, now: number) => boolean
     /** Counts one request in the minute of `now` and returns true, or returns false if the count is at `limit`. */
     readonly take: (bucket: Bucket, limit: number, now: number) => Effect.Effect<boolean>
     /**
-     * Takes back one request that was counted in the minute of `now`, if there is one, without waiting for a shared
+     * Refunds one request in the minute of `now`, if any was counted in that minute, without waiting for a shared
      * counter. Later minutes are not affected.
      */
     readonly refund: (bucket: Bucket, now: number) => Effect.Effect<void>

@@ -24,7 +24,7 @@ const registerCounter = (name: string, description: string, read: () => number):
   })
 }
 
-/** The interval at which the event loop delay is sampled, which every sample includes. */
+/** The sampling interval of the event loop delay. Every sample includes the interval. */
 const resolutionMs = 20
 /** The time that the statistics of the event loop delay cover; they are replaced when the next window ends. */
 const window = "15 seconds"

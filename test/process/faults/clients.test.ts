@@ -44,7 +44,7 @@ describe.skipIf(postgres.missing !== undefined)("clients that misbehave", () => 
     await resources.release()
   })
 
-  it("a request whose client disconnects is logged and counted with the status it would have got", async () => {
+  it("a request whose client disconnects is logged and counted with the status it would have received", async () => {
     const metricsPort = await freePort()
     const observed = await startService({ ...env, METRICS_PORT: String(metricsPort), LOG_LEVEL: "Info" })
     const release = await lockTables(env.DATABASE_URL!, promptTables)

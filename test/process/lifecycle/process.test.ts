@@ -10,7 +10,7 @@ import { prompt, sample } from "../../support/archives.ts"
 import { connectTo, makeResources, postgres } from "../../support/database.ts"
 import { lockTables, promptTables } from "../../support/locks.ts"
 import { freePort } from "../../support/ports.ts"
-import { exchangeAll, getHeader as headerOf } from "../../support/rawHttp.ts"
+import { exchangeAll, getHeader } from "../../support/rawHttp.ts"
 import { run, type Service, startService } from "../../support/service.ts"
 
 describe.skipIf(postgres.missing !== undefined)("a service that receives SIGTERM", () => {
@@ -158,7 +158,7 @@ describe.skipIf(postgres.missing !== undefined)("a service that receives SIGTERM
     await waitUntilRefusing(service)
     await release()
     const responses = await exchange
-    expect(responses.map((response) => [response.status, headerOf(response, "connection")])).toEqual([
+    expect(responses.map((response) => [response.status, getHeader(response, "connection")])).toEqual([
       [200, "keep-alive"],
       [200, "keep-alive"],
       [200, "close"]
@@ -214,7 +214,7 @@ describe("serve exits with 1 and one line that names the invalid variable, not i
     ["LOG_FORMAT", "xml", "must be pretty or json"]
   ]
 
-  it.for(invalidVariables)("%s=%s", async ([name, value, rule]) => {
+  it.for(invalidVariables)("serve exits with 1 for the invalid %s=%s", async ([name, value, rule]) => {
     expect(await run(["serve"], { DATA_DIR: join(directory, "never"), PORT: "0", [name]: value })).toEqual({
       code: 1,
       stdout: "",
@@ -224,13 +224,13 @@ describe("serve exits with 1 and one line that names the invalid variable, not i
 
   const unreachable = "postgres://postgres@127.0.0.1:9/none"
 
-  it("HOST is an address of another machine", async () => {
+  it("serve exits with 1 if HOST is an address of another machine", async () => {
     const result = await run(["serve"], { DATABASE_URL: unreachable, PORT: "0", HOST: "192.0.2.1" })
     expect(result).toMatchObject({ code: 1, stdout: "" })
     expect(result.stderr).toMatch(/^prompt-retrieval: cannot listen on HOST and PORT: .*192\.0\.2\.1\S*\n$/)
   })
 
-  it("PORT is in use", async () => {
+  it("serve exits with 1 if PORT is in use", async () => {
     const port = await freePort()
     const occupant = createServer().listen(port, "127.0.0.1")
     await once(occupant, "listening")
@@ -243,7 +243,7 @@ describe("serve exits with 1 and one line that names the invalid variable, not i
     })
   })
 
-  it("DATA_DIR is a file", async () => {
+  it("serve exits with 1 and names DATA_DIR if DATA_DIR is a file", async () => {
     const file = join(directory, "file")
     writeFileSync(file, "")
     const result = await run(["serve"], { DATA_DIR: file, PORT: "0" })

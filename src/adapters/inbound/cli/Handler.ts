@@ -2,13 +2,13 @@ import * as Effect from "effect/Effect"
 import { type CommandInput, type ExitError, type Failure, toExitError } from "./Errors.ts"
 import { print } from "./Output.ts"
 
-/** Makes the handler of a command that prints for itself. */
+/** Makes the handler of a command that prints its own output. */
 export const handle =
   <Input extends CommandInput, E extends Failure, R>(run: (input: Input) => Effect.Effect<void, E, R>) =>
   (input: Input): Effect.Effect<void, ExitError, R> =>
     Effect.mapError(run(input), (error) => toExitError(error, input))
 
-/** Makes the handler of a command that prints its result: as JSON with `--json`, else as the text of `render`. */
+/** Makes the handler of a command that prints its result: as JSON with `--json`, otherwise as the text of `render`. */
 export const handleAndPrint = <
   Input extends CommandInput & { readonly json: boolean },
   A,

@@ -5,7 +5,7 @@ import { Administration } from "../../../application/Administration.ts"
 import type { Unavailable } from "../../../application/ports/Unavailable.ts"
 import type { CommandError } from "./CommandError.ts"
 
-/** What the commands need from the program that runs them. */
+/** The operations that commands need from the program that runs them. */
 export class Operations extends Context.Service<
   Operations,
   {
@@ -13,7 +13,7 @@ export class Operations extends Context.Service<
     readonly serve: Effect.Effect<void, CommandError | Unavailable>
     /** Brings the database schema up to date. */
     readonly migrate: Effect.Effect<void, CommandError | Unavailable>
-    /** The administration of the database. With `migrate`, the schema is brought up to date first, else it must be. */
+    /** The administration of the database. Migrates the schema first with `migrate`; otherwise it must be current. */
     readonly administration: (options: {
       readonly migrate: boolean
     }) => Layer.Layer<Administration, CommandError | Unavailable>

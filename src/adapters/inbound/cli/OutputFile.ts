@@ -17,7 +17,7 @@ export type Output =
 
 const getErrorCode = (error: unknown): string | undefined => (error as NodeJS.ErrnoException).code
 
-/** The limit of Linux. */
+/** Linux's limit on the symbolic links of one path. */
 const maxSymbolicLinks = 40
 
 /** Resolves a chain of symbolic links. The last target need not exist. */

@@ -80,7 +80,7 @@ const makeStaging = async (parent: string, commit: (files: string) => Promise<vo
 }
 
 /**
- * Makes a commit into a directory that exists. `prompts/` is moved last, because an import rejects a directory without
+ * Moves the staged files into an existing directory. `prompts/` is moved last: an import rejects a directory without
  * it.
  */
 const moveInto = (directory: string) => async (files: string) => {

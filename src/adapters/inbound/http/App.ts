@@ -32,7 +32,7 @@ export const matchRoute = makeRouteMatcher([
   ...operationalPaths
 ])
 
-/** The most time that a request may take. */
+/** The maximum duration of a request. */
 const deadlineMs = 5_000
 
 const withRequestDeadline = withDeadline(deadlineMs, Unavailable)

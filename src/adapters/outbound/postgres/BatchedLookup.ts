@@ -4,10 +4,10 @@ import * as Schema from "effect/Schema"
 import type { Unavailable } from "../../../application/ports/Unavailable.ts"
 import type { Query, Row, Statement } from "./connection/Query.ts"
 
-/** The most keys of one statement. With more, PostgreSQL and this process would wait for each other. */
+/** Maximum number of keys of one statement. With more, PostgreSQL and this process would wait for each other. */
 const maxBatchSize = 16
 
-/** A look-up of one key that has not finished. */
+/** A lookup of one key that has not finished. */
 interface PendingLookup<Key> {
   readonly key: Key
   readonly resume: (exit: Exit.Exit<Row | undefined, Unavailable>) => void

@@ -13,7 +13,7 @@ import { makeUnavailableMapper } from "./connection/UnavailableMapper.ts"
 
 export type { DatabaseOptions }
 
-/** The connections of each pool. Those of a whole service, with its change feed and transactions, add up to 12. */
+/** The connections of each pool. A service, with its change feed and transactions, uses at most 12. */
 const connections = { prompts: 3, largePrompts: 1, keys: 2 } as const
 
 /** Requests read exact numbers in JSON up to this size. Imports and exports have no limit. */
@@ -27,7 +27,7 @@ export class Database extends Context.Service<
     readonly queryPrompts: Query
     /** Queries large prompts and versions on a separate connection: no other query waits while their rows are sent. */
     readonly queryLargePrompts: Query
-    /** Queries keys on separate connections: a key look-up never waits behind a slow query of prompts. */
+    /** Queries keys on separate connections: a key lookup never waits behind a slow query of prompts. */
     readonly queryKeys: Query
     /**
      * Runs statements of `PgClient` in one transaction without a statement timeout. SQL errors that are not an outage are

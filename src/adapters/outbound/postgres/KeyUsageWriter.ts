@@ -10,7 +10,7 @@ import { updateLastUsed } from "./KeyQueries.ts"
 /** The use of one key is written at most this often, in milliseconds. */
 const writeInterval = 60_000
 
-/** The most keys whose use waits to be written; bounds memory while PostgreSQL is unavailable. */
+/** Maximum number of keys whose use is not written yet; bounds memory while PostgreSQL is unavailable. */
 const maxPendingKeys = 100_000
 
 const writeTimeout = "2 seconds"

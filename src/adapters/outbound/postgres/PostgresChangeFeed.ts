@@ -11,7 +11,7 @@ import { makeStateLog } from "../../../application/StateLog.ts"
 import { setChangeFeedUp } from "./ChangeFeedMetric.ts"
 import { allWorkspaces, channel, heartbeatPrefix } from "./NotifyChannel.ts"
 
-/** How long the feed is up after a heartbeat was sent that has arrived, in milliseconds. */
+/** How long a received heartbeat keeps the feed up, counted from when it was sent, in milliseconds. */
 const heartbeatTtlMs = 3000
 const heartbeatInterval = "1 second"
 /** How often the feed checks whether its last heartbeat has expired. */

@@ -18,7 +18,7 @@ export const layer: Layer.Layer<KeyStore, never, Database | PgClient> = Layer.ef
   KeyStore,
   Effect.gen(function* () {
     const { queryKeys } = yield* Database
-    // One partition: the workspace of a key is unknown before the look-up, and all look-ups are equally fast.
+    // One partition: the workspace of a key is unknown before the lookup, and all lookups are equally fast.
     const findRow = yield* makeBatchedLookup(queryKeys, findKeys, () => "keys")
     const usageWriter = yield* makeKeyUsageWriter
     yield* Effect.addFinalizer(() => usageWriter.flush)

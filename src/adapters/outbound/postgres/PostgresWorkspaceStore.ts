@@ -26,7 +26,7 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
     const sql = yield* PgClient.PgClient
 
     /** Runs a statement if the workspace exists. */
-    const queryOfWorkspace = Effect.fnUntraced(function* (workspace: WorkspaceId, statement: Statement) {
+    const queryWorkspace = Effect.fnUntraced(function* (workspace: WorkspaceId, statement: Statement) {
       const found = yield* query(queries.findWorkspace(workspace))
       if (found.length === 0) return yield* Effect.fail(WorkspaceNotFound)
       return yield* query(statement)
@@ -63,13 +63,13 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
         updateOne(queries.updateWorkspace(id, changes), queries.decodeWorkspaces, WorkspaceNotFound)
       ),
       users: Effect.fn("WorkspaceStore.users")((id) =>
-        Effect.map(queryOfWorkspace(id, queries.listUsers(id)), queries.decodeUsers)
+        Effect.map(queryWorkspace(id, queries.listUsers(id)), queries.decodeUsers)
       ),
       setUser: Effect.fn("WorkspaceStore.setUser")((email, mustResetPassword) =>
         updateOne(queries.updateUser(email, mustResetPassword), queries.decodeUsers, UserNotFound)
       ),
       keys: Effect.fn("WorkspaceStore.keys")((id) =>
-        Effect.map(queryOfWorkspace(id, queries.listKeys(id)), queries.decodeKeys)
+        Effect.map(queryWorkspace(id, queries.listKeys(id)), queries.decodeKeys)
       ),
       revokeKey: Effect.fn("WorkspaceStore.revokeKey")((id, at) =>
         updateOne(queries.revokeKey(id, at), queries.decodeKeys, KeyNotFound)

@@ -3,17 +3,17 @@ import type { Bucket } from "../../../application/ports/RateLimiter.ts"
 
 /**
  * Counts requests of this process by clock minute; `now` is in milliseconds since the epoch. Holds the counts of two
- * minutes: the one that was counted in last, and the nearest one before or after it. So a clock that steps back over the
- * edge of a minute, or a late request, finds the counts of that minute unchanged.
+ * minutes: the minute of the latest request, and the nearest other minute. A clock that steps back over the
+ * edge of a minute, or a late request, therefore finds the counts of that minute unchanged.
  */
 export interface FixedWindowCounter {
   /** Returns the count of a bucket without changing anything. */
   readonly get: (bucket: Bucket, now: number) => Count
-  /** Tells whether the bucket has reached `limit`. */
+  /** Returns true if the bucket has reached `limit`. */
   readonly isKnownExhausted: (bucket: Bucket, limit: number, now: number) => boolean
   /** Counts one request and returns true, or returns false if the count is at `limit`. */
   readonly take: (bucket: Bucket, limit: number, now: number) => boolean
-  /** Takes back one request if there is one. */
+  /** Refunds one request if any was counted. */
   readonly refund: (bucket: Bucket, now: number) => void
   /**
    * Counts a request that a shared counter admitted as number `total`. Returns false, and counts nothing, when this

@@ -17,7 +17,7 @@ export interface RedisCounter {
    * One atomic round trip.
    */
   readonly take: (name: string, limit: number, known: Count) => Effect.Effect<number, Redis.RedisError>
-  /** Takes back one request if there is one. */
+  /** Refunds one request if any was counted. */
   readonly refund: (name: string) => Effect.Effect<void, Redis.RedisError>
   /** Fails when the connection is lost. Failing it from outside drops the connection and all pending commands. */
   readonly lost: Deferred.Deferred<never, unknown>

@@ -30,6 +30,8 @@ const main = join(import.meta.dirname, "../../../../src/main.ts")
 const backend = postgres.missing === undefined ? postgres : embedded
 const isRoot = process.getuid?.() === 0
 const nobody = 65_534
+/** Root may write to every directory unless it lacks these capabilities. */
+const withoutRootWriteAccess = ["setpriv", "--bounding-set=-dac_override,-dac_read_search", "--inh-caps=-all"]
 
 // Larger than the buffer of a pipe, so that a write has to wait for the reader.
 const original = archive({ prompts: [prompt({ current_content: "content ".repeat(40_000) })] })
@@ -60,12 +62,13 @@ describe("export --out", { timeout: 60_000 }, () => {
 
   const exportArgs = (out: string, id: string = workspace) => ["export", "--workspace", id, "--out", out]
   const exportTo = (out: string, id?: string) => run(exportArgs(out, id), { ...env, TMPDIR: inRoot("tmp") })
-  const start = (out: string, stdio: "ignore" | "pipe" = "ignore", uid?: number) =>
-    spawn(process.execPath, [main, ...exportArgs(out)], {
+  const start = (out: string, stdio: "ignore" | "pipe" = "ignore", wrapper: ReadonlyArray<string> = []) => {
+    const [command = "", ...args] = [...wrapper, process.execPath, main, ...exportArgs(out)]
+    return spawn(command, args, {
       env: { PATH: process.env.PATH, HOME: process.env.HOME, TMPDIR: inRoot("tmp"), ...env },
-      stdio: ["ignore", stdio, stdio],
-      ...(uid === undefined ? {} : { uid })
+      stdio: ["ignore", stdio, stdio]
     })
+  }
   const expectNoScratch = () => {
     const names = readdirSync(root, { recursive: true, encoding: "utf8" })
     expect(names.filter((name) => name.includes(".export-"))).toEqual([])
@@ -221,11 +224,8 @@ describe("export --out", { timeout: 60_000 }, () => {
       stderr: `prompt-retrieval: can't write ${root}: it is a directory\n`
     })
 
-    // Root may write to any directory, so the program runs as another user.
-    chmodSync(root, 0o755)
-    chmodSync(inRoot("tmp"), 0o777)
-    if (!isRoot) chmodSync(root, 0o555)
-    const child = start(file, "pipe", isRoot ? nobody : undefined)
+    chmodSync(root, 0o555)
+    const child = start(file, "pipe", isRoot ? withoutRootWriteAccess : [])
     const stderr = text(child.stderr!)
     expect(await once(child, "close")).toEqual([1, null])
     expect(await stderr).toMatch(/^prompt-retrieval: can't write .*archive\.json: EACCES/)

@@ -12,7 +12,7 @@ import { Unavailable } from "../../../../src/application/ports/Unavailable.ts"
 const parity = (key: number): "even" | "odd" => (key % 2 === 0 ? "even" : "odd")
 
 /**
- * A look-up in a table of all numbers except multiples of 3. The table returns rows in reverse order; even and odd numbers
+ * A lookup in a table of all numbers except multiples of 3. The table returns rows in reverse order; even and odd numbers
  * are separate partitions. `respond` runs before a statement of a partition returns.
  */
 const makeLookup = Effect.fnUntraced(function* (
@@ -37,10 +37,10 @@ const makeLookup = Effect.fnUntraced(function* (
 const all = <A, E>(effects: ReadonlyArray<Effect.Effect<A, E>>) =>
   Effect.all(effects, { concurrency: "unbounded" })
 
-/** Waits for the next turn of the event loop, before which all look-ups share a batch. */
+/** Waits for the next turn of the event loop, before which all lookups share a batch. */
 const nextTurn = Effect.promise(() => setImmediate())
 
-describe("a batched look-up", () => {
+describe("a batched lookup", () => {
   it.effect.prop(
     "returns the row of each key, with at most 16 keys of one partition per statement",
     { keys: Schema.Array(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 50 }))) },

@@ -50,7 +50,7 @@ const silentServer = Effect.map(
 )
 
 describe("queries without a PostgreSQL server", () => {
-  it.live("fail at once when the connection is refused; the layer is built nevertheless", () =>
+  it.live("a query fails at once when the connection is refused; building the layer succeeds", () =>
     Effect.gen(function* () {
       const port = yield* Effect.scoped(silentServer)
       const { value, millis } = yield* timed(
@@ -61,7 +61,7 @@ describe("queries without a PostgreSQL server", () => {
     })
   )
 
-  it.live("fail within 1.5 s when the server accepts connections and never responds, transactions too", () =>
+  it.live("queries and transactions fail within 1.5 s when the server never responds", () =>
     Effect.gen(function* () {
       const url = `postgres://postgres@127.0.0.1:${yield* silentServer}/none`
       const { value, millis } = yield* timed(
@@ -104,7 +104,7 @@ describe.skipIf(noPostgres !== undefined)("queries of a PostgreSQL server", () =
       })
   )
 
-  it.live("are repeated when their connection is lost, on a connection with the same statement timeout", () =>
+  it.live("a query whose connection is lost is repeated with the same statement timeout", () =>
     Effect.gen(function* () {
       const database = yield* freshDatabase
       const proxy = yield* proxyTo(database)
@@ -127,7 +127,7 @@ describe.skipIf(noPostgres !== undefined)("queries of a PostgreSQL server", () =
     })
   )
 
-  it.live("succeed when the server terminates every backend one by one while they run", () =>
+  it.live("queries succeed while the server terminates every backend one by one", () =>
     Effect.gen(function* () {
       const slow = Effect.map(
         read("select pg_sleep(0.05), pg_backend_pid() as pid"),
@@ -146,7 +146,7 @@ describe.skipIf(noPostgres !== undefined)("queries of a PostgreSQL server", () =
     }).pipe(Effect.provide(emptyDatabase))
   )
 
-  it.live("fail after 1 s when no connection becomes free, and log that all connections were busy", () =>
+  it.live("a query fails after 1 s without a free connection and logs that all were busy", () =>
     Effect.gen(function* () {
       const lines: Array<unknown> = []
       const logger = Logger.make(({ message }) => void lines.push(message))
@@ -192,7 +192,7 @@ describe.skipIf(noPostgres !== undefined)("queries of a PostgreSQL server", () =
     }
   )
 
-  it.live("fail after 3 s behind a lock, while key look-ups are not delayed", () =>
+  it.live("a query behind a lock fails after 3 s and delays no key lookup", () =>
     Effect.gen(function* () {
       const { queryPrompts: read, queryKeys: lookUp, transact } = yield* Database
       const sql = yield* PgClient.PgClient
@@ -215,7 +215,7 @@ describe.skipIf(noPostgres !== undefined)("queries of a PostgreSQL server", () =
     }).pipe(Effect.provide(emptyDatabase))
   )
 
-  it.live("fail as unavailable when the server has no connection left", () =>
+  it.live("a query fails with Unavailable if the server has no connection left", () =>
     Effect.gen(function* () {
       const database = yield* freshDatabase
       const proxy = yield* proxyTo(database)
@@ -229,7 +229,7 @@ describe.skipIf(noPostgres !== undefined)("queries of a PostgreSQL server", () =
     })
   )
 
-  it.live("die for SQL errors that are not an outage, and later queries succeed", () =>
+  it.live("an SQL error that is not an outage is a defect, and later queries succeed", () =>
     Effect.gen(function* () {
       for (const text of ["select 1/0", "selec", "select * from nowhere"]) {
         const exit = yield* Effect.exit(read(text))
@@ -260,7 +260,7 @@ describe.skipIf(noPostgres !== undefined)("queries of a PostgreSQL server", () =
       }).pipe(Effect.provide(emptyDatabase))
   )
 
-  it.live("return the rows of the right statement when 100 statements run at once on 3 connections", () =>
+  it.live("100 concurrent statements on 3 connections each get their own rows", () =>
     Effect.gen(function* () {
       const numbers = Array.from({ length: 2000 }, (_, index) => index)
       const rows = yield* Effect.forEach(

@@ -37,7 +37,7 @@ const times = (ids: ReadonlyArray<ApiKeyId>) =>
   Effect.map(lastUsed(ids), (rows) => rows.map(({ last_used_at }) => last_used_at))
 
 describe.skipIf(noPostgres !== undefined)("last_used_at of keys", () => {
-  it.live("is written in one batch, at most once per minute and key", () =>
+  it.live("last_used_at is written in one batch, at most once per minute for each key", () =>
     Effect.gen(function* () {
       const [one, two] = yield* twoKeys
       const usage = yield* makeKeyUsageWriter
@@ -61,7 +61,7 @@ describe.skipIf(noPostgres !== undefined)("last_used_at of keys", () => {
     }).pipe(Effect.provide(migratedDatabase))
   )
 
-  it.live("never decreases, in whatever order processes write", () =>
+  it.live("last_used_at never decreases, in whatever order processes write", () =>
     Effect.gen(function* () {
       const [one] = yield* twoKeys
       for (const now of [noon + 5, noon]) {
@@ -73,7 +73,7 @@ describe.skipIf(noPostgres !== undefined)("last_used_at of keys", () => {
     }).pipe(Effect.provide(migratedDatabase))
   )
 
-  it.live("is written when the key store closes", () =>
+  it.live("last_used_at is written when the key store closes", () =>
     Effect.gen(function* () {
       const [one] = yield* twoKeys
       yield* Effect.gen(function* () {
@@ -84,7 +84,7 @@ describe.skipIf(noPostgres !== undefined)("last_used_at of keys", () => {
     }).pipe(Effect.provide(migratedDatabase))
   )
 
-  it.live("is written in the background within seconds", () =>
+  it.live("last_used_at is written in the background within seconds", () =>
     Effect.gen(function* () {
       const [one] = yield* twoKeys
       const { markUsed } = yield* KeyStore

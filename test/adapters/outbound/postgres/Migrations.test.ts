@@ -66,7 +66,7 @@ describe("a PostgreSQL server's version", () => {
 })
 
 describe.skipIf(noPostgres !== undefined)("migrations", () => {
-  it.live("create every table, and nothing when they run again", () =>
+  it.live("migrate creates every table, and changes nothing when it runs again", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* Effect.flip(assertSchemaCurrent), {
         _tag: "SchemaMismatch",
@@ -101,7 +101,7 @@ describe.skipIf(noPostgres !== undefined)("migrations", () => {
     })
   )
 
-  it.live("leave nothing behind when one of them fails", () =>
+  it.live("migrate changes nothing if one migration fails", () =>
     Effect.gen(function* () {
       const broken = [...traced(1), { name: "broken", statements: ["create table half ()", "select 1/0"] }]
       const exit = yield* Effect.exit(runMigrations(broken))
@@ -126,7 +126,7 @@ describe.skipIf(noPostgres !== undefined)("migrations", () => {
     }).pipe(Effect.provide(emptyDatabase))
   )
 
-  it.live("reject a schema that is newer than the program", () =>
+  it.live("migrate rejects a schema that is newer than the program", () =>
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
       yield* migrate

@@ -108,7 +108,7 @@ describe.skipIf(noPostgres !== undefined)("the notifications of a write", () => 
       ["the deletion of a workspace", `delete from workspaces where id = '${own}'`, [own]]
     ]
 
-    it.effect("name each workspace whose reads the write changes, once", () =>
+    it.effect("a write notifies each workspace whose reads change, once", () =>
       Effect.gen(function* () {
         yield* seed
         for (const [name, text, expected] of writes) {

@@ -70,7 +70,7 @@ const waitForBlocked = (sql: PgClient.PgClient) =>
 
 describe.skipIf(noPostgres !== undefined)("prompts of rows that other programs wrote", () => {
   layer(ports, { excludeTestServices: true })((it) => {
-    it.effect("omit fragments, folders and tags of other workspaces", () =>
+    it.effect("reads omit fragments, folders and tags of other workspaces", () =>
       Effect.gen(function* () {
         const { own, other, repo, sql } = yield* twoWorkspaces
         yield* sql`insert into prompt_fragments (prompt_id, fragment_id, position)
@@ -92,7 +92,7 @@ describe.skipIf(noPostgres !== undefined)("prompts of rows that other programs w
       })
     )
 
-    it.effect("have overrides of any JSON type unchanged, ordered by position, then id", () =>
+    it.effect("getSource returns overrides of any JSON type unchanged, by position, then id", () =>
       Effect.gen(function* () {
         const { own, repo, sql } = yield* twoWorkspaces
         yield* sql`delete from prompt_fragments where prompt_id = ${own.prompt.id}`
@@ -112,7 +112,7 @@ describe.skipIf(noPostgres !== undefined)("prompts of rows that other programs w
       })
     )
 
-    it.effect("are the same whether they are read in a batch or alone because of their size", () =>
+    it.effect("prompts are the same whether they are read in a batch or, if large, alone", () =>
       Effect.gen(function* () {
         const { own, repo, sql } = yield* twoWorkspaces
         const sizes = [0, 262_000, 262_200, 300_000, 1_000_000]
@@ -133,7 +133,7 @@ describe.skipIf(noPostgres !== undefined)("prompts of rows that other programs w
       })
     )
 
-    it.effect("have versions with large content, summary or metadata unchanged", () =>
+    it.effect("getVersion returns large content, summary or metadata unchanged", () =>
       Effect.gen(function* () {
         const { own, repo, sql } = yield* twoWorkspaces
         const text = "é".repeat(150_000)
@@ -178,7 +178,7 @@ describe.skipIf(noPostgres !== undefined)("prompts of rows that other programs w
       })
     )
 
-    it.effect("omit the parent of a version if it belongs to another prompt", () =>
+    it.effect("getVersion omits a parent that belongs to another prompt", () =>
       Effect.gen(function* () {
         const { own, other, repo, sql } = yield* twoWorkspaces
         const [theirs, first, second] = [newId<string>(), newId<string>(), newId<string>()]
@@ -197,7 +197,7 @@ describe.skipIf(noPostgres !== undefined)("prompts of rows that other programs w
       })
     )
 
-    it.effect("encode all metadata that the table can store", () =>
+    it.effect("all metadata that the table can store can be encoded", () =>
       Effect.gen(function* () {
         const { own, repo, sql } = yield* twoWorkspaces
         const deep = `{"a":${"[".repeat(99)}0${"]".repeat(99)}}`
@@ -247,7 +247,7 @@ describe.skipIf(noPostgres !== undefined)("prompts of rows that other programs w
       })
     )
 
-    it.effect("are listed by tag with the current values after every change of prompt, tag or folder", () =>
+    it.effect("lists by tag are current after every change of prompt, tag or folder", () =>
       Effect.gen(function* () {
         const { own, other, repo, sql } = yield* twoWorkspaces
         const listed = Effect.fnUntraced(function* (filter: Omit<PromptFilter, "tag">, workspace = own.id) {
@@ -308,7 +308,7 @@ describe.skipIf(noPostgres !== undefined)("prompts of rows that other programs w
         })
     )
 
-    it.effect("have a page and a total of the same snapshot", () =>
+    it.effect("list returns a page and a total of the same snapshot", () =>
       Effect.gen(function* () {
         const { own, repo, sql } = yield* twoWorkspaces
         // Each odd write adds 99 prompts at once, each even one deletes them.

@@ -71,7 +71,7 @@ const makeContentSecurityPolicy = (page: string): string => {
   ].join("; ")
 }
 
-/** Makes the page `/docs`: the interactive documentation, which needs no other file. */
+/** Makes the page `/docs`: the interactive documentation in one self-contained file. */
 export const makeDocsPage = async (): Promise<Representation> => {
   const text = await renderScalar()
   return toStaticRepresentation(text, "text/html; charset=utf-8", {

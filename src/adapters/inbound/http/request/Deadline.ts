@@ -2,8 +2,8 @@ import * as Effect from "effect/Effect"
 
 /**
  * Runs an effect for at most `milliseconds`, then interrupts it and fails with `error`. Every request takes this path,
- * so it is not `Effect.timeoutOrElse`: one fiber and one timer of Node cost a sixth of that. It does not wait for an
- * effect that does not react to its interruption.
+ * so the function uses one fiber and one Node timer, a sixth of the cost of `Effect.timeoutOrElse`. It does not wait for an
+ * uninterruptible effect.
  */
 export const withDeadline =
   <Timeout>(milliseconds: number, error: Timeout) =>

@@ -8,12 +8,12 @@ export interface ConnectionLimits {
   readonly keepAliveTimeoutMs: number
   /** A rejected connection whose client keeps its half open is destroyed this long after the rejection was written. */
   readonly rejectionLingerMs: number
-  /** A client that takes no byte of its responses is disconnected after this time. */
+  /** A client that reads nothing of its responses is disconnected after this time. */
   readonly stallTimeoutMs: number
-  /** A client that takes bytes gets 1 s more for each of this many bytes, up to `maxStallTimeoutMs`. */
+  /** A client that reads gets 1 s more for each of this many bytes, up to `maxStallTimeoutMs`. */
   readonly slowReaderBytesPerSecond: number
   readonly maxStallTimeoutMs: number
-  /** Bytes that are taken within this time after a write get a client no more time: they fill the buffers of the kernels. */
+  /** Bytes that are sent within this time after a write do not extend the timeout: they fill the kernels' socket buffers. */
   readonly socketFillMs: number
   /** The interval at which all of the above are checked. */
   readonly sweepIntervalMs: number
@@ -21,8 +21,10 @@ export interface ConnectionLimits {
   readonly drainTimeoutMs: number
   /** While the server drains, an idle connection may still send a request for this long. */
   readonly idleCloseGraceMs: number
-  /** When a shutdown starts, a client that has taken nothing for this long is disconnected rather than waited for. */
+  /** When a shutdown starts, a client that has read nothing for this long is disconnected. */
   readonly stallBeforeDrainMs: number
+  /** A client that has read nothing for this long is disconnected if its memory is needed for other responses. */
+  readonly stallBeforeEvictionMs: number
   readonly maxHeadBytes: number
   readonly maxConnections: number
   /** Pipelined requests of a connection that run at the same time. */
@@ -51,6 +53,7 @@ export const connectionLimits: ConnectionLimits = {
   drainTimeoutMs: 10_000,
   idleCloseGraceMs: 500,
   stallBeforeDrainMs: 5_000,
+  stallBeforeEvictionMs: 5_000,
   maxHeadBytes: 16 * 1024,
   maxConnections: 10_000,
   maxRunningPerConnection: 16,

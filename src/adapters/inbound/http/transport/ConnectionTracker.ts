@@ -41,7 +41,7 @@ export class ConnectionTracker {
     this.#sweeper = setInterval(() => this.#sweep(), limits.sweepIntervalMs).unref()
   }
 
-  /** Starts to own a connection. Above the limit, the connections that have been idle longest make room. */
+  /** Takes ownership of a connection. At the limit, first destroys the connections that have been idle longest. */
   trackConnection(socket: Socket): void {
     // Node removes its own error listener before it emits `connect`.
     socket.on("error", ignoreError)
@@ -52,7 +52,7 @@ export class ConnectionTracker {
     }
     const connection = new Connection(socket, this.#release, this.#now)
     this.#connections.set(socket, connection)
-    // Node makes two errors for each pipelined request of a connection that closes; their stacks take seconds in all.
+    // Node creates two errors for each pipelined request of a connection that closes; their stacks would take seconds.
     let { stackTraceLimit } = Error
     socket.prependOnceListener("close", () => {
       stackTraceLimit = Error.stackTraceLimit
@@ -98,9 +98,31 @@ export class ConnectionTracker {
     }
   }
 
-  /** Returns true if there is room for another response body of this size. Small bodies always have room. */
+  /**
+   * Returns true if there is room for another response body of this size. Small bodies always have room; for a large one,
+   * clients that have stalled make room.
+   */
   hasRoom(bytes: number): boolean {
-    return bytes <= smallBodyBytes || this.#ownedBytes + bytes <= this.#limits.maxUnsentBytes
+    if (bytes <= smallBodyBytes || this.#fits(bytes)) return true
+    this.#evictStalled(bytes)
+    return this.#fits(bytes)
+  }
+
+  #fits(bytes: number): boolean {
+    return this.#ownedBytes + bytes <= this.#limits.maxUnsentBytes
+  }
+
+  /** Disconnects clients that have stalled, those with the most unsent bytes first, until a body fits. */
+  #evictStalled(bytes: number): void {
+    const { stallBeforeEvictionMs } = this.#limits
+    const stalled = Array.from(this.#connections.values()).filter(({ reader }) =>
+      reader.hasStalled(this.#now, stallBeforeEvictionMs)
+    )
+    stalled.sort((a, b) => b.unsentBytes - a.unsentBytes)
+    for (const connection of stalled) {
+      if (this.#fits(bytes)) return
+      this.#destroy(connection)
+    }
   }
 
   /** Accounts for the content that is about to be written; `undefined` if the request ended without a response. */
@@ -237,7 +259,7 @@ export class ConnectionTracker {
     connection.onIdle = undefined
   }
 
-  /** Destroys the hundredth that has been idle longest, so that the search is rare. Rejected connections come first. */
+  /** Destroys the 1% that have been idle longest, so that the search is rare. Rejected connections come first. */
   #destroyLongestIdle(): void {
     const idle = Array.from(this.#connections.values()).filter(({ responses }) => responses.length === 0)
     const idleStart = ({ isRejected, idleSince }: Connection) => (isRejected ? 0 : idleSince)
@@ -249,7 +271,7 @@ export class ConnectionTracker {
   #sweep(): void {
     const { sweepIntervalMs } = this.#limits
     const now = performance.now()
-    // No client could take anything while the process was suspended.
+    // While the process was suspended, no client could make progress.
     const elapsedMs = Math.min(now - this.#now, 2 * sweepIntervalMs)
     this.#now = now
     for (const connection of this.#connections.values())

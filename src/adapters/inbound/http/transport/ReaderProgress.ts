@@ -8,7 +8,7 @@ export class ReaderProgress {
   #unsentSince = 0
   /** When a check last saw that the client had taken something. */
   #progressAt = 0
-  /** How much longer the client may take nothing. */
+  /** How much longer the client may read nothing. */
   #patienceMs = 0
 
   /** Forgets the progress, because no bytes are left to take. */
@@ -31,7 +31,7 @@ export class ReaderProgress {
       const progressBytes = takenBytes - this.#takenBytes
       if (progressBytes > 0) this.#progressAt = now
       const earnedMs = (progressBytes / slowReaderBytesPerSecond) * 1_000
-      // At first the buffers of the kernels take bytes, whether or not the client reads.
+      // At first the kernels' socket buffers accept bytes, even if the client does not read.
       const isFilling = now - this.#unsentSince < socketFillMs
       const maxPatienceMs = isFilling ? stallTimeoutMs : maxStallTimeoutMs
       this.#patienceMs = Math.min(this.#patienceMs - elapsedMs + earnedMs, maxPatienceMs)
@@ -40,7 +40,7 @@ export class ReaderProgress {
     return this.#patienceMs > 0
   }
 
-  /** Returns true if bytes wait for the client and it has taken none for longer than this. */
+  /** Returns true if bytes wait for the client and the client has read none for longer than `milliseconds`. */
   hasStalled(now: number, milliseconds: number): boolean {
     return this.#takenBytes !== undefined && now - this.#progressAt > milliseconds
   }

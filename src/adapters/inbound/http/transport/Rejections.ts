@@ -22,7 +22,7 @@ const parserErrors: Readonly<Record<string, ApiError>> = {
   ERR_HTTP_REQUEST_TIMEOUT: RequestTimeout
 }
 
-/** Makes the functions that respond to requests which never reach the app. Each rejection is logged and counted. */
+/** Makes the functions that respond to requests that never reach the app. Each rejection is logged and counted. */
 export const makeRejections = (tracker: ConnectionTracker) =>
   Effect.map(Effect.context<never>(), (context) => {
     const run = Effect.runSyncWith(context)

@@ -16,7 +16,7 @@ export const mergeAuthorizationHeaders = (request: IncomingMessage): void => {
   }
 }
 
-/** Returns true if a request has exactly one `Host`, which HTTP/1.0 may omit, and no framing but length and chunks. */
+/** Returns true if a request has exactly one `Host` (optional in HTTP/1.0) and is framed by length or `chunked` only. */
 export const hasAcceptableHead = ({ rawHeaders, headers, httpVersion }: IncomingMessage): boolean => {
   let hosts = 0
   for (let i = 0; i < rawHeaders.length; i += 2) {

@@ -19,7 +19,7 @@ export interface ServerOptions extends ListenAddress {
   readonly limits?: Partial<ConnectionLimits>
 }
 
-/** The most time that in-flight requests may take once the server accepts no new ones, in milliseconds. */
+/** The maximum duration of in-flight requests once the server accepts no new requests, in milliseconds. */
 export const drainTimeoutMs = connectionLimits.drainTimeoutMs
 
 /**

@@ -1,15 +1,15 @@
 import type { PgConnection } from "@effect/sql-pg/PgConnection"
 
 /**
- * The connections of a pool by generation. When one connection is lost, the others are often lost too without having
- * noticed it. Each loss of a connection of the latest generation therefore starts a new generation: a connection of the
+ * The connections of a pool by generation. When one connection is lost, the others are often lost too, undetected.
+ * Each loss of a connection of the latest generation therefore starts a new generation: a connection of the
  * latest generation was first acquired after the last known loss.
  */
 export class ConnectionGenerations {
   #latest = 0
   readonly #generations = new WeakMap<PgConnection, number>()
 
-  /** Adds a connection to the latest generation unless it belongs to one. */
+  /** Adds a connection without a generation to the latest generation. */
   add(connection: PgConnection): void {
     if (!this.#generations.has(connection)) this.#generations.set(connection, this.#latest)
   }

@@ -14,7 +14,7 @@ const maxMessageSize = 128 * 1024 * 1024
 
 /**
  * Returns the configuration that all pools of a database share. There is no minimum of connections, so a pool can be built
- * while PostgreSQL is down. PgBouncer refuses startup parameters other than these, so `makeQuery` sets
+ * while PostgreSQL is down. PgBouncer rejects startup parameters other than these, so `makeQuery` sets
  * `statement_timeout` on an open connection. Prepared statements of the embedded database would share their names.
  */
 export const makePoolConfig = (options: DatabaseOptions): PgClient.PgPoolConfig => ({

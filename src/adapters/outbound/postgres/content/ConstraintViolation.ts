@@ -9,7 +9,7 @@ export const stagedTablePrefix = "prompt_retrieval_staged_"
 export const isConstraintViolation = (error: unknown): error is SqlError =>
   isSqlError(error) && /^2[23]/.test(sqlState(error))
 
-/** Returns the refusal of an archive that violates a constraint which the archive's reader does not check. */
+/** Returns the error for content that violates a constraint which the archive's reader does not check. */
 export const toInvalidContent = (error: SqlError): InvalidContent =>
   InvalidContent([
     {

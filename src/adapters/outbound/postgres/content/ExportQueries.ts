@@ -9,7 +9,7 @@ import { VersionId, VersionNumber } from "../../../../domain/Version.ts"
 import type { Statement } from "../connection/Query.ts"
 import { makeRowDecoder, type RowDecoder } from "../connection/RowDecoder.ts"
 
-/** The most rows whose sizes are read at once. */
+/** Maximum number of rows whose sizes are read at once. */
 export const sizePageRows = 1_000
 
 /** A row's id and the size of its texts in bytes. */
@@ -26,7 +26,7 @@ export type RankedRow = typeof RankedRow.Type
 /** Decodes the rows of `selectChildPage`. */
 export const decodeRankedRows = makeRowDecoder(RankedRow)
 
-/** Free-form JSON, exported as it is stored: nothing but the editor decides its shape. */
+/** Free-form JSON, exported as it is stored: only the editor decides its shape. */
 const FreeForm = Schema.Any
 
 const toColumns = (

@@ -68,9 +68,9 @@ export const updateContent = (from: FromStaged, table: ContentTable): string => 
   const columns = Object.keys(contentColumns[table]).filter(
     (name) => name !== "id" && name !== "workspace_id"
   )
-  const isOfWorkspace = "workspace_id" in contentColumns[table] ? "and t.workspace_id = s.workspace_id" : ""
+  const sameWorkspace = "workspace_id" in contentColumns[table] ? "and t.workspace_id = s.workspace_id" : ""
   return `update ${table} t set ${columns.map((name) => `${name} = s.${name}`)}
-    from ${from(table)} s where t.id = s.id ${isOfWorkspace}
+    from ${from(table)} s where t.id = s.id ${sameWorkspace}
     and (${columns.map((name) => `t.${name}`)}) is distinct from (${columns.map((name) => `s.${name}`)})`
 }
 

@@ -1,4 +1,4 @@
-/** The first statement of a transaction whose statements all see the state at the second one. */
+/** The first statement of a transaction in which every statement sees the database as of the second statement. */
 export const repeatableRead = "set transaction isolation level repeatable read"
 
 /** Like `repeatableRead`, for a transaction that changes nothing. */

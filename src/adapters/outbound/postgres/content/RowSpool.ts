@@ -10,11 +10,11 @@ export interface RowBatch {
   readonly json: string
 }
 
-/** The most that one statement inserts, in rows and in characters of JSON. */
+/** The limits of one statement, in rows and in characters of JSON. */
 const maxBatchRows = 5_000
 const maxBatchLength = 4 * 1024 * 1024
 
-/** The most that a spool holds in memory, in characters of JSON. */
+/** Maximum size of a spool in memory, in characters of JSON. */
 const maxLengthInMemory = 16 * 1024 * 1024
 
 /** A batch that is not full. */

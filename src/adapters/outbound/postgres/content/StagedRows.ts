@@ -31,7 +31,7 @@ const jsonColumns = (table: ImportTable): ReadonlyArray<string> =>
     name === "key_hash" ? "decode(key_hash, 'hex') as key_hash" : name
   )
 
-/** No rows, for statements that read a table whether or not it has staged rows. */
+/** Selects no rows, for statements that also run when a table has no staged rows. */
 const fromNothing: FromStaged = (table) =>
   `(select ${Object.entries(importColumns[table]).map(([name, type]) => `null::${type} as ${name}`)} where false)`
 

@@ -8,7 +8,7 @@ import { isConstraintViolation, toInvalidContent } from "./ConstraintViolation.t
 
 export type Transact = Database["Service"]["transact"]
 
-/** How often a write is attempted when concurrent transactions interfere. */
+/** Maximum number of attempts of a write when concurrent transactions interfere. */
 const maxAttempts = 10
 
 /** A concurrent transaction added, deleted or changed a row, or a deadlock with it was resolved. */
@@ -28,7 +28,7 @@ class DryRunResult<A> {
 
 const isRaced = (error: unknown): error is Raced => error === Raced
 
-/** Turns an SQL error of a write into a refusal, or into `Raced` unless it was the last attempt. */
+/** Converts an SQL error: a race to `Raced` if another attempt is left, a constraint violation to `InvalidContent`. */
 const toWriteError = (error: SqlError, isLast: boolean): SqlError | InvalidContent | Raced => {
   if (!isLast && raceStates.test(sqlState(error))) return Raced
   return isConstraintViolation(error) ? toInvalidContent(error) : error

@@ -31,7 +31,7 @@ export class NotificationListeners {
       queueMicrotask(() => listener.onNotification(payload))
   }
 
-  /** Tells every listener that notifications may have been lost. */
+  /** Notifies every listener that notifications may have been lost. */
   reportGap(): void {
     for (const listeners of this.#byChannel.values())
       for (const listener of listeners) queueMicrotask(() => listener.onGap())

@@ -7,12 +7,12 @@ import { splitFrames, startup } from "./WireProtocol.ts"
 export interface PgliteSession {
   /** The response to a startup packet: authentication succeeded, and the session's parameters. */
   readonly greeting: ReadonlyArray<Buffer>
-  /** Runs whole messages and returns the response to them. Rejects only when the database failed and cannot go on. */
+  /** Runs whole messages and returns the response to them. Rejects only if the database has failed and cannot continue. */
   readonly execute: (messages: Uint8Array) => Promise<Buffer>
   readonly close: () => Promise<void>
 }
 
-/** The exit status of a statement that failed with an SQL error, after which PGlite goes on. */
+/** The exit status of a statement that failed with an SQL error, after which PGlite continues. */
 const sqlErrorStatus = 100
 
 /**

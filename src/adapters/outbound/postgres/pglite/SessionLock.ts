@@ -5,7 +5,7 @@ interface Waiter {
   readonly timer: NodeJS.Timeout
 }
 
-/** A lock that its waiters get in the order in which they asked, each with a deadline. */
+/** A lock that waiters acquire in the order of their requests, each with a deadline. */
 export class SessionLock {
   readonly #waiters: Array<Waiter> = []
   #isBusy = false

@@ -40,7 +40,7 @@ export const buildSettings = (settings: ReadonlyMap<string, string>): Buffer | u
   return Wire.query(`SELECT ${calls.join(", ")}`)
 }
 
-/** Asks for the channels that the session is subscribed to; the response's first column names them. */
+/** Queries the channels that the session is subscribed to; the response's first column names them. */
 export const queryChannels = Buffer.concat([Wire.bind(channelsStatement), Wire.execute, Wire.sync])
 
 /**

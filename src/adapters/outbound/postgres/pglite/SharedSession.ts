@@ -8,7 +8,7 @@ import * as Wire from "./WireProtocol.ts"
 /** Opens the database, or opens it again after it failed. */
 export type OpenDatabase = () => Promise<PgliteSession>
 
-/** Reports a failure that no caller is told about otherwise. */
+/** Reports a failure that no caller receives. */
 export type ReportFailure = (message: string, cause: unknown) => void
 
 /** A client of the session. */

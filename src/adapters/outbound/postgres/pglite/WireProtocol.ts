@@ -92,7 +92,7 @@ export const parseStartup = (frame: Buffer): Startup => {
   return { _tag: "Session", minor: request & 0xffff, settings }
 }
 
-/** Startup parameters that are no run-time parameters. The server has one user and one database and ignores the names. */
+/** Startup parameters that are not run-time parameters. The server has one user and one database and ignores the names. */
 const nonSettings = new Set(["user", "database", "replication"])
 
 const buildFrame = (type: string, ...parts: ReadonlyArray<Buffer>): Buffer => {

@@ -147,7 +147,7 @@ describe("a data directory of another PostgreSQL version", { timeout: 30_000 }, 
     }
   )
 
-  it("is told apart by the version file that PGlite itself writes", async () => {
+  it("PGlite writes the embedded major version to PG_VERSION", async () => {
     const dataDir = await databaseDirectory()
     assert.strictEqual(readFileSync(join(dataDir, "pglite", "PG_VERSION"), "utf8").trim(), embeddedMajor)
   })
