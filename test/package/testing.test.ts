@@ -113,7 +113,7 @@ describe("prompt-retrieval/testing", () => {
   it.effect("importArchive fails with the problems of an invalid archive and stores nothing", () =>
     Effect.gen(function* () {
       const error = yield* Effect.flip(importArchive({ ...archive, tags: [{}] }))
-      assert.strictEqual(error._tag, "InvalidArchive")
+      assert.strictEqual(error._tag, "InvalidContent")
       assert.deepStrictEqual(yield* Effect.flip(listTotal), { _tag: "InvalidKey" })
     }).pipe(Effect.provide(services))
   )

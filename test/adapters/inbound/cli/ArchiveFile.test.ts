@@ -84,7 +84,7 @@ describe("readArchiveFile", () => {
     ["UTF-16", Buffer.from(text, "utf16le")],
     ["half a character", Buffer.from([...Buffer.from("{}"), 0xc3])],
     ["a surrogate in UTF-8", Buffer.from([...Buffer.from('{"a": "'), 0xed, 0xa0, 0x80, ...Buffer.from('"}')])]
-  ])("fails with InvalidArchive for %s", ([, content]) =>
+  ])("fails with InvalidContent for %s", ([, content]) =>
     Effect.gen(function* () {
       const error = yield* Effect.flip(read(content))
       assert.strictEqual(error._tag, "InvalidContent")
