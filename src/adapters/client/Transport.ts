@@ -64,6 +64,12 @@ const isTransient = (status: number): boolean => status === 408 || status === 42
 /** Half a second doubled with each attempt up to 8 s, of which a random half is taken off: milliseconds. */
 const backoff = (attempt: number): number => (Math.min(8000, 250 * 2 ** attempt) * (1 + Math.random())) / 2
 
+/**
+ * The longest wait for a `Retry-After`, in milliseconds. The service sends at most a minute; a larger value is from
+ * something in between and must not silence the client.
+ */
+const maxRetryAfter = 60_000
+
 /** `Retry-After` in seconds: a number, or a date, which is read by the service's own clock where it tells it. */
 const retryAfterOf = (headers: FetchResponse["headers"]): number | undefined => {
   const value = headers.get("retry-after")?.trim() ?? ""
@@ -140,7 +146,7 @@ export class Transport {
           })
           const { status } = response
           const retryAfter = retryAfterOf(response.headers)
-          if (retryAfter !== undefined) wait = retryAfter * 1000
+          if (retryAfter !== undefined) wait = Math.min(retryAfter * 1000, maxRetryAfter)
           if (status === 429) this.#pauseFor(wait, this.#requestIdOf(response))
           const discarded = signal.aborted || (isTransient(status) && mayRetry(wait))
           const text = discarded ? discard(response) : await response.text()

@@ -332,6 +332,42 @@ describe("Retry-After", () => {
   })
 })
 
+describe("a Retry-After of more than a minute", () => {
+  it("pauses the client for one minute at most after 429, and the error has the value received", async () => {
+    const { client, requests } = scripted([() => limited("86400"), found])
+    expect(await failure(client.prompts.get("a"))).toMatchObject({ status: 429, retryAfter: 86_400 })
+    await pass(20_000)
+    expect(await failure(client.prompts.get("b"))).toMatchObject({ status: 429, retryAfter: 40 })
+    await pass(40_000)
+    expect(requests).toHaveLength(1)
+    expect(await settle(client.prompts.get("c"))).toEqual({ value: envelope, took: 0 })
+  })
+
+  it.each([429, 503])("is a wait of one minute for a patient call after %s", async (status) => {
+    const date = new Date(Date.now() + 86_400_000).toUTCString()
+    for (const value of ["86400", "99999999999999999999", date]) {
+      const { client } = scripted([() => refusal(status, "CODE", "Later", { "retry-after": value }), found])
+      expect(await settle(client.prompts.get("p", { timeout: 90_000 }))).toEqual({
+        value: envelope,
+        took: 60_000
+      })
+    }
+  })
+
+  it("is a failure at once for a call that can't wait a minute after 503", async () => {
+    const { client, requests } = scripted([
+      () => refusal(503, "CODE", "Later", { "retry-after": "86400" }),
+      found
+    ])
+    expect(await settle(client.prompts.get("p"))).toMatchObject({
+      error: { status: 503, retryAfter: 86_400 },
+      took: 0
+    })
+    expect(requests).toHaveLength(1)
+    expect(await settle(client.prompts.get("p"))).toEqual({ value: envelope, took: 0 })
+  })
+})
+
 describe("the timeout", () => {
   it.each([
     [undefined, undefined, 30_000],
