@@ -141,6 +141,52 @@ describe.skipIf(postgres.missing !== undefined)("the API inside another service"
     })
   })
 
+  it("rejects with a PromptApiError for every wrong argument and never throws synchronously", async () => {
+    // biome-ignore lint/suspicious/noExplicitAny: what callers in plain JavaScript pass
+    const prompts = api.prompts as any
+    const id = greeting!.id
+    const broken = {
+      toString: () => {
+        throw new Error("broken")
+      }
+    }
+    const callers = [undefined, null, 7, "x", Symbol("x"), {}, { ...member, workspaceId: Symbol("x") }]
+    const badCaller = { code: "BAD_REQUEST", message: "workspaceId must be a UUID" }
+    for (const caller of callers) {
+      expect(await refusal(prompts.list(caller))).toEqual(badCaller)
+      expect(await refusal(prompts.get(caller, id))).toEqual(badCaller)
+      expect(await refusal(prompts.getResolved(caller, id))).toEqual(badCaller)
+      expect(await refusal(prompts.versions.list(caller, id))).toEqual(badCaller)
+      expect(await refusal(prompts.versions.get(caller, id, 1))).toEqual(badCaller)
+    }
+    const badId = { code: "BAD_REQUEST", message: "id must be a string" }
+    for (const wrong of [undefined, null, 7, 7n, Symbol("x"), {}, [id], Object.create(null), broken]) {
+      expect(await refusal(prompts.get(member, wrong))).toEqual(badId)
+      expect(await refusal(prompts.getResolved(member, wrong))).toEqual(badId)
+      expect(await refusal(prompts.versions.list(member, wrong))).toEqual(badId)
+      expect(await refusal(prompts.versions.get(member, wrong, 1))).toEqual(badId)
+    }
+    for (const wrong of [undefined, null, Symbol("x"), {}, Object.create(null), broken]) {
+      expect(await refusal(prompts.versions.get(member, id, wrong))).toEqual({
+        code: "BAD_REQUEST",
+        message: "version must be a number"
+      })
+    }
+    for (const [parameters, message] of [
+      [null, "parameters must be an object"],
+      ["page", "parameters must be an object"],
+      [{ page: "abc" }, "page must be an integer from 1 to 9007199254740991"],
+      [{ page: null }, "page must be an integer from 1 to 9007199254740991"],
+      [{ page: Symbol("x") }, "page must be a string or a number"],
+      [{ page: broken }, "page must be a string or a number"],
+      [{ per_page: [5] }, "per_page must be a string or a number"]
+    ] as const) {
+      const expected = { code: "BAD_REQUEST", message }
+      expect(await refusal(prompts.list(member, parameters))).toEqual(expected)
+      expect(await refusal(prompts.versions.list(member, id, parameters))).toEqual(expected)
+    }
+  })
+
   it("refuses a schema that is not there, and says what to do", async () => {
     const empty = await resources.acquire(postgres.acquire)
     await expect(createPromptApi({ databaseUrl: empty.DATABASE_URL! })).rejects.toThrow(/run .*migrate/)

@@ -68,26 +68,43 @@ export interface InProcessPrompts {
 }
 
 /** Parameters as a query writes them, so that one schema holds for both. */
-const written = (parameters: object): Record<string, string> =>
-  Object.fromEntries(
-    Object.entries(parameters)
-      .filter(([, value]) => value !== undefined)
-      .map(([name, value]) => [name, String(value)])
-  )
+const written = (parameters: object): Effect.Effect<Record<string, string>, InvalidParameter> => {
+  if (typeof parameters !== "object" || parameters === null)
+    return Effect.fail(InvalidParameter("parameters must be an object"))
+  const query: Record<string, string> = Object.create(null)
+  for (const [name, value] of Object.entries(parameters)) {
+    if (value === undefined) continue
+    if (["object", "function", "symbol"].includes(typeof value) && value !== null)
+      return Effect.fail(InvalidParameter(`${name} must be a string or a number`))
+    query[name] = String(value)
+  }
+  return Effect.succeed(query)
+}
 
 const readerOf = <A>(schema: Schema.Decoder<A>) => {
   const read = parameterReader(schema)
-  return (parameters: object) => Effect.fromResult(read(written(parameters)))
+  return (parameters: object) =>
+    Effect.flatMap(written(parameters), (query) => Effect.fromResult(read(query)))
 }
 const readList = readerOf(ListQuery)
 const readPage = readerOf(PageQuery)
 
-const callerOf = ({ workspaceId, tier }: HostCaller): Effect.Effect<Caller, InvalidParameter> => {
-  const id = parseUuid(workspaceId)
+const callerOf = (caller: HostCaller): Effect.Effect<Caller, InvalidParameter> => {
+  // Hosts in plain JavaScript pass anything.
+  const { workspaceId, tier } = caller ?? {}
+  const id = typeof workspaceId === "string" ? parseUuid(workspaceId) : undefined
   return id === undefined
     ? Effect.fail(InvalidParameter("workspaceId must be a UUID"))
     : Effect.succeed({ workspaceId: id as WorkspaceId, tier })
 }
+
+const readId = (id: string): Effect.Effect<string, InvalidParameter> =>
+  typeof id === "string" ? Effect.succeed(id) : Effect.fail(InvalidParameter("id must be a string"))
+
+const readNumber = (version: number): Effect.Effect<string, InvalidParameter> =>
+  ["number", "string"].includes(typeof version)
+    ? Effect.succeed(String(version))
+    : Effect.fail(InvalidParameter("version must be a number"))
 
 const thrown = (error: ApiError): PromptApiError => {
   const { code, message } = errorAnswer(error)
@@ -99,6 +116,7 @@ export const makeInProcess: Effect.Effect<InProcessPrompts, never, Prompts> = Ef
   const prompts = yield* Prompts
   const run = Effect.runPromiseExitWith(yield* Effect.context<never>())
 
+  /** Runs a read, which looks at its arguments only then: a wrong argument rejects. */
   const promise = async <A, E extends ApiError>(read: Effect.Effect<A, E>): Promise<A> => {
     const exit = await run(
       read.pipe(
@@ -124,33 +142,35 @@ export const makeInProcess: Effect.Effect<InProcessPrompts, never, Prompts> = Ef
       ),
     get: (caller, id) =>
       promise(
-        Effect.map(
-          Effect.flatMap(callerOf(caller), (who) => prompts.get(who, id)),
-          single
-        )
+        Effect.gen(function* () {
+          const who = yield* callerOf(caller)
+          return single(yield* prompts.get(who, yield* readId(id)))
+        })
       ),
     getResolved: (caller, id) =>
       promise(
-        Effect.map(
-          Effect.flatMap(callerOf(caller), (who) => prompts.getResolved(who, id)),
-          single
-        )
+        Effect.gen(function* () {
+          const who = yield* callerOf(caller)
+          return single(yield* prompts.getResolved(who, yield* readId(id)))
+        })
       ),
     versions: {
       list: (caller, id, parameters = {}) =>
         promise(
           Effect.gen(function* () {
             const who = yield* callerOf(caller)
+            const promptId = yield* readId(id)
             const query = yield* readPage(parameters)
-            return yield* paged(query, (page) => prompts.listVersions(who, id, page))
+            return yield* paged(query, (page) => prompts.listVersions(who, promptId, page))
           })
         ),
       get: (caller, id, version) =>
         promise(
-          Effect.map(
-            Effect.flatMap(callerOf(caller), (who) => prompts.getVersion(who, id, String(version))),
-            single
-          )
+          Effect.gen(function* () {
+            const who = yield* callerOf(caller)
+            const promptId = yield* readId(id)
+            return single(yield* prompts.getVersion(who, promptId, yield* readNumber(version)))
+          })
         )
     }
   }
