@@ -76,7 +76,11 @@ export interface PromptApi {
   readonly close: () => Promise<void>
 }
 
-/** PostgreSQL may be away: reads answer 503 until it is there, and its schema is checked then. */
+/**
+ * Checks the schema and starts to serve. A reachable PostgreSQL with another schema fails at once. While PostgreSQL is
+ * unreachable, reads return 503 and a background check repeats until the schema is right: the database may be created
+ * first and migrated later. Each distinct problem of the schema is logged once.
+ */
 const serveOnceThere = Effect.gen(function* () {
   const lifecycle = yield* Lifecycle.Lifecycle
   const ready = Effect.andThen(
@@ -85,13 +89,20 @@ const serveOnceThere = Effect.gen(function* () {
       lifecycle.phase = "serving"
     })
   )
+  const logged = new Set<string>()
+  const logOnce = (message: string) => {
+    if (logged.has(message)) return Effect.void
+    logged.add(message)
+    return Effect.logError(message)
+  }
   yield* Effect.catchTag(ready, "Unavailable", () =>
     ready.pipe(
-      Effect.retry({
-        while: (error) => error._tag === "Unavailable",
-        schedule: Schedule.spaced("500 millis")
-      }),
-      Effect.tapError((error) => Effect.logError("message" in error ? error.message : error)),
+      Effect.catchDefect((defect) =>
+        Effect.fail({ _tag: "SchemaUnreadable", message: `the database's schema can't be read: ${defect}` })
+      ),
+      // `Database` logs that PostgreSQL is unavailable.
+      Effect.tapError((error) => ("message" in error ? logOnce(error.message) : Effect.void)),
+      Effect.retry(Schedule.spaced("500 millis")),
       Effect.forkScoped
     )
   )
@@ -99,8 +110,9 @@ const serveOnceThere = Effect.gen(function* () {
 
 /**
  * The API inside another Node service (DESIGN.md section 9), on a PostgreSQL server whose schema is up to date:
- * `prompt-retrieval migrate` brings it there, and a schema that is not rejects. Warnings and errors are logged to
- * stderr.
+ * `prompt-retrieval migrate` brings it there, and a schema that is not rejects. While PostgreSQL can't be reached, reads
+ * return 503; the API serves as soon as PostgreSQL is reachable and its schema is up to date, in whichever order that
+ * happens. Warnings and errors are logged to stderr.
  *
  * ```ts
  * const api = await createPromptApi({ databaseUrl: "postgres://user:password@host/database" })

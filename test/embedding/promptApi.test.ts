@@ -1,13 +1,16 @@
 import { spawn } from "node:child_process"
 import { once } from "node:events"
 import { join } from "node:path"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { setTimeout } from "node:timers/promises"
+import * as Effect from "effect/Effect"
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
 import { makeApplication } from "../../examples/hono.ts"
 import * as routeHandler from "../../examples/route-handler.ts"
 import { createPromptApi, type PromptApi, PromptApiError } from "../../src/index.ts"
 import { newId, sample } from "../support/archives.ts"
 import { connectTo, makeResources, postgres } from "../support/database.ts"
 import { freePort } from "../support/ports.ts"
+import { freshName, onServer, urlOf } from "../support/postgres.ts"
 import { run, startService } from "../support/service.ts"
 
 const tenant = sample()
@@ -202,6 +205,46 @@ describe.skipIf(postgres.missing !== undefined)("the API inside another service"
       await away.close()
     }
   })
+
+  it("starts before its database exists and serves once the database is created and migrated later", async () => {
+    const printed: Array<string> = []
+    const errors = vi
+      .spyOn(console, "error")
+      .mockImplementation((...parts) => void printed.push(parts.join(" ")))
+    const own = makeResources()
+    const name = freshName()
+    const early = await createPromptApi({ databaseUrl: urlOf(name) })
+    try {
+      const status = async () => (await early.handler(request("/readyz"))).status
+      const logged = (text: RegExp) => printed.filter((line) => text.test(line)).length
+      expect(await status()).toBe(503)
+
+      await Effect.runPromise(onServer(`create database ${name} template template0`))
+      await expect.poll(() => logged(/version 0 and this program needs/), { timeout: 10_000 }).toBe(1)
+      const env = { DATABASE_URL: urlOf(name) }
+      const database = await own.acquire(connectTo(env))
+      const table = "prompt_retrieval_migrations"
+      await database.sql(`create table ${table} (id integer primary key, name text not null)`)
+      await database.sql(`insert into ${table} values (999, 'from a newer program')`)
+      await expect.poll(() => logged(/version 999 .*upgrade the program/), { timeout: 10_000 }).toBe(1)
+      // Two more looks, which log nothing new.
+      await setTimeout(1_200)
+      expect(logged(/schema is version/)).toBe(2)
+      expect(await status()).toBe(503)
+
+      await database.sql(`drop table ${table}`)
+      expect((await run(["migrate"], env)).code).toBe(0)
+      await expect.poll(status, { timeout: 10_000 }).toBe(200)
+      await database.importArchive(tenant.archive)
+      expect((await early.handler(request(path, key))).status).toBe(200)
+      expect(logged(/schema is version/)).toBe(2)
+    } finally {
+      errors.mockRestore()
+      await early.close()
+      await own.release()
+      await Effect.runPromise(onServer(`drop database if exists ${name} with (force)`))
+    }
+  }, 60_000)
 
   it("says that it is not available once it is closed", async () => {
     const closed = await createPromptApi({ databaseUrl: env.DATABASE_URL! })
