@@ -1,5 +1,6 @@
 import { spawn } from "node:child_process"
 import { once } from "node:events"
+import { connect } from "node:net"
 import { join } from "node:path"
 import { setTimeout } from "node:timers/promises"
 import * as Effect from "effect/Effect"
@@ -20,6 +21,19 @@ const member = { workspaceId: tenant.archive.workspace.id, tier: "solo" }
 /** What a resolved read answers. */
 interface Resolved {
   readonly data: { readonly resolved_content: string }
+}
+
+/** Sends bytes to a local port; ends its half of the connection or resets it, and returns what was received. */
+const sendRaw = async (port: number, bytes: string, ending: "end" | "reset"): Promise<string> => {
+  const socket = connect(port, "127.0.0.1")
+  let received = ""
+  socket.setEncoding("latin1").on("data", (chunk) => (received += chunk))
+  socket.on("error", () => {})
+  await once(socket, "connect")
+  if (ending === "reset") socket.write(bytes, "latin1", () => socket.resetAndDestroy())
+  else socket.end(bytes, "latin1")
+  await once(socket, "close")
+  return received
 }
 
 const examples = join(import.meta.dirname, "../../examples")
@@ -290,6 +304,29 @@ describe.skipIf(postgres.missing !== undefined)("the API inside another service"
         const response = await fetch(url, { headers: { authorization: `Bearer ${key}` } })
         expect(((await response.json()) as Resolved).data.resolved_content).toBe(await resolved())
         expect((await fetch(`http://127.0.0.1:${port}/elsewhere`)).status).toBe(404)
+
+        const raw = (head: string, ending: "end" | "reset") => sendRaw(port, head, ending)
+        const trace = await raw(`TRACE ${path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`, "end")
+        expect(trace).toMatch(/^HTTP\/1\.1 405 .*\r\nallow: GET, HEAD\r\n/is)
+        expect(trace).toContain('{"error":{"code":"METHOD_NOT_ALLOWED","message":"Method not allowed"}}')
+        for (const start of [
+          `TRACE ${path}`,
+          `PROPFIND ${path}`,
+          "CONNECT a:1",
+          "CONNECT /api/v1/prompts",
+          "OPTIONS *",
+          "GET http://[/api/v1/",
+          "GET http://elsewhere/api/v1/prompts",
+          "GET //api/v1/prompts",
+          "GET /api/v1//[::/../..//%ff%00",
+          "GET /api/v1/\\\\host:99999/",
+          "nonsense"
+        ]) {
+          const head = `${start} HTTP/1.1\r\nHost: a\r\nX-A: \xff\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n`
+          for (const ending of ["end", "reset"] as const) await raw(head, ending)
+        }
+        expect(child.exitCode).toBeNull()
+        expect((await fetch(url, { headers: { authorization: `Bearer ${key}` } })).status).toBe(200)
       } finally {
         child.kill("SIGTERM")
         expect(await once(child, "exit")).toEqual([0, null])
