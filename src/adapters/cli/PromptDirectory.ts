@@ -1,9 +1,10 @@
 import { createHash } from "node:crypto"
-import { mkdir, readdir, readFile, writeFile } from "node:fs/promises"
-import { dirname, join, posix, relative, sep } from "node:path"
+import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises"
+import { dirname, join, posix, relative, resolve, sep } from "node:path"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
-import type { Archive, ArchivePrompt, Fault } from "../../application/Archive.ts"
+import * as Schema from "effect/Schema"
+import { type Archive, ArchivePrompt, type Fault } from "../../application/Archive.ts"
 import {
   BadFiles,
   type FragmentFile,
@@ -16,6 +17,13 @@ import { CliFailure } from "./CliFailure.ts"
 import { FragmentFront, PromptFront, parseText, renderText } from "./PromptText.ts"
 
 const extension = ".md"
+
+/** The front matter of a prompt's file. `folder` is for names that a path can't hold. */
+const PromptFileFront = Schema.Struct({
+  ...PromptFront.fields,
+  folder: Schema.optionalKey(ArchivePrompt.fields.title)
+})
+type PromptFileFront = typeof PromptFileFront.Type
 
 /** The id of a file that names none: the same for the same path in the same workspace (a UUID of version 5). */
 const idOf = (workspace: WorkspaceId, path: string): string => {
@@ -47,6 +55,23 @@ const folderOf = (path: string): string | null => {
 const percent = (character: string): string =>
   `%${character.charCodeAt(0).toString(16).toUpperCase().padStart(2, "0")}`
 
+/** The longest name that file systems take, in bytes. */
+const maxSegmentBytes = 255
+
+/** Cuts a name that is too long for a file system; a hash keeps it apart from names with the same beginning. */
+const shorten = (segment: string): string => {
+  if (Buffer.byteLength(segment) <= maxSegmentBytes) return segment
+  const ending = `~${createHash("sha256").update(segment).digest("hex").slice(0, 16)}`
+  let room = maxSegmentBytes - ending.length
+  let beginning = ""
+  for (const character of segment) {
+    room -= Buffer.byteLength(character)
+    if (room < 0) break
+    beginning += character
+  }
+  return beginning + ending
+}
+
 /** A folder's name as a path; characters that some file system refuses are percent-encoded. */
 const pathOfFolder = (name: string): string => {
   const encode = (segment: string): string =>
@@ -54,9 +79,23 @@ const pathOfFolder = (name: string): string => {
       text.charCodeAt(0) < 0x80 ? percent(text) : encodeURIComponent(text)
     )
   return name.split("/").includes("")
-    ? encode(name).replaceAll("/", "%2F")
-    : name.split("/").map(encode).join("/")
+    ? shorten(encode(name).replaceAll("/", "%2F"))
+    : name
+        .split("/")
+        .map((segment) => shorten(encode(segment)))
+        .join("/")
 }
+
+/** The directory of a folder's prompts. */
+const directoryOf = (folder: string | null): string =>
+  folder === null || folder === "" ? "prompts" : `prompts/${pathOfFolder(folder)}`
+
+/** A directory and all that it is in. */
+const ancestorsOf = (directory: string): ReadonlyArray<string> =>
+  directory.split("/").map((_, index, segments) => segments.slice(0, index + 1).join("/"))
+
+/** What a file system that ignores case takes a path for. */
+const foldCase = (path: string): string => path.normalize("NFC").toLowerCase()
 
 /** A name for a file, after a title. */
 const slugOf = (title: string): string =>
@@ -68,35 +107,63 @@ const slugOf = (title: string): string =>
     .replace(/^-|-$/g, "")
     .toWellFormed() || "untitled"
 
-/** Gives paths that are all different, on file systems that ignore case too. */
-const uniquePaths = () => {
-  const taken = new Set<string>()
+/** Suffixes that tell files with the same slug apart. */
+const suffixesOf = function* (id: string): Generator<string> {
+  yield* ["", `-${id.slice(0, 8)}`, `-${id}`]
+  for (let count = 2; ; count++) yield `-${id}-${count}`
+}
+
+/** Gives paths that differ from each other and from the directories, on file systems that ignore case too. */
+const uniquePaths = (directories: Iterable<string>) => {
+  const taken = new Set([...directories].flatMap(ancestorsOf).map(foldCase))
   return (directory: string, title: string, id: string): string => {
-    const path = (suffix: string) => `${directory}/${slugOf(title)}${suffix}${extension}`
-    const chosen = [path(""), path(`-${id.slice(0, 8)}`), path(`-${id}`)].find(
-      (path) => !taken.has(path.toLowerCase())
-    )!
-    taken.add(chosen.toLowerCase())
-    return chosen
+    for (const suffix of suffixesOf(id)) {
+      const path = `${directory}/${slugOf(title)}${suffix}${extension}`
+      if (taken.has(foldCase(path))) continue
+      taken.add(foldCase(path))
+      return path
+    }
+    throw new Error("unreachable: suffixes never end")
   }
 }
 
 /** The files of a workspace's current state, with a path for each. */
 export const layOut = (archive: Archive): PromptFiles => {
-  const unique = uniquePaths()
+  const used = new Set(
+    archive.prompts.filter((prompt) => !prompt.is_archived).map((prompt) => prompt.folder_id)
+  )
+  const folders = archive.folders.filter(({ id }) => used.has(id))
+  const unique = uniquePaths(folders.map(({ name }) => directoryOf(name)))
   return filesOf(archive, {
-    prompt: ({ title, id }: ArchivePrompt, folder) =>
-      unique(folder === null ? "prompts" : `prompts/${pathOfFolder(folder)}`, title, id),
+    prompt: ({ title, id }, folder) => unique(directoryOf(folder), title, id),
     fragment: ({ name, id }) => unique("fragments", name, id)
   })
+}
+
+/** Whether a prompt's path alone gives its folder, on file systems that ignore case too. */
+const makeIsTold = (prompts: ReadonlyArray<PromptFile>) => {
+  const spellings = new Map<string, string>()
+  const ambiguous = new Set<string>()
+  for (const directory of new Set(prompts.map(({ path }) => posix.dirname(path)))) {
+    for (const ancestor of ancestorsOf(directory)) {
+      const key = foldCase(ancestor)
+      if ((spellings.get(key) ?? ancestor) !== ancestor) ambiguous.add(key)
+      spellings.set(key, ancestor)
+    }
+  }
+  return ({ path, folder }: PromptFile): boolean =>
+    folderOf(path) === folder &&
+    !ancestorsOf(posix.dirname(path)).some((ancestor) => ambiguous.has(foldCase(ancestor)))
 }
 
 /** The text of each file by its path. */
 export const render = ({ prompts, fragments }: PromptFiles): ReadonlyMap<string, string> => {
   const names = new Map(fragments.map(({ id, path }) => [id, nameOf(path)]))
-  const said = (file: PromptFile): PromptFront => ({
+  const isTold = makeIsTold(prompts)
+  const said = (file: PromptFile): PromptFileFront => ({
     id: file.id,
     title: file.title,
+    ...(file.folder === null || isTold(file) ? {} : { folder: file.folder }),
     ...(file.description === "" ? {} : { description: file.description }),
     type: file.prompt_type,
     ...(file.target_model === "" ? {} : { model: file.target_model }),
@@ -142,7 +209,7 @@ export const parse = (
   const fragmentIds = new Map(fragments.map(({ path, id }) => [nameOf(path), id]))
 
   const prompts = inDirectory("prompts").flatMap(([path, text]): Array<PromptFile> => {
-    const parsed = parseText(PromptFront, path, text)
+    const parsed = parseText(PromptFileFront, path, text)
     if (Result.isFailure(parsed)) {
       faults.push(...parsed.failure)
       return []
@@ -156,7 +223,7 @@ export const parse = (
     return [
       {
         path,
-        folder: folderOf(path),
+        folder: front.folder ?? folderOf(path),
         id: front.id ?? (idOf(workspace, path) as PromptId),
         title: front.title ?? posix.basename(path, extension),
         description: front.description ?? "",
@@ -175,7 +242,7 @@ export const parse = (
     ]
   })
   for (const { path, folder } of prompts) {
-    if (folder !== null && folder.length > 256)
+    if (folder !== null && [...folder].length > 256)
       faults.push({ path, message: "its folder's name must be at most 256 characters" })
   }
   return faults.length > 0 ? Result.fail(BadFiles(faults)) : Result.succeed({ prompts, fragments })
@@ -186,6 +253,8 @@ const failure = (what: string, error: unknown) =>
 
 const textOf = (bytes: Uint8Array): string =>
   new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes)
+
+const isLink = "is a symbolic link, which is not followed"
 
 /** The texts of a directory's files by path, with slashes. What is hidden or no `.md` file is no prompt. */
 const readTexts = async (
@@ -199,7 +268,7 @@ const readTexts = async (
     for (const entry of await readdir(join(directory, part), { recursive: true, withFileTypes: true })) {
       const path = relative(directory, join(entry.parentPath, entry.name)).split(sep).join("/")
       if (path.split("/").some((segment) => segment.startsWith("."))) continue
-      if (entry.isSymbolicLink()) faults.push({ path, message: "is a symbolic link, which is not followed" })
+      if (entry.isSymbolicLink()) faults.push({ path, message: isLink })
       if (!entry.isFile() || !path.endsWith(extension)) continue
       const bytes = await readFile(join(directory, path))
       try {
@@ -224,20 +293,73 @@ export const readDirectory = (
     Effect.flatMap((texts) => Effect.fromResult(Result.flatMap(texts, (texts) => parse(workspace, texts))))
   )
 
-const writeTexts = async (directory: string, texts: ReadonlyMap<string, string>): Promise<void> => {
-  await mkdir(directory, { recursive: true })
-  const taken = (await readdir(directory)).filter((name) => ["prompts", "fragments"].includes(name))
-  if (taken.length > 0) throw new Error(`it has a ${taken[0]}/ already; remove it, or give another directory`)
-  await mkdir(join(directory, "prompts"))
-  for (const [path, text] of texts) {
-    await mkdir(join(directory, dirname(path)), { recursive: true })
-    await writeFile(join(directory, path), text, { flag: "wx" })
+const isMissing = (error: unknown): boolean => (error as NodeJS.ErrnoException).code === "ENOENT"
+
+/** Where the files are written first, and how they all get to where they belong. */
+interface Staging {
+  readonly scratch: string
+  readonly files: string
+  readonly commit: () => Promise<void>
+}
+
+const makeStaging = async (parent: string, commit: (files: string) => Promise<void>): Promise<Staging> => {
+  const scratch = await mkdtemp(join(parent, ".export-"))
+  // Unlike the scratch directory, it has the usual permissions.
+  const files = join(scratch, "files")
+  await mkdir(join(files, "prompts"), { recursive: true })
+  return { scratch, files, commit: () => commit(files) }
+}
+
+/** Into a directory that exists: `prompts/` comes last, for without it an import refuses the directory. */
+const moveInto = (directory: string) => async (files: string) => {
+  const hasFragments = (await readdir(files)).includes("fragments")
+  if (hasFragments) await rename(join(files, "fragments"), join(directory, "fragments"))
+  try {
+    await rename(join(files, "prompts"), join(directory, "prompts"))
+  } catch (error) {
+    if (hasFragments) await rename(join(directory, "fragments"), join(files, "fragments"))
+    throw error
   }
 }
 
-/** Writes files into a directory that has no prompts yet. */
-export const writeDirectory = (directory: string, files: PromptFiles): Effect.Effect<void, CliFailure> =>
-  Effect.tryPromise({
-    try: () => writeTexts(directory, render(files)),
-    catch: (error) => failure(`can't write ${directory}`, error)
-  })
+const prepare = async (directory: string): Promise<Staging> => {
+  const exists = await stat(directory).then(
+    () => true,
+    (error) => {
+      if (isMissing(error)) return false
+      throw error
+    }
+  )
+  if (!exists) {
+    const target = resolve(directory)
+    await mkdir(dirname(target), { recursive: true })
+    return makeStaging(dirname(target), (files) => rename(files, target))
+  }
+  const taken = (await readdir(directory)).filter((name) => ["prompts", "fragments"].includes(name))
+  if (taken.length > 0) throw new Error(`it has a ${taken[0]}/ already; remove it, or give another directory`)
+  return makeStaging(directory, moveInto(directory))
+}
+
+/** Writes files into a directory that has no prompts yet: all of them or, on failure or interruption, none. */
+export const writeDirectory = (directory: string, files: PromptFiles): Effect.Effect<void, CliFailure> => {
+  // Each step runs to its end, so that nothing is written while the scratch directory is being removed.
+  const attempt = <A>(step: () => Promise<A>) =>
+    Effect.uninterruptible(
+      Effect.tryPromise({ try: step, catch: (error) => failure(`can't write ${directory}`, error) })
+    )
+  return Effect.acquireUseRelease(
+    attempt(() => prepare(directory)),
+    (staging) =>
+      Effect.gen(function* () {
+        const texts = yield* attempt(async () => render(files))
+        for (const [path, text] of texts) {
+          yield* attempt(async () => {
+            await mkdir(join(staging.files, dirname(path)), { recursive: true })
+            await writeFile(join(staging.files, path), text, { flag: "wx" })
+          })
+        }
+        yield* attempt(staging.commit)
+      }),
+    ({ scratch }) => Effect.promise(() => rm(scratch, { recursive: true, force: true }))
+  )
+}

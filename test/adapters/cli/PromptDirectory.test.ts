@@ -1,9 +1,12 @@
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, assert, describe, it } from "@effect/vitest"
+import * as Arbitrary from "effect/Arbitrary"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
 import { CliFailure } from "../../../src/adapters/cli/CliFailure.ts"
 import {
   layOut,
@@ -23,6 +26,7 @@ import {
   newId,
   prompt,
   sample,
+  storable,
   texts
 } from "../../support/archives.ts"
 
@@ -82,6 +86,162 @@ describe("a workspace as files", () => {
     assert.strictEqual(new Set(prompts.map(({ path }) => path.toLowerCase())).size, titles.length)
     assert.strictEqual(prompts[0]!.path, "prompts/same.md")
     assert.strictEqual(prompts[3]!.path, "prompts/untitled.md")
+  })
+})
+
+/** Names that a path can't hold as they are, or only beside others that differ. */
+const awkwardNames = [
+  "",
+  "agent.md",
+  "Agent.MD",
+  "agent.md/inner.md",
+  "agent",
+  "AGENT",
+  "A/b",
+  "a/c",
+  "/",
+  "//a",
+  ".",
+  "..",
+  "../..",
+  "a b ",
+  "con:*?",
+  "%41",
+  "~",
+  "é",
+  "e\u0301",
+  "\u0085".repeat(200),
+  "日".repeat(86),
+  "日".repeat(256),
+  `${"日".repeat(255)}本`,
+  `${"語".repeat(100)}/${"本".repeat(100)}`,
+  "😀".repeat(256),
+  "x".repeat(256),
+  "a/".repeat(127)
+]
+
+const awkwardArchives = Arbitrary.map(
+  Arbitrary.all({
+    folders: Arbitrary.array(
+      Arbitrary.all([Arbitrary.schema(Schema.Natural), Arbitrary.schema(Schema.String)]),
+      { maxLength: 8 }
+    ),
+    prompts: Arbitrary.array(
+      Arbitrary.all([Arbitrary.schema(Schema.Natural), Arbitrary.schema(Schema.Natural)]),
+      { maxLength: 12 }
+    )
+  }),
+  (plan) => {
+    const folders = plan.folders.map(([choice, text]) =>
+      folder({
+        name: awkwardNames[choice % (awkwardNames.length + 3)] ?? storable([...text].slice(0, 256).join(""))
+      })
+    )
+    const titles = ["agent", "Agent", "inner", "a", "b", "", "日".repeat(300), "İ".repeat(60)]
+    const prompts = plan.prompts.map(([title, at]) =>
+      prompt({
+        title: titles[title % titles.length]!,
+        folder_id: folders[at % (folders.length + 1)]?.id ?? null
+      })
+    )
+    return archive({ folders, prompts })
+  }
+)
+
+/** The same files on a file system that ignores case: a directory keeps its first spelling. */
+const onDiskWithoutCase = (texts: ReadonlyMap<string, string>): ReadonlyMap<string, string> => {
+  const spellings = new Map<string, string>()
+  const spell = (path: string): string => {
+    const key = path.normalize("NFC").toLowerCase()
+    if (!spellings.has(key)) {
+      const slash = path.lastIndexOf("/")
+      spellings.set(key, slash < 0 ? path : spell(path.slice(0, slash)) + path.slice(slash))
+    }
+    return spellings.get(key)!
+  }
+  const files = new Map([...texts].map(([path, text]) => [spell(path), text]))
+  assert.strictEqual(files.size, texts.size)
+  for (const path of files.keys())
+    assert.isFalse(
+      [...files.keys()].some((other) => other.startsWith(`${path}/`)),
+      path
+    )
+  return files
+}
+
+describe("a workspace with any names", () => {
+  const root = mkdtempSync(join(tmpdir(), "prompt-names-"))
+  afterAll(() => rmSync(root, { recursive: true }))
+  let count = 0
+
+  const content = ({ prompts }: PromptFiles) =>
+    prompts.map(({ path: _, ...file }) => file).toSorted((a, b) => (a.id < b.id ? -1 : 1))
+
+  it.effect.prop("is written to a directory and read back", { made: awkwardArchives }, ({ made }) =>
+    Effect.gen(function* () {
+      const files = layOut(made)
+      const directory = join(root, String(count++))
+      yield* writeDirectory(directory, files)
+      assert.deepStrictEqual(yield* readDirectory(directory, made.workspace.id), byPath(files))
+      rmSync(directory, { recursive: true })
+      const folded = Result.getOrThrow(parse(made.workspace.id, onDiskWithoutCase(render(files))))
+      assert.deepStrictEqual(content(folded), content(files))
+    }).pipe(Effect.orDie)
+  )
+
+  it("keeps the folder in the front matter only where the path can't say it", () => {
+    const pathsOf = (names: ReadonlyArray<string>) => {
+      const folders = names.map((name) => folder({ name }))
+      const prompts = folders.map(({ id }) => prompt({ title: "Agent", folder_id: id }))
+      const texts = render(layOut(archive({ folders, prompts })))
+      return [...texts].map(([path, text]) => [path, /^folder: .*$/m.exec(text)?.[0]])
+    }
+    assert.deepStrictEqual(pathsOf(["Support", "a/b", "/", "日".repeat(85), ".x:"]), [
+      ["prompts/Support/agent.md", undefined],
+      ["prompts/a/b/agent.md", undefined],
+      ["prompts/%2F/agent.md", undefined],
+      [`prompts/${"日".repeat(85)}/agent.md`, undefined],
+      ["prompts/%2Ex%3A/agent.md", undefined]
+    ])
+    const long = "日".repeat(86)
+    const [[path, front]] = pathsOf([long]) as [[string, string]]
+    assert.match(path, /^prompts\/日{79}~[0-9a-f]{16}\/agent\.md$/)
+    assert.strictEqual(front, `folder: ${long}`)
+    assert.deepStrictEqual(
+      pathsOf(["Support", "support"]).map(([, front]) => front),
+      ["folder: Support", "folder: support"]
+    )
+  })
+
+  it("gives a file another name than a folder beside it", () => {
+    const drawer = folder({ name: "Agent.md" })
+    const first = prompt({ title: "agent" })
+    const inner = prompt({ title: "inner", folder_id: drawer.id })
+    const paths = (folders: ReadonlyArray<typeof drawer>, prompts: ReadonlyArray<typeof first>) =>
+      layOut(archive({ folders, prompts })).prompts.map(({ path }) => path)
+    assert.deepStrictEqual(paths([drawer], [first, inner]), [
+      `prompts/agent-${first.id.slice(0, 8)}.md`,
+      "prompts/Agent.md/inner.md"
+    ])
+    assert.deepStrictEqual(paths([drawer], [first]), ["prompts/agent.md"])
+    const taken = ["agent", `agent-${first.id.slice(0, 8)}`, `agent-${first.id}`]
+    const folders = taken.map((name) => folder({ name: `${name}.md` }))
+    const inside = folders.map(({ id }) => prompt({ title: "inner", folder_id: id }))
+    assert.strictEqual(paths(folders, [first, ...inside])[0], `prompts/agent-${first.id}-2.md`)
+  })
+
+  it("reads a folder from the front matter before the path", () => {
+    const workspace = newId<WorkspaceId>()
+    const folderAt = (text: string) => {
+      const result = read(workspace, { "prompts/a/b.md": text })
+      return Result.isSuccess(result) ? result.success.prompts[0]!.folder : result.failure.faults
+    }
+    assert.strictEqual(folderAt("---\n---\n"), "a")
+    assert.strictEqual(folderAt("---\nfolder: c/d\n---\n"), "c/d")
+    assert.strictEqual(folderAt(`---\nfolder: ${"😀".repeat(256)}\n---\n`), "😀".repeat(256))
+    assert.deepStrictEqual(folderAt(`---\nfolder: ${"x".repeat(257)}\n---\n`), [
+      { path: "prompts/a/b.md", message: "its folder's name must be at most 256 characters" }
+    ])
   })
 })
 
@@ -228,6 +388,35 @@ describe("a directory", () => {
     )
     mkdirSync(join(directory, "prompts"))
     assert.deepStrictEqual(await readAt(directory), Result.succeed({ prompts: [], fragments: [] }))
+  })
+
+  it("is left as it was by a write that fails or is interrupted", async () => {
+    const files = layOut(sample().archive)
+    const broken = {
+      ...files,
+      prompts: [...files.prompts, { ...files.prompts[0]!, path: `prompts/${"x".repeat(300)}.md` }]
+    }
+    const existing = join(root, "existing")
+    mkdirSync(existing)
+    writeFileSync(join(existing, "README.md"), "kept")
+    for (const directory of [existing, join(root, "new")]) {
+      const before = readdirSync(root)
+      const refusal = await Effect.runPromise(Effect.flip(writeDirectory(directory, broken)))
+      assert.match(refusal.message, /^can't write .*ENAMETOOLONG/)
+      const many = Array.from({ length: 2_000 }, (_, index) => ({
+        ...files.prompts[0]!,
+        path: `prompts/${index}.md`
+      }))
+      const exit = await Effect.runPromiseExit(
+        Effect.timeout(writeDirectory(directory, { prompts: many, fragments: [] }), 30)
+      )
+      assert.isTrue(Exit.isFailure(exit))
+      assert.deepStrictEqual(readdirSync(existing), ["README.md"])
+      assert.deepStrictEqual(readdirSync(root), before)
+    }
+    await Effect.runPromise(writeDirectory(existing, files))
+    assert.deepStrictEqual(readdirSync(existing).toSorted(), ["README.md", "fragments", "prompts"])
+    assert.deepStrictEqual(await readAt(existing), Result.succeed(byPath(files)))
   })
 
   it("has its faults told, and what is no prompt left alone", async () => {
