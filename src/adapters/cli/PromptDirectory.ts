@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto"
-import { mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises"
+import { lstat, mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises"
 import { dirname, join, posix, relative, resolve, sep } from "node:path"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
@@ -265,6 +265,10 @@ const readTexts = async (
   const texts = new Map<string, string>()
   const faults: Array<Fault> = []
   for (const part of ["prompts", "fragments"].filter((name) => top.includes(name))) {
+    if ((await lstat(join(directory, part))).isSymbolicLink()) {
+      faults.push({ path: part, message: isLink })
+      continue
+    }
     for (const entry of await readdir(join(directory, part), { recursive: true, withFileTypes: true })) {
       const path = relative(directory, join(entry.parentPath, entry.name)).split(sep).join("/")
       if (path.split("/").some((segment) => segment.startsWith("."))) continue

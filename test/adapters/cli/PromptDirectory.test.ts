@@ -15,7 +15,7 @@ import {
   render,
   writeDirectory
 } from "../../../src/adapters/cli/PromptDirectory.ts"
-import { mergeFiles, type PromptFiles } from "../../../src/application/PromptFiles.ts"
+import { BadFiles, mergeFiles, type PromptFiles } from "../../../src/application/PromptFiles.ts"
 import type { WorkspaceId } from "../../../src/domain/Prompt.ts"
 import {
   archive,
@@ -417,6 +417,30 @@ describe("a directory", () => {
     await Effect.runPromise(writeDirectory(existing, files))
     assert.deepStrictEqual(readdirSync(existing).toSorted(), ["README.md", "fragments", "prompts"])
     assert.deepStrictEqual(await readAt(existing), Result.succeed(byPath(files)))
+  })
+
+  it("may be a symbolic link itself, but prompts/ and fragments/ may not", async () => {
+    const files = layOut(sample().archive)
+    const real = join(root, "real")
+    mkdirSync(real)
+    const link = join(root, "link")
+    symlinkSync(real, link)
+    await Effect.runPromise(writeDirectory(link, files))
+    assert.deepStrictEqual(await readAt(link), Result.succeed(byPath(files)))
+    const linked = join(root, "linked")
+    mkdirSync(linked)
+    for (const part of ["prompts", "fragments"]) symlinkSync(join(real, part), join(linked, part))
+    const message = "is a symbolic link, which is not followed"
+    const refused = await readAt(linked)
+    assert.deepStrictEqual(
+      refused,
+      Result.fail(
+        BadFiles([
+          { path: "prompts", message },
+          { path: "fragments", message }
+        ])
+      )
+    )
   })
 
   it("has its faults told, and what is no prompt left alone", async () => {
