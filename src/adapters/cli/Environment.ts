@@ -83,6 +83,26 @@ const variable = <A, D>(
         Effect.mapError(() => new CliFailure({ message: `${name} ${rule}` }))
       )
 
+/**
+ * Timers hold at most 2^31 - 1 ms, about 596.5 hours, and fire at once beyond. The difference is room for the drain and
+ * the deadline after the grace.
+ */
+const maxShutdownGrace = Duration.hours(596)
+
+const shutdownGrace = variable(
+  "SHUTDOWN_GRACE",
+  Config.Duration("SHUTDOWN_GRACE"),
+  Duration.zero,
+  "must be a duration such as 5 seconds",
+  (duration) => Duration.isFinite(duration) && Duration.toMillis(duration) >= 0
+).pipe(
+  Effect.filterOrFail(
+    Duration.isLessThanOrEqualTo(maxShutdownGrace),
+    () => new CliFailure({ message: "SHUTDOWN_GRACE must be at most 596 hours" })
+  ),
+  Effect.map(Duration.toMillis)
+)
+
 /** Reads the environment; the first variable that is wrong fails with one line that names it. */
 export const readEnvironment: Effect.Effect<Environment, CliFailure> = Effect.gen(function* () {
   const string = (name: string, byDefault: string) =>
@@ -117,15 +137,7 @@ export const readEnvironment: Effect.Effect<Environment, CliFailure> = Effect.ge
       "must be a URL like http://collector:4318",
       hasHttpScheme
     ),
-    shutdownGrace: Duration.toMillis(
-      yield* variable(
-        "SHUTDOWN_GRACE",
-        Config.Duration("SHUTDOWN_GRACE"),
-        Duration.zero,
-        "must be a duration such as 5 seconds",
-        (duration) => Duration.isFinite(duration) && Duration.toMillis(duration) >= 0
-      )
-    ),
+    shutdownGrace: yield* shutdownGrace,
     logLevel: yield* variable(
       "LOG_LEVEL",
       Config.LogLevel("LOG_LEVEL"),
