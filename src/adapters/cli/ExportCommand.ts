@@ -1,5 +1,5 @@
 import { createReadStream } from "node:fs"
-import { type FileHandle, mkdtemp, open, rename, rm } from "node:fs/promises"
+import { type FileHandle, mkdtemp, open, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { basename, dirname, join, resolve } from "node:path"
 import { pipeline } from "node:stream/promises"
@@ -12,10 +12,11 @@ import type { WorkspaceId } from "../../domain/Prompt.ts"
 import { CliFailure, WrongUsage } from "./CliFailure.ts"
 import { json, workspace } from "./Flags.ts"
 import type { Operations } from "./Operations.ts"
+import { copyOwnership, inspectOutput, moveIntoPlace, type Output, openSpecial } from "./OutputFile.ts"
 import { print, unavailable, workspaceNotFound } from "./Output.ts"
 import { layOut, writeDirectory } from "./PromptDirectory.ts"
 
-const attempt = <A>(what: string, run: () => Promise<A>): Effect.Effect<A, CliFailure> =>
+const attempt = <A>(what: string, run: (signal: AbortSignal) => Promise<A>): Effect.Effect<A, CliFailure> =>
   Effect.tryPromise({
     try: run,
     catch: (error) => new CliFailure({ message: `can't write ${what}: ${(error as Error).message}` })
@@ -29,32 +30,40 @@ const scratch = (parent: string, prefix: string, what: string) =>
   )
 
 /**
- * Writes the archive beside where it is to be and moves it there when it is whole: who waits for it, be it a slow
- * reader of stdout, never keeps the database waiting.
+ * Writes the whole archive to a scratch file first, beside a file that it replaces. A slow reader of the output never
+ * keeps the database waiting, and a failure leaves an existing file as it was.
  */
-const exportArchive = Effect.fnUntraced(function* (workspace: WorkspaceId, out: string | undefined) {
-  const target = out === undefined ? undefined : resolve(out)
-  const what = out ?? "the archive"
-  const directory = yield* scratch(target === undefined ? tmpdir() : dirname(target), ".export-", what)
-  const file = join(directory, target === undefined ? "archive" : basename(target))
+const exportArchive = Effect.fnUntraced(function* (workspace: WorkspaceId, what: string, output: Output) {
+  const isFile = output.kind === "file"
+  const directory = yield* scratch(isFile ? dirname(output.path) : tmpdir(), ".export-", what)
+  const file = join(directory, isFile ? basename(output.path) : "archive")
   const write = (handle: FileHandle) =>
     Effect.flatMap(Administration, ({ exportArchive }) =>
       exportArchive(workspace, (text) => attempt(what, () => handle.writeFile(text)))
     )
+  const finish = async (handle: FileHandle) => {
+    if (isFile && output.existing !== undefined) await copyOwnership(handle, output.existing)
+    await handle.sync()
+  }
   yield* Effect.acquireUseRelease(
     attempt(what, () => open(file, "wx", 0o600)),
     (handle) =>
       Effect.andThen(
         write(handle),
-        attempt(what, () => handle.sync())
+        attempt(what, () => finish(handle))
       ),
     (handle) => Effect.promise(() => handle.close())
   )
-  yield* attempt(what, () =>
-    target === undefined
-      ? pipeline(createReadStream(file), process.stdout, { end: false })
-      : rename(file, target)
-  )
+  yield* attempt(what, async (signal) => {
+    switch (output.kind) {
+      case "file":
+        return moveIntoPlace(file, output.path)
+      case "special":
+        return pipeline(createReadStream(file), await openSpecial(output, signal), { signal })
+      case "standard":
+        return pipeline(createReadStream(file), output.stream, { end: false, signal })
+    }
+  })
 }, Effect.scoped)
 
 const exportFiles = Effect.fnUntraced(function* (workspace: WorkspaceId, directory: string) {
@@ -82,14 +91,25 @@ export const exportCommand = (operations: Operations) =>
       const target = Option.getOrUndefined(out)
       if (format === "files" && target === undefined)
         return yield* new WrongUsage({ message: "--format files needs a directory: say --out DIR" })
-      yield* (format === "files" ? exportFiles(workspace, target!) : exportArchive(workspace, target)).pipe(
+      const standardOutput: Output = { kind: "standard", stream: process.stdout }
+      const output =
+        format === "files" || target === undefined
+          ? standardOutput
+          : yield* attempt(target, () => inspectOutput(target))
+      const exported =
+        format === "files"
+          ? exportFiles(workspace, target!)
+          : exportArchive(workspace, target ?? "the archive", output)
+      yield* exported.pipe(
         Effect.catchTags({
           WorkspaceNotFound: () => Effect.fail(workspaceNotFound(workspace)()),
           Unavailable: () => Effect.fail(unavailable())
         }),
         Effect.provide(operations.administration({ migrate: false }))
       )
-      if (target !== undefined) {
+      const isArchiveOnStdout =
+        format === "archive" && output.kind === "standard" && output.stream === process.stdout
+      if (target !== undefined && !isArchiveOnStdout) {
         const result = { workspace_id: workspace, out: resolve(target) }
         yield* print(json, result, `Exported workspace ${workspace} to ${target}`)
       }

@@ -1,0 +1,238 @@
+import { execFileSync, spawn, spawnSync } from "node:child_process"
+import { once } from "node:events"
+import {
+  chmodSync,
+  chownSync,
+  closeSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync
+} from "node:fs"
+import { createServer } from "node:net"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { text } from "node:stream/consumers"
+import { setTimeout } from "node:timers/promises"
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest"
+import { archive, prompt } from "../../support/archives.ts"
+import { embedded, makeResources, postgres } from "../../support/database.ts"
+import { run } from "../../support/service.ts"
+
+const main = join(import.meta.dirname, "../../../src/main.ts")
+const backend = postgres.missing === undefined ? postgres : embedded
+const isRoot = process.getuid?.() === 0
+const nobody = 65_534
+
+// Larger than a pipe holds, so that a write into one has to wait for its reader.
+const made = archive({ prompts: [prompt({ current_content: "content ".repeat(40_000) })] })
+const workspace = made.workspace.id
+
+describe("export --out", { timeout: 60_000 }, () => {
+  const resources = makeResources()
+  let env: Record<string, string>
+  let whole: string
+  /** A directory that only the test writes to. */
+  let root: string
+  const inRoot = (name: string) => join(root, name)
+
+  beforeAll(async () => {
+    env = await resources.acquire(backend.acquire)
+    expect(await run(["import", "-"], env, JSON.stringify(made))).toMatchObject({ code: 0 })
+    const exported = await run(["export", "--workspace", workspace], env)
+    expect(exported).toMatchObject({ code: 0, stderr: "" })
+    whole = exported.stdout
+    expect(whole.length).toBeGreaterThan(200_000)
+  }, 60_000)
+  afterAll(() => resources.release())
+  beforeEach(() => {
+    root = mkdtempSync(join(tmpdir(), "export-"))
+    mkdirSync(inRoot("tmp"))
+  })
+  afterEach(() => rmSync(root, { recursive: true }))
+
+  const exportArgs = (out: string, id: string = workspace) => ["export", "--workspace", id, "--out", out]
+  const exportTo = (out: string, id?: string) => run(exportArgs(out, id), { ...env, TMPDIR: inRoot("tmp") })
+  const start = (out: string, stdio: "ignore" | "pipe" = "ignore", uid?: number) =>
+    spawn(process.execPath, [main, ...exportArgs(out)], {
+      env: { PATH: process.env.PATH, HOME: process.env.HOME, TMPDIR: inRoot("tmp"), ...env },
+      stdio: ["ignore", stdio, stdio],
+      ...(uid === undefined ? {} : { uid })
+    })
+  const expectNoScratch = () => {
+    const names = readdirSync(root, { recursive: true, encoding: "utf8" })
+    expect(names.filter((name) => name.includes(".export-"))).toEqual([])
+  }
+  const done = (out: string) => ({
+    code: 0,
+    stdout: `Exported workspace ${workspace} to ${out}\n`,
+    stderr: ""
+  })
+
+  it("writes into a device and leaves it in place", async () => {
+    const device = inRoot("null")
+    if (spawnSync("mknod", [device, "c", "1", "3"]).status === 0) {
+      const { rdev, ino } = lstatSync(device)
+      expect(await exportTo(device)).toEqual(done(device))
+      expect(lstatSync(device)).toMatchObject({ rdev, ino })
+      // A link to a device, as /dev/stdout may be.
+      const link = inRoot("link")
+      symlinkSync(device, link)
+      expect(await exportTo(link)).toEqual(done(link))
+      expect(readlinkSync(link)).toBe(device)
+      expect(lstatSync(device)).toMatchObject({ rdev, ino })
+    } else {
+      // Only root may make a device.
+      execFileSync("mkfifo", [device])
+      const left = once(spawn("cat", [device], { stdio: ["ignore", "ignore", "inherit"] }), "exit")
+      expect(await exportTo(device)).toEqual(done(device))
+      await left
+      expect(lstatSync(device).isFIFO()).toBe(true)
+    }
+    expectNoScratch()
+  })
+
+  it("writes into a FIFO once it has a reader", async () => {
+    const fifo = inRoot("fifo")
+    execFileSync("mkfifo", [fifo])
+    const exported = exportTo(fifo)
+    await setTimeout(2_000)
+    const reader = spawn("cat", [fifo], { stdio: ["ignore", "pipe", "inherit"] })
+    expect(await text(reader.stdout)).toBe(whole)
+    expect(await exported).toEqual(done(fifo))
+    expect(lstatSync(fifo).isFIFO()).toBe(true)
+    expectNoScratch()
+  })
+
+  it("fails when the reader of a FIFO leaves", async () => {
+    const fifo = inRoot("fifo")
+    execFileSync("mkfifo", [fifo])
+    const left = once(spawn("head", ["-c", "10", fifo], { stdio: "ignore" }), "exit")
+    const ran = await exportTo(fifo)
+    await left
+    expect(ran).toMatchObject({ code: 1, stdout: "" })
+    expect(ran.stderr).toMatch(/^prompt-retrieval: can't write .*fifo: .*EPIPE/)
+    expect(lstatSync(fifo).isFIFO()).toBe(true)
+    expectNoScratch()
+  })
+
+  it("ends at SIGINT while a FIFO has no reader", async () => {
+    const fifo = inRoot("fifo")
+    execFileSync("mkfifo", [fifo])
+    const child = start(fifo)
+    const exit = once(child, "exit")
+    const scratchNames = () => readdirSync(inRoot("tmp")).filter((name) => name.startsWith(".export-"))
+    await expect.poll(scratchNames, { timeout: 20_000 }).toHaveLength(1)
+    await setTimeout(1_000)
+    child.kill("SIGINT")
+    expect(await exit).toEqual([130, null])
+    expect(lstatSync(fifo).isFIFO()).toBe(true)
+    expectNoScratch()
+  })
+
+  it("does not replace a socket", async () => {
+    const path = inRoot("socket")
+    const server = createServer().listen(path)
+    await once(server, "listening")
+    const ran = await exportTo(path)
+    expect(ran).toMatchObject({ code: 1, stdout: "" })
+    expect(ran.stderr).toMatch(/can't write .*socket: ENXIO/)
+    expect(lstatSync(path).isSocket()).toBe(true)
+    server.close()
+    expectNoScratch()
+  })
+
+  it("writes only the archive when the path is the standard output", async () => {
+    const link = inRoot("stdout")
+    symlinkSync("/proc/self/fd/1", link)
+    expect(await exportTo(link)).toEqual({ code: 0, stdout: whole, stderr: "" })
+    const command = `"${process.execPath}" "${main}" ${exportArgs(link).join(" ")}`
+    const options = { env: { PATH: process.env.PATH, ...env }, encoding: "utf8", maxBuffer: 2 ** 26 } as const
+    expect(execFileSync("sh", ["-c", `${command} | cat`], options)).toBe(whole)
+    const file = inRoot("redirected")
+    execFileSync("sh", ["-c", `${command} > "${file}"`], options)
+    expect(readFileSync(file, "utf8")).toBe(whole)
+    expect(readlinkSync(link)).toBe("/proc/self/fd/1")
+  })
+
+  it("replaces the target of a symbolic link and keeps the link", async () => {
+    mkdirSync(inRoot("elsewhere"))
+    const target = join(root, "elsewhere", "archive.json")
+    writeFileSync(target, "old")
+    symlinkSync("elsewhere/archive.json", inRoot("first"))
+    symlinkSync("first", inRoot("second"))
+    expect(await exportTo(inRoot("second"))).toEqual(done(inRoot("second")))
+    expect(readlinkSync(inRoot("second"))).toBe("first")
+    expect(readlinkSync(inRoot("first"))).toBe("elsewhere/archive.json")
+    expect(readFileSync(target, "utf8")).toBe(whole)
+
+    symlinkSync("elsewhere/new.json", inRoot("dangling"))
+    expect(await exportTo(inRoot("dangling"))).toEqual(done(inRoot("dangling")))
+    expect(readlinkSync(inRoot("dangling"))).toBe("elsewhere/new.json")
+    expect(readFileSync(join(root, "elsewhere", "new.json"), "utf8")).toBe(whole)
+
+    symlinkSync("loop", inRoot("loop"))
+    expect((await exportTo(inRoot("loop"))).stderr).toMatch(/can't write .*loop: ELOOP/)
+    expectNoScratch()
+  })
+
+  it("replaces a regular file at once and keeps its mode and owner", async () => {
+    const file = inRoot("archive.json")
+    for (const mode of [0o640, 0o444, 0o777]) {
+      rmSync(file, { force: true })
+      writeFileSync(file, "old")
+      chmodSync(file, mode)
+      if (isRoot) chownSync(file, nobody, nobody)
+      const { uid, gid } = statSync(file)
+      const opened = openSync(file, "r")
+      expect(await exportTo(file)).toEqual(done(file))
+      // Whoever has the old file open goes on reading the old file.
+      expect(readFileSync(opened, "utf8")).toBe("old")
+      closeSync(opened)
+      const replaced = statSync(file)
+      expect({ mode: replaced.mode & 0o7777, uid: replaced.uid, gid: replaced.gid }).toEqual({
+        mode,
+        uid,
+        gid
+      })
+      expect(readFileSync(file, "utf8")).toBe(whole)
+    }
+    expect(await exportTo(inRoot("new.json"))).toEqual(done(inRoot("new.json")))
+    expect(statSync(inRoot("new.json")).mode & 0o7777).toBe(0o600)
+    expectNoScratch()
+  })
+
+  it("leaves the old file as it was on failure", async () => {
+    const file = inRoot("archive.json")
+    writeFileSync(file, "old")
+    const { ino, mtimeMs } = statSync(file)
+    const missing = "00000000-0000-4000-8000-000000000000"
+    expect(await exportTo(file, missing)).toMatchObject({ code: 1, stdout: "" })
+    expect(await exportTo(root)).toEqual({
+      code: 1,
+      stdout: "",
+      stderr: `prompt-retrieval: can't write ${root}: it is a directory\n`
+    })
+
+    // Root may write to any directory, so the program runs as another user.
+    chmodSync(root, 0o755)
+    chmodSync(inRoot("tmp"), 0o777)
+    if (!isRoot) chmodSync(root, 0o555)
+    const child = start(file, "pipe", isRoot ? nobody : undefined)
+    const stderr = text(child.stderr!)
+    expect(await once(child, "close")).toEqual([1, null])
+    expect(await stderr).toMatch(/^prompt-retrieval: can't write .*archive\.json: EACCES/)
+    chmodSync(root, 0o755)
+
+    expect(statSync(file)).toMatchObject({ ino, mtimeMs })
+    expect(readFileSync(file, "utf8")).toBe("old")
+    expectNoScratch()
+  })
+})
