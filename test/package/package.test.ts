@@ -1,7 +1,8 @@
-import { execFile, spawnSync } from "node:child_process"
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs"
+import { execFile, spawn, spawnSync } from "node:child_process"
+import { once } from "node:events"
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
-import { join } from "node:path"
+import { dirname, join } from "node:path"
 import { promisify } from "node:util"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { embedded, makeResources, postgres } from "../support/database.ts"
@@ -45,6 +46,18 @@ const strict = (skipLibCheck: boolean) =>
     include: ["*.ts"]
   })
 
+/** The Node of a version, from npm. */
+const installNode = async (version: string): Promise<string> => {
+  const directory = emptyProject(`node-${version}`)
+  const manifest = { private: true, allowScripts: { node: true } }
+  writeFileSync(join(directory, "package.json"), JSON.stringify(manifest))
+  const installed = await run(directory, "npm", ["install", "--no-audit", "--no-fund", `node@${version}`])
+  expect(installed).toMatchObject({ code: 0 })
+  const node = join(directory, "node_modules/node/bin/node")
+  expect((await run(directory, node, ["--version"])).stdout).toBe(`v${version}\n`)
+  return node
+}
+
 const directories: Array<string> = []
 const emptyProject = (name: string): string => {
   const directory = mkdtempSync(join(tmpdir(), `${name}-`))
@@ -63,6 +76,25 @@ beforeAll(async () => {
 }, 120_000)
 afterAll(() => {
   for (const directory of directories) rmSync(directory, { recursive: true, force: true })
+})
+
+const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8"))
+const lowestNode = `${/^>=(\d+\.\d+)$/.exec(manifest.engines.node)![1]}.0`
+
+it("engines states a Node that every dependency runs on", () => {
+  const { packages } = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8"))
+  const numberOf = (version: string) => {
+    const [major, minor = 0, patch = 0] = version.split(".").map(Number)
+    return major! * 1e6 + minor * 1e3 + patch
+  }
+  const unmet = Object.entries<{ dev?: boolean; engines?: { node?: string } }>(packages).filter(
+    ([name, { dev, engines }]) => {
+      const lowest = /^(?:.*\|\| *)?>= *([\d.]+)$/.exec(engines?.node ?? ">=0")
+      return name !== "" && !dev && (lowest === null || numberOf(lowest[1]!) > numberOf(lowestNode))
+    }
+  )
+  expect(unmet).toEqual([])
+  expect(packages[""].engines).toEqual(manifest.engines)
 })
 
 it("publint and are-the-types-wrong find nothing", async () => {
@@ -113,8 +145,9 @@ export const program = async () => {
     expect(stdout).toContain("Type 'string' is not assignable to type 'number'")
   })
 
-  it("reads from a running service", async () => {
+  it("reads from a running service, on Node 20 too", async () => {
     const resources = makeResources()
+    const oldest = await installNode("20.0.0")
     const service: Service = await startService({
       ...(await resources.acquire(embedded.acquire)),
       LOG_LEVEL: "Error"
@@ -130,16 +163,18 @@ const { data, meta } = await client.prompts.list({ type: "system" })
 const { data: resolved } = await client.prompts.getResolved(data[0].id)
 console.log(JSON.stringify([meta.total, resolved.fragment_count]))`
       )
-      expect(await run(project, process.execPath, ["run.js"], { KEY: key!, BASE: service.url })).toEqual({
-        code: 0,
-        stdout: "[1,3]\n",
-        stderr: ""
-      })
+      for (const node of [process.execPath, oldest]) {
+        expect(await run(project, node, ["run.js"], { KEY: key!, BASE: service.url })).toEqual({
+          code: 0,
+          stdout: "[1,3]\n",
+          stderr: ""
+        })
+      }
     } finally {
       await service.stop()
       await resources.release()
     }
-  }, 60_000)
+  }, 120_000)
 })
 
 describe("an empty project with the package installed", () => {
@@ -180,6 +215,41 @@ export const wrong = createPromptApi({ database: 1 })
     expect(stdout).toContain("serve")
   })
 
+  it("prints a command that issues a key in a project where the package is installed", async () => {
+    const resources = makeResources()
+    try {
+      const env = {
+        ...(await resources.acquire(embedded.acquire)),
+        PATH: `${dirname(process.execPath)}:${process.env.PATH}`,
+        PORT: "0",
+        LOG_LEVEL: "Error"
+      }
+      const ran = await runCommand(["import", join(root, "src/adapters/cli/demo.json")], env)
+      expect(ran).toMatchObject({ code: 0 })
+      const child = spawn(join(project, "node_modules/.bin/prompt-retrieval"), ["serve"], {
+        cwd: project,
+        env: { ...process.env, ...env },
+        stdio: ["ignore", "pipe", "inherit"]
+      })
+      let output = ""
+      child.stdout.on("data", (chunk) => (output += chunk))
+      try {
+        const hint = /^To issue a key: (npx prompt-retrieval keys issue --workspace \S+ --user) EMAIL$/m
+        await expect.poll(() => output, { timeout: 30_000 }).toMatch(hint)
+        const [, command] = hint.exec(output)!
+        const issued = await run(project, "sh", ["-c", `${command} ada@example.com`], env)
+        expect(issued).toMatchObject({ code: 0 })
+        expect(issued.stdout).toMatch(/^key_live_[0-9a-f]{64}\n/)
+      } finally {
+        const exit = once(child, "exit")
+        child.kill("SIGTERM")
+        await exit
+      }
+    } finally {
+      await resources.release()
+    }
+  }, 120_000)
+
   // The machine's own Node, which may be older than the one that runs the tests.
   const other = spawnSync("/usr/bin/env", ["-i", "sh", "-c", "node --version"], { encoding: "utf8" }).stdout
   it.skipIf(!(Number.parseInt(other.slice(1), 10) < 24))(
@@ -198,7 +268,7 @@ export const wrong = createPromptApi({ database: 1 })
   )
 
   it.skipIf(postgres.missing !== undefined)(
-    "runs the API in process",
+    "runs the API in process, on the lowest Node of engines too",
     async () => {
       const resources = makeResources()
       try {
@@ -212,22 +282,28 @@ export const wrong = createPromptApi({ database: 1 })
 import { createPromptApi } from "prompt-retrieval"
 const api = await createPromptApi({ databaseUrl: process.env.DATABASE_URL })
 const { workspace } = JSON.parse(readFileSync(process.argv[2], "utf8"))
-const { meta } = await api.prompts.list({ workspaceId: workspace.id, tier: "solo" })
-const refused = await api.handler(new Request("http://localhost/api/v1/prompts"))
-console.log(JSON.stringify([meta.total, refused.status]))
+const caller = { workspaceId: workspace.id, tier: "solo" }
+const { data, meta } = await api.prompts.list(caller, { type: "system" })
+const { meta: all } = await api.prompts.list(caller)
+const { data: resolved } = await api.prompts.getResolved(caller, data[0].id)
+const statuses = await Promise.all(["/api/v1/prompts", "/readyz", "/openapi.json", "/docs"].map(async (path) => {
+  const response = await api.handler(new Request("http://localhost" + path))
+  await response.text()
+  return response.status
+}))
+console.log(JSON.stringify([all.total, resolved.fragment_count, ...statuses]))
 await api.close()`
         )
-        const ran = await run(
-          project,
-          process.execPath,
-          ["run.js", join(root, "src/adapters/cli/demo.json")],
-          env
-        )
-        expect(ran).toEqual({ code: 0, stdout: "[6,401]\n", stderr: "" })
+        const script = ["run.js", join(root, "src/adapters/cli/demo.json")]
+        const floor = await installNode(lowestNode)
+        for (const node of [process.execPath, floor]) {
+          const ran = await run(project, node, script, env)
+          expect(ran).toEqual({ code: 0, stdout: "[6,3,401,200,200,200]\n", stderr: "" })
+        }
       } finally {
         await resources.release()
       }
     },
-    60_000
+    180_000
   )
 })
