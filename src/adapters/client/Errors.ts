@@ -91,7 +91,10 @@ export class RequestTimeoutError extends PromptApiError {
   }
 }
 
-/** 429, `RATE_LIMITED`: too many requests in this minute; `retryAfter` says when it is over. */
+/**
+ * 429, `RATE_LIMITED`: too many requests in this minute; `retryAfter` says when it is over. The client itself waits a
+ * minute at most, whatever a proxy sent.
+ */
 export class RateLimitedError extends PromptApiError {
   override get name(): "RateLimitedError" {
     return "RateLimitedError"
