@@ -15,3 +15,8 @@ it.prop(
       assert.deepStrictEqual([parameters[name] ?? []].flat(), query.getAll(name))
   }
 )
+
+it("a query that starts with a question mark has it in its first name", () => {
+  assert.deepStrictEqual({ ...parametersOf("?page=2&page=3") }, { "?page": "2", page: "3" })
+  assert.deepStrictEqual({ ...parametersOf("??page=2") }, { "??page": "2" })
+})

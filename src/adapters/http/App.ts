@@ -26,8 +26,21 @@ export const readTarget = targetReader([
   ...systemPaths
 ])
 
-/** The whole service: from a request to its answer, without fail. */
-export type App = (request: RequestMessage) => Effect.Effect<Answer>
+/** Whether the memory for responses that clients have not taken has room for one more body. */
+export type HasRoom = (bodyBytes: number) => boolean
+
+const alwaysRoom: HasRoom = () => true
+
+const fits = ({ method }: RequestMessage, { body }: Answer, hasRoom: HasRoom): boolean =>
+  method === "HEAD" || hasRoom(body.length)
+
+const refuseForLackOfRoom = Effect.andThen(
+  Effect.logWarning("Clients take their responses too slowly; large response replaced by 503"),
+  Effect.fail(Unavailable)
+)
+
+/** The whole service: from a request to its answer, without fail. A response without room becomes 503. */
+export type App = (request: RequestMessage, hasRoom?: HasRoom) => Effect.Effect<Answer>
 
 /** What becomes known of a request on its way, for its log line. */
 interface Exchange {
@@ -68,15 +81,24 @@ export const makeApp = Effect.gen(function* () {
   const traced = yield* isTraced
 
   /** All that is left to check is the limits: the long way has checked the rest. */
-  const answerReady = (request: RequestMessage, { caller, representation }: ReadyResponse) =>
-    Effect.flatMap(Clock.currentTimeMillis, (now) =>
-      Effect.as(admission.count(caller.keyId, now), conditional(request, representation))
-    )
+  const answerReady = (
+    request: RequestMessage,
+    { caller, representation }: ReadyResponse,
+    hasRoom: HasRoom
+  ) =>
+    Effect.flatMap(Clock.currentTimeMillis, (now) => {
+      const counted = admission.count(caller.keyId, now)
+      const answer = conditional(request, representation)
+      return fits(request, answer, hasRoom)
+        ? Effect.as(counted, answer)
+        : Effect.andThen(counted, refuseForLackOfRoom)
+    })
 
   const answerLong = (
     request: RequestMessage,
     vacancy: Vacancy,
-    exchange: Exchange
+    exchange: Exchange,
+    hasRoom: HasRoom
   ): Effect.Effect<Answer, ApiError> => {
     const target = readTarget(request.target)
     if (target === undefined) return Effect.fail(RouteNotFound)
@@ -87,28 +109,33 @@ export const makeApp = Effect.gen(function* () {
     if (endpoint === undefined) return system[route as keyof typeof system](request)
     return Effect.flatMap(admission.admit(request.headers.authorization), (caller) => {
       exchange.caller = caller
-      return Effect.map(endpoint(caller, target), (body) => {
+      return Effect.flatMap(endpoint(caller, target), (body) => {
         const representation = representationOf(body, "application/json", cachingHeaders)
         vacancy.keep({ caller, route, representation })
-        return conditional(request, representation)
+        const answer = conditional(request, representation)
+        return fits(request, answer, hasRoom) ? Effect.succeed(answer) : refuseForLackOfRoom
       })
     })
   }
 
-  const answer = (request: RequestMessage, exchange: Exchange): Effect.Effect<Answer, ApiError> => {
+  const answer = (
+    request: RequestMessage,
+    exchange: Exchange,
+    hasRoom: HasRoom
+  ): Effect.Effect<Answer, ApiError> => {
     const found = ready.find(request)
-    if ("keep" in found) return inTime(answerLong(request, found, exchange))
+    if ("keep" in found) return inTime(answerLong(request, found, exchange, hasRoom))
     exchange.route = found.route
     exchange.caller = found.caller
-    return answerReady(request, found)
+    return answerReady(request, found, hasRoom)
   }
 
-  const app: App = (request) =>
+  const app: App = (request, hasRoom = alwaysRoom) =>
     Effect.suspend(() => {
       const started = performance.now()
       const requestId = requestIdOf(request.headers["x-request-id"])
       const exchange: Exchange = { requestId, route: undefined, caller: undefined }
-      const answered = answer(request, exchange).pipe(
+      const answered = answer(request, exchange, hasRoom).pipe(
         Effect.catch(refuse),
         Effect.catchCause((cause) => refuseDefect(cause, exchange))
       )

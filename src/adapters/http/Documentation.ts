@@ -6,8 +6,10 @@ import type { HeaderFields } from "./Message.ts"
 import { DescribedApi, openApi } from "./OpenApi.ts"
 
 /** What stays the same for as long as the process lives. */
-const pageOf = (text: string, contentType: string, headers: HeaderFields = {}): Representation =>
-  representationOf(Buffer.from(text), contentType, { "cache-control": "no-cache", ...headers })
+const pageOf = (text: string, contentType: string, headers: HeaderFields = {}): Representation => {
+  const page = representationOf(Buffer.from(text), contentType, { "cache-control": "no-cache", ...headers })
+  return { ...page, whole: { ...page.whole, isShared: true } }
+}
 
 /** `/openapi.json`. */
 export const openApiPage = pageOf(JSON.stringify(openApi), "application/json")

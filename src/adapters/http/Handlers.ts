@@ -47,11 +47,18 @@ type Endpoint = (caller: Caller, target: Target) => Effect.Effect<Uint8Array, Ap
 /** Where the contract names no parameter, none is looked at. */
 const noQuery = Result.succeed({} as never)
 
+/** Encodes a body into memory of its own. `Buffer.from` would put small ones into a pool, which a cached one pins. */
+export const toBody = (text: string): Uint8Array => {
+  const body = Buffer.allocUnsafeSlow(Buffer.byteLength(text))
+  body.write(text)
+  return body
+}
+
 const endpointOf = (contract: Contract, handler: Handler<Contract>): Endpoint => {
   const read = contract.query && parameterReader(contract.query as Schema.Decoder<never>)
   const readQuery = (query: string) => (read === undefined ? noQuery : read(parametersOf(query)))
   const encode = Schema.encodeSync([...contract.success][0] as Schema.Encoder<unknown>)
-  const bodyOf = (envelope: unknown) => Buffer.from(JSON.stringify(encode(envelope)))
+  const bodyOf = (envelope: unknown) => toBody(JSON.stringify(encode(envelope)))
   return (caller, { params, query }) =>
     Effect.fromResult(readQuery(query)).pipe(
       Effect.flatMap((query) => handler(caller, params as never, query)),

@@ -16,6 +16,8 @@ export interface Answer {
   /** Names and values in turn, as `writeHead` of `node:http` takes them. */
   readonly headers: ReadonlyArray<string>
   readonly body: Uint8Array
+  /** True if the body lives as long as the process, so that a response in flight holds no memory of its own. */
+  readonly isShared?: boolean
 }
 
 export type HeaderFields = Readonly<Record<string, string>>
@@ -34,8 +36,9 @@ export const entityHeaders = (body: Uint8Array, contentType: string) => ({
 })
 
 /** An answer with the headers that every answer has (DESIGN.md section 5). */
-export const identified = ({ status, headers, body }: Answer, requestId: string): Answer => ({
+export const identified = ({ status, headers, body, isShared }: Answer, requestId: string): Answer => ({
   status,
   headers: ["x-request-id", requestId, "x-content-type-options", "nosniff", ...headers],
-  body
+  body,
+  isShared: isShared === true
 })

@@ -6,7 +6,8 @@ import { InvalidParameter } from "../../domain/Page.ts"
 /** A query's parameters by the WHATWG's form decoding (DESIGN.md section 5); a repeated one is all its values. */
 export const parametersOf = (query: string): Readonly<Record<string, string | ReadonlyArray<string>>> => {
   const parameters: Record<string, string | Array<string>> = Object.create(null)
-  for (const [name, value] of new URLSearchParams(query)) {
+  // URLSearchParams drops one leading `?`, which would otherwise be part of the first name.
+  for (const [name, value] of new URLSearchParams(`?${query}`)) {
     const known = parameters[name]
     if (known === undefined) parameters[name] = value
     else if (typeof known === "string") parameters[name] = [known, value]

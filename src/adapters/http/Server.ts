@@ -1,6 +1,5 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from "node:http"
+import { createServer, type IncomingMessage, type ServerResponse, STATUS_CODES } from "node:http"
 import { type AddressInfo, Server as NetServer, type Socket } from "node:net"
-import type { Duplex } from "node:stream"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -11,6 +10,7 @@ import { Lifecycle } from "../../application/Lifecycle.ts"
 import type { Prompts } from "../../application/Prompts.ts"
 import type { Readiness } from "../../application/Readiness.ts"
 import { makeApp, readTarget } from "./App.ts"
+import { type ConnectionLimits, connectionLimits } from "./ConnectionLimits.ts"
 import {
   type ApiError,
   BadRequest,
@@ -20,7 +20,7 @@ import {
   RouteNotFound,
   refusal
 } from "./Errors.ts"
-import { Exchanges } from "./Exchanges.ts"
+import { Exchanges, TrackedResponse } from "./Exchanges.ts"
 import { type Answer, identified, pairsOf } from "./Message.ts"
 import { requestIdOf } from "./RequestId.ts"
 import { report } from "./RequestLog.ts"
@@ -31,26 +31,15 @@ export interface ServerOptions {
   readonly port: number
   /** How long to go on accepting after being told to stop, in milliseconds. */
   readonly shutdownGrace: number
+  /** Other limits than `connectionLimits`, for tests. */
+  readonly limits?: Partial<ConnectionLimits>
 }
 
 /** The address can't be listened on. */
 export class CannotListen extends Data.TaggedError("CannotListen")<{ readonly message: string }> {}
 
-/** Bounds on what a client may take (DESIGN.md section 8). */
-const clientLimits = {
-  headersTimeout: 10_000,
-  requestTimeout: 15_000,
-  connectionsCheckingInterval: 1_000,
-  maxHeaderSize: 16 * 1024,
-  requireHostHeader: false
-}
-const maxConnections = 10_000
-
 /** How long requests that are under way may take to finish once no new ones are accepted, in milliseconds. */
-export const drainDeadline = 10_000
-
-/** How long a connection on which nothing is answered may still send a request while the server closes, in milliseconds. */
-const closingPatience = 500
+export const drainDeadline = connectionLimits.drainTimeoutMs
 
 /** How a refusal is reported. It took no time worth telling. */
 interface Refusal {
@@ -79,28 +68,33 @@ const makeOutbox = () => {
   }
 }
 
-/** Answers a request that never reaches the application, because its head is faulty, and closes. */
-const refuse = (request: IncomingMessage, response: ServerResponse, error: ApiError): Refusal => {
-  const requestId = requestIdOf(request.headers["x-request-id"] as string | undefined)
-  const answer = identified(refusal(error), requestId)
+/** Rejects a request that never reaches the app. The connection closes after the response. */
+const refuse = (
+  request: IncomingMessage,
+  response: ServerResponse,
+  answer: Answer,
+  requestId: string
+): Refusal => {
   response.shouldKeepAlive = false
   write(response, answer)
   return { method: request.method, target: request.url, status: answer.status, requestId }
 }
 
-/** The same where there is no request, only a connection; nobody is left to answer where it can't be written to. */
-const refuseConnection = (socket: Duplex, error: ApiError, method?: string): Refusal | undefined => {
-  if (!socket.writable) {
-    socket.destroy()
-    return undefined
-  }
+/** Like `refuse`, for a socket without a parsed request. Gives undefined if the socket is no longer writable. */
+const refuseConnection = (
+  socket: Socket,
+  error: ApiError,
+  method: string | undefined,
+  onSent: () => void
+): Refusal | undefined => {
+  if (!socket.writable) return undefined
   const requestId = requestIdOf(undefined)
   const answer = identified(refusal(error), requestId)
   const { status, body } = answer
   const headers = [...pairsOf(answer), ["date", new Date().toUTCString()], ["connection", "close"]]
   const lines = headers.map(([name, value]) => `${name}: ${value}\r\n`)
   const head = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join("")}\r\n`
-  socket.end(Buffer.concat([Buffer.from(head), body]))
+  socket.end(Buffer.concat([Buffer.from(head), body]), onSent)
   return { method, status, requestId }
 }
 
@@ -134,7 +128,7 @@ const joinDuplicates = (request: IncomingMessage): boolean => {
   )
 }
 
-const listen = (server: Server, options: ServerOptions): Effect.Effect<AddressInfo, CannotListen> =>
+const listen = (server: NetServer, options: ServerOptions): Effect.Effect<AddressInfo, CannotListen> =>
   Effect.callback((resume) => {
     const onError = (error: Error) => resume(Effect.fail(new CannotListen({ message: error.message })))
     server.once("error", onError)
@@ -145,24 +139,19 @@ const listen = (server: Server, options: ServerOptions): Effect.Effect<AddressIn
   })
 
 /** Stops accepting and lets what runs finish. What does not finish in time is broken off, which is a defect. */
-const close = (server: Server, exchanges: Exchanges): Effect.Effect<void> =>
+const close = (server: NetServer, exchanges: Exchanges, limits: ConnectionLimits): Effect.Effect<void> =>
   Effect.callback<void>((resume) => {
-    const sweep = setInterval(() => {
-      for (const connection of exchanges.connections) if (exchanges.isIdle(connection)) connection.destroy()
-    }, closingPatience)
+    const sweep = setInterval(() => exchanges.destroyIdle(), limits.idleCloseGraceMs)
     // Node's own close of an HTTP server tears up answers that are ended but not sent yet, and leaves half heads.
-    NetServer.prototype.close.call(server, () => {
-      clearInterval(sweep)
-      resume(Effect.void)
-    })
+    NetServer.prototype.close.call(server, () => resume(Effect.void))
+    return Effect.sync(() => clearInterval(sweep))
   }).pipe(
     Effect.timeoutOrElse({
-      duration: drainDeadline,
-      orElse: () => {
-        server.closeAllConnections()
-        return Effect.die(new Error(`answers were broken off: not taken within ${drainDeadline / 1000} s`))
-      }
-    })
+      duration: limits.drainTimeoutMs,
+      orElse: () =>
+        Effect.die(new Error(`answers were broken off: not taken within ${limits.drainTimeoutMs / 1000} s`))
+    }),
+    Effect.ensuring(Effect.sync(() => exchanges.destroyAll()))
   )
 
 /**
@@ -184,39 +173,79 @@ export const serve = (
       const route = target === undefined ? undefined : readTarget(target)?.route
       run(report({ method, route, status, milliseconds: 0, requestId, caller: undefined }))
     }
+    const limits: ConnectionLimits = { ...connectionLimits, ...options.limits }
     const post = makeOutbox()
-    const answer = (request: IncomingMessage, response: ServerResponse): void => {
-      const { method, url, headers } = request
+    const answer = (response: TrackedResponse): void => {
+      const { method, url, headers } = response.req
       const answering = fork(
-        app({ method: method!, target: url!, headers: headers as Record<string, string | undefined> })
+        app(
+          { method: method!, target: url!, headers: headers as Record<string, string | undefined> },
+          hasRoom
+        )
       )
-      // Who hangs up is not waited for, but what he asked for is still done and told of in log and metrics.
+      // A disconnect does not cancel the request: it completes, and is logged and counted.
       answering.addObserver((exit) => {
-        if (Exit.isSuccess(exit)) post(response, exit.value)
-        else response.destroy()
+        if (Exit.isSuccess(exit)) {
+          exchanges.answered(response, exit.value)
+          post(response, exit.value)
+        } else {
+          exchanges.answered(response, undefined)
+          response.req.socket.destroy()
+        }
       })
     }
-    const exchanges = new Exchanges()
-    const server = createServer(clientLimits, (request, response) => {
-      exchanges.begin(request, response)
-      if (joinDuplicates(request)) answer(request, response)
-      else reportRefusal(refuse(request, response, BadRequest))
+    const reject = (response: TrackedResponse, error: ApiError): void => {
+      const requestId = requestIdOf(response.req.headers["x-request-id"] as string | undefined)
+      const answer = identified(refusal(error), requestId)
+      exchanges.answered(response, answer)
+      reportRefusal(refuse(response.req, response, answer, requestId))
+    }
+    const unmetExpectations = new WeakSet<ServerResponse>()
+    const exchanges = new Exchanges(limits, (response) => {
+      if (response.req.headers.expect !== undefined && unmetExpectations.has(response))
+        reject(response, ExpectationFailed)
+      else if (joinDuplicates(response.req)) answer(response)
+      else reject(response, BadRequest)
     })
-    server.maxConnections = maxConnections
-    // Who has sent all it has to say may close its half and still wants the answer.
+    const hasRoom = (bytes: number): boolean => exchanges.hasRoom(bytes)
+    const rejectConnection = (socket: Socket, error: ApiError, method?: string): void =>
+      exchanges.reject(socket, (onSent) => {
+        const refused = refuseConnection(socket, error, method, onSent)
+        reportRefusal(refused)
+        return refused !== undefined
+      })
+    const server = createServer(
+      {
+        ServerResponse: TrackedResponse,
+        headersTimeout: limits.headersTimeoutMs,
+        requestTimeout: limits.requestTimeoutMs,
+        keepAliveTimeout: limits.keepAliveTimeoutMs,
+        connectionsCheckingInterval: limits.sweepIntervalMs,
+        maxHeaderSize: limits.maxHeadBytes,
+        requireHostHeader: false
+      },
+      (request, response) => exchanges.begin(request, response)
+    )
+    // Clients may half-close after sending the request; they still get a response.
     Object.assign(server, { httpAllowHalfOpen: true })
     server.on("connection", (socket: Socket) => exchanges.open(socket))
-    server.on("checkExpectation", (request: IncomingMessage, response: ServerResponse) => {
+    server.on("checkExpectation", (request: IncomingMessage, response: TrackedResponse) => {
+      unmetExpectations.add(response)
       exchanges.begin(request, response)
-      reportRefusal(refuse(request, response, ExpectationFailed))
     })
-    server.on("connect", ({ method }: IncomingMessage, socket: Duplex) => {
-      exchanges.after(socket, () => reportRefusal(refuseConnection(socket, RouteNotFound, method)))
+    server.on("connect", ({ method }: IncomingMessage, socket) => {
+      rejectConnection(socket as Socket, RouteNotFound, method)
     })
-    server.on("clientError", (error: NodeJS.ErrnoException, socket: Socket) => {
-      exchanges.after(socket, () => {
-        if (exchanges.isMidRequest(socket)) socket.destroy()
-        else reportRefusal(refuseConnection(socket, parserErrors[error.code ?? ""] ?? BadRequest))
+    server.on("clientError", (error: NodeJS.ErrnoException, stream) => {
+      const socket = stream as Socket
+      const known = parserErrors[error.code ?? ""]
+      // While the server does not read, the client is not to blame for a request that does not arrive.
+      if (known === RequestTimeout && socket.isPaused()) return
+      exchanges.reject(socket, (onSent) => {
+        if (exchanges.isMidRequest(socket)) return false
+        const refused = refuseConnection(socket, known ?? BadRequest, undefined, onSent)
+        reportRefusal(refused)
+        return refused !== undefined
       })
     })
 
@@ -226,7 +255,7 @@ export const serve = (
       }).pipe(
         Effect.andThen(Effect.sleep(options.shutdownGrace)),
         Effect.andThen(Effect.sync(() => exchanges.close())),
-        Effect.andThen(close(server, exchanges))
+        Effect.andThen(close(server, exchanges, limits))
       )
     )
     return server.address() as AddressInfo

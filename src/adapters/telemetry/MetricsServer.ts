@@ -1,5 +1,5 @@
 import { createServer } from "node:http"
-import type { AddressInfo } from "node:net"
+import type { AddressInfo, Socket } from "node:net"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as PrometheusMetrics from "effect/observability/PrometheusMetrics"
@@ -9,19 +9,64 @@ export class MetricsCannotListen extends Data.TaggedError("MetricsCannotListen")
   readonly message: string
 }> {}
 
+/** Bounds on the connections of the metrics server. */
+const metricsLimits = {
+  headersTimeoutMs: 10_000,
+  requestTimeoutMs: 15_000,
+  connectionsCheckingIntervalMs: 1_000,
+  /** A connection without progress is closed after this time; scrapers may keep theirs between scrapes. */
+  inactivityTimeoutMs: 30_000,
+  keepAliveTimeoutMs: 75_000,
+  maxConnectionAgeMs: 10 * 60_000,
+  maxConnections: 100
+}
+
 /**
  * Serves the metrics of this process as Prometheus text at `/metrics`, until the scope closes. Gives the address that it
  * listens on; port 0 is any free one.
  */
 export const serveMetrics = Effect.fnUntraced(function* (host: string, port: number) {
   const context = yield* Effect.context<never>()
-  const server = createServer((request, response) => {
-    if (request.url !== "/metrics") {
-      response.writeHead(404).end()
-      return
+  /** Open connections, and whether a request is in flight on each. */
+  const connections = new Map<Socket, boolean>()
+  const server = createServer(
+    {
+      headersTimeout: metricsLimits.headersTimeoutMs,
+      requestTimeout: metricsLimits.requestTimeoutMs,
+      connectionsCheckingInterval: metricsLimits.connectionsCheckingIntervalMs,
+      keepAliveTimeout: metricsLimits.keepAliveTimeoutMs
+    },
+    (request, response) => {
+      const { socket } = request
+      // Scrapers do not pipeline, and each response in flight would be a copy of all metrics.
+      if (connections.get(socket) !== false) {
+        socket.destroy()
+        return
+      }
+      connections.set(socket, true)
+      response.once("close", () => {
+        if (connections.has(socket)) connections.set(socket, false)
+      })
+      if (request.url !== "/metrics") {
+        response.writeHead(404).end()
+        return
+      }
+      response.setHeader("content-type", "text/plain; version=0.0.4; charset=utf-8")
+      response.end(PrometheusMetrics.formatUnsafe(context))
     }
-    response.setHeader("content-type", "text/plain; version=0.0.4; charset=utf-8")
-    response.end(PrometheusMetrics.formatUnsafe(context))
+  )
+  server.maxConnections = metricsLimits.maxConnections
+  server.timeout = metricsLimits.inactivityTimeoutMs
+  server.on("connection", (socket: Socket) => {
+    // Node removes its own error listener when the request is a CONNECT.
+    socket.on("error", () => {})
+    connections.set(socket, false)
+    // A client that drips bytes is never inactive.
+    const tooOld = setTimeout(() => socket.destroy(), metricsLimits.maxConnectionAgeMs).unref()
+    socket.once("close", () => {
+      clearTimeout(tooOld)
+      connections.delete(socket)
+    })
   })
   const listen = Effect.callback<AddressInfo, MetricsCannotListen>((resume) => {
     server.once("error", ({ message }) =>
@@ -32,7 +77,7 @@ export const serveMetrics = Effect.fnUntraced(function* (host: string, port: num
   return yield* Effect.acquireRelease(listen, () =>
     Effect.callback<void>((resume) => {
       server.close(() => resume(Effect.void))
-      server.closeAllConnections()
+      for (const socket of connections.keys()) socket.destroy()
     })
   )
 })

@@ -1,0 +1,358 @@
+import { type ChildProcess, spawn } from "node:child_process"
+import { once } from "node:events"
+import { readFileSync } from "node:fs"
+import { connect, type Socket } from "node:net"
+import { join } from "node:path"
+import { setTimeout } from "node:timers/promises"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { archive, key, prompt, user, workspace } from "../support/archives.ts"
+import { connectTo, makeResources, postgres } from "../support/database.ts"
+import { lockTables, promptTables } from "../support/locks.ts"
+import { freePort } from "../support/ports.ts"
+import { exchange, exchangeAll, headerOf, rawRequest } from "../support/rawHttp.ts"
+import { type Service, startService } from "../support/service.ts"
+
+/** The client ports of the connections that a server process holds, in whatever state. */
+const heldConnections = (serverPort: number): ReadonlySet<number> => {
+  const local = serverPort.toString(16).toUpperCase().padStart(4, "0")
+  const held = new Set<number>()
+  for (const line of readFileSync("/proc/net/tcp", "latin1").split("\n").slice(1)) {
+    const fields = line.trim().split(/\s+/)
+    const [localPort, remotePort] = [fields[1], fields[2]].map((address) => address?.split(":")[1])
+    const isListening = fields[3] === "0A"
+    // A connection that its process has closed has no inode, although the kernel still holds it.
+    if (localPort === local && !isListening && fields[9] !== "0") held.add(Number.parseInt(remotePort!, 16))
+  }
+  return held
+}
+
+const open = async (port: number): Promise<Socket> => {
+  const socket = connect({ port, host: "127.0.0.1", allowHalfOpen: true })
+  socket.on("error", () => {})
+  await once(socket, "connect")
+  return socket
+}
+
+const isServed = async (port: number): Promise<void> => {
+  const { status } = await exchange(port, rawRequest("/healthz"))
+  expect(status).toBe(200)
+}
+
+const resources = makeResources()
+const owner = user()
+const home = workspace()
+const mine = key(home.id, owner)
+const authorization = `Authorization: Bearer ${mine.plaintext}`
+const one = prompt()
+let env: Record<string, string>
+
+describe.skipIf(postgres.missing !== undefined)("connections", () => {
+  beforeAll(async () => {
+    env = {
+      ...(await resources.acquire(postgres.acquire)),
+      RATE_LIMIT_PER_KEY: "1000000",
+      RATE_LIMIT_PER_PROCESS: "1000000",
+      LOG_LEVEL: "Warn"
+    }
+    const service = await startService(env)
+    const { importArchive } = await resources.acquire(connectTo(env))
+    await importArchive(archive({ workspace: home, users: [owner], api_keys: [mine.stored], prompts: [one] }))
+    await service.stop()
+  })
+  afterAll(() => resources.release())
+
+  describe("with short limits", () => {
+    const limits = {
+      headersTimeoutMs: 1_000,
+      requestTimeoutMs: 1_500,
+      keepAliveTimeoutMs: 1_000,
+      rejectionLingerMs: 200,
+      stallTimeoutMs: 1_500,
+      maxStallTimeoutMs: 3_000,
+      socketFillMs: 500,
+      sweepIntervalMs: 100,
+      maxConnections: 1_000
+    }
+    /** No connection lasts longer: the 5 s of a request that waits for the database, then 1.5 s, and a busy machine. */
+    const boundMs = 10_000
+    let child: ChildProcess
+    let port: number
+    let output = ""
+
+    const start = async (over: Partial<typeof limits> = {}) => {
+      output = ""
+      child = spawn(process.execPath, [join(import.meta.dirname, "limitedService.ts")], {
+        env: { PATH: process.env.PATH, ...env, LIMITS: JSON.stringify({ ...limits, ...over }) },
+        stdio: ["ignore", "pipe", "pipe"]
+      })
+      child.stderr!.on("data", (chunk) => (output += chunk))
+      const [line] = (await once(child.stdout!, "data")) as [Buffer]
+      child.stdout!.on("data", (chunk) => (output += chunk))
+      port = Number(line.toString())
+    }
+    const stop = async () => {
+      child.kill("SIGTERM")
+      const [code] = await once(child, "exit")
+      if (code !== 0) throw new Error(`the program ended with ${code}: ${output}`)
+    }
+
+    /** How far a client gets: the bytes that it sends, and whether it reads a response before it acts. */
+    const states: Readonly<Record<string, (line: string, lines: string) => [bytes: string, reads: boolean]>> =
+      {
+        "before the head": () => ["", false],
+        "in the head": (line, lines) => [`${line} HTTP/1.1\r\nHost: a\r\n${lines}X: `, false],
+        "in the body": (line, lines) => [
+          `${line.replace("GET", "POST")} HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n${lines}\r\n1234`,
+          false
+        ],
+        "while the request waits for the database": (line, lines) => [
+          `${line.replace("/docs", `/api/v1/prompts/${one.id}`)} HTTP/1.1\r\nHost: a\r\n${authorization}\r\n${lines}\r\n`,
+          false
+        ],
+        "while the response is sent": (line, lines) => [
+          `${"GET /docs HTTP/1.1\r\nHost: a\r\n\r\n".repeat(5)}${line} HTTP/1.1\r\nHost: a\r\n${lines}\r\n`,
+          false
+        ],
+        "after the response": (line, lines) => [
+          `${line.replace("/docs", "/healthz")} HTTP/1.1\r\nHost: a\r\n${lines}\r\n`,
+          true
+        ]
+      }
+    const kinds: Readonly<Record<string, readonly [before: string, line: string, lines: string]>> = {
+      plain: ["", "GET /docs", ""],
+      pipelined: ["GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n".repeat(3), "GET /docs", ""],
+      CONNECT: ["", "CONNECT a:1", ""],
+      "pipelined CONNECT": ["GET /readyz HTTP/1.1\r\nHost: a\r\n\r\n", "CONNECT a:1", ""],
+      Upgrade: ["", "GET /docs", "Connection: Upgrade\r\nUpgrade: websocket\r\n"],
+      Expect: ["", "GET /docs", "Expect: 100-continue\r\n"],
+      "unknown Expect": ["", "GET /docs", "Expect: a-miracle\r\n"]
+    }
+    const endings: Readonly<Record<string, (socket: Socket) => void>> = {
+      reset: (socket) => socket.resetAndDestroy(),
+      FIN: (socket) => {
+        socket.on("end", () => socket.destroy()).resume()
+        socket.end()
+      },
+      silence: () => {},
+      "half-close": (socket) => socket.end()
+    }
+
+    it("every connection ends within its bound, whatever its client does at whatever moment", async () => {
+      await start()
+      // The page is made when it is first requested.
+      await exchange(port, rawRequest("/docs", [], "HEAD"))
+      const release = await lockTables(env.DATABASE_URL!, promptTables)
+      try {
+        const rows: Array<{ readonly name: string; readonly socket: Socket; readonly clientPort: number }> =
+          []
+        const run = async (name: string, bytes: string, reads: boolean, end: (socket: Socket) => void) => {
+          const socket = await open(port)
+          rows.push({ name, socket, clientPort: socket.localPort! })
+          socket.write(bytes)
+          if (reads) await once(socket, "data")
+          else await setTimeout(50)
+          socket.pause()
+          end(socket)
+        }
+        for (let round = 0; round < 2; round++) {
+          await Promise.all(
+            Object.entries(states).flatMap(([state, request]) =>
+              Object.entries(kinds).flatMap(([kind, [before, line, lines]]) =>
+                Object.entries(endings).map(([ending, end]) => {
+                  const [bytes, reads] = request(line, lines)
+                  return run(`${ending} ${state}, ${kind}`, before + bytes, reads, end)
+                })
+              )
+            )
+          )
+          await isServed(port)
+        }
+        expect(rows.length).toBe(2 * 6 * 7 * 4)
+        const started = performance.now()
+        const left = () => {
+          const held = heldConnections(port)
+          return rows.filter(({ clientPort }) => held.has(clientPort)).map(({ name }) => name)
+        }
+        while (left().length > 0 && performance.now() - started < boundMs) {
+          await isServed(port)
+          await setTimeout(100)
+        }
+        expect(left()).toEqual([])
+        expect(child.exitCode).toBe(null)
+        await expect.poll(() => heldConnections(port).size).toBe(0)
+        for (const { socket } of rows) socket.destroy()
+      } finally {
+        await release()
+      }
+      await stop()
+    }, 60_000)
+
+    it("a client that resets the connection around a CONNECT never ends the process", async () => {
+      await start()
+      const request = "CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n"
+      const before = [
+        "",
+        "GET /readyz HTTP/1.1\r\nHost: a\r\n\r\n",
+        `GET /api/v1/prompts HTTP/1.1\r\nHost: a\r\n${authorization}\r\n\r\n`
+      ]
+      const reset = async (index: number) => {
+        const socket = await open(port)
+        socket.write(before[index % 3]! + request)
+        if (index % 2 === 0) await once(socket, "data")
+        if (index % 5 === 0) await setTimeout(index % 20)
+        socket.resetAndDestroy()
+      }
+      for (let round = 0; round < 10; round++)
+        await Promise.all(Array.from({ length: 30 }, (_, index) => reset(index)))
+      await isServed(port)
+      const answers = await exchangeAll(port, before[1] + request)
+      expect(answers.map((answer) => [answer.status, headerOf(answer, "connection")])).toEqual([
+        [200, "keep-alive"],
+        [404, "close"]
+      ])
+      await stop()
+    })
+
+    it("a rejection reaches a client that goes on sending", async () => {
+      await start()
+      for (let round = 0; round < 20; round++) {
+        const answers = exchangeAll(port, `GARBAGE\r\n\r\n${"x".repeat(300_000)}`)
+        expect((await answers).map(({ status }) => status)).toEqual([400])
+      }
+      await stop()
+    })
+
+    it("a reader that is slow but makes progress gets its whole responses", async () => {
+      await start({ stallTimeoutMs: 1_000 })
+      const socket = await open(port)
+      socket.write("GET /docs HTTP/1.1\r\nHost: a\r\n\r\n".repeat(5) + rawRequest("/docs"))
+      let bytes = 0
+      const started = performance.now()
+      for await (const chunk of socket) {
+        bytes += chunk.length
+        // About 6 MB/s: several seconds, each of which longer than the pause between two chunks.
+        if (performance.now() - started < bytes / 6_000)
+          await setTimeout(bytes / 6_000 - (performance.now() - started))
+      }
+      expect(bytes).toBeGreaterThan(6 * 3_000_000)
+      expect(performance.now() - started).toBeGreaterThan(2_500)
+      await stop()
+    })
+
+    it("at the limit of connections the longest idle ones make room for new ones", async () => {
+      await start({
+        maxConnections: 100,
+        keepAliveTimeoutMs: 60_000,
+        headersTimeoutMs: 20_000,
+        requestTimeoutMs: 20_000
+      })
+      const idle: Array<Socket> = []
+      let closed = 0
+      for (let i = 0; i < 150; i++) {
+        const socket = await open(port)
+        socket.once("close", () => closed++).resume()
+        socket.on("end", () => socket.destroy())
+        if (i % 2 === 0) {
+          socket.write("GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")
+          await once(socket, "data")
+        }
+        idle.push(socket)
+      }
+      for (let i = 0; i < 20; i++) await isServed(port)
+      await expect.poll(() => closed).toBeGreaterThanOrEqual(50)
+      expect(heldConnections(port).size).toBeLessThanOrEqual(100)
+      // The newest are still open.
+      idle[148]!.write("GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")
+      const [answer] = (await once(idle[148]!, "data")) as [Buffer]
+      expect(answer.toString()).toMatch(/^HTTP\/1\.1 200 OK/)
+      for (const socket of idle) socket.destroy()
+      await stop()
+    })
+  })
+
+  describe("with the real limits", () => {
+    let service: Service
+    const start = async (over: Record<string, string> = {}) => {
+      service = await startService({ ...env, ...over })
+    }
+    const endsWithin = async (sockets: ReadonlyArray<Socket>, ms: number) => {
+      const ports = sockets.map(({ localPort }) => localPort!)
+      await expect
+        .poll(
+          () => {
+            const held = heldConnections(service.port)
+            return ports.filter((port) => held.has(port)).length
+          },
+          { timeout: ms, interval: 200 }
+        )
+        .toBe(0)
+    }
+
+    it("silent, CONNECT and unread connections end within 14 s, 3 s and 23 s though the client keeps its half", async () => {
+      await start()
+      await exchange(service.port, rawRequest("/docs", [], "HEAD"))
+      const openAll = (bytes: string) =>
+        Promise.all(
+          Array.from({ length: 50 }, async () => {
+            const socket = await open(service.port)
+            socket.write(bytes)
+            return socket
+          })
+        )
+      const silent = await openAll("")
+      const unread = await openAll("GET /docs HTTP/1.1\r\nHost: a\r\n\r\n".repeat(10))
+      const connects = await openAll("CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n")
+      await Promise.all([endsWithin(connects, 3_000), endsWithin(silent, 14_000), endsWithin(unread, 23_000)])
+      for (const socket of [...silent, ...unread, ...connects]) socket.destroy()
+      expect(await service.stop()).toBe(0)
+    }, 40_000)
+
+    it("10,000 connections of one host that send nothing do not keep new callers out", async () => {
+      await start()
+      const sockets: Array<Socket> = []
+      // As many as the process takes, or as this process can open beside its own files.
+      const limit = Number(/Max open files\s+(\d+)/.exec(readFileSync("/proc/self/limits", "latin1"))![1])
+      const count = Math.min(10_000, limit - 1_000)
+      while (sockets.length < count) {
+        const some = Array.from({ length: Math.min(250, count - sockets.length) }, () => open(service.port))
+        sockets.push(...(await Promise.all(some)))
+      }
+      // Half of them are rejected, and the client keeps its half open.
+      for (const socket of sockets.slice(0, count / 2))
+        socket.write("CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n")
+      const worst: Array<number> = []
+      for (let i = 0; i < 100; i++) {
+        const started = performance.now()
+        await isServed(service.port)
+        worst.push(performance.now() - started)
+      }
+      expect(Math.max(...worst)).toBeLessThan(2_000)
+      await endsWithin(sockets, 20_000)
+      for (const socket of sockets) socket.destroy()
+      expect(await service.stop()).toBe(0)
+    }, 60_000)
+
+    it("the metrics server survives resets around a CONNECT and closes pipelining connections", async () => {
+      const metricsPort = await freePort()
+      await start({ METRICS_PORT: String(metricsPort) })
+      const get = "GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n"
+      for (let i = 0; i < 60; i++) {
+        const socket = await open(metricsPort)
+        socket.write(`${i % 2 === 0 ? get : ""}CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n`)
+        await setTimeout(i % 7)
+        socket.resetAndDestroy()
+      }
+      const flood = connect(metricsPort, "127.0.0.1", () => flood.write(get.repeat(1_000)))
+      flood.on("error", () => {}).resume()
+      await once(flood, "close")
+      for (let i = 0; i < 3; i++) {
+        const response = await fetch(`http://127.0.0.1:${metricsPort}/metrics`)
+        expect([response.status, (await response.text()).includes("http_requests_total")]).toEqual([
+          200,
+          true
+        ])
+      }
+      expect(await service.stop()).toBe(0)
+    })
+  })
+})
