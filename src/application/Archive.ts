@@ -4,6 +4,7 @@ import * as SchemaIssue from "effect/SchemaIssue"
 import * as SchemaTransformation from "effect/SchemaTransformation"
 import { BillingStatus, Tier } from "../domain/Access.ts"
 import { ApiKeyId, KeyHash, UserId } from "../domain/ApiKey.ts"
+import { isExactNumber, isStorableNumber } from "../domain/Json.ts"
 import { FolderId, Prompt, PromptId, Tag, TagId, WorkspaceId } from "../domain/Prompt.ts"
 import { isWithinTimestamps, Timestamp, timestampOf } from "../domain/Timestamp.ts"
 import { Uuid } from "../domain/Uuid.ts"
@@ -23,10 +24,13 @@ const faultOfText = (text: string): string | undefined => {
   return undefined
 }
 
+const badNumber = "must hold numbers that JSON can write"
+
 const faultOfJson = (value: unknown, depth = 0): string | undefined => {
   if (typeof value === "string") return faultOfText(value)
-  if (typeof value === "number" && !Number.isFinite(value)) return "must hold numbers that JSON can write"
+  if (typeof value === "number") return Number.isFinite(value) ? undefined : badNumber
   if (typeof value !== "object" || value === null) return undefined
+  if (isExactNumber(value)) return isStorableNumber(value.rawJSON) ? undefined : badNumber
   if (depth === maxDepth) return `must nest at most ${maxDepth} levels deep`
   for (const [key, member] of Object.entries(value)) {
     const fault = faultOfText(key) ?? faultOfJson(member, depth + 1)
@@ -256,6 +260,30 @@ export function* rawParts(json: unknown): Generator<RawPart> {
 const isObject = (json: unknown): json is Record<string, unknown> =>
   typeof json === "object" && json !== null && !Array.isArray(json)
 
+/** The fields that keep their numbers as they are written. */
+const freeFormFields: ReadonlyArray<string> = ["metadata", "variable_overrides"]
+
+/** A number of an item is at most in a field of an object of a list of the item. */
+const maxNumberDepth = 3
+
+/** An item whose numbers outside free-form fields are JavaScript numbers: 1.0 is an integer. */
+const roundNumbers = (value: unknown, depth = 0): unknown => {
+  if (typeof value !== "object" || value === null) return value
+  if (isExactNumber(value)) return Number(value.rawJSON)
+  if (depth === maxNumberDepth) return value
+  if (Array.isArray(value)) {
+    const items = value.map((item) => roundNumbers(item, depth + 1))
+    return items.some((item, index) => item !== value[index]) ? items : value
+  }
+  let isRounded = false
+  const entries = Object.entries(value).map(([name, member]) => {
+    const rounded = freeFormFields.includes(name) ? member : roundNumbers(member, depth + 1)
+    isRounded ||= rounded !== member
+    return [name, rounded] as const
+  })
+  return isRounded ? Object.fromEntries(entries) : value
+}
+
 const format = SchemaIssue.makeFormatterStandardSchemaV1()
 const decodeOptions = { errors: "all", onExcessProperty: "error" } as const
 const decoder = <A>(schema: Schema.Codec<A, unknown>) => Schema.decodeUnknownResult(schema, decodeOptions)
@@ -438,7 +466,7 @@ export class ArchiveReader {
     path: string,
     value: unknown
   ): A | undefined {
-    const decoded = decode(value)
+    const decoded = decode(roundNumbers(value))
     if (Result.isSuccess(decoded)) return decoded.success
     for (const issue of format(decoded.failure.issue).issues) {
       this.#fault(pathOf((issue.path ?? []) as ReadonlyArray<PropertyKey>, path), issue.message)

@@ -8,6 +8,7 @@ import {
   parseArchive
 } from "../../src/application/Archive.ts"
 import type { UserId } from "../../src/domain/ApiKey.ts"
+import { parseJson } from "../../src/domain/Json.ts"
 import type { TagId } from "../../src/domain/Prompt.ts"
 import {
   archive,
@@ -309,6 +310,30 @@ describe("parseArchive", () => {
   it("tells faults between parts only once every part has its form", () => {
     const own = whole()
     const json = withValue({ ...own, folders: [...own.folders, ...own.folders] }, "prompts[0].title", null)
+    assert.deepStrictEqual(faultsOf(json), [{ path: "prompts[0].title", message: "Expected string" }])
+  })
+
+  it("takes 1.0 and 1e0 for an integer, and keeps them in free-form JSON", () => {
+    const text = JSON.stringify(withValue(whole(), "prompts[0].sort_order", "SORT"))
+      .replace('"SORT"', "1.0")
+      .replace('"position":1', '"position":1e0')
+      .replace('"metadata":{}', '"metadata":{"position":1.0}')
+    const read = Result.getOrThrow(parseArchive(parseJson(text)))
+    const [one] = read.prompts
+    assert.deepStrictEqual([one!.sort_order, one!.fragments[0]!.position], [1, 1])
+    assert.strictEqual(JSON.stringify(one!.versions[0]!.metadata), '{"position":1.0}')
+  })
+
+  it.each(["1.50", "1e400", "9007199254740993"])("refuses %s for an integer", (number) => {
+    const text = JSON.stringify(withValue(whole(), "prompts[0].sort_order", "SORT")).replace('"SORT"', number)
+    const paths = faultsOf(parseJson(text)).map(({ path }) => path)
+    assert.deepStrictEqual([...new Set(paths)], ["prompts[0].sort_order"])
+  })
+
+  it("refuses a title that nests 5,000 levels deep, without a stack overflow", () => {
+    const deep = JSON.parse(`${"[".repeat(5000)}1${"]".repeat(5000)}`)
+    const json = asJson(whole()) as { prompts: Array<{ title: unknown }> }
+    json.prompts[0]!.title = deep
     assert.deepStrictEqual(faultsOf(json), [{ path: "prompts[0].title", message: "Expected string" }])
   })
 
