@@ -232,7 +232,7 @@ const atFile = (archive: Archive, files: PromptFiles, { path, message }: Fault):
 }
 
 const refusalOf = (reader: ArchiveReader): Stream.Stream<never, BadArchive> =>
-  reader.isBad ? Stream.fail(BadArchive(reader.faults())) : Stream.empty
+  reader.isBad ? Stream.fail(reader.refusal()) : Stream.empty
 
 const rawPartsOf = (bytes: Uint8Array): Effect.Effect<Stream.Stream<RawPart>, BadArchive> =>
   Effect.map(Effect.try({ try: () => parseJson(textOf(bytes)), catch: notJson }), (json) =>

@@ -216,12 +216,31 @@ export interface Fault {
   readonly message: string
 }
 
-/** An archive that was refused, and so has changed nothing. Holds every fault that was found. */
+/** How many faults of an archive are kept; more are only counted. */
+export const maxFaults = 100
+
+/** An archive that was refused, and so has changed nothing. Holds the first faults and how many there are. */
 export interface BadArchive {
   readonly _tag: "BadArchive"
   readonly faults: ReadonlyArray<Fault>
+  readonly count: number
 }
-export const BadArchive = (faults: ReadonlyArray<Fault>): BadArchive => ({ _tag: "BadArchive", faults })
+export const BadArchive = (faults: ReadonlyArray<Fault>, count = faults.length): BadArchive => ({
+  _tag: "BadArchive",
+  faults,
+  count
+})
+
+/** The first faults and the count of all of them. */
+class FaultList {
+  readonly first: Array<Fault> = []
+  count = 0
+
+  add(path: string, message: string): void {
+    this.count++
+    if (this.first.length < maxFaults) this.first.push({ path, message })
+  }
+}
 
 const pathOf = (segments: ReadonlyArray<PropertyKey>, within: string): string =>
   segments.reduce<string>(
@@ -315,12 +334,12 @@ class Seen {
 
 /** Collects faults that show only where parts of an archive are held against each other; keeps of them the ids. */
 class References {
-  readonly faults: Array<Fault> = []
+  readonly faults = new FaultList()
   readonly #ids = new Map<string, Seen>()
   #workspace: string | undefined
 
   #report(path: string, message: string): void {
-    this.faults.push({ path, message })
+    this.faults.add(path, message)
   }
 
   #of(kind: string): Seen {
@@ -399,18 +418,18 @@ class References {
 const memberOrder: ReadonlyArray<string> = ["format", "workspace", ...archiveLists]
 
 /**
- * Reads an archive part by part, as they come, and keeps of it no more than the ids. Every fault is told at the end: of
- * form first, and only where the form is right, of references between the parts.
+ * Reads an archive part by part, as they come, and keeps of it no more than the ids and the first faults. The faults are
+ * told at the end: of form first, and only where the form is right, of references between the parts.
  */
 export class ArchiveReader {
-  readonly #form: Array<Fault> = []
+  readonly #form = new FaultList()
   readonly #references = new References()
   readonly #members = new Set<string>()
   #latest = 0
 
   /** Whether a fault was found, so that the archive will be refused. */
   get isBad(): boolean {
-    return this.#form.length > 0 || this.#references.faults.length > 0
+    return this.#list.count > 0
   }
 
   /** Takes the next value; gives the part that it is, unless it is bad or none. */
@@ -428,13 +447,18 @@ export class ArchiveReader {
       : this.#check({ list: key, item } as ArchivePart, `${key}[${index}]`)
   }
 
-  /** What is wrong with the archive, once all of it has come. */
-  faults(): ReadonlyArray<Fault> {
-    return this.#form.length > 0 ? this.#form : this.#references.faults
+  /** The refusal of the archive, for when all of it has come. Without faults, the archive is good. */
+  refusal(): BadArchive {
+    const { first, count } = this.#list
+    return BadArchive(first, count)
+  }
+
+  get #list(): FaultList {
+    return this.#form.count > 0 ? this.#form : this.#references.faults
   }
 
   #fault(path: string, message: string): void {
-    this.#form.push({ path, message })
+    this.#form.add(path, message)
   }
 
   /** What refers to others comes after them. */
@@ -488,6 +512,5 @@ export const parseArchive = (json: unknown): Result.Result<Archive, BadArchive> 
     const part = reader.read(raw)
     if (part !== undefined) parts.push(part)
   }
-  const faults = reader.faults()
-  return faults.length > 0 ? Result.fail(BadArchive(faults)) : Result.succeed(archiveOf(parts))
+  return reader.isBad ? Result.fail(reader.refusal()) : Result.succeed(archiveOf(parts))
 }

@@ -88,10 +88,9 @@ export const toDecimal = (text: string): string | undefined => {
   if (decimal === undefined || !/\d/.test(text) || !isStorableNumber(text)) return undefined
   const { negative, digits, exponent, scale } = decimal
   const integral = exponent >= 0 ? digits + "0".repeat(exponent) : digits
-  const padded = (exponent >= 0 ? integral + "0".repeat(scale) : digits + "0".repeat(scale + exponent)).padStart(
-    scale + 1,
-    "0"
-  )
+  const padded = (
+    exponent >= 0 ? integral + "0".repeat(scale) : digits + "0".repeat(scale + exponent)
+  ).padStart(scale + 1, "0")
   const point = padded.length - scale
   return `${negative ? "-" : ""}${padded.slice(0, point)}${scale === 0 ? "" : `.${padded.slice(point)}`}`
 }

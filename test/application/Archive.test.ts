@@ -2,6 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Result from "effect/Result"
 import {
   type Archive,
+  ArchiveReader,
   BadArchive,
   type Fault,
   maxTextBytes,
@@ -305,6 +306,21 @@ describe("parseArchive", () => {
         { path: "prompts[1].versions[2].version_number", message: "is there already" }
       ])
     )
+  })
+
+  it.each([
+    ["of form", { color: "red" }, "must be a colour #rrggbb", 0],
+    ["between parts", {}, "is there already", 1]
+  ])("keeps the first 100 faults %s and the count of all", (_, over, message, first) => {
+    const reader = new ArchiveReader()
+    const value = tag("same", over)
+    for (let index = 0; index < 10_000; index++) reader.read({ path: ["tags", index], value })
+    const { faults, count } = reader.refusal()
+    assert.strictEqual(faults.length, 100)
+    assert.strictEqual(faults[0]!.path.split(".")[0], `tags[${first}]`)
+    assert.isTrue(faults.every((fault) => fault.message === message))
+    // A tag that comes again has a fault for its id and one for its name.
+    assert.strictEqual(count, first === 0 ? 10_000 : 2 * 9_999)
   })
 
   it("tells faults between parts only once every part has its form", () => {

@@ -202,7 +202,11 @@ describe("toPlainNumbers", () => {
 
   it("holds the nearest number for each number that is not exact", () => {
     const plain = toPlainNumbers(parseJson('{"a": 1234567890123456789, "b": [1.10, 1e400], "c": {"d": 0.1}}'))
-    assert.deepStrictEqual(plain, { a: 1234567890123456800, b: [1.1, Number.POSITIVE_INFINITY], c: { d: 0.1 } })
+    assert.deepStrictEqual(plain, {
+      a: 1234567890123456800,
+      b: [1.1, Number.POSITIVE_INFINITY],
+      c: { d: 0.1 }
+    })
     assert.strictEqual(JSON.stringify((plain as { b: unknown }).b), "[1.10,1e400]")
   })
 })

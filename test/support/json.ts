@@ -47,7 +47,21 @@ export const numberTexts: Arbitrary.Arbitrary<string> = Arbitrary.map(
   }
 )
 
-const names = ["", "a", "b", "rawJSON", "toJSON", "__proto__", "x\\ny", "\\\\", "\\n", "\\u0041", '\\"', "1.10", "with"]
+const names = [
+  "",
+  "a",
+  "b",
+  "rawJSON",
+  "toJSON",
+  "__proto__",
+  "x\\ny",
+  "\\\\",
+  "\\n",
+  "\\u0041",
+  '\\"',
+  "1.10",
+  "with"
+]
 
 const scalars = Arbitrary.map(
   Arbitrary.all([int(0, 5), numberTexts, Arbitrary.schema(Schema.String)]),
@@ -72,8 +86,11 @@ const maps = (values: Arbitrary.Arbitrary<string>): Arbitrary.Arbitrary<string> 
 const lists = (values: Arbitrary.Arbitrary<string>): Arbitrary.Arbitrary<string> =>
   Arbitrary.map(Arbitrary.array(values, { maxLength: 3 }), (items) => `[${items.join(",")}]`)
 
-const either = (a: Arbitrary.Arbitrary<string>, b: Arbitrary.Arbitrary<string>, c: Arbitrary.Arbitrary<string>) =>
-  Arbitrary.map(Arbitrary.all([int(0, 2), a, b, c]), ([pick, ...texts]) => texts[pick]!)
+const either = (
+  a: Arbitrary.Arbitrary<string>,
+  b: Arbitrary.Arbitrary<string>,
+  c: Arbitrary.Arbitrary<string>
+) => Arbitrary.map(Arbitrary.all([int(0, 2), a, b, c]), ([pick, ...texts]) => texts[pick]!)
 
 const values = either(scalars, lists(scalars), maps(either(scalars, lists(scalars), maps(scalars))))
 

@@ -1,7 +1,17 @@
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as SchemaIssue from "effect/SchemaIssue"
-import { type Document, isPair, isScalar, parseDocument, Scalar, type ScalarTag, stringify, type Tags, visit } from "yaml"
+import {
+  type Document,
+  isPair,
+  isScalar,
+  parseDocument,
+  Scalar,
+  type ScalarTag,
+  stringify,
+  type Tags,
+  visit
+} from "yaml"
 import {
   ArchiveFolder,
   ArchiveFragment,
@@ -72,7 +82,8 @@ const split = (text: string): { readonly yaml: string; readonly body: string } |
 const decimalOf = (source: string): string | undefined =>
   /^0[ox]/.test(source) ? String(BigInt(source)) : toDecimal(source)
 
-const isOverrides = (node: unknown): boolean => isPair(node) && isScalar(node.key) && node.key.value === "with"
+const isOverrides = (node: unknown): boolean =>
+  isPair(node) && isScalar(node.key) && node.key.value === "with"
 
 /** Makes the numbers of overrides exact; a number that is a name becomes the text of the exact number. */
 const restoreNumbers = (document: Document): void =>

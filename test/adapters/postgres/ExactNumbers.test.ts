@@ -13,7 +13,7 @@ import { layOut, parse, render } from "../../../src/adapters/cli/PromptDirectory
 import * as PostgresPromptRepo from "../../../src/adapters/postgres/PromptRepo.ts"
 import * as PostgresWorkspaceStore from "../../../src/adapters/postgres/WorkspaceStore.ts"
 import { Administration } from "../../../src/application/Administration.ts"
-import type { Archive } from "../../../src/application/Archive.ts"
+import { type Archive, BadArchive } from "../../../src/application/Archive.ts"
 import { PromptRepo } from "../../../src/application/PromptRepo.ts"
 import { isExactNumber } from "../../../src/domain/Json.ts"
 import { resolve } from "../../../src/domain/Resolution.ts"
@@ -64,7 +64,11 @@ const stored = Effect.fnUntraced(function* ([table, column, id, written]: readon
   written: string
 ]) {
   const sql = yield* PgClient.PgClient
-  const [row] = yield* sql.unsafe<{ readonly held: string; readonly expected: string; readonly xmin: string }>(
+  const [row] = yield* sql.unsafe<{
+    readonly held: string
+    readonly expected: string
+    readonly xmin: string
+  }>(
     `select ${column}::text as held, $2::text::jsonb::text as expected, xmin::text from ${table} where id = $1`,
     [id, written]
   )
@@ -108,7 +112,10 @@ describe.skipIf(noPostgres !== undefined)("free-form JSON", () => {
         const read = Result.getOrThrow(parse(made.workspace.id, render(files)))
         assert.deepStrictEqual(yield* importFiles(made.workspace.id, read), [])
         // Another change writes the whole workspace: what no file mentions stays exact.
-        const changed = { ...read, fragments: read.fragments.map((file) => ({ ...file, content: "changed" })) }
+        const changed = {
+          ...read,
+          fragments: read.fragments.map((file) => ({ ...file, content: "changed" }))
+        }
         yield* importFiles(made.workspace.id, changed)
         assert.strictEqual((yield* exportText(made)).replace("changed", "{{a}} {{1.10}}"), before)
       }),
@@ -190,15 +197,11 @@ describe.skipIf(noPostgres !== undefined)("free-form JSON", () => {
         const before = yield* exportText(made)
         for (const number of ["1e131072", "1e-16384", "1".repeat(131_073), "1e99999999999999999999"]) {
           const refused = yield* Effect.flip(importText(archiveText(made, `{"a": [${number}]}`, "{}")))
-          assert.deepStrictEqual<unknown>(refused, {
-            _tag: "BadArchive",
-            faults: [
-              {
-                path: "prompts[0].versions[0].metadata",
-                message: "must hold numbers that JSON can write"
-              }
-            ]
-          })
+          const message = "must hold numbers that JSON can write"
+          assert.deepStrictEqual<unknown>(
+            refused,
+            BadArchive([{ path: "prompts[0].versions[0].metadata", message }])
+          )
         }
         assert.strictEqual(yield* exportText(made), before)
         yield* importText(archiveText(made, `{"a": [1e131071, 1e-16383, ${"1".repeat(131_072)}]}`, "{}"))
