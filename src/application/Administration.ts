@@ -6,6 +6,7 @@ import * as Layer from "effect/Layer"
 import * as Stream from "effect/Stream"
 import type { BillingStatus, Tier } from "../domain/Access.ts"
 import { type ApiKey, type ApiKeyId, hashApiKey, keyEnds, makeApiKey, type UserId } from "../domain/ApiKey.ts"
+import { parseJson } from "../domain/Json.ts"
 import type { WorkspaceId } from "../domain/Prompt.ts"
 import { timestampOf } from "../domain/Timestamp.ts"
 import {
@@ -231,15 +232,14 @@ const atFile = (archive: Archive, files: PromptFiles, { path, message }: Fault):
 }
 
 const refusalOf = (reader: ArchiveReader): Stream.Stream<never, BadArchive> =>
-  reader.isBad ? Stream.fail(BadArchive(reader.faults())) : Stream.empty
+  reader.isBad ? Stream.fail(reader.refusal()) : Stream.empty
 
 const rawPartsOf = (bytes: Uint8Array): Effect.Effect<Stream.Stream<RawPart>, BadArchive> =>
-  Effect.map(Effect.try({ try: () => parseJson(bytes), catch: notJson }), (json) =>
+  Effect.map(Effect.try({ try: () => parseJson(textOf(bytes)), catch: notJson }), (json) =>
     Stream.fromIterable(rawParts(json))
   )
 
-const parseJson = (bytes: Uint8Array): unknown =>
-  JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes))
+const textOf = (bytes: Uint8Array): string => new TextDecoder("utf-8", { fatal: true }).decode(bytes)
 
 /** The refusal of a file that is no JSON. */
 export const notJson = (error: unknown): BadArchive =>

@@ -4,6 +4,7 @@ import * as SchemaIssue from "effect/SchemaIssue"
 import * as SchemaTransformation from "effect/SchemaTransformation"
 import { BillingStatus, Tier } from "../domain/Access.ts"
 import { ApiKeyId, KeyHash, UserId } from "../domain/ApiKey.ts"
+import { isExactNumber, isStorableNumber } from "../domain/Json.ts"
 import { FolderId, Prompt, PromptId, Tag, TagId, WorkspaceId } from "../domain/Prompt.ts"
 import { isWithinTimestamps, Timestamp, timestampOf } from "../domain/Timestamp.ts"
 import { Uuid } from "../domain/Uuid.ts"
@@ -23,10 +24,13 @@ const faultOfText = (text: string): string | undefined => {
   return undefined
 }
 
+const badNumber = "must hold numbers that JSON can write"
+
 const faultOfJson = (value: unknown, depth = 0): string | undefined => {
   if (typeof value === "string") return faultOfText(value)
-  if (typeof value === "number" && !Number.isFinite(value)) return "must hold numbers that JSON can write"
+  if (typeof value === "number") return Number.isFinite(value) ? undefined : badNumber
   if (typeof value !== "object" || value === null) return undefined
+  if (isExactNumber(value)) return isStorableNumber(value.rawJSON) ? undefined : badNumber
   if (depth === maxDepth) return `must nest at most ${maxDepth} levels deep`
   for (const [key, member] of Object.entries(value)) {
     const fault = faultOfText(key) ?? faultOfJson(member, depth + 1)
@@ -212,12 +216,31 @@ export interface Fault {
   readonly message: string
 }
 
-/** An archive that was refused, and so has changed nothing. Holds every fault that was found. */
+/** How many faults of an archive are kept; more are only counted. */
+export const maxFaults = 100
+
+/** An archive that was refused, and so has changed nothing. Holds the first faults and how many there are. */
 export interface BadArchive {
   readonly _tag: "BadArchive"
   readonly faults: ReadonlyArray<Fault>
+  readonly count: number
 }
-export const BadArchive = (faults: ReadonlyArray<Fault>): BadArchive => ({ _tag: "BadArchive", faults })
+export const BadArchive = (faults: ReadonlyArray<Fault>, count = faults.length): BadArchive => ({
+  _tag: "BadArchive",
+  faults,
+  count
+})
+
+/** The first faults and the count of all of them. */
+class FaultList {
+  readonly first: Array<Fault> = []
+  count = 0
+
+  add(path: string, message: string): void {
+    this.count++
+    if (this.first.length < maxFaults) this.first.push({ path, message })
+  }
+}
 
 const pathOf = (segments: ReadonlyArray<PropertyKey>, within: string): string =>
   segments.reduce<string>(
@@ -256,6 +279,30 @@ export function* rawParts(json: unknown): Generator<RawPart> {
 const isObject = (json: unknown): json is Record<string, unknown> =>
   typeof json === "object" && json !== null && !Array.isArray(json)
 
+/** The fields that keep their numbers as they are written. */
+const freeFormFields: ReadonlyArray<string> = ["metadata", "variable_overrides"]
+
+/** A number of an item is at most in a field of an object of a list of the item. */
+const maxNumberDepth = 3
+
+/** An item whose numbers outside free-form fields are JavaScript numbers: 1.0 is an integer. */
+const roundNumbers = (value: unknown, depth = 0): unknown => {
+  if (typeof value !== "object" || value === null) return value
+  if (isExactNumber(value)) return Number(value.rawJSON)
+  if (depth === maxNumberDepth) return value
+  if (Array.isArray(value)) {
+    const items = value.map((item) => roundNumbers(item, depth + 1))
+    return items.some((item, index) => item !== value[index]) ? items : value
+  }
+  let isRounded = false
+  const entries = Object.entries(value).map(([name, member]) => {
+    const rounded = freeFormFields.includes(name) ? member : roundNumbers(member, depth + 1)
+    isRounded ||= rounded !== member
+    return [name, rounded] as const
+  })
+  return isRounded ? Object.fromEntries(entries) : value
+}
+
 const format = SchemaIssue.makeFormatterStandardSchemaV1()
 const decodeOptions = { errors: "all", onExcessProperty: "error" } as const
 const decoder = <A>(schema: Schema.Codec<A, unknown>) => Schema.decodeUnknownResult(schema, decodeOptions)
@@ -287,12 +334,12 @@ class Seen {
 
 /** Collects faults that show only where parts of an archive are held against each other; keeps of them the ids. */
 class References {
-  readonly faults: Array<Fault> = []
+  readonly faults = new FaultList()
   readonly #ids = new Map<string, Seen>()
   #workspace: string | undefined
 
   #report(path: string, message: string): void {
-    this.faults.push({ path, message })
+    this.faults.add(path, message)
   }
 
   #of(kind: string): Seen {
@@ -371,18 +418,18 @@ class References {
 const memberOrder: ReadonlyArray<string> = ["format", "workspace", ...archiveLists]
 
 /**
- * Reads an archive part by part, as they come, and keeps of it no more than the ids. Every fault is told at the end: of
- * form first, and only where the form is right, of references between the parts.
+ * Reads an archive part by part, as they come, and keeps of it no more than the ids and the first faults. The faults are
+ * told at the end: of form first, and only where the form is right, of references between the parts.
  */
 export class ArchiveReader {
-  readonly #form: Array<Fault> = []
+  readonly #form = new FaultList()
   readonly #references = new References()
   readonly #members = new Set<string>()
   #latest = 0
 
   /** Whether a fault was found, so that the archive will be refused. */
   get isBad(): boolean {
-    return this.#form.length > 0 || this.#references.faults.length > 0
+    return this.#list.count > 0
   }
 
   /** Takes the next value; gives the part that it is, unless it is bad or none. */
@@ -400,13 +447,18 @@ export class ArchiveReader {
       : this.#check({ list: key, item } as ArchivePart, `${key}[${index}]`)
   }
 
-  /** What is wrong with the archive, once all of it has come. */
-  faults(): ReadonlyArray<Fault> {
-    return this.#form.length > 0 ? this.#form : this.#references.faults
+  /** The refusal of the archive, for when all of it has come. Without faults, the archive is good. */
+  refusal(): BadArchive {
+    const { first, count } = this.#list
+    return BadArchive(first, count)
+  }
+
+  get #list(): FaultList {
+    return this.#form.count > 0 ? this.#form : this.#references.faults
   }
 
   #fault(path: string, message: string): void {
-    this.#form.push({ path, message })
+    this.#form.add(path, message)
   }
 
   /** What refers to others comes after them. */
@@ -438,7 +490,7 @@ export class ArchiveReader {
     path: string,
     value: unknown
   ): A | undefined {
-    const decoded = decode(value)
+    const decoded = decode(roundNumbers(value))
     if (Result.isSuccess(decoded)) return decoded.success
     for (const issue of format(decoded.failure.issue).issues) {
       this.#fault(pathOf((issue.path ?? []) as ReadonlyArray<PropertyKey>, path), issue.message)
@@ -460,6 +512,5 @@ export const parseArchive = (json: unknown): Result.Result<Archive, BadArchive> 
     const part = reader.read(raw)
     if (part !== undefined) parts.push(part)
   }
-  const faults = reader.faults()
-  return faults.length > 0 ? Result.fail(BadArchive(faults)) : Result.succeed(archiveOf(parts))
+  return reader.isBad ? Result.fail(reader.refusal()) : Result.succeed(archiveOf(parts))
 }

@@ -1,4 +1,5 @@
 import * as Result from "effect/Result"
+import { isExactNumber } from "./Json.ts"
 import type { PromptId, PromptType, ResolvedPrompt } from "./Prompt.ts"
 
 /** What one prompt is resolved from: the prompt's own content, then its fragments in the order of `position`. */
@@ -46,7 +47,7 @@ const binding = (overrides: object, name: string): string | undefined => {
     case "boolean":
       return String(value)
     default:
-      return undefined
+      return isExactNumber(value) ? value.rawJSON : undefined
   }
 }
 

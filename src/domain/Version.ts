@@ -29,10 +29,7 @@ export const VersionSummary = Schema.Struct({
 }).annotate({ identifier: "VersionSummary", description: "An item of the version list: no content." })
 export type VersionSummary = typeof VersionSummary.Type
 
-/**
- * Any map: what is in it is not looked at, as a row may hold what JSON's numbers cannot (1e400, which becomes null
- * when it is written).
- */
+/** Any map. Its values are not checked: a number may be an `ExactNumber`. */
 const Metadata = Schema.Record(Schema.String, Schema.Any as Schema.Codec<Schema.Json>).annotate({
   description: "Free-form."
 })

@@ -2,12 +2,14 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Result from "effect/Result"
 import {
   type Archive,
+  ArchiveReader,
   BadArchive,
   type Fault,
   maxTextBytes,
   parseArchive
 } from "../../src/application/Archive.ts"
 import type { UserId } from "../../src/domain/ApiKey.ts"
+import { parseJson } from "../../src/domain/Json.ts"
 import type { TagId } from "../../src/domain/Prompt.ts"
 import {
   archive,
@@ -306,9 +308,48 @@ describe("parseArchive", () => {
     )
   })
 
+  it.each([
+    ["of form", { color: "red" }, "must be a colour #rrggbb", 0],
+    ["between parts", {}, "is there already", 1]
+  ])("keeps the first 100 faults %s and the count of all", (_, over, message, first) => {
+    const reader = new ArchiveReader()
+    const value = tag("same", over)
+    for (let index = 0; index < 10_000; index++) reader.read({ path: ["tags", index], value })
+    const { faults, count } = reader.refusal()
+    assert.strictEqual(faults.length, 100)
+    assert.strictEqual(faults[0]!.path.split(".")[0], `tags[${first}]`)
+    assert.isTrue(faults.every((fault) => fault.message === message))
+    // A tag that comes again has a fault for its id and one for its name.
+    assert.strictEqual(count, first === 0 ? 10_000 : 2 * 9_999)
+  })
+
   it("tells faults between parts only once every part has its form", () => {
     const own = whole()
     const json = withValue({ ...own, folders: [...own.folders, ...own.folders] }, "prompts[0].title", null)
+    assert.deepStrictEqual(faultsOf(json), [{ path: "prompts[0].title", message: "Expected string" }])
+  })
+
+  it("takes 1.0 and 1e0 for an integer, and keeps them in free-form JSON", () => {
+    const text = JSON.stringify(withValue(whole(), "prompts[0].sort_order", "SORT"))
+      .replace('"SORT"', "1.0")
+      .replace('"position":1', '"position":1e0')
+      .replace('"metadata":{}', '"metadata":{"position":1.0}')
+    const read = Result.getOrThrow(parseArchive(parseJson(text)))
+    const [one] = read.prompts
+    assert.deepStrictEqual([one!.sort_order, one!.fragments[0]!.position], [1, 1])
+    assert.strictEqual(JSON.stringify(one!.versions[0]!.metadata), '{"position":1.0}')
+  })
+
+  it.each(["1.50", "1e400", "9007199254740993"])("refuses %s for an integer", (number) => {
+    const text = JSON.stringify(withValue(whole(), "prompts[0].sort_order", "SORT")).replace('"SORT"', number)
+    const paths = faultsOf(parseJson(text)).map(({ path }) => path)
+    assert.deepStrictEqual([...new Set(paths)], ["prompts[0].sort_order"])
+  })
+
+  it("refuses a title that nests 5,000 levels deep, without a stack overflow", () => {
+    const deep = JSON.parse(`${"[".repeat(5000)}1${"]".repeat(5000)}`)
+    const json = asJson(whole()) as { prompts: Array<{ title: unknown }> }
+    json.prompts[0]!.title = deep
     assert.deepStrictEqual(faultsOf(json), [{ path: "prompts[0].title", message: "Expected string" }])
   })
 

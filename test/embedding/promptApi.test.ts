@@ -7,8 +7,9 @@ import * as Effect from "effect/Effect"
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
 import { makeApplication } from "../../examples/hono.ts"
 import * as routeHandler from "../../examples/route-handler.ts"
+import { parseJson } from "../../src/domain/Json.ts"
 import { createPromptApi, type PromptApi, PromptApiError } from "../../src/index.ts"
-import { newId, sample } from "../support/archives.ts"
+import { fragment, newId, prompt, sample, use, version } from "../support/archives.ts"
 import { connectTo, makeResources, postgres } from "../support/database.ts"
 import { freePort } from "../support/ports.ts"
 import { freshName, onServer, urlOf } from "../support/postgres.ts"
@@ -111,6 +112,36 @@ describe.skipIf(postgres.missing !== undefined)("the API inside another service"
     expect(await api.prompts.versions.get(member, greeting!.id, 2)).toEqual(
       await answer(`/api/v1/prompts/${greeting!.id}/versions/2`)
     )
+  })
+
+  it("reads exact numbers as JavaScript numbers that are written exactly, over HTTP and in process", async () => {
+    const numbers = `{"id": 1234567890123456789, "list": [1.10, {"huge": 1e400}], "small": 0.1}`
+    const snippet = fragment("{{id}} {{small}}")
+    const one = prompt({
+      fragments: [use(snippet, 1, { variable_overrides: parseJson(numbers) as never })],
+      versions: [version(1, { metadata: parseJson(numbers) as never })]
+    })
+    const database = await resources.acquire(connectTo(env))
+    const other = sample()
+    await database.importArchive({ ...other.archive, fragments: [snippet], prompts: [one] })
+    const caller = { ...member, workspaceId: other.archive.workspace.id }
+    const version1 = await api.prompts.versions.get(caller, one.id, 1)
+    const huge = `1${"0".repeat(400)}`
+    const written = `{"id":1234567890123456789,"list":[1.10,{"huge":${huge}}],"small":0.1}`
+    expect(JSON.stringify(version1.data.metadata)).toBe(written)
+    expect(JSON.stringify(version1.data.metadata.list)).toBe(`[1.10,{"huge":${huge}}]`)
+    expect(version1.data.metadata).toEqual({
+      id: Number("1234567890123456789"),
+      list: [1.1, { huge: Number.POSITIVE_INFINITY }],
+      small: 0.1
+    })
+    const target = `/api/v1/prompts/${one.id}/versions/1`
+    const response = await api.handler(request(target, other.keys.active.plaintext))
+    const body = await response.text()
+    expect(body).toContain(`"metadata":${written}`)
+    expect(JSON.stringify(version1)).toBe(body)
+    const resolved = await api.prompts.getResolved(caller, one.id)
+    expect(resolved.data.resolved_content.endsWith("\n\n1234567890123456789 0.1")).toBe(true)
   })
 
   it("has no gate and no limit in process, but Free sees 7 days only", async () => {

@@ -3,22 +3,38 @@ import { mkdtemp, rm, stat } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { pipeline } from "node:stream/promises"
-import JSONParser from "@streamparser/json/jsonparser.js"
+import Tokenizer from "@streamparser/json/tokenizer.js"
+import TokenParser from "@streamparser/json/tokenparser.js"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { notJson } from "../../application/Administration.ts"
 import { archiveLists, type BadArchive, type RawPart } from "../../application/Archive.ts"
+import { parseNumber } from "../../domain/Json.ts"
 import { CliFailure } from "./CliFailure.ts"
+
+/** Tokens of JSON, with exact numbers. */
+class ExactTokenizer extends Tokenizer {
+  override parseNumber(text: string): number {
+    // An exact number is an object, which the parser takes as the value that it is.
+    return parseNumber(text) as number
+  }
+}
 
 /** Reads JSON as it comes: gives the values that each chunk completes, and throws where it is no JSON. */
 const makeReader = () => {
   let values: Array<RawPart> = []
   let fault: Error | undefined
   let whole = false
-  const parser = new JSONParser({
-    paths: ["$", "$.*", ...archiveLists.map((list) => `$.${list}.*`)],
-    stringBufferSize: 64 * 1024
-  })
+  const tokenizer = new ExactTokenizer({ stringBufferSize: 64 * 1024 })
+  const parser = new TokenParser({ paths: ["$", "$.*", ...archiveLists.map((list) => `$.${list}.*`)] })
+  tokenizer.onToken = parser.write.bind(parser)
+  tokenizer.onEnd = () => {
+    if (!parser.isEnded) parser.end()
+  }
+  parser.onEnd = () => {
+    if (!tokenizer.isEnded) tokenizer.end()
+  }
+  parser.onError = tokenizer.error.bind(tokenizer)
   parser.onValue = ({ value, key, parent, stack }) => {
     const list = stack[1]?.key
     if (stack.length === 0) {
@@ -33,7 +49,7 @@ const makeReader = () => {
       parent.length = 0
     }
   }
-  parser.onError = (error) => {
+  tokenizer.onError = (error) => {
     fault ??= error
   }
   const taken = (): ReadonlyArray<RawPart> => {
@@ -44,11 +60,11 @@ const makeReader = () => {
   }
   return {
     write: (chunk: Uint8Array): ReadonlyArray<RawPart> => {
-      parser.write(chunk)
+      tokenizer.write(chunk)
       return taken()
     },
     end: (): ReadonlyArray<RawPart> => {
-      if (!parser.isEnded) parser.end()
+      if (!tokenizer.isEnded || !parser.isEnded) tokenizer.end()
       if (!whole) fault ??= new Error("it ends too early")
       return taken()
     }

@@ -18,14 +18,14 @@ import { readDirectory } from "./PromptDirectory.ts"
 
 const maxFaultsShown = 100
 
-const describeFaults = (whole: string, faults: ReadonlyArray<Fault>): CliFailure => {
+const describeFaults = (whole: string, faults: ReadonlyArray<Fault>, count = faults.length): CliFailure => {
   const lines = faults
     .slice(0, maxFaultsShown)
     .map(({ path, message }) => printable(`${path === "" ? whole : path}: ${message}`))
-  const more = faults.length > maxFaultsShown ? [`… and ${faults.length - maxFaultsShown} more`] : []
-  const count = `${faults.length} fault${faults.length === 1 ? "" : "s"}`
+  const more = count > maxFaultsShown ? [`… and ${count - maxFaultsShown} more`] : []
+  const found = `${count} fault${count === 1 ? "" : "s"}`
   return new CliFailure({
-    message: [`nothing was imported; ${whole} has ${count}:`, ...lines, ...more].join("\n")
+    message: [`nothing was imported; ${whole} has ${found}:`, ...lines, ...more].join("\n")
   })
 }
 
@@ -41,7 +41,7 @@ const importArchive = Effect.fnUntraced(function* (file: string, { dryRun, json 
   const result = yield* importArchive(readArchiveFile(path, progress.add), { dryRun }).pipe(
     Effect.ensuring(Effect.sync(progress.end)),
     Effect.catchTags({
-      BadArchive: ({ faults }) => Effect.fail(describeFaults("the archive", faults)),
+      BadArchive: ({ faults, count }) => Effect.fail(describeFaults("the archive", faults, count)),
       Unavailable: () => Effect.fail(unavailable())
     })
   )

@@ -1,7 +1,17 @@
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as SchemaIssue from "effect/SchemaIssue"
-import { parseDocument, stringify } from "yaml"
+import {
+  type Document,
+  isPair,
+  isScalar,
+  parseDocument,
+  Scalar,
+  type ScalarTag,
+  stringify,
+  type Tags,
+  visit
+} from "yaml"
 import {
   ArchiveFolder,
   ArchiveFragment,
@@ -9,6 +19,7 @@ import {
   ArchiveVersion,
   type Fault
 } from "../../application/Archive.ts"
+import { type ExactNumber, isExactNumber, parseNumber, toDecimal } from "../../domain/Json.ts"
 
 // A file of docs/prompts-as-files.md: front matter in YAML between two lines of `---`, then the body.
 
@@ -67,6 +78,34 @@ const split = (text: string): { readonly yaml: string; readonly body: string } |
   return { yaml: rest.slice(0, closing.index), body: unix.endsWith("\n") ? unix.slice(0, -1) : unix }
 }
 
+/** The text of a number in YAML as PostgreSQL writes the number. */
+const decimalOf = (source: string): string | undefined =>
+  /^0[ox]/.test(source) ? String(BigInt(source)) : toDecimal(source)
+
+const isOverrides = (node: unknown): boolean =>
+  isPair(node) && isScalar(node.key) && node.key.value === "with"
+
+/** Makes the numbers of overrides exact; a number that is a name becomes the text of the exact number. */
+const restoreNumbers = (document: Document): void =>
+  visit(document, {
+    Scalar: (key, node, path) => {
+      if (typeof node.value !== "number" || node.source === undefined || !path.some(isOverrides)) return
+      const decimal = decimalOf(node.source)
+      if (decimal === undefined) return
+      const number = parseNumber(decimal)
+      node.value = key === "key" && isExactNumber(number) ? number.rawJSON : number
+    }
+  })
+
+const exactNumber: ScalarTag = {
+  tag: "tag:yaml.org,2002:float",
+  default: true,
+  identify: isExactNumber,
+  resolve: (text) => text,
+  createNode: (_, value) => new Scalar(value),
+  stringify: ({ value }) => (value as ExactNumber).rawJSON
+}
+
 const parseYaml = (path: string, yaml: string): Result.Result<unknown, ReadonlyArray<Fault>> => {
   const document = parseDocument(yaml, { prettyErrors: false })
   if (document.errors.length > 0) {
@@ -78,6 +117,7 @@ const parseYaml = (path: string, yaml: string): Result.Result<unknown, ReadonlyA
       })
     )
   }
+  restoreNumbers(document)
   try {
     return Result.succeed(document.toJS() ?? {})
   } catch (error) {
@@ -106,6 +146,12 @@ export const parseText = <Front>(
   return Result.succeed({ front: decoded.success, body: parts.body })
 }
 
+const writeOptions = {
+  lineWidth: 0,
+  aliasDuplicateObjects: false,
+  customTags: (tags: Tags): Tags => [exactNumber, ...tags]
+}
+
 /** Writes what `parseText` reads. */
 export const renderText = (front: PromptFront | FragmentFront, body: string): string =>
-  `---\n${stringify(front, { lineWidth: 0, aliasDuplicateObjects: false })}---\n${body}\n`
+  `---\n${stringify(front, writeOptions)}---\n${body}\n`

@@ -6,6 +6,7 @@ import type { Caller } from "../../application/Admission.ts"
 import { Prompts } from "../../application/Prompts.ts"
 import { Unavailable } from "../../application/Unavailable.ts"
 import { InvalidParameter, type PageMeta } from "../../domain/Page.ts"
+import { toPlainNumbers } from "../../domain/Json.ts"
 import type { Prompt, PromptSummary, PromptType, ResolvedPrompt, WorkspaceId } from "../../domain/Prompt.ts"
 import { parseUuid } from "../../domain/Uuid.ts"
 import type { Version, VersionSummary } from "../../domain/Version.ts"
@@ -63,6 +64,11 @@ export interface InProcessPrompts {
   readonly getResolved: (caller: HostCaller, id: string) => Promise<Single<ResolvedPrompt>>
   readonly versions: {
     readonly list: (caller: HostCaller, id: string, page?: PageParameters) => Promise<Paged<VersionSummary>>
+    /**
+     * Resolves to a version whose `metadata` holds JavaScript numbers. A number that JavaScript cannot hold exactly, such
+     * as 1234567890123456789, is the nearest one; `JSON.stringify` of the result, or of any object or array in it that
+     * holds such a number, still writes the number exactly.
+     */
     readonly get: (caller: HostCaller, id: string, version: number) => Promise<Single<Version>>
   }
 }
@@ -169,7 +175,7 @@ export const makeInProcess: Effect.Effect<InProcessPrompts, never, Prompts> = Ef
           Effect.gen(function* () {
             const who = yield* callerOf(caller)
             const promptId = yield* readId(id)
-            return single(yield* prompts.getVersion(who, promptId, yield* readNumber(version)))
+            return toPlainNumbers(single(yield* prompts.getVersion(who, promptId, yield* readNumber(version))))
           })
         )
     }

@@ -1,5 +1,6 @@
 import * as PgTypes from "@effect/sql-pg/PgTypes"
 import * as Result from "effect/Result"
+import { parseJson } from "../../domain/Json.ts"
 import { type Timestamp, timestampOf } from "../../domain/Timestamp.ts"
 
 /** Milliseconds from the Unix epoch to PostgreSQL's, 2000-01-01. */
@@ -10,9 +11,19 @@ const decode = (bytes: Uint8Array, offset: number): Timestamp => {
   return timestampOf(Number(micros / 1000n) + postgresEpoch)
 }
 
+const utf8 = new TextDecoder()
+
+/** Decodes `json` and `jsonb` with exact numbers; `jsonb` begins with a byte for its version. */
+const exactJson = (oid: number, start: number): PgTypes.Codec<unknown> => ({
+  encode: (value) => PgTypes.encode(value, oid),
+  decode: (bytes) => Result.succeed(parseJson(utf8.decode(bytes.subarray(start)))),
+  read: (bytes, offset, size) =>
+    Result.succeed(parseJson(utf8.decode(bytes.subarray(offset + start, offset + size))))
+})
+
 /**
- * The driver's types, but for `timestamptz`, which comes as the domain's Timestamp: so a row is the resource, and
- * there is no mapping between them.
+ * The driver's types, except that a `timestamptz` is the domain's `Timestamp` and that JSON keeps exact numbers. So a
+ * row is the resource, without a mapping between them.
  */
 export const makeTypes = (): PgTypes.Registry => {
   const types = PgTypes.makeRegistry()
@@ -25,5 +36,7 @@ export const makeTypes = (): PgTypes.Registry => {
     },
     { arrayOid: PgTypes.OID.timestamptzArray }
   )
+  types.register(PgTypes.OID.json, exactJson(PgTypes.OID.json, 0), { arrayOid: PgTypes.OID.jsonArray })
+  types.register(PgTypes.OID.jsonb, exactJson(PgTypes.OID.jsonb, 1), { arrayOid: PgTypes.OID.jsonbArray })
   return types
 }

@@ -1,0 +1,211 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
+import * as PgClient from "@effect/sql-pg/PgClient"
+import { afterAll, assert, describe, layer } from "@effect/vitest"
+import * as Arbitrary from "effect/Arbitrary"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Result from "effect/Result"
+import { readArchiveFile } from "../../../src/adapters/cli/ArchiveFile.ts"
+import { layOut, parse, render } from "../../../src/adapters/cli/PromptDirectory.ts"
+import * as PostgresPromptRepo from "../../../src/adapters/postgres/PromptRepo.ts"
+import * as PostgresWorkspaceStore from "../../../src/adapters/postgres/WorkspaceStore.ts"
+import { Administration } from "../../../src/application/Administration.ts"
+import { type Archive, BadArchive } from "../../../src/application/Archive.ts"
+import { PromptRepo } from "../../../src/application/PromptRepo.ts"
+import { isExactNumber } from "../../../src/domain/Json.ts"
+import { resolve } from "../../../src/domain/Resolution.ts"
+import type { VersionNumber } from "../../../src/domain/Version.ts"
+import { archive, fragment, prompt, use, version } from "../../support/archives.ts"
+import { awkwardNumbers, jsonMaps } from "../../support/json.ts"
+import { migratedDatabase, noPostgres } from "../../support/postgres.ts"
+
+const services = Layer.mergeAll(
+  PostgresPromptRepo.layer,
+  Administration.layer.pipe(Layer.provide([PostgresWorkspaceStore.layer, NodeCrypto.layerSecureRandom]))
+).pipe(Layer.provideMerge(migratedDatabase))
+
+const directory = mkdtempSync(join(tmpdir(), "exact-numbers-"))
+afterAll(() => rmSync(directory, { recursive: true }))
+
+/** The text of an archive whose version and join row have free-form JSON with exactly these texts. */
+const archiveText = (made: Archive, metadata: string, overrides: string): string =>
+  JSON.stringify(made)
+    .replace('"metadata":{}', () => `"metadata":${metadata}`)
+    .replace('"variable_overrides":{}', () => `"variable_overrides":${overrides}`)
+
+const importText = Effect.fnUntraced(function* (text: string) {
+  const { importArchive } = yield* Administration
+  const file = join(directory, "archive.json")
+  writeFileSync(file, text)
+  yield* importArchive(readArchiveFile(file, () => {}))
+})
+
+const exportText = Effect.fnUntraced(function* (made: Archive) {
+  const { exportArchive } = yield* Administration
+  let text = ""
+  yield* exportArchive(made.workspace.id, (some) => Effect.sync(() => void (text += some)))
+  return text
+})
+
+const make = (content = "{{a}} {{1.10}}") => {
+  const snippet = fragment(content)
+  const one = prompt({ fragments: [use(snippet, 1)], versions: [version(1)] })
+  return { one, made: archive({ fragments: [snippet], prompts: [one] }) }
+}
+
+/** The text that PostgreSQL holds, and the text that it would hold of another text. */
+const stored = Effect.fnUntraced(function* ([table, column, id, written]: readonly [
+  table: string,
+  column: string,
+  id: string,
+  written: string
+]) {
+  const sql = yield* PgClient.PgClient
+  const [row] = yield* sql.unsafe<{
+    readonly held: string
+    readonly expected: string
+    readonly xmin: string
+  }>(
+    `select ${column}::text as held, $2::text::jsonb::text as expected, xmin::text from ${table} where id = $1`,
+    [id, written]
+  )
+  return row!
+})
+
+const freeFormTexts = Arbitrary.all({ metadata: jsonMaps, overrides: jsonMaps })
+
+describe.skipIf(noPostgres !== undefined)("free-form JSON", () => {
+  layer(services, { excludeTestServices: true })((it) => {
+    it.effect.prop(
+      "holds the same numbers after import, export and import",
+      { texts: freeFormTexts },
+      Effect.fnUntraced(function* ({ texts }) {
+        const { one, made } = make()
+        const rows = [
+          ["prompt_versions", "metadata", one.versions[0]!.id, texts.metadata],
+          ["prompt_fragments", "variable_overrides", one.fragments[0]!.id, texts.overrides]
+        ] as const
+        yield* importText(archiveText(made, texts.metadata, texts.overrides))
+        const first = yield* Effect.forEach(rows, (row) => stored(row))
+        for (const { held, expected } of first) assert.strictEqual(held, expected)
+
+        const exported = yield* exportText(made)
+        yield* importText(exported)
+        assert.deepStrictEqual(yield* Effect.forEach(rows, (row) => stored(row)), first)
+        assert.strictEqual(yield* exportText(made), exported)
+      }),
+      { arbitrary: { runs: 60 } }
+    )
+
+    it.effect.prop(
+      "is not changed by an import of the files that an export wrote",
+      { texts: freeFormTexts },
+      Effect.fnUntraced(function* ({ texts }) {
+        const { made } = make()
+        const { importFiles, readArchive } = yield* Administration
+        yield* importText(archiveText(made, texts.metadata, texts.overrides))
+        const before = yield* exportText(made)
+        const files = layOut(yield* readArchive(made.workspace.id))
+        const read = Result.getOrThrow(parse(made.workspace.id, render(files)))
+        assert.deepStrictEqual(yield* importFiles(made.workspace.id, read), [])
+        // Another change writes the whole workspace: what no file mentions stays exact.
+        const changed = {
+          ...read,
+          fragments: read.fragments.map((file) => ({ ...file, content: "changed" }))
+        }
+        yield* importFiles(made.workspace.id, changed)
+        assert.strictEqual((yield* exportText(made)).replace("changed", "{{a}} {{1.10}}"), before)
+      }),
+      { arbitrary: { runs: 60 } }
+    )
+
+    it.effect("takes overrides from files with the numbers that they were written with", () =>
+      Effect.gen(function* () {
+        const { one, made } = make()
+        const { importFiles } = yield* Administration
+        yield* importText(JSON.stringify(made))
+        const numbers = [...awkwardNumbers, "+7", "007", ".5", "5.", "0x20000000000001"]
+        const list = `[${awkwardNumbers.join(", ")}, 7, 7, 0.5, 5, 9007199254740993]`
+        const files = Result.getOrThrow(
+          parse(
+            made.workspace.id,
+            new Map([
+              ["fragments/f.md", `---\nid: ${made.fragments[0]!.id}\n---\n{{a}}\n`],
+              [
+                "prompts/p.md",
+                `---\nid: ${one.id}\nsort_order: 1.0\nfragments:\n  - fragment: f\n    with:\n      a: 1.10\n      "1.10": 1\n      12345678901234567890: x\n      deep:\n        - [${numbers.join(", ")}]\n---\n`
+              ]
+            ])
+          )
+        )
+        assert.strictEqual(files.prompts[0]!.sort_order, 1)
+        yield* importFiles(made.workspace.id, files)
+        assert.deepStrictEqual(yield* importFiles(made.workspace.id, files), [])
+        const { held, expected } = yield* stored([
+          "prompt_fragments",
+          "variable_overrides",
+          one.fragments[0]!.id,
+          `{"a": 1.10, "1.10": 1, "12345678901234567890": "x", "deep": [${list}]}`
+        ])
+        assert.strictEqual(held, expected)
+      })
+    )
+
+    it.effect("is read with the numbers that it was imported with", () =>
+      Effect.gen(function* () {
+        const repo = yield* PromptRepo
+        const members = awkwardNumbers.map((number, index) => `"n${index}": ${number}`).join(", ")
+        const text = `{${members}, "list": [${awkwardNumbers}, {"a": [1.10]}]}`
+        const { one, made } = make(awkwardNumbers.map((_, index) => `{{n${index}}}`).join("|"))
+        yield* importText(archiveText(made, text, text))
+        const { metadata } = yield* repo.getVersion(made.workspace.id, one.id, 1 as VersionNumber, undefined)
+        const { held, expected } = yield* stored([
+          "prompt_versions",
+          "metadata",
+          one.versions[0]!.id,
+          JSON.stringify(metadata)
+        ])
+        assert.strictEqual(held, expected)
+
+        const source = yield* repo.getSource(made.workspace.id, one.id)
+        const { resolved_content } = Result.getOrThrow(resolve(source))
+        const sql = yield* PgClient.PgClient
+        const [row] = yield* sql.unsafe<{ readonly texts: ReadonlyArray<string> }>(
+          "select array_agg(value::text order by n) as texts from jsonb_array_elements($1::text::jsonb) with ordinality e (value, n)",
+          [`[${awkwardNumbers}]`]
+        )
+        const numbers = resolved_content.split("\n\n").at(-1)!.split("|")
+        for (const [index, number] of numbers.entries()) {
+          // What a JavaScript number holds is written as JavaScript writes it: 1e+21.
+          const name = `n${index}` as keyof typeof metadata
+          const isExact = isExactNumber(metadata[name])
+          assert.strictEqual(number, isExact ? row!.texts[index] : String(Number(awkwardNumbers[index]) + 0))
+        }
+        for (const text of ["1234567890123456789", "1.10", `1${"0".repeat(400)}`, "0.1", "0", "100000"]) {
+          assert.include(numbers, text)
+        }
+      })
+    )
+
+    it.effect("is refused where PostgreSQL cannot store a number, and nothing is changed", () =>
+      Effect.gen(function* () {
+        const { made } = make()
+        yield* importText(archiveText(made, '{"a": 1.10}', "{}"))
+        const before = yield* exportText(made)
+        for (const number of ["1e131072", "1e-16384", "1".repeat(131_073), "1e99999999999999999999"]) {
+          const refused = yield* Effect.flip(importText(archiveText(made, `{"a": [${number}]}`, "{}")))
+          const message = "must hold numbers that JSON can write"
+          assert.deepStrictEqual<unknown>(
+            refused,
+            BadArchive([{ path: "prompts[0].versions[0].metadata", message }])
+          )
+        }
+        assert.strictEqual(yield* exportText(made), before)
+        yield* importText(archiveText(made, `{"a": [1e131071, 1e-16383, ${"1".repeat(131_072)}]}`, "{}"))
+      })
+    )
+  })
+})

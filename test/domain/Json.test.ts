@@ -1,0 +1,212 @@
+import { assert, describe, it } from "@effect/vitest"
+import {
+  isExactNumber,
+  isStorableNumber,
+  parseJson,
+  parseNumber,
+  toDecimal,
+  toPlainNumbers
+} from "../../src/domain/Json.ts"
+import { jsonMaps, numberTexts } from "../support/json.ts"
+
+/** A model: an integer and how many of its digits are after the decimal point, as PostgreSQL holds a number. */
+const decimal = (text: string): { readonly units: bigint; readonly scale: number } => {
+  const [mantissa = "", power = "0"] = text.toLowerCase().split("e")
+  const [integer = "", fraction = ""] = mantissa.split(".")
+  const scale = fraction.length - Number(power)
+  const units = BigInt(integer + fraction)
+  return scale < 0 ? { units: units * 10n ** BigInt(-scale), scale: 0 } : { units, scale }
+}
+
+const textOf = (value: unknown): string => (isExactNumber(value) ? value.rawJSON : String(value))
+
+/** A model of `parseJson`: reads character by character, each number as its text and each object as its members. */
+const model = (text: string): unknown => {
+  let at = 0
+  const token = (pattern: RegExp): string => {
+    const [found = ""] = new RegExp(pattern, "y").exec(text.slice(at)) ?? []
+    at += found.length
+    return found
+  }
+  const list = <A>(end: string, item: () => A): ReadonlyArray<A> => {
+    const items: Array<A> = []
+    at++
+    for (token(/\s*/); text[at] !== end; token(/\s*,?\s*/)) items.push(item())
+    at++
+    return items
+  }
+  const string = (): string => JSON.parse(`[${token(/"(?:[^"\\]|\\.)*"/)}]`)[0]
+  const value = (): unknown => {
+    token(/\s*/)
+    if (text[at] === "[") return list("]", value)
+    if (text[at] === '"') return string()
+    if (text[at] !== "{") {
+      const scalar = token(/[^\s,\]}]+/)
+      return /\d/.test(scalar) ? { number: scalar } : JSON.parse(scalar)
+    }
+    const members = list("}", () => {
+      const name = string()
+      token(/\s*:/)
+      return [name, value()] as const
+    })
+    // The last of several members with one name counts, at the place of the first.
+    return { members: [...new Map(members)].sort(([a], [b]) => (a < b ? -1 : 1)) }
+  }
+  return value()
+}
+
+const marksOf = (value: unknown): unknown => {
+  if (typeof value === "number" || isExactNumber(value)) return { number: textOf(value) }
+  if (typeof value !== "object" || value === null) return value
+  if (Array.isArray(value)) return value.map(marksOf)
+  const members = Object.entries(value).map(([name, member]) => [name, marksOf(member)] as const)
+  return { members: members.sort(([a], [b]) => (a < b ? -1 : 1)) }
+}
+
+const sameNumbers = (a: unknown, b: unknown): void => {
+  if (typeof a !== "object" || a === null) return assert.deepStrictEqual(a, b)
+  const [left, right] = [a as Record<string, unknown>, b as Record<string, unknown>]
+  assert.deepStrictEqual(Object.keys(left), Object.keys(right))
+  if (Object.keys(left).join() === "number" && typeof left.number === "string")
+    return assert.deepStrictEqual(decimal(left.number), decimal(right.number as string))
+  for (const name of Object.keys(left)) sameNumbers(left[name], right[name])
+}
+
+describe("parseNumber", () => {
+  it.prop(
+    "keeps the value and the scale of every number",
+    { text: numberTexts },
+    ({ text }) => assert.deepStrictEqual(decimal(textOf(parseNumber(text))), decimal(text)),
+    { arbitrary: { runs: 1500 } }
+  )
+
+  it.prop(
+    "gives a JavaScript number exactly where its text has the same value and scale",
+    { text: numberTexts },
+    ({ text }) => {
+      const nearest = Number(text)
+      const isSame =
+        Number.isFinite(nearest) &&
+        decimal(String(nearest)).units === decimal(text).units &&
+        decimal(String(nearest)).scale === decimal(text).scale
+      assert.strictEqual(typeof parseNumber(text) === "number", isSame)
+      if (isSame) assert.strictEqual(parseNumber(text), nearest + 0)
+    },
+    { arbitrary: { runs: 1500 } }
+  )
+
+  it.each<readonly [string, number | string]>([
+    ["1234567890123456789", "1234567890123456789"],
+    ["9007199254740993", "9007199254740993"],
+    ["1e400", "1e400"],
+    ["1.10", "1.10"],
+    ["0.1", 0.1],
+    ["-0", 0],
+    ["1E5", 100000],
+    ["1e21", 1e21],
+    ["1000000000000000000000", 1e21],
+    ["12345678901234567890.123456789", "12345678901234567890.123456789"]
+  ])("reads %s as %s", (text, expected) => {
+    const number = parseNumber(text)
+    assert.strictEqual(isExactNumber(number) ? number.rawJSON : number, expected)
+  })
+})
+
+describe("toDecimal", () => {
+  it.prop(
+    "writes every number without an exponent, with the same value and scale",
+    { text: numberTexts },
+    ({ text }) => {
+      const written = toDecimal(text)!
+      assert.match(written, /^-?(?:0|[1-9]\d*)(?:\.\d+)?$/)
+      assert.deepStrictEqual(decimal(written), decimal(text))
+    },
+    { arbitrary: { runs: 1500 } }
+  )
+
+  it.each([
+    ["+1.50", "1.50"],
+    ["007", "7"],
+    [".5", "0.5"],
+    ["5.", "5"],
+    ["-0.0", "0.0"],
+    ["1e3", "1000"],
+    ["1e-3", "0.001"],
+    ["", undefined],
+    [".", undefined],
+    ["-", undefined],
+    ["abc", undefined],
+    ["1e131072", undefined]
+  ])("writes %j as %j", (text, expected) => assert.strictEqual(toDecimal(text), expected))
+})
+
+describe("isStorableNumber", () => {
+  it.each([
+    ["1e131071", true],
+    ["1e131072", false],
+    ["0.0001e131075", true],
+    ["1e-16383", true],
+    ["1e-16384", false],
+    ["0e-16384", false],
+    ["1.5e-16383", false],
+    ["9".repeat(131_072), true],
+    ["9".repeat(131_073), false],
+    ["1e99999999999999999999", false]
+  ])("knows of %.20s", (text, expected) => assert.strictEqual(isStorableNumber(text), expected))
+})
+
+describe("parseJson", () => {
+  it.prop(
+    "keeps every number, name and value of a text",
+    { text: jsonMaps },
+    ({ text }) => {
+      sameNumbers(marksOf(parseJson(text)), model(text))
+      sameNumbers(model(JSON.stringify(parseJson(text))), model(text))
+    },
+    { arbitrary: { runs: 1500 } }
+  )
+
+  it.each(["", "{", "[1.10,]", "01.10", '{"a":1.10}x', "1.", ".50"])("throws for %j", (text) => {
+    assert.throws(() => parseJson(text), SyntaxError)
+  })
+
+  it("reads a name with an escape sequence after a name that is a backslash", () => {
+    JSON.parse('{"": 0, "\\\\": 1}')
+    assert.deepStrictEqual(parseJson('{"": 0, "\\n": 1.10}'), { "": 0, "\n": parseNumber("1.10") })
+    assert.deepStrictEqual(parseJson('{"a": [{"": 0, "\\u0041": 1}]}'), { a: [{ "": 0, A: 1 }] })
+  })
+
+  it("reads a value that nests deeper than the call stack", () => {
+    const deep = `${"[".repeat(6000)}1.10${"]".repeat(6000)}`
+    assert.isArray(parseJson(deep))
+  })
+})
+
+describe("toPlainNumbers", () => {
+  const hasExact = (value: unknown): boolean =>
+    isExactNumber(value) ||
+    (typeof value === "object" && value !== null && Object.values(value).some(hasExact))
+
+  it.prop(
+    "holds JavaScript numbers only, and is written with exact numbers",
+    { text: jsonMaps },
+    ({ text }) => {
+      const exact = { data: parseJson(text) }
+      const plain = toPlainNumbers(exact)
+      assert.isFalse(hasExact(plain))
+      assert.strictEqual(JSON.stringify(plain), JSON.stringify(exact))
+      if (!hasExact(exact)) assert.strictEqual(plain, exact)
+    },
+    { arbitrary: { runs: 2000 } }
+  )
+
+  it("holds the nearest number for each number that is not exact", () => {
+    const plain = toPlainNumbers(parseJson('{"a": 1234567890123456789, "b": [1.10, 1e400], "c": {"d": 0.1}}'))
+    assert.deepStrictEqual(plain, {
+      a: 1234567890123456800,
+      b: [1.1, Number.POSITIVE_INFINITY],
+      c: { d: 0.1 }
+    })
+    assert.strictEqual(JSON.stringify((plain as { b: unknown }).b), "[1.10,1e400]")
+  })
+})
