@@ -30,6 +30,9 @@ const answerDeadline = "3 seconds"
 /** How many statements share a connection. */
 const multiplexConcurrency = 8
 
+/** How many connections reads, large reads and look-ups of keys have. The numbers of a service's connections add up to 12. */
+const connections = { read: 3, largeRead: 1, lookUp: 2 } as const
+
 const statementTimeout = 3000
 
 /** The largest row is what a prompt is resolved from: its content, its fragments and their overrides. */
@@ -279,6 +282,8 @@ export class Database extends Context.Service<
   {
     /** The rows of one statement that changes nothing, tried a second time when its connection is lost. */
     readonly read: Read
+    /** As `read`, over connections of its own: no other read waits behind the rows that it sends. */
+    readonly readLarge: Read
     /** As `read`, over connections of its own: the look-up of a key never waits behind a slow read. */
     readonly lookUp: Read
     /**
@@ -301,8 +306,9 @@ export class Database extends Context.Service<
         const sql = yield* PgClient.PgClient
         const orUnavailable = makeOrUnavailable()
         return Database.of({
-          read: yield* makeRead(config, "read", 4, orUnavailable),
-          lookUp: yield* makeRead(config, "lookup", 2, orUnavailable),
+          read: yield* makeRead(config, "read", connections.read, orUnavailable),
+          readLarge: yield* makeRead(config, "read", connections.largeRead, orUnavailable),
+          lookUp: yield* makeRead(config, "lookup", connections.lookUp, orUnavailable),
           transact: (work) =>
             orUnavailable(sql.withTransaction(Effect.andThen(sql`set local statement_timeout = 0`, work)))
         })
