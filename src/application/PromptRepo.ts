@@ -47,7 +47,8 @@ export class PromptRepo extends Context.Service<
     ) => Effect.Effect<Prompt, PromptNotFound | Unavailable>
     /**
      * What the prompt is resolved from, its fragments by `position`, then by the join row's id. Fails when the
-     * fragments together are larger than `maxSourceBytes`.
+     * fragments together are larger than `maxSourceBytes`. May fail when the resolved content is certain to be larger
+     * than `maxResolvedBytes`.
      */
     readonly getSource: (
       workspace: WorkspaceId,

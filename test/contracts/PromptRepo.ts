@@ -605,8 +605,13 @@ export const contract = <E>(
         const repo = yield* PromptRepo
         const half = fragment("é".repeat(maxSourceBytes / 4))
         const byte = fragment("x")
-        const full = prompt({ current_content: "more", fragments: [use(half, 1), use(half, 2)] })
-        const over = prompt({ fragments: [use(half, 1), use(byte, 2), use(half, 3)] })
+        // A binding may shorten a fragment, so only its bound says that a fragment is too large.
+        const bound = { variable_overrides: { name: "value" } }
+        const full = prompt({
+          current_content: "more",
+          fragments: [use(half, 1, bound), use(half, 2, bound)]
+        })
+        const over = prompt({ fragments: [use(half, 1, bound), use(byte, 2), use(half, 3, bound)] })
         const made = archive({ fragments: [half, byte], prompts: [full, over] })
         yield* load(made)
         const source = yield* repo.getSource(made.workspace.id, full.id)

@@ -5,7 +5,7 @@ import { Admission, type AdmittedCaller } from "../../application/Admission.ts"
 import { ChangeFeed } from "../../application/ChangeFeed.ts"
 import { Unavailable } from "../../application/Unavailable.ts"
 import { Endpoints } from "./Api.ts"
-import { cachingHeaders, conditional, representationOf } from "./Caching.ts"
+import { conditional, representJson } from "./Caching.ts"
 import { within } from "./Deadline.ts"
 import { type ApiError, InternalError, MethodNotAllowed, RouteNotFound, refusal } from "./Errors.ts"
 import { makeEndpoints } from "./Handlers.ts"
@@ -109,8 +109,7 @@ export const makeApp = Effect.gen(function* () {
     if (endpoint === undefined) return system[route as keyof typeof system](request)
     return Effect.flatMap(admission.admit(request.headers.authorization), (caller) => {
       exchange.caller = caller
-      return Effect.flatMap(endpoint(caller, target), (body) => {
-        const representation = representationOf(body, "application/json", cachingHeaders)
+      return Effect.flatMap(Effect.flatMap(endpoint(caller, target), representJson), (representation) => {
         vacancy.keep({ caller, route, representation })
         const answer = conditional(request, representation)
         return fits(request, answer, hasRoom) ? Effect.succeed(answer) : refuseForLackOfRoom

@@ -1,4 +1,7 @@
 import { hash } from "node:crypto"
+import * as Effect from "effect/Effect"
+import { largeBytes } from "../../application/LargeWork.ts"
+import { hashInSlices } from "./LargeJson.ts"
 import { type Answer, entityHeaders, flat, type HeaderFields, type RequestMessage } from "./Message.ts"
 
 /** On every successful answer of the API (SPEC.md section 8); the ETag comes beside them. */
@@ -24,15 +27,23 @@ export const etagOf = (body: Uint8Array): string => `"${hash("sha256", body, "ba
 export const representationOf = (
   body: Uint8Array,
   contentType: string,
-  caching: HeaderFields
+  caching: HeaderFields,
+  etag: string = etagOf(body)
 ): Representation => {
-  const etag = etagOf(body)
   const headers = { ...caching, etag }
   return {
     etag,
     whole: { status: 200, headers: flat({ ...entityHeaders(body, contentType), ...headers }), body },
     notModified: { status: 304, headers: flat(headers), body: empty }
   }
+}
+
+/** The representation of a JSON body. Hashes a large body slice by slice. */
+export const representJson = (body: Uint8Array): Effect.Effect<Representation> => {
+  const represent = (etag?: string) => representationOf(body, "application/json", cachingHeaders, etag)
+  return body.length > largeBytes
+    ? Effect.map(hashInSlices(body), (digest) => represent(`"${digest}"`))
+    : Effect.succeed(represent())
 }
 
 const entityTag = /(?:W\/)?("[^"]*")/g

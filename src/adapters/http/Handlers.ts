@@ -2,10 +2,12 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import type { Caller } from "../../application/Admission.ts"
+import { largeWork } from "../../application/LargeWork.ts"
 import { Prompts } from "../../application/Prompts.ts"
 import { makePage, type Page, pageMeta, type Slice } from "../../domain/Page.ts"
 import { Endpoints } from "./Api.ts"
 import type { ApiError } from "./Errors.ts"
+import { encodeInSlices, holdsLargeText } from "./LargeJson.ts"
 import { parameterReader, parametersOf } from "./Query.ts"
 import type { Target } from "./Target.ts"
 
@@ -58,11 +60,16 @@ const endpointOf = (contract: Contract, handler: Handler<Contract>): Endpoint =>
   const read = contract.query && parameterReader(contract.query as Schema.Decoder<never>)
   const readQuery = (query: string) => (read === undefined ? noQuery : read(parametersOf(query)))
   const encode = Schema.encodeSync([...contract.success][0] as Schema.Encoder<unknown>)
-  const bodyOf = (envelope: unknown) => toBody(JSON.stringify(encode(envelope)))
+  const encodeBody = (envelope: unknown): Effect.Effect<Uint8Array> => {
+    const encoded = encode(envelope)
+    return holdsLargeText(encoded)
+      ? largeWork.encode(encodeInSlices(encoded))
+      : Effect.succeed(toBody(JSON.stringify(encoded)))
+  }
   return (caller, { params, query }) =>
     Effect.fromResult(readQuery(query)).pipe(
       Effect.flatMap((query) => handler(caller, params as never, query)),
-      Effect.map(bodyOf)
+      Effect.flatMap(encodeBody)
     )
 }
 

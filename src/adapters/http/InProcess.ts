@@ -5,8 +5,8 @@ import type * as Schema from "effect/Schema"
 import type { Caller } from "../../application/Admission.ts"
 import { Prompts } from "../../application/Prompts.ts"
 import { Unavailable } from "../../application/Unavailable.ts"
-import { InvalidParameter, type PageMeta } from "../../domain/Page.ts"
 import { toPlainNumbers } from "../../domain/Json.ts"
+import { InvalidParameter, type PageMeta } from "../../domain/Page.ts"
 import type { Prompt, PromptSummary, PromptType, ResolvedPrompt, WorkspaceId } from "../../domain/Prompt.ts"
 import { parseUuid } from "../../domain/Uuid.ts"
 import type { Version, VersionSummary } from "../../domain/Version.ts"
@@ -175,7 +175,9 @@ export const makeInProcess: Effect.Effect<InProcessPrompts, never, Prompts> = Ef
           Effect.gen(function* () {
             const who = yield* callerOf(caller)
             const promptId = yield* readId(id)
-            return toPlainNumbers(single(yield* prompts.getVersion(who, promptId, yield* readNumber(version))))
+            return toPlainNumbers(
+              single(yield* prompts.getVersion(who, promptId, yield* readNumber(version)))
+            )
           })
         )
     }

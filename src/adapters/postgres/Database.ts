@@ -30,20 +30,24 @@ const answerDeadline = "3 seconds"
 /** How many statements share a connection. */
 const multiplexConcurrency = 8
 
+/** How many connections reads, large reads and look-ups of keys have. The numbers of a service's connections add up to 12. */
+const connections = { read: 3, largeRead: 1, lookUp: 2 } as const
+
+const statementTimeout = 3000
+
 /** The largest row is what a prompt is resolved from: its content, its fragments and their overrides. */
 const maxMessageSize = 128 * 1024 * 1024
 
-/** Without a minimum of connections, so that it can be built while PostgreSQL is away. */
+/**
+ * Without a minimum of connections, so that it can be built while PostgreSQL is away. PgBouncer refuses startup
+ * parameters other than these, so `makeRead` sets `statement_timeout` once a connection is made.
+ */
 const configOf = (options: DatabaseOptions): PgClient.PgPoolConfig => ({
   ...("url" in options
     ? { url: options.url }
     : { path: options.socketPath, username: "postgres", database: "postgres", prepare: false }),
   connectTimeout: connectDeadline,
-  startupParameters: {
-    application_name: "prompt-retrieval",
-    statement_timeout: "3000",
-    TimeZone: "UTC"
-  },
+  startupParameters: { application_name: "prompt-retrieval", TimeZone: "UTC" },
   types: makeTypes(),
   maxConnections: 4,
   multiplex: true,
@@ -84,32 +88,73 @@ type OrUnavailable = <A, E, R>(
   effect: Effect.Effect<A, E, R>
 ) => Effect.Effect<A, Exclude<E, SqlError> | Unavailable, R>
 
-/** No outage: so many statements are under way that none can be added. */
+/** No outage: so many statements are running that the pool takes no further one. */
 const allBusy = connectionError("the pool's connections are all busy")
 const noConnection = connectionError("no connection was made in time")
 const noAnswer = connectionError("no answer in time")
 
+/** Why a statement failed, where the reason is not that PostgreSQL is away. */
+type Condition = "pool exhausted" | "no response" | "statement timeout" | "canceled" | "refused"
+
+const conditionOf = (error: SqlError): Condition | "away" => {
+  if (error === allBusy) return "pool exhausted"
+  if (error === noAnswer) return "no response"
+  switch (error.reason._tag) {
+    case "StatementTimeoutError":
+      return reasonOf(error).includes("statement timeout") ? "statement timeout" : "canceled"
+    case "LockTimeoutError":
+    case "DeadlockError":
+    case "SerializationError":
+      return "refused"
+    default: {
+      const code = sqlState(error)
+      return code.startsWith("53") && code !== "53300" ? "refused" : "away"
+    }
+  }
+}
+
+const lineOf = (condition: Condition | "away", error: SqlError): string => {
+  switch (condition) {
+    case "away":
+      return `PostgreSQL is unavailable: ${reasonOf(error)}`
+    case "pool exhausted":
+      return `A read waited 1 s while all connections of its pool were busy; responded 503`
+    case "no response":
+      return `A read got no response from PostgreSQL for ${answerDeadline}; responded 503`
+    case "statement timeout":
+      return `A read exceeded the ${statementTimeout / 1000} s statement timeout; responded 503`
+    case "canceled":
+    case "refused":
+      return `PostgreSQL did not complete a statement (${reasonOf(error)}); responded 503`
+  }
+}
+
+/** A condition that recurs within this many milliseconds is still the same one, whatever else has succeeded meanwhile. */
+const sameCondition = 60_000
+
 /**
- * The one place that decides which errors are the port's `Unavailable`; any other is a defect. Until something works
- * again, one line is logged where PostgreSQL is away and one where only no connection came free.
+ * The one place that decides which errors are the port's `Unavailable`; any other is a defect. Logs one line when
+ * PostgreSQL becomes unavailable, and one when reads begin to fail for another reason. A success ends an outage; other
+ * conditions end when none has occurred for a while, because the reads beside the failing ones succeed all the time.
  */
 const makeOrUnavailable = (): OrUnavailable => {
-  const said = { away: false, busy: false }
+  const lastTimes = new Map<Condition | "away", number>()
+  const isNew = (condition: Condition | "away"): boolean => {
+    const now = performance.now()
+    const last = lastTimes.get(condition)
+    lastTimes.set(condition, now)
+    return last === undefined || (condition !== "away" && now - last > sameCondition)
+  }
   const unavailable = (error: SqlError) =>
     Effect.suspend(() => {
-      const what = error === allBusy ? "busy" : "away"
-      const known = said[what]
-      said[what] = true
-      const message = reasonOf(error)
-      const log = Effect.logWarning(
-        what === "busy" ? `A read was given up: ${message}` : `PostgreSQL is unavailable: ${message}`
-      )
-      return Effect.andThen(known ? Effect.void : log, Effect.fail(Unavailable))
+      const condition = conditionOf(error)
+      const log = isNew(condition) ? Effect.logWarning(lineOf(condition, error)) : Effect.void
+      return Effect.andThen(log, Effect.fail(Unavailable))
     })
   return <A, E, R>(effect: Effect.Effect<A, E | SqlError, R>) =>
     effect.pipe(
       Effect.map((value) => {
-        said.away = said.busy = false
+        if (lastTimes.size > 0) lastTimes.delete("away")
         return value
       }),
       Effect.catchIf(isSqlError, (error) => (isUnavailable(error) ? unavailable(error) : Effect.die(error)))
@@ -120,6 +165,8 @@ export type Read = (statement: Statement) => Effect.Effect<ReadonlyArray<Row>, U
 
 /** What a statement does: it waits for its connection, then it runs. */
 type Phase = "waiting" | "running"
+
+const setStatementTimeout = `set statement_timeout = ${statementTimeout}`
 
 /** How many statements of a pool are in each phase. */
 const makePhases = (use: PoolUse) => {
@@ -149,6 +196,8 @@ const makePhases = (use: PoolUse) => {
  *
  * A lost connection rarely goes alone, and others may not know yet that they are lost: a read is repeated on one that
  * was made after the loss. Connections are therefore counted by generation, and every loss of the newest begins another.
+ *
+ * The first read on a connection sets the statement timeout in the same round trip.
  */
 const makeRead = (
   config: PgClient.PgPoolConfig,
@@ -158,6 +207,8 @@ const makeRead = (
 ): Effect.Effect<Read, SqlError, Scope.Scope> =>
   Effect.gen(function* () {
     const pool = yield* PgPool.make({ ...config, maxConnections })
+    /** The one session of the embedded database knows no timeout. */
+    const isServer = config.path === undefined
     const limit = maxConnections * multiplexConcurrency
     const statements = makePhases(yield* poolUse(name, limit))
     const notToBeHad = Effect.suspend(() =>
@@ -187,10 +238,16 @@ const makeRead = (
         const enter = statements.start()
         let used: PgConnection.PgConnection | undefined
         const query = (connection: PgConnection.PgConnection) => {
+          const isFirst = isServer && !generations.has(connection)
           generationOf(connection)
           used = connection
           enter("running")
-          return connection.query(text, params)
+          const result = connection.query(text, params)
+          return isFirst
+            ? Effect.zipWith(connection.query(setStatementTimeout, []), result, (_, result) => result, {
+                concurrent: true
+              })
+            : result
         }
         const again = Effect.suspend(() => {
           enter("waiting")
@@ -225,6 +282,8 @@ export class Database extends Context.Service<
   {
     /** The rows of one statement that changes nothing, tried a second time when its connection is lost. */
     readonly read: Read
+    /** As `read`, over connections of its own: no other read waits behind the rows that it sends. */
+    readonly readLarge: Read
     /** As `read`, over connections of its own: the look-up of a key never waits behind a slow read. */
     readonly lookUp: Read
     /**
@@ -247,8 +306,9 @@ export class Database extends Context.Service<
         const sql = yield* PgClient.PgClient
         const orUnavailable = makeOrUnavailable()
         return Database.of({
-          read: yield* makeRead(config, "read", 4, orUnavailable),
-          lookUp: yield* makeRead(config, "lookup", 2, orUnavailable),
+          read: yield* makeRead(config, "read", connections.read, orUnavailable),
+          readLarge: yield* makeRead(config, "read", connections.largeRead, orUnavailable),
+          lookUp: yield* makeRead(config, "lookup", connections.lookUp, orUnavailable),
           transact: (work) =>
             orUnavailable(sql.withTransaction(Effect.andThen(sql`set local statement_timeout = 0`, work)))
         })

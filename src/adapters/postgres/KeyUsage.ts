@@ -12,9 +12,15 @@ const minute = 60_000
 const maxKeys = 100_000
 const deadline = "2 seconds"
 
-const update = `update api_keys k set last_used_at = u.used_at
-  from unnest($1::uuid[], $2::timestamptz[]) u (id, used_at)
-  where k.id = u.id and (k.last_used_at is null or k.last_used_at < u.used_at)`
+/** Skips keys that another transaction has locked: the other keys must not wait for that transaction. */
+const update = `update api_keys k set last_used_at = used.used_at
+  from (
+    select own.id, u.used_at
+    from unnest($1::uuid[], $2::timestamptz[]) u (id, used_at) join api_keys own on own.id = u.id
+    where own.last_used_at is null or own.last_used_at < u.used_at
+    for no key update of own skip locked
+  ) used
+  where k.id = used.id`
 
 /** Remembers when keys were used, in milliseconds since the epoch, and writes it behind. */
 export interface KeyUsage {

@@ -1,7 +1,7 @@
 import type { PromptFilter } from "../../application/PromptRepo.ts"
 import { maxPerPage, offset, type Page, reaches } from "../../domain/Page.ts"
 import type { PromptId, WorkspaceId } from "../../domain/Prompt.ts"
-import { maxSourceBytes } from "../../domain/Resolution.ts"
+import { maxResolvedBytes, maxSourceBytes } from "../../domain/Resolution.ts"
 import type { Timestamp } from "../../domain/Timestamp.ts"
 import type { VersionNumber } from "../../domain/Version.ts"
 import type { Statement } from "./Database.ts"
@@ -97,17 +97,36 @@ export interface OwnPrompt {
   readonly id: PromptId
 }
 
-/** The prompts `p` that are asked for by `$1` and `$2`, numbered from 1 as `asked.n`. */
+/**
+ * How large a row may be that is sent among others, in bytes. A larger row is sent with nulls in place of its columns,
+ * `id` among them, and is then read alone: a statement with `unbounded`.
+ */
+const inlineBytes = 256 * 1024
+/** The same for JSON, in the bytes that it takes in the table: how large it is as text is not known without reading it. */
+const inlineStoredBytes = 64 * 1024
+export const unbounded = 2 ** 31 - 1
+
+/** The prompts `whole` that are asked for by `$1` and `$2`, numbered from 1 as `asked.n`. */
 const askedPrompts = `unnest($1::uuid[], $2::uuid[]) with ordinality asked (workspace_id, id, n)
-    join prompts p on p.workspace_id = asked.workspace_id and p.id = asked.id`
+    join prompts whole on whole.workspace_id = asked.workspace_id and whole.id = asked.id`
+
+/** The row of `whole` as `row`, or nulls where the condition is false. The sizes of texts are known without reading them. */
+const rowIf = (condition: string, row: string): string =>
+  `left join lateral (select whole.* where ${condition}) ${row} on true`
+
+const bytesOf = (...columns: ReadonlyArray<string>): string =>
+  columns.map((column) => `octet_length(whole.${column})::bigint`).join(" + ")
 
 const idsOf = (prompts: ReadonlyArray<OwnPrompt>): ReadonlyArray<string> => [
   `{${prompts.map(({ workspace }) => workspace).join()}}`,
   `{${prompts.map(({ id }) => id).join()}}`
 ]
 
-/** Prompts with their folders and tags, as far as they are the workspaces' own; `n` is a prompt's place in `prompts`. */
-export const getPrompts = (prompts: ReadonlyArray<OwnPrompt>): Statement => ({
+/**
+ * Prompts with their folders and tags, as far as they are the workspaces' own; `n` is a prompt's place in `prompts`.
+ * Only `n` of a prompt that is larger than `maxBytes`.
+ */
+export const getPrompts = (prompts: ReadonlyArray<OwnPrompt>, maxBytes = inlineBytes): Statement => ({
   text: `select asked.n::int, ${summaryColumns}, p.current_content, f.id as folder_id, p.is_favorite, p.is_archived,
       p.sort_order,
       coalesce((
@@ -116,33 +135,52 @@ export const getPrompts = (prompts: ReadonlyArray<OwnPrompt>): Statement => ({
         where pt.prompt_id = p.id
       ), '[]') as tags
     from ${askedPrompts}
+    ${rowIf(`${bytesOf("title", "description", "target_model", "intent", "current_content")} <= $3`, "p")}
     left join folders f on f.id = p.folder_id and f.workspace_id = p.workspace_id`,
-  params: idsOf(prompts)
+  params: [...idsOf(prompts), maxBytes]
 })
 
 /**
  * Prompts and the contents and overrides of their fragments, each as an array in their order; `n` is a prompt's place
- * in `prompts`. Where either is larger in all than `maxSourceBytes`, none of it is sent, and `too_large` says
- * so: the sizes are known without the contents.
+ * in `prompts`. Only `n` and `too_large`
+ *
+ * - where what is resolved is certainly too large, which `too_large` says: `current_content` and what no binding can
+ *   shorten exceed `maxResolvedBytes`, or the fragments or their overrides exceed `maxSourceBytes`;
+ * - where all of it together is larger than `maxBytes`. How large overrides are as text is only looked at where
+ *   `maxBytes` is `unbounded`, since it takes reading them.
  */
-export const getSources = (prompts: ReadonlyArray<OwnPrompt>): Statement => ({
+export const getSources = (prompts: ReadonlyArray<OwnPrompt>, maxBytes = inlineBytes): Statement => ({
   text: `select asked.n::int, p.id, p.title, p.prompt_type, p.target_model, p.current_content,
       source.contents, source.overrides, source.too_large
     from ${askedPrompts}
     cross join lateral (
       select coalesce(array_agg(content order by position, id) filter (where fits), '{}') as contents,
         coalesce(json_agg(variable_overrides order by position, id) filter (where fits), '[]') as overrides,
-        coalesce(not bool_and(fits), false) as too_large
+        coalesce(bool_or(too_large), octet_length(whole.current_content) > ${maxResolvedBytes}) as too_large,
+        coalesce(bool_and(fits), ${bytesOf("title", "target_model", "current_content")} <= $3) as fits
       from (
-        select pf.id, pf.position, pf.variable_overrides, f.content,
-          greatest(
-            sum(octet_length(f.content)) over (), sum(octet_length(pf.variable_overrides::text)) over ()
-          ) <= $3 as fits
-        from prompt_fragments pf join fragments f on f.id = pf.fragment_id and f.workspace_id = p.workspace_id
-        where pf.prompt_id = p.id
-      ) measured
-    ) source`,
-  params: [...idsOf(prompts), maxSourceBytes]
+        select *, not too_large and small as fits
+        from (
+          select pf.id, pf.position, pf.variable_overrides, f.content,
+            octet_length(whole.current_content) + sum(2 + case
+              when pg_column_size(pf.variable_overrides) > 16 then 0
+              when pf.variable_overrides = '{}' then octet_length(f.content)
+              else 0
+            end) over () > ${maxResolvedBytes}
+              or sum(octet_length(f.content)) over () > ${maxSourceBytes}
+              or sum(case when $3 = ${unbounded} then octet_length(pf.variable_overrides::text) end) over ()
+                > ${maxSourceBytes} is true as too_large,
+            $3 = ${unbounded} or (
+              ${bytesOf("title", "target_model", "current_content")} + sum(octet_length(f.content)) over () <= $3
+              and sum(pg_column_size(pf.variable_overrides)) over () <= ${inlineStoredBytes}
+            ) as small
+          from prompt_fragments pf join fragments f on f.id = pf.fragment_id and f.workspace_id = whole.workspace_id
+          where pf.prompt_id = whole.id
+        ) measured
+      ) decided
+    ) source
+    ${rowIf("source.fits and not source.too_large", "p")}`,
+  params: [...idsOf(prompts), maxBytes]
 })
 
 /** The total and one page, as for prompts; no row at all without the prompt. */
@@ -168,19 +206,27 @@ export const listVersions = (
       order by page.version_number desc`
   })
 
-/** A version; a parent that is another prompt's is left out. */
+const isVersionWithin = (maxBytes: string): string =>
+  `(${maxBytes} = ${unbounded} or (
+    ${bytesOf("content", "change_summary", "change_source")} <= ${maxBytes}
+    and pg_column_size(whole.metadata) <= ${inlineStoredBytes}
+  ))`
+
+/** A version; a parent that is another prompt's is left out. Nulls alone where it is larger than `maxBytes`. */
 export const getVersion = (
   workspace: WorkspaceId,
   id: PromptId,
   number: VersionNumber,
-  oldest: Timestamp | undefined
+  oldest: Timestamp | undefined,
+  maxBytes = inlineBytes
 ): Statement =>
   statement(
     (parameter) => `select v.id, v.prompt_id, v.version_number, v.content, v.change_summary, v.change_source,
         parent.id as parent_version_id, v.metadata, v.created_at
-      from prompts p join prompt_versions v on v.prompt_id = p.id
+      from prompts p join prompt_versions whole on whole.prompt_id = p.id
+      ${rowIf(isVersionWithin(parameter(maxBytes)), "v")}
       left join prompt_versions parent on parent.id = v.parent_version_id and parent.prompt_id = p.id
       where p.workspace_id = ${parameter(workspace)} and p.id = ${parameter(id)}
-        and v.version_number = ${parameter(number)}
-        ${oldest === undefined ? "" : `and v.created_at >= ${parameter(oldest)}`}`
+        and whole.version_number = ${parameter(number)}
+        ${oldest === undefined ? "" : `and whole.created_at >= ${parameter(oldest)}`}`
   )

@@ -4,14 +4,21 @@ import "effect/schema/SchemaJITCompiler/enable"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
+import { largeWork } from "../../application/LargeWork.ts"
 import { PromptRepo } from "../../application/PromptRepo.ts"
 import { spanned } from "../../application/Spans.ts"
 import type { Slice } from "../../domain/Page.ts"
-import { Prompt, PromptNotFound, PromptSummary } from "../../domain/Prompt.ts"
+import {
+  Prompt,
+  type PromptId,
+  PromptNotFound,
+  PromptSummary,
+  type WorkspaceId
+} from "../../domain/Prompt.ts"
 import { type ResolutionSource, ResolvedTooLarge } from "../../domain/Resolution.ts"
 import { Version, VersionNotFound, VersionSummary } from "../../domain/Version.ts"
 import { readEach } from "./Batch.ts"
-import { Database, type Row } from "./Database.ts"
+import { Database, type Row, type Statement } from "./Database.ts"
 import * as queries from "./PromptQueries.ts"
 
 /** The page's rows; the one row of an empty page holds only the total. A row that does not decode is a defect. */
@@ -34,17 +41,17 @@ const Source = Schema.Struct({
   target_model: Schema.String,
   current_content: Schema.String,
   contents: Schema.Array(Schema.String),
-  overrides: Schema.Array(Schema.Unknown),
-  too_large: Schema.Boolean
+  overrides: Schema.Array(Schema.Unknown)
 })
 const decodeSource = Schema.decodeUnknownSync(Source)
 
 const sourceOf = (
+  id: PromptId,
   row: Row | undefined
 ): Effect.Effect<ResolutionSource, PromptNotFound | ResolvedTooLarge> => {
   if (row === undefined) return Effect.fail(PromptNotFound)
-  const { contents, overrides, too_large, ...source } = decodeSource(row)
-  if (too_large) return Effect.fail(ResolvedTooLarge(source.id))
+  if (row.too_large === true) return Effect.fail(ResolvedTooLarge(id))
+  const { contents, overrides, ...source } = decodeSource(row)
   return Effect.succeed({
     ...source,
     fragments: contents.map((content, index) => ({ content, variable_overrides: overrides[index] }))
@@ -55,7 +62,12 @@ const sourceOf = (
 const cannotBe = (text: string): boolean => text.includes("\0") || !text.isWellFormed()
 
 const promptRepo = Effect.gen(function* () {
-  const { read } = yield* Database
+  const { read, readLarge } = yield* Database
+  /** The row, read alone and in the workspace's turn if it is too large to be sent among others. */
+  const whole = (workspace: WorkspaceId, row: Row | undefined, statement: () => Statement) =>
+    row === undefined || row.id !== null || row.too_large === true
+      ? Effect.succeed(row)
+      : Effect.map(largeWork.read(workspace, readLarge(statement())), ([row]) => row)
   // What is slow in one workspace keeps no other waiting.
   const byWorkspace = ({ workspace }: queries.OwnPrompt) => workspace
   const getPrompt = yield* readEach(read, queries.getPrompts, byWorkspace)
@@ -72,12 +84,22 @@ const promptRepo = Effect.gen(function* () {
           }))
     }),
     get: spanned("PromptRepo.get")((workspace, id) =>
-      Effect.flatMap(getPrompt({ workspace, id }), (row) =>
-        row === undefined ? Effect.fail(PromptNotFound) : Effect.succeed(prompt(row))
+      getPrompt({ workspace, id }).pipe(
+        Effect.flatMap((row) =>
+          whole(workspace, row, () => queries.getPrompts([{ workspace, id }], queries.unbounded))
+        ),
+        Effect.flatMap((row) =>
+          row === undefined ? Effect.fail(PromptNotFound) : Effect.succeed(prompt(row))
+        )
       )
     ),
     getSource: spanned("PromptRepo.getSource")((workspace, id) =>
-      Effect.flatMap(getSource({ workspace, id }), sourceOf)
+      getSource({ workspace, id }).pipe(
+        Effect.flatMap((row) =>
+          whole(workspace, row, () => queries.getSources([{ workspace, id }], queries.unbounded))
+        ),
+        Effect.flatMap((row) => sourceOf(id, row))
+      )
     ),
     listVersions: spanned("PromptRepo.listVersions")((workspace, id, oldest, page) =>
       Effect.flatMap(read(queries.listVersions(workspace, id, oldest, page)), (rows) =>
@@ -85,12 +107,17 @@ const promptRepo = Effect.gen(function* () {
       )
     ),
     getVersion: spanned("PromptRepo.getVersion")((workspace, id, number, oldest) =>
-      Effect.flatMap(read(queries.getVersion(workspace, id, number, oldest)), ([row]) =>
-        row === undefined ? Effect.fail(VersionNotFound) : Effect.succeed(version(row))
+      read(queries.getVersion(workspace, id, number, oldest)).pipe(
+        Effect.flatMap(([row]) =>
+          whole(workspace, row, () => queries.getVersion(workspace, id, number, oldest, queries.unbounded))
+        ),
+        Effect.flatMap((row) =>
+          row === undefined ? Effect.fail(VersionNotFound) : Effect.succeed(version(row))
+        )
       )
     )
   })
 })
 
-/** The prompts in PostgreSQL, at most one statement a read. */
+/** The prompts in PostgreSQL: one statement for a read, and a second one for what is large. */
 export const layer: Layer.Layer<PromptRepo, never, Database> = Layer.effect(PromptRepo, promptRepo)

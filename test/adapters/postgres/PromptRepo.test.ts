@@ -12,6 +12,7 @@ import * as Keys from "../../../src/application/KeyStore.ts"
 import { type PromptFilter, PromptRepo } from "../../../src/application/PromptRepo.ts"
 import * as Workspaces from "../../../src/application/WorkspaceStore.ts"
 import type { FolderId, PromptId, PromptType } from "../../../src/domain/Prompt.ts"
+import * as Resolution from "../../../src/domain/Resolution.ts"
 import { Version, type VersionNumber } from "../../../src/domain/Version.ts"
 import { archive, folder, fragment, key, newId, prompt, tag, use, user } from "../../support/archives.ts"
 import { migratedDatabase, noPostgres } from "../../support/postgres.ts"
@@ -96,6 +97,76 @@ describe.skipIf(noPostgres !== undefined)("prompts of rows that were typed by ha
           [{}, ...overrides]
         )
       })
+    )
+
+    it.effect(
+      "are the same whether they are small enough to be read together or read alone for their size",
+      () =>
+        Effect.gen(function* () {
+          const { own, repo, sql } = yield* two
+          const sizes = [0, 262_000, 262_200, 300_000, 1_000_000]
+          for (const [column, size] of [
+            ...sizes.map((size) => ["current_content", size] as const),
+            ...(["title", "description", "target_model", "intent"] as const).map(
+              (name) => [name, 300_000] as const
+            )
+          ]) {
+            yield* sql`update prompts set ${sql(column)} = ${"é".repeat(size / 2)} where id = ${own.prompt.id}`
+            const read = yield* repo.get(own.id, own.prompt.id)
+            assert.strictEqual(read[column].length, size / 2)
+            assert.deepStrictEqual(read.tags, [own.label])
+            const source = yield* repo.getSource(own.id, own.prompt.id)
+            assert.strictEqual(source.current_content, read.current_content)
+            assert.deepStrictEqual(source.fragments, [{ content: "own", variable_overrides: {} }])
+          }
+        })
+    )
+
+    it.effect("have large versions as they are, by content, summary or metadata", () =>
+      Effect.gen(function* () {
+        const { own, repo, sql } = yield* two
+        const text = "é".repeat(150_000)
+        // Random digits, which do not compress.
+        const list = Array.from({ length: 20_000 }, () => crypto.randomUUID())
+        yield* sql`insert into prompt_versions (prompt_id, version_number, content, change_summary, metadata) values
+          (${own.prompt.id}, 3001, ${text}, '', '{}'),
+          (${own.prompt.id}, 3002, '', ${text}, '{}'),
+          (${own.prompt.id}, 3003, '', '', ${JSON.stringify({ list })}::text::jsonb)`
+        const versionOf = (number: number) =>
+          repo.getVersion(own.id, own.prompt.id, number as VersionNumber, undefined)
+        assert.strictEqual((yield* versionOf(3001)).content, text)
+        assert.strictEqual((yield* versionOf(3002)).change_summary, text)
+        assert.deepStrictEqual((yield* versionOf(3003)).metadata, { list })
+      })
+    )
+
+    it.effect(
+      "are refused as too large exactly where no binding can make them small enough, or fail to resolve",
+      () =>
+        Effect.gen(function* () {
+          const { own, repo, sql } = yield* two
+          const MiB = 1024 * 1024
+          const outcome = Effect.fnUntraced(function* (content: number, size: number, overrides: object) {
+            yield* sql`update prompts set current_content = ${"x".repeat(content)} where id = ${own.prompt.id}`
+            yield* sql`update fragments set content = ${"{{a}}".padEnd(size, "x")} where id = ${own.snippet.id}`
+            yield* sql`update prompt_fragments set variable_overrides = ${JSON.stringify(overrides)}::text::jsonb
+            where prompt_id = ${own.prompt.id}`
+            const read = yield* Effect.result(repo.getSource(own.id, own.prompt.id))
+            return read._tag === "Success" ? Resolution.resolve(read.success)._tag : read.failure._tag
+          })
+          const large = 8 * MiB - 2 - 5
+          assert.strictEqual(yield* outcome(large, 5, {}), "Success")
+          assert.strictEqual(yield* outcome(large + 1, 5, {}), "ResolvedTooLarge")
+          // Where a binding shortens it, it fits.
+          assert.strictEqual(yield* outcome(large + 1, 5, { a: "1234" }), "Success")
+          assert.strictEqual(yield* outcome(8 * MiB - 2, 5, { a: "" }), "Success")
+          assert.strictEqual(yield* outcome(8 * MiB - 1, 5, { a: "" }), "ResolvedTooLarge")
+          // A value that does not shorten it: known only once it is resolved.
+          assert.strictEqual(yield* outcome(large + 1, 5, { a: "12345" }), "Failure")
+          yield* sql`delete from prompt_fragments where prompt_id = ${own.prompt.id}`
+          assert.strictEqual(yield* outcome(8 * MiB, 0, {}), "Success")
+          assert.strictEqual(yield* outcome(8 * MiB + 1, 0, {}), "ResolvedTooLarge")
+        })
     )
 
     it.effect("have no parent in another prompt's version", () =>
