@@ -1,4 +1,4 @@
-import { randomInt } from "node:crypto"
+import { randomInt, randomUUID } from "node:crypto"
 import { createServer, type Server, type Socket } from "node:net"
 import { performance } from "node:perf_hooks"
 import type { Database } from "./Database.ts"
@@ -34,7 +34,7 @@ class SettingsRefused extends Error {
 /** Who hears of `NOTIFY` on a channel. */
 export interface Listener {
   readonly notice: (payload: string) => void
-  /** Notices may have been lost: the database had ended and was opened again. */
+  /** Notices may have been lost: the database had ended and was opened again, or a connection had ended `LISTEN`. */
   readonly gap: () => void
 }
 
@@ -51,6 +51,14 @@ const reset = [
   "DISCARD TEMP",
   "DISCARD SEQUENCES"
 ]
+
+/** The prepared statement that names the channels that the session listens to. */
+const verification = `prompt_retrieval_${randomUUID()}`
+const prepareVerification = Buffer.concat([
+  Wire.parse("select pg_catalog.pg_listening_channels()", verification),
+  Wire.sync
+])
+const verify = Buffer.concat([Wire.bind(verification), Wire.execute, Wire.sync])
 
 /** Undoes whatever is open, committing nothing of it: a statement that fails, then the end of its transaction. */
 const abort = Buffer.concat([Wire.parse("abort the batch"), Wire.sync, Wire.query("ROLLBACK")])
@@ -161,7 +169,9 @@ export class SessionServer {
         await this.#renew(database, connection)
         this.#state = connection
       }
-      return await this.#run(database, messages)
+      const answer = await this.#run(database, messages)
+      await this.#keepListening(database, answer)
+      return answer
     } catch (error) {
       if (!(error instanceof SettingsRefused)) this.#forget(error)
       throw error
@@ -179,14 +189,39 @@ export class SessionServer {
   }
 
   async #renew(database: Database, connection: Connection): Promise<void> {
-    const listen = [...this.#listeners.keys()].map((channel) => `LISTEN ${identifier(channel)}`)
-    await this.#run(database, Wire.query([...reset, ...listen].join(";")))
+    const renewal = Wire.query([...reset, ...this.#listen()].join(";"))
+    await this.#run(
+      database,
+      this.#listeners.size === 0 ? renewal : Buffer.concat([renewal, prepareVerification])
+    )
     if (connection.settings.size === 0) return
     const set = [...connection.settings].map(
       ([name, value]) => `set_config(${literal(name)}, ${literal(value)}, false)`
     )
     const { error } = await this.#run(database, Wire.query(`SELECT ${set.join(", ")}`))
     if (error !== undefined) throw new SettingsRefused(error)
+  }
+
+  #listen(): ReadonlyArray<string> {
+    return [...this.#listeners.keys()].map((channel) => `LISTEN ${identifier(channel)}`)
+  }
+
+  /**
+   * Restores `LISTEN` if a connection's statements have ended it, by whatever means, and reports a gap before the
+   * connection is answered. `UNLISTEN` takes effect on commit, so the session is verified whenever it is idle. A commit
+   * inside a batch that ends in another transaction cannot be verified, so it always counts as a gap.
+   */
+  async #keepListening(database: Database, { status, mayCommit }: Wire.Answer): Promise<void> {
+    if (this.#listeners.size === 0) return
+    if (status !== "I") {
+      if (mayCommit) this.#reportGap()
+      return
+    }
+    const channels = new Set(Wire.firstColumn((await this.#run(database, verify)).bytes))
+    if ([...this.#listeners.keys()].every((channel) => channels.has(channel))) return
+    // Fails where the prepared statement is still there, which is fine.
+    await this.#run(database, Buffer.concat([Wire.query(this.#listen().join(";")), prepareVerification]))
+    this.#reportGap()
   }
 
   async #run(database: Database, messages: Buffer): Promise<Wire.Answer> {
@@ -202,6 +237,10 @@ export class SessionServer {
     this.#database = undefined
     this.#state = undefined
     this.#report("The embedded database has ended and is opened again", cause)
+    this.#reportGap()
+  }
+
+  #reportGap(): void {
     for (const listeners of this.#listeners.values())
       for (const listener of listeners) queueMicrotask(() => listener.gap())
   }

@@ -110,7 +110,10 @@ const int32 = (...values: ReadonlyArray<number>): Buffer => {
 }
 
 export const query = (sql: string): Buffer => frame("Q", text(sql))
-export const parse = (sql: string): Buffer => frame("P", text(""), text(sql), Buffer.alloc(2))
+export const parse = (sql: string, name = ""): Buffer => frame("P", text(name), text(sql), Buffer.alloc(2))
+/** Binds a prepared statement without parameters; its results are text. */
+export const bind = (name: string): Buffer => frame("B", text(""), text(name), Buffer.alloc(6))
+export const execute: Buffer = frame("E", text(""), Buffer.alloc(4))
 export const sync: Buffer = frame("S")
 export const copyFail: Buffer = frame("f", text("not supported"))
 /** A startup packet of the database's own user. */
@@ -151,7 +154,12 @@ export interface Answer {
   readonly status: "I" | "T" | "E" | undefined
   readonly error: Buffer | undefined
   readonly notices: ReadonlyArray<Notice>
+  /** Whether a statement ran that may have committed a transaction before the end of the answer. */
+  readonly mayCommit: boolean
 }
+
+/** The command tags of statements that commit, or that may run a procedure that commits. */
+const committing = /^(?:COMMIT|CALL|DO|PREPARE TRANSACTION)\b/
 
 const parseNotice = (frame: Buffer): Notice => {
   const [channel = "", payload = ""] = frame.toString("utf8", 9).split("\0")
@@ -179,6 +187,7 @@ export const readAnswer = (bytes: Buffer): Answer => {
   let copying = false
   let status: Answer["status"]
   let error: Buffer | undefined
+  let mayCommit = false
   const cut = (length: number, instead?: Buffer): void => {
     kept.push(bytes.subarray(keptTo, at))
     if (instead !== undefined) kept.push(instead)
@@ -199,6 +208,9 @@ export const readAnswer = (bytes: Buffer): Answer => {
         if (copying) cut(frame.length, copyRefused)
         copying = false
         break
+      case code("C"):
+        mayCommit ||= committing.test(frame.toString("latin1", 5, frame.length - 1))
+        break
       case code("Z"):
         status = String.fromCharCode(frame[5]!) as "I" | "T" | "E"
     }
@@ -208,8 +220,18 @@ export const readAnswer = (bytes: Buffer): Answer => {
     bytes: keptTo === 0 ? bytes : Buffer.concat([...kept, bytes.subarray(keptTo)]),
     status,
     error,
-    notices
+    notices,
+    mayCommit
   }
+}
+
+/** The first column of each row of an answer. */
+export const firstColumn = (bytes: Buffer): Array<string> => {
+  const values: Array<string> = []
+  for (const frame of framesOf(bytes))
+    if (frame[0] === code("D"))
+      values.push(frame.toString("utf8", 11, 11 + Math.max(0, frame.readInt32BE(7))))
+  return values
 }
 
 /** The messages of a client, by their type. */

@@ -6,6 +6,7 @@ import { Database, reasonOf, sqlState } from "./Database.ts"
 import * as initial from "./Migrations/0001_initial.ts"
 import * as changes from "./Migrations/0002_changes.ts"
 import * as metadataDepth from "./Migrations/0003_metadata_depth.ts"
+import * as concurrentWrites from "./Migrations/0004_concurrent_writes.ts"
 
 interface Migration {
   readonly name: string
@@ -16,7 +17,8 @@ interface Migration {
 export const migrations: ReadonlyArray<Migration> = [
   { name: "initial", statements: initial.statements },
   { name: "changes", statements: changes.statements },
-  { name: "metadata depth", statements: metadataDepth.statements }
+  { name: "metadata depth", statements: metadataDepth.statements },
+  { name: "concurrent writes", statements: concurrentWrites.statements }
 ]
 
 /** The tables are not as this program needs them; the message says what to do. */

@@ -57,7 +57,7 @@ const matchingPrompts = (own: string, filter: PromptFilter, parameter: Parameter
     filter.tag === undefined
       ? `select p.id, p.updated_at from prompts p where p.workspace_id = ${own} and not p.is_archived`
       : `select p.prompt_id as id, p.listed_at as updated_at from prompt_tags p where p.listed_at is not null
-          and p.tag_id = (
+          and p.workspace_id = ${own} and p.tag_id = (
             select t.id from tags t where t.workspace_id = ${own} and t.name = ${parameter(filter.tag)}
           )`
   // To count in order too keeps PostgreSQL to the index, where it might prefer to read a table of short prompts whole.

@@ -45,9 +45,10 @@ const reasonOf = (cause: Cause.Cause<unknown>): string => {
 /**
  * Counts keys on the Redis server at `url`, together with all who count there, and "process" in this process. A
  * server that is away, or does not answer within 50 ms, never blocks and never fails: this process counts instead,
- * from the highest count that it has seen of the key in that minute, until a new connection has proved itself. In
- * the minute of such a change a key may get more than its limit, as what was counted in one place is not carried to
- * the other; a request whose answer came too late may have been counted in both.
+ * from the highest count that it has seen of the key in that minute, until a new connection has proved itself. While
+ * processes count apart, a key may get more than its limit; a request whose answer came too late may have been counted
+ * in both. Each process denies a key once it has itself admitted `limit` requests in the minute, and raises a counter
+ * that lost its count to the highest total that it knows: whatever Redis forgets, a key gets at most its limit per process.
  */
 export const layer = (options: { readonly url: string }): Layer.Layer<RateLimiter> =>
   Layer.effect(
@@ -70,7 +71,7 @@ export const layer = (options: { readonly url: string }): Layer.Layer<RateLimite
       /** One connection, from its proof to its loss, which is how this always ends. */
       const connection = Effect.gen(function* () {
         const connection = yield* connect(options.url)
-        const probe = connection.take(probeName, Number.MAX_SAFE_INTEGER)
+        const probe = connection.take(probeName, Number.MAX_SAFE_INTEGER, { own: 0, total: 0 })
         // The first use of a script loads it; from then on each is one round trip, and their order stands.
         yield* probe
         yield* connection.refund(probeName)
@@ -99,11 +100,12 @@ export const layer = (options: { readonly url: string }): Layer.Layer<RateLimite
       yield* Effect.timeoutOption(Deferred.await(tried), patience)
 
       const takeShared = (connection: SharedCounter, bucket: Bucket, limit: number, now: number) =>
-        withinDeadline(connection.take(nameOf(bucket, now), limit)).pipe(
+        withinDeadline(connection.take(nameOf(bucket, now), limit, counter.get(bucket, now))).pipe(
           Effect.match({
             onSuccess: (reply) => {
-              counter.raise(bucket, Math.abs(reply), now)
-              return reply > 0
+              if (reply > 0) return counter.admit(bucket, limit, reply, now)
+              counter.raise(bucket, -reply, now)
+              return false
             },
             onFailure: (error) => {
               Deferred.doneUnsafe(connection.lost, Effect.fail(error))

@@ -7,14 +7,16 @@ import * as Layer from "effect/Layer"
 import * as Redis from "effect/persistence/Redis"
 import * as References from "effect/References"
 import * as Scope from "effect/Scope"
+import type { Count } from "../../application/WindowCounter.ts"
 
 /** A counter that many processes share, on the far side of one connection. */
 export interface SharedCounter {
   /**
    * Counts one under `name`, unless `limit` are counted there: positive is the count with this one, anything else
-   * is the count, negated, that refused it. One atomic round trip.
+   * is the count, negated, that refused it. A stored count below `known.own` is incomplete, because Redis forgot or
+   * missed requests: it is raised to `known.total` first. One atomic round trip.
    */
-  readonly take: (name: string, limit: number) => Effect.Effect<number, Redis.RedisError>
+  readonly take: (name: string, limit: number, known: Count) => Effect.Effect<number, Redis.RedisError>
   /** Takes one back, down to none. */
   readonly refund: (name: string) => Effect.Effect<void, Redis.RedisError>
   /** Fails when the connection is lost; who fails it gives the connection up, and every answer that is due fails. */
@@ -22,10 +24,14 @@ export interface SharedCounter {
 }
 
 /** A counter lives two minutes from its first count: past its clock minute's end, whatever the clocks of others say. */
-const take = Redis.script((name: string, limit: number) => [name, limit], {
+const take = Redis.script((name: string, limit: number, { own, total }: Count) => [name, limit, own, total], {
   numberOfKeys: 1,
   lua: `
 local count = tonumber(redis.call('GET', KEYS[1]) or '0')
+if count < tonumber(ARGV[2]) then
+  count = tonumber(ARGV[3])
+  redis.call('SET', KEYS[1], count, 'PX', 120000)
+end
 if count >= tonumber(ARGV[1]) then return -count end
 count = redis.call('INCR', KEYS[1])
 if count == 1 then redis.call('PEXPIRE', KEYS[1], 120000) end

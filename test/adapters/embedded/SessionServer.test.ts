@@ -403,14 +403,100 @@ describe("a database that has ended", () => {
     await hears("one")
     await client.query("unlisten *")
     await other.query(notify("two"))
-    await hears("one", "two")
+    await hears("one", "gap", "two")
     await client.query(deadly)
     await other.query(notify("three"))
-    await hears("one", "two", "gap", "three")
+    await hears("one", "gap", "two", "gap", "three")
     await Effect.runPromise(Scope.close(listening, Exit.void))
     await other.query(notify("four"))
-    assert.strictEqual(heard.length, 4)
+    assert.strictEqual(heard.length, 5)
     await other.drop()
+  })
+})
+
+describe("a session whose statements end LISTEN", () => {
+  const change = "notify verified, 'change'"
+  const deafen =
+    "create or replace function deafen() returns int language plpgsql as $$ begin unlisten *; return 1; end $$"
+  const extended = (...statements: ReadonlyArray<string>) => [
+    ...statements.flatMap((text) => [parse(text), bind(), execute()]),
+    sync
+  ]
+  /** Batches, each answered before the next is sent; the last one makes the change. */
+  const sessions: ReadonlyArray<readonly [name: string, batches: ReadonlyArray<ReadonlyArray<Buffer>>]> = [
+    ["UNLISTEN", [[query("unlisten *")], [query(change)]]],
+    ["UNLISTEN of the channel", [[query("unlisten verified")], [query(change)]]],
+    ["UNLISTEN in the same query", [[query(`unlisten *; ${change}`)]]],
+    ["DISCARD ALL", [[query("discard all")], [query(change)]]],
+    [
+      "RESET ALL and SET SESSION AUTHORIZATION",
+      [[query("reset all")], [query("set session authorization default")], [query(change)]]
+    ],
+    ["DEALLOCATE ALL", [[query("deallocate all")], [query("unlisten *")], [query(change)]]],
+    ["a DO block", [[query("do $$ begin unlisten *; end $$")], [query(change)]]],
+    ["a function", [[query(deafen)], [query("select deafen()")], [query(change)]]],
+    ["a function in the same query", [[query(deafen)], [query(`select deafen(); ${change}`)]]],
+    ["an extended batch", [extended("unlisten *"), extended(change)]],
+    ["an extended batch with the change", [extended("unlisten *", change)]],
+    [
+      "a prepared statement",
+      [[parse("unlisten *", "deaf"), sync], [bind("deaf"), execute(), sync], [query(change)]]
+    ],
+    ["a transaction", [[query("begin")], [query("unlisten *")], [query("commit")], [query(change)]]],
+    [
+      "a transaction with the change",
+      [[query("begin")], [query("unlisten *")], [query(change)], [query("commit")]]
+    ],
+    [
+      "a commit in a batch that begins another transaction",
+      [[query("begin; unlisten *; commit; begin")], [query(`${change}; commit; begin`)]]
+    ],
+    [
+      "COMMIT AND CHAIN",
+      [[query("begin; unlisten *")], [query("commit and chain")], [query(`${change}; commit and chain`)]]
+    ],
+    [
+      "a commit before an error",
+      [[query("begin; unlisten *; commit")], [query(`begin; ${change}; commit; select 1/0`)]]
+    ]
+  ]
+
+  it.each(sessions)(
+    "the listener hears of the change, or of a gap, before the answer: %s",
+    async (_, batches) => {
+      const heard: Array<string> = []
+      const listener = { notice: (payload: string) => heard.push(payload), gap: () => heard.push("gap") }
+      const listening = Effect.runSync(Scope.make())
+      await Effect.runPromise(Scope.provide(database.listen("verified", listener), listening))
+      const [client, other] = await Promise.all([connect(), connect()])
+      for (const [index, batch] of batches.entries()) {
+        if (index === batches.length - 1) heard.length = 0
+        client.send(...batch)
+        await client.answer()
+      }
+      assert.isAbove(heard.length, 0)
+      await client.drop()
+      heard.length = 0
+      await other.query(change)
+      assert.deepStrictEqual(heard, ["change"])
+      await other.drop()
+      await Effect.runPromise(Scope.close(listening, Exit.void))
+    }
+  )
+
+  it("statements that leave LISTEN alone report no gap", async () => {
+    let gaps = 0
+    const listening = Effect.runSync(Scope.make())
+    const listener = { notice: () => {}, gap: () => gaps++ }
+    await Effect.runPromise(Scope.provide(database.listen("verified", listener), listening))
+    const [client, other] = await Promise.all([connect(), connect()])
+    for (const text of ["select 1", "begin", "select 1", "commit", "set work_mem = '8MB'", "select 1/0"]) {
+      await client.query(text)
+      await other.query("select 1")
+    }
+    assert.strictEqual(gaps, 0)
+    await Promise.all([client.drop(), other.drop()])
+    await Effect.runPromise(Scope.close(listening, Exit.void))
   })
 })
 

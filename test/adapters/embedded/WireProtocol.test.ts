@@ -117,7 +117,8 @@ describe("readAnswer", () => {
       notices: [
         { channel: "changes", payload: "w1" },
         { channel: "changes", payload: "w1" }
-      ]
+      ],
+      mayCommit: false
     })
   })
 
@@ -133,7 +134,8 @@ describe("readAnswer", () => {
       bytes: Buffer.concat([row, refused, inTransaction]),
       status: "T",
       error: refused,
-      notices: []
+      notices: [],
+      mayCommit: false
     })
   })
 })

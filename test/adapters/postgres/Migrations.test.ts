@@ -60,7 +60,8 @@ describe.skipIf(noPostgres !== undefined)("migrations", () => {
       assert.deepStrictEqual(yield* history, [
         { id: 1, name: "initial" },
         { id: 2, name: "changes" },
-        { id: 3, name: "metadata depth" }
+        { id: 3, name: "metadata depth" },
+        { id: 4, name: "concurrent writes" }
       ])
     }).pipe(Effect.provide(emptyDatabase))
   )

@@ -41,8 +41,8 @@ const load = [
     from generate_series(1, ${prompts} + 5000) i`,
   // Rows of tags as their trigger would make them, which would take the longest part of this test.
   "alter table prompt_tags disable trigger user",
-  `insert into prompt_tags (prompt_id, tag_id, listed_at, prompt_type, folder_id)
-    select p.id, t.id, case when not p.is_archived then p.updated_at end, p.prompt_type, p.folder_id
+  `insert into prompt_tags (prompt_id, tag_id, workspace_id, listed_at, prompt_type, folder_id)
+    select p.id, t.id, p.workspace_id, case when not p.is_archived then p.updated_at end, p.prompt_type, p.folder_id
     from generate_series(1, ${prompts}) i join prompts p on p.id = ${sqlId(5, "i")}
     join tags t on t.workspace_id = p.workspace_id
       and (t.name = 'tag' || 2 + i % 18 or (t.name = 'tag1' and i % 2 = 0) or (t.name = 'tag0' and i % 5000 = 1))`,

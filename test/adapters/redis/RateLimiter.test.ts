@@ -130,6 +130,88 @@ describe.skipIf(noRedis !== undefined)(
       )
     })
 
+    describe("a Redis that forgets", () => {
+      const limit = 200
+
+      /** Two limiters whose workers take from one key until `ended`, counting what each admits. */
+      const load = Effect.fnUntraced(function* (key: ApiKeyId, ended: () => boolean) {
+        const admitted = [0, 0]
+        const limiters = [yield* limiterAt(redis.url), yield* limiterAt(redis.url)]
+        const workers = limiters.flatMap((limiter, index) =>
+          Array.from({ length: 4 }, () =>
+            Effect.gen(function* () {
+              while (!ended()) {
+                if (yield* limiter.take(key, limit, now)) admitted[index]! += 1
+                yield* Effect.sleep("3 millis")
+              }
+            })
+          )
+        )
+        const running = yield* Effect.forkChild(Effect.all(workers, { concurrency: "unbounded" }), {
+          startImmediately: true
+        })
+        return { admitted, running }
+      })
+
+      it.live("restarted 5 times under load, two processes admit hardly more than the limit of a key", () =>
+        Effect.gen(function* () {
+          let ended = false
+          const key = newKey()
+          const { admitted, running } = yield* load(key, () => ended)
+          for (let restarts = 0; restarts < 5; restarts++) {
+            yield* Effect.sleep("50 millis")
+            yield* redis.stop
+            yield* redis.start
+            for (let tries = 0; tries < 200 && (yield* counted(redis, key)) === 0; tries++)
+              yield* Effect.sleep("20 millis")
+            assert.isAbove(yield* counted(redis, key), 0)
+          }
+          ended = true
+          yield* Fiber.join(running)
+          const [one = 0, other = 0] = admitted
+          assert.isAtMost(Math.max(one, other), limit, `${admitted}`)
+          // Until the first restart ends, each process may use up what it believes is left.
+          assert.isTrue(one + other >= limit && one + other < 2 * limit, `${admitted}`)
+        })
+      )
+
+      it.live(
+        "emptied all the time on open connections, each process admits at most the limit of a key",
+        () =>
+          Effect.gen(function* () {
+            let ended = false
+            const { admitted, running } = yield* load(newKey(), () => ended)
+            for (let times = 0; times < 300; times++) {
+              yield* redis.ask("FLUSHALL")
+              yield* Effect.sleep("3 millis")
+            }
+            ended = true
+            yield* Fiber.join(running)
+            assert.isAtMost(Math.max(...admitted), limit, `${admitted}`)
+          })
+      )
+
+      it.effect("a process that comes back raises the counter to the total that it knows", () =>
+        Effect.gen(function* () {
+          const [one, other] = [yield* limiterAt(redis.url), yield* limiterAt(redis.url)]
+          const key = newKey()
+          assert.strictEqual(yield* admitted(one, key, 20, now), 20)
+          assert.strictEqual(yield* admitted(other, key, 30, now), 30)
+          yield* redis.stop
+          yield* redis.start
+          yield* untilShared(redis, one)
+          yield* untilShared(redis, other)
+          assert.isTrue(yield* other.take(key, 100, now))
+          assert.strictEqual(yield* counted(redis, key), 51)
+          const left = Number((yield* redis.ask(`PTTL ${nameOf(key)}`)).slice(1))
+          assert.isTrue(left > 60_000 && left <= 120_000, `${left}`)
+          assert.strictEqual(yield* admitted(one, key, 100, now), 49)
+          yield* one.refund(key, now)
+          assert.strictEqual(yield* admitted(one, key, 100, now), 1)
+        })
+      )
+    })
+
     describe("without Redis", () => {
       it.effect("starts, counts in this process, and shares as soon as Redis is there", () =>
         Effect.gen(function* () {
