@@ -131,7 +131,7 @@ export const getSources = (prompts: ReadonlyArray<OwnPrompt>): Statement => ({
     from ${askedPrompts}
     cross join lateral (
       select coalesce(array_agg(content order by position, id) filter (where fits), '{}') as contents,
-        coalesce(json_agg(variable_overrides order by position, id) filter (where fits), '[]') as overrides,
+        coalesce(array_agg(variable_overrides::text order by position, id) filter (where fits), '{}') as overrides,
         coalesce(not bool_and(fits), false) as too_large
       from (
         select pf.id, pf.position, pf.variable_overrides, f.content,

@@ -6,6 +6,8 @@ import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import { PromptRepo } from "../../application/PromptRepo.ts"
 import { spanned } from "../../application/Spans.ts"
+import { JsonText } from "../../domain/Bindings.ts"
+import { parseJson } from "../../domain/Json.ts"
 import type { Slice } from "../../domain/Page.ts"
 import { Prompt, PromptNotFound, PromptSummary } from "../../domain/Prompt.ts"
 import { type ResolutionSource, ResolvedTooLarge } from "../../domain/Resolution.ts"
@@ -34,9 +36,15 @@ const Source = Schema.Struct({
   target_model: Schema.String,
   current_content: Schema.String,
   contents: Schema.Array(Schema.String),
-  overrides: Schema.Array(Schema.Unknown),
+  overrides: Schema.Array(Schema.String),
   too_large: Schema.Boolean
 })
+/** The most code units of overrides that are parsed at once. */
+const maxParsedOverrides = 16 * 1024
+
+const overridesOf = (text: string): unknown =>
+  text.length > maxParsedOverrides ? new JsonText(text) : parseJson(text)
+
 const decodeSource = Schema.decodeUnknownSync(Source)
 
 const sourceOf = (
@@ -47,7 +55,10 @@ const sourceOf = (
   if (too_large) return Effect.fail(ResolvedTooLarge(source.id))
   return Effect.succeed({
     ...source,
-    fragments: contents.map((content, index) => ({ content, variable_overrides: overrides[index] }))
+    fragments: contents.map((content, index) => ({
+      content,
+      variable_overrides: overridesOf(overrides[index]!)
+    }))
   })
 }
 
