@@ -12,12 +12,22 @@ import {
   parsePromptId,
   type ResolvedPrompt
 } from "../domain/Prompt.ts"
-import { type ResolvedTooLarge, resolve } from "../domain/Resolution.ts"
+import { Resolution, type ResolvedTooLarge } from "../domain/Resolution.ts"
 import { parseVersionNumber, type Version, VersionNotFound, type VersionSummary } from "../domain/Version.ts"
 import type { Caller } from "./Admission.ts"
 import { type PromptFilter, PromptRepo } from "./PromptRepo.ts"
 import { spanned } from "./Spans.ts"
 import type { Unavailable } from "./Unavailable.ts"
+
+/** How many code units a resolution works through before other requests have their turn. */
+const unitsPerTurn = 32 * 1024
+
+const resolveInTurns = (resolution: Resolution): Effect.Effect<ResolvedPrompt, ResolvedTooLarge> => {
+  const result = resolution.run(unitsPerTurn)
+  return result === undefined
+    ? Effect.flatMap(Effect.yieldNow, () => resolveInTurns(resolution))
+    : Effect.fromResult(result)
+}
 
 /**
  * The five reads (SPEC.md section 4), for HTTP and for embedders. Ids and version numbers come as their callers
@@ -66,7 +76,7 @@ export class Prompts extends Context.Service<
         getResolved: spanned("Prompts.getResolved")((caller, id) =>
           promptId(id).pipe(
             Effect.flatMap((prompt) => repo.getSource(caller.workspaceId, prompt)),
-            Effect.flatMap((source) => Effect.fromResult(resolve(source)))
+            Effect.flatMap((source) => resolveInTurns(new Resolution(source)))
           )
         ),
         listVersions: spanned("Prompts.listVersions")(

@@ -1,5 +1,5 @@
 import * as Result from "effect/Result"
-import { isExactNumber } from "./Json.ts"
+import { Bindings, boundText, JsonText } from "./Bindings.ts"
 import type { PromptId, PromptType, ResolvedPrompt } from "./Prompt.ts"
 
 /** What one prompt is resolved from: the prompt's own content, then its fragments in the order of `position`. */
@@ -12,7 +12,10 @@ export interface ResolutionSource {
   readonly fragments: ReadonlyArray<FragmentUse>
 }
 
-/** One row of the prompt-to-fragment join. `variable_overrides` is free-form JSON: what is no binding is ignored. */
+/**
+ * One row of the prompt-to-fragment join. `variable_overrides` is free-form JSON, or the `JsonText` of it: what is no
+ * binding is ignored.
+ */
 export interface FragmentUse {
   readonly content: string
   readonly variable_overrides: unknown
@@ -36,69 +39,131 @@ export const ResolvedTooLarge = (id: PromptId): ResolvedTooLarge => ({ _tag: "Re
  * linear time.
  */
 const slot = /\{\{([^{}]{1,256})\}\}/g
-
-const binding = (overrides: object, name: string): string | undefined => {
-  if (name === "" || !Object.hasOwn(overrides, name)) return undefined
-  const value: unknown = overrides[name as keyof typeof overrides]
-  switch (typeof value) {
-    case "string":
-      return value
-    case "number":
-    case "boolean":
-      return String(value)
-    default:
-      return isExactNumber(value) ? value.rawJSON : undefined
-  }
-}
+const maxSlotLength = 260
 
 const separator = "\n\n"
 
-const isMap = (value: unknown): value is object =>
-  typeof value === "object" && value !== null && !Array.isArray(value)
+/** Gives the text that a name is bound to. */
+type Lookup = (name: string) => string | undefined
 
-/**
- * Appends `content` to `head`, its slots filled from `overrides` in one pass: what a binding brings in is not
- * read again, and a slot without a binding stays as it is. `undefined` as soon as the whole is over `limit`
- * code units.
- */
-const append = (head: string, content: string, overrides: unknown, limit: number): string | undefined => {
-  if (!isMap(overrides) || !content.includes("{{")) {
-    return head.length + content.length > limit ? undefined : head + content
-  }
-  let out = head
-  let copied = 0
-  for (const match of content.matchAll(slot)) {
-    const value = binding(overrides, match[1]!.trim())
-    if (value === undefined) continue
-    out += content.slice(copied, match.index) + value
-    copied = match.index + match[0].length
-    if (out.length > limit) return undefined
-  }
-  out += content.slice(copied)
-  return out.length > limit ? undefined : out
-}
+const isMap = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
 
 const fits = (text: string): boolean =>
   text.length * 3 <= maxResolvedBytes || new TextEncoder().encode(text).length <= maxResolvedBytes
 
+const lookUpIn =
+  (overrides: Readonly<Record<string, unknown>>): Lookup =>
+  (name) =>
+    Object.hasOwn(overrides, name) ? boundText(overrides[name]) : undefined
+
 /**
- * Resolves a prompt (SPEC.md section 2.8): its content, then for each fragment two newlines and the fragment's
- * content with its slots filled. The prompt's own slots are the caller's to fill and stay. Fails when the result
- * would measure more than `maxResolvedBytes`; the work done until then is bounded by that too.
+ * Resolves a prompt (SPEC.md section 2.8) step by step: its content, then for each fragment two newlines and the fragment's
+ * content with its slots filled. The prompt's own slots are the caller's to fill and stay. Slots are filled in one pass:
+ * what a binding brings in is not read again, and a slot without a binding stays as it is. Fails as soon as the result
+ * measures more than `maxResolvedBytes`.
  */
-export const resolve = (source: ResolutionSource): Result.Result<ResolvedPrompt, ResolvedTooLarge> => {
-  let content: string | undefined = source.current_content
-  for (const fragment of source.fragments) {
-    content = append(content + separator, fragment.content, fragment.variable_overrides, maxResolvedBytes)
-    if (content === undefined) return Result.fail(ResolvedTooLarge(source.id))
+export class Resolution {
+  readonly #source: ResolutionSource
+  #resolved: string
+  /** How many fragments are done or begun. */
+  #begun = 0
+  /** The content whose slots are being filled, and how much of it is done. */
+  #content = ""
+  #done = 0
+  #lookUp: Lookup = () => undefined
+  /** The bindings of that content that are still being read. */
+  #reading: Bindings | undefined
+
+  constructor(source: ResolutionSource) {
+    this.#source = source
+    this.#resolved = source.current_content
   }
-  if (!fits(content)) return Result.fail(ResolvedTooLarge(source.id))
-  return Result.succeed({
-    id: source.id,
-    title: source.title,
-    prompt_type: source.prompt_type,
-    target_model: source.target_model,
-    resolved_content: content,
-    fragment_count: source.fragments.length
-  })
+
+  /** Works through about `units` code units of contents and overrides; gives `undefined` while more are left. */
+  run(units: number): Result.Result<ResolvedPrompt, ResolvedTooLarge> | undefined {
+    const { fragments } = this.#source
+    let left = units
+    for (;;) {
+      if (this.#resolved.length > maxResolvedBytes) return Result.fail(ResolvedTooLarge(this.#source.id))
+      if (this.#done === this.#content.length) {
+        if (this.#begun === fragments.length) return this.#result()
+        this.#begin(fragments[this.#begun++]!)
+      } else if (left <= 0) {
+        return undefined
+      } else if (this.#reading === undefined) {
+        left -= this.#fill(left)
+      } else {
+        left -= this.#reading.read(left)
+        if (this.#reading.isRead) this.#reading = undefined
+      }
+    }
+  }
+
+  #begin({ content, variable_overrides: overrides }: FragmentUse): void {
+    this.#resolved += separator
+    this.#content = ""
+    this.#done = 0
+    if (!isMap(overrides) || !content.includes("{{")) {
+      this.#resolved += content
+      return
+    }
+    this.#content = content
+    if (overrides instanceof JsonText) {
+      const bindings = new Bindings(overrides)
+      this.#reading = bindings
+      this.#lookUp = (name) => bindings.get(name)
+    } else {
+      this.#lookUp = lookUpIn(overrides)
+    }
+  }
+
+  /** Fills the slots of about the next `units` code units of the content, and gives how many are done. */
+  #fill(units: number): number {
+    const content = this.#content
+    const size = Math.max(units, 2 * maxSlotLength)
+    const isLast = content.length - this.#done <= size
+    const part = this.#done === 0 && isLast ? content : content.slice(this.#done, this.#done + size)
+    // Joined at once: a string of many parts is slow to read.
+    const pieces: Array<string> = []
+    let { length } = this.#resolved
+    let copied = 0
+    let read = 0
+    while (length <= maxResolvedBytes) {
+      slot.lastIndex = read
+      const match = slot.exec(part)
+      if (match === null) break
+      read = slot.lastIndex
+      const name = match[1]!.trim()
+      const value = name === "" ? undefined : this.#lookUp(name)
+      if (value === undefined) continue
+      pieces.push(part.slice(copied, match.index), value)
+      length += match.index - copied + value.length
+      copied = read
+    }
+    // A slot may begin in the last code units of the part and end in the next part.
+    const end = isLast ? part.length : Math.max(read, part.length - maxSlotLength + 1)
+    pieces.push(part.slice(copied, end))
+    this.#resolved += pieces.join("")
+    this.#done += end
+    return end
+  }
+
+  #result(): Result.Result<ResolvedPrompt, ResolvedTooLarge> {
+    const { id, title, prompt_type, target_model, fragments } = this.#source
+    return fits(this.#resolved)
+      ? Result.succeed({
+          id,
+          title,
+          prompt_type,
+          target_model,
+          resolved_content: this.#resolved,
+          fragment_count: fragments.length
+        })
+      : Result.fail(ResolvedTooLarge(id))
+  }
 }
+
+/** Resolves a prompt at once, however long it takes. */
+export const resolve = (source: ResolutionSource): Result.Result<ResolvedPrompt, ResolvedTooLarge> =>
+  new Resolution(source).run(Number.POSITIVE_INFINITY)!

@@ -222,8 +222,8 @@ describe("importArchive", () => {
       const bad = { ...own, prompts: [], users: own.users.map((user) => ({ ...user, email: "same" })) }
       assert.deepStrictEqual(yield* Effect.flip(importArchive(bytesOf(bad))), {
         _tag: "BadArchive",
-        faults: [{ path: "users[1],
-        count: 1.email", message: "is there already" }]
+        faults: [{ path: "users[1].email", message: "is there already" }],
+        count: 1
       })
       assert.deepStrictEqual(yield* contents, before)
     }).pipe(Effect.provide(layer))

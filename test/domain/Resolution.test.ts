@@ -2,14 +2,18 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Arbitrary from "effect/Arbitrary"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
+import { JsonText } from "../../src/domain/Bindings.ts"
+import { parseJson } from "../../src/domain/Json.ts"
 import {
   type FragmentUse,
   maxResolvedBytes,
+  Resolution,
   type ResolutionSource,
   ResolvedTooLarge,
   resolve
 } from "../../src/domain/Resolution.ts"
 import { newId } from "../support/archives.ts"
+import { jsonMaps } from "../support/json.ts"
 
 const source = (current_content: string, fragments: ReadonlyArray<FragmentUse>): ResolutionSource => ({
   id: newId(),
@@ -121,6 +125,75 @@ describe("resolve", () => {
     },
     { arbitrary: { runs: 1000 } }
   )
+
+  it.prop(
+    "gives the same result step by step, and from the text of overrides",
+    {
+      content: text,
+      fragments,
+      units: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 40 })),
+      indent: Schema.Literals([0, 1])
+    },
+    ({ content, fragments, units, indent }) => {
+      const long = fragments.map((fragment) => ({ ...fragment, content: fragment.content.repeat(40) }))
+      const asText = long.map(({ content, variable_overrides }) => ({
+        content,
+        variable_overrides: new JsonText(JSON.stringify(variable_overrides, null, indent))
+      }))
+      const from = source(content, long)
+      const whole = resolve(from)
+      for (const steps of [from, { ...from, fragments: asText }]) {
+        const resolution = new Resolution(steps)
+        let result = resolution.run(units)
+        for (let step = 0; result === undefined; step++) {
+          assert.isBelow(step, 1_000_000)
+          result = resolution.run(units)
+        }
+        assert.deepStrictEqual(result, whole)
+      }
+      assert.deepStrictEqual(resolve({ ...from, fragments: asText }), whole)
+    },
+    { arbitrary: { runs: 100 } }
+  )
+
+  it.prop(
+    "reads the same bindings from the text of overrides, with exact numbers",
+    { json: jsonMaps },
+    ({ json }) => {
+      const names = Object.keys(parseJson(json) as object)
+      const content = names.map((name) => `{{${name}}}`).join("|")
+      assert.strictEqual(filled(content, new JsonText(json)), filled(content, parseJson(json)))
+    },
+    { arbitrary: { runs: 1000 } }
+  )
+
+  it.each(["[]", "null", "7", '"a"', '["a", "x"]', "{}", '{"b": "x"}', '{"b": {"a": "x"}}', '{"a": [1]}'])(
+    "finds no binding in the text %s",
+    (text) => assert.strictEqual(filled("{{a}}", new JsonText(text)), "{{a}}")
+  )
+
+  it.each([
+    ["1234567890123456789", "1234567890123456789"],
+    ["1.10", "1.10"],
+    ["0.1", "0.1"],
+    ["9007199254740993", "9007199254740993"]
+  ])("writes the number %s as %s", (number, text) => {
+    const json = `{"a": ${number}}`
+    assert.strictEqual(filled("{{a}}", parseJson(json)), text)
+    assert.strictEqual(filled("{{a}}", new JsonText(json)), text)
+  })
+
+  it("takes many steps for many slots and for many bindings", () => {
+    const indexes = Array.from({ length: 100_000 }, (_, index) => index)
+    const content = indexes.map((index) => `{{name ${index}}}`).join("")
+    const json = `{${indexes.map((index) => `"name ${index}": ${index}`).join(", ")}}`
+    const resolution = new Resolution(source("", [{ content, variable_overrides: new JsonText(json) }]))
+    let steps = 1
+    let result = resolution.run(32 * 1024)
+    for (; result === undefined; steps++) result = resolution.run(32 * 1024)
+    assert.isAbove(steps, (content.length + json.length) / (33 * 1024))
+    assert.strictEqual(Result.getOrThrow(result).resolved_content, `\n\n${indexes.join("")}`)
+  })
 
   it.prop("never touches the prompt's own slots", { content: text, fragments }, ({ content, fragments }) => {
     assert.isTrue(contentOf(content, fragments).startsWith(content))

@@ -155,7 +155,7 @@ export const getSources = (prompts: ReadonlyArray<OwnPrompt>, maxBytes = inlineB
     from ${askedPrompts}
     cross join lateral (
       select coalesce(array_agg(content order by position, id) filter (where fits), '{}') as contents,
-        coalesce(json_agg(variable_overrides order by position, id) filter (where fits), '[]') as overrides,
+        coalesce(array_agg(variable_overrides::text order by position, id) filter (where fits), '{}') as overrides,
         coalesce(bool_or(too_large), octet_length(whole.current_content) > ${maxResolvedBytes}) as too_large,
         coalesce(bool_and(fits), ${bytesOf("title", "target_model", "current_content")} <= $3) as fits
       from (

@@ -7,6 +7,8 @@ import * as Schema from "effect/Schema"
 import { largeWork } from "../../application/LargeWork.ts"
 import { PromptRepo } from "../../application/PromptRepo.ts"
 import { spanned } from "../../application/Spans.ts"
+import { JsonText } from "../../domain/Bindings.ts"
+import { parseJson } from "../../domain/Json.ts"
 import type { Slice } from "../../domain/Page.ts"
 import {
   Prompt,
@@ -41,8 +43,14 @@ const Source = Schema.Struct({
   target_model: Schema.String,
   current_content: Schema.String,
   contents: Schema.Array(Schema.String),
-  overrides: Schema.Array(Schema.Unknown)
+  overrides: Schema.Array(Schema.String)
 })
+/** The most code units of overrides that are parsed at once. */
+const maxParsedOverrides = 16 * 1024
+
+const overridesOf = (text: string): unknown =>
+  text.length > maxParsedOverrides ? new JsonText(text) : parseJson(text)
+
 const decodeSource = Schema.decodeUnknownSync(Source)
 
 const sourceOf = (
@@ -54,7 +62,10 @@ const sourceOf = (
   const { contents, overrides, ...source } = decodeSource(row)
   return Effect.succeed({
     ...source,
-    fragments: contents.map((content, index) => ({ content, variable_overrides: overrides[index] }))
+    fragments: contents.map((content, index) => ({
+      content,
+      variable_overrides: overridesOf(overrides[index]!)
+    }))
   })
 }
 

@@ -15,6 +15,7 @@ import * as PostgresWorkspaceStore from "../../../src/adapters/postgres/Workspac
 import { Administration } from "../../../src/application/Administration.ts"
 import { type Archive, BadArchive } from "../../../src/application/Archive.ts"
 import { PromptRepo } from "../../../src/application/PromptRepo.ts"
+import { Prompts } from "../../../src/application/Prompts.ts"
 import { isExactNumber } from "../../../src/domain/Json.ts"
 import { resolve } from "../../../src/domain/Resolution.ts"
 import type { VersionNumber } from "../../../src/domain/Version.ts"
@@ -46,7 +47,11 @@ const importText = Effect.fnUntraced(function* (text: string) {
 const exportText = Effect.fnUntraced(function* (made: Archive) {
   const { exportArchive } = yield* Administration
   let text = ""
-  yield* exportArchive(made.workspace.id, (some) => Effect.sync(() => void (text += some)))
+  yield* exportArchive(made.workspace.id, (some) =>
+    Effect.sync(() => {
+      text += some
+    })
+  )
   return text
 })
 
@@ -187,6 +192,35 @@ describe.skipIf(noPostgres !== undefined)("free-form JSON", () => {
         for (const text of ["1234567890123456789", "1.10", `1${"0".repeat(400)}`, "0.1", "0", "100000"]) {
           assert.include(numbers, text)
         }
+      })
+    )
+
+    it.effect("resolves 100,000 slots in many turns of the event loop", () =>
+      Effect.gen(function* () {
+        const indexes = Array.from({ length: 100_000 }, (_, index) => index)
+        const { one, made } = make(indexes.map((index) => `{{name ${index}}}`).join(" "))
+        yield* importText(
+          archiveText(made, "{}", `{${indexes.map((index) => `"name ${index}": ${index}.50`).join(", ")}}`)
+        )
+        let turns = 0
+        let isDone = false
+        const turn = (): void => {
+          turns++
+          if (!isDone) setImmediate(turn)
+        }
+        const repo = yield* PromptRepo
+        const source = yield* repo.getSource(made.workspace.id, one.id)
+        const known = Layer.succeed(PromptRepo, { ...repo, getSource: () => Effect.succeed(source) })
+        const { getResolved } = yield* Effect.provide(Prompts, Prompts.layer.pipe(Layer.provide(known)))
+        turn()
+        const caller = { workspaceId: made.workspace.id, tier: "team" }
+        const { resolved_content } = yield* getResolved(caller, one.id)
+        isDone = true
+        assert.strictEqual(
+          resolved_content.split("\n\n").at(-1),
+          indexes.map((index) => `${index}.50`).join(" ")
+        )
+        assert.isAbove(turns, 50)
       })
     )
 
