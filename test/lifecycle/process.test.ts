@@ -10,6 +10,7 @@ import { prompt, sample } from "../support/archives.ts"
 import { connectTo, makeResources, postgres } from "../support/database.ts"
 import { lockTables, promptTables } from "../support/locks.ts"
 import { freePort } from "../support/ports.ts"
+import { exchangeAll, headerOf } from "../support/rawHttp.ts"
 import { run, type Service, startService } from "../support/service.ts"
 
 describe.skipIf(postgres.missing !== undefined)("a process that is told to stop", () => {
@@ -137,6 +138,38 @@ describe.skipIf(postgres.missing !== undefined)("a process that is told to stop"
     expect((await text(answered)).length).toBeGreaterThan(8_000_000)
     expect(await stopped).toBe(0)
   })
+
+  it("a shutdown sends every pipelined response that is in flight, and closes with the last one", async () => {
+    const service = await start()
+    await lock()
+    const one = `GET /api/v1/prompts?per_page=1 HTTP/1.1\r\nHost: a\r\nAuthorization: ${authorization}\r\n\r\n`
+    const answering = exchangeAll(service.port, one.repeat(3))
+    const { sql } = await resources.acquire(connectTo(database))
+    await expect
+      .poll(() => sql("select count(*)::int as n from pg_locks where not granted"))
+      .not.toEqual([{ n: 0 }])
+    const stopped = service.stop()
+    await refuses(service)
+    await release()
+    const answers = await answering
+    expect(answers.map((answer) => [answer.status, headerOf(answer, "connection")])).toEqual([
+      [200, "keep-alive"],
+      [200, "keep-alive"],
+      [200, "close"]
+    ])
+    expect(await stopped).toBe(0)
+  })
+
+  it("a reader that stalled 5 s before the shutdown does not hold it up, and the exit code is 0", async () => {
+    const service = await start()
+    const reader = largeAnswer(service)
+    await once(reader, "readable")
+    await new Promise((resolve) => setTimeout(resolve, 8_000))
+    const started = performance.now()
+    expect(await service.stop()).toBe(0)
+    expect(performance.now() - started).toBeLessThan(5_000)
+    reader.destroy()
+  }, 40_000)
 
   it("breaks off an answer that is not taken by the deadline, and ends with 1", async () => {
     const service = await start()

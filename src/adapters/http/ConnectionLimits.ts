@@ -54,7 +54,7 @@ export const connectionLimits: ConnectionLimits = {
   maxRunningPerConnection: 16,
   maxWaitingPerConnection: 64,
   maxUnsentBytesPerConnection: 1024 * 1024,
-  maxRequests: 20_000,
+  maxRequests: 10_000,
   maxUnsentBytes: 128 * 1024 * 1024
 }
 

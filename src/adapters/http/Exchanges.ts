@@ -119,7 +119,16 @@ export class Exchanges {
     }
     const connection = new Connection(this, socket, this.#now)
     this.#connections.set(socket, connection)
-    socket.once("close", () => this.#forget(connection))
+    // Node makes two errors for each pipelined request of a connection that closes; their stacks take seconds in all.
+    let { stackTraceLimit } = Error
+    socket.prependOnceListener("close", () => {
+      stackTraceLimit = Error.stackTraceLimit
+      Error.stackTraceLimit = 0
+    })
+    socket.once("close", () => {
+      Error.stackTraceLimit = stackTraceLimit
+      this.#forget(connection)
+    })
     // Node resumes a socket whenever a request ends.
     socket.on("resume", () => {
       if (connection.isPaused) socket.pause()

@@ -1,0 +1,163 @@
+import { once } from "node:events"
+import { readFileSync } from "node:fs"
+import { connect, type Socket } from "node:net"
+import { setTimeout } from "node:timers/promises"
+import { setFlagsFromString } from "node:v8"
+import { runInNewContext } from "node:vm"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { toBody } from "../../src/adapters/http/Handlers.ts"
+import { archive, key, prompt, user, workspace } from "../support/archives.ts"
+import { connectTo, makeResources, postgres } from "../support/database.ts"
+import { exchange, exchangeAll, rawRequest } from "../support/rawHttp.ts"
+import { type Service, startService } from "../support/service.ts"
+
+const MiB = 1024 * 1024
+
+setFlagsFromString("--expose-gc")
+const collectGarbage: () => void = runInNewContext("gc")
+/** The least of several looks: V8 frees array buffers in the background. */
+const arrayBufferBytes = async (): Promise<number> => {
+  let least = Number.POSITIVE_INFINITY
+  for (let i = 0; i < 20; i++) {
+    collectGarbage()
+    await setTimeout(20)
+    least = Math.min(least, process.memoryUsage().arrayBuffers)
+  }
+  return least
+}
+
+it("response bodies that are kept hold little more memory than their own bytes", async () => {
+  const text = JSON.stringify({ data: "x".repeat(1_500) })
+  const before = await arrayBufferBytes()
+  const kept = Array.from({ length: 2_000 }, () => {
+    // Most of what is encoded in between is not kept.
+    for (let i = 0; i < 40; i++) Buffer.from(text)
+    return toBody(text)
+  })
+  const held = (await arrayBufferBytes()) - before
+  const accounted = kept.reduce((sum, { length }) => sum + length, 0)
+  console.log(`${accounted} bytes kept hold ${held}`)
+  expect(held / accounted).toBeLessThan(1.2)
+})
+
+it("a response body is the UTF-8 of its text", () => {
+  for (const text of ["", '{"data":"x"}', '"\u00e4 \u{1f600} \ud800"', "y".repeat(100_000)])
+    expect(toBody(text)).toEqual(Buffer.from(text))
+})
+
+describe.skipIf(postgres.missing !== undefined)("clients that do not take their responses", () => {
+  const resources = makeResources()
+  const owner = user()
+  const home = workspace()
+  const mine = key(home.id, owner)
+  const authorization = `Authorization: Bearer ${mine.plaintext}`
+  const large = prompt({ current_content: "x".repeat(7_000_000) })
+  const small = prompt()
+  let env: Record<string, string>
+  let service: Service
+  let sockets: Array<Socket> = []
+
+  const start = async (over: Record<string, string> = {}) => {
+    service = await startService({ ...env, ...over })
+  }
+  beforeAll(async () => {
+    env = {
+      ...(await resources.acquire(postgres.acquire)),
+      RATE_LIMIT_PER_KEY: "1000000",
+      RATE_LIMIT_PER_PROCESS: "1000000",
+      LOG_LEVEL: "Error"
+    }
+    await start()
+    const { importArchive } = await resources.acquire(connectTo(env))
+    await importArchive(
+      archive({ workspace: home, users: [owner], api_keys: [mine.stored], prompts: [large, small] })
+    )
+    await service.stop()
+  })
+  afterAll(() => resources.release())
+
+  const residentBytes = (): number =>
+    1024 * Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${service.process.pid}/status`, "latin1"))![1])
+
+  const open = async (request: string): Promise<Socket> => {
+    const socket = connect(service.port, "127.0.0.1")
+    socket.on("error", () => {})
+    await once(socket, "connect")
+    socket.pause()
+    socket.write(request)
+    sockets.push(socket)
+    return socket
+  }
+
+  /** Watches the memory for a while, in which normal callers are served all the time, and gives its peak. */
+  const peakWhileServed = async (ms: number): Promise<number> => {
+    let peak = 0
+    for (const end = performance.now() + ms; performance.now() < end; await setTimeout(50)) {
+      const [answer] = await exchangeAll(service.port, rawRequest("/nowhere"), 40_000)
+      expect(answer?.status).toBe(404)
+      peak = Math.max(peak, residentBytes())
+    }
+    return peak
+  }
+
+  const stop = async () => {
+    for (const socket of sockets) socket.destroy()
+    sockets = []
+    expect(await service.stop()).toBe(0)
+    expect(service.output()).toBe("")
+  }
+
+  it("150 connections that pipeline 66 KB of requests and read nothing cost less than 256 MiB, with a heap of 512 MiB", async () => {
+    await start({ NODE_OPTIONS: "--max-old-space-size=512" })
+    await exchange(service.port, rawRequest("/docs", [], "HEAD"))
+    const before = residentBytes()
+    const one = "GET /docs HTTP/1.1\r\nHost: a\r\n\r\n"
+    await Promise.all(Array.from({ length: 150 }, () => open(one.repeat(Math.ceil(66_000 / one.length)))))
+    const peak = await peakWhileServed(8_000)
+    console.log(
+      `pipelined and unread: ${Math.round(before / MiB)} MiB before, ${Math.round(peak / MiB)} MiB at most`
+    )
+    expect(peak - before).toBeLessThan(256 * MiB)
+    await stop()
+  }, 120_000)
+
+  it("64 slow readers of 7 MB responses cost less than 512 MiB, and the ones without room get 503", async () => {
+    await start()
+    const target = `/api/v1/prompts/${large.id}`
+    await exchange(service.port, rawRequest(target, [authorization]))
+    const before = residentBytes()
+    const statuses: Record<string, number> = {}
+    let peak = 0
+    const readers: Array<Socket> = []
+    while (readers.length < 64) {
+      const some = Array.from({ length: 8 }, (_, i) =>
+        open(rawRequest(`${target}?i=${readers.length + i}`, [authorization]))
+      )
+      for (const socket of await Promise.all(some)) {
+        readers.push(socket)
+        await once(socket, "readable")
+        const status = String(socket.read(12) ?? "").slice(9)
+        statuses[status] = (statuses[status] ?? 0) + 1
+        const reading = setInterval(() => socket.read(16_384), 100)
+        socket.on("close", () => clearInterval(reading))
+      }
+      peak = Math.max(peak, residentBytes())
+    }
+    peak = Math.max(peak, await peakWhileServed(3_000))
+    const after = residentBytes()
+    console.log(
+      `slow readers: ${Math.round(before / MiB)} MiB before, ${Math.round(peak / MiB)} MiB at most, ${Math.round(after / MiB)} MiB in the end`,
+      statuses
+    )
+    expect(statuses["200"]).toBeGreaterThan(10)
+    expect(statuses["503"]).toBeGreaterThan(10)
+    expect(Object.keys(statuses).toSorted()).toEqual(["200", "503"])
+    expect(peak - before).toBeLessThan(512 * MiB)
+    for (const socket of readers) socket.destroy()
+    // What they held is free again.
+    await expect
+      .poll(async () => (await exchange(service.port, rawRequest(target, [authorization]))).status)
+      .toBe(200)
+    await stop()
+  }, 120_000)
+})
