@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import type { PGlite } from "@electric-sql/pglite"
 import { framesOf, startup } from "./WireProtocol.ts"
@@ -54,16 +54,29 @@ const attempt = (action: () => void): void => {
   }
 }
 
+/** The major version of PostgreSQL that PGlite embeds. It opens data directories of this version only. */
+export const embeddedMajor = "18"
+
+const otherMajor = (major: string): Error =>
+  new Error(
+    `it holds a PostgreSQL ${major} database and this program embeds PostgreSQL ${embeddedMajor}; to carry the data over, ` +
+      `run "prompt-retrieval export" for each workspace with the version of the program that wrote it, then ` +
+      `"prompt-retrieval import" with this version on an empty DATA_DIR`
+  )
+
 /**
  * Opens the database that lives in a data directory that this process owns, with what was committed before, however
  * the last process ended. A creation that was cut short is begun anew: nothing can have been stored in it.
  */
 export const openDatabase = async (dataDir: string): Promise<Database> => {
-  const { PGlite } = await import("@electric-sql/pglite")
   const files = join(dataDir, "pglite")
   const creating = join(dataDir, "pglite.creating")
   if (existsSync(creating)) rmSync(files, { recursive: true, force: true })
-  const isNew = !existsSync(join(files, "PG_VERSION"))
+  const versionFile = join(files, "PG_VERSION")
+  const isNew = !existsSync(versionFile)
+  const major = isNew ? embeddedMajor : readFileSync(versionFile, "utf8").trim()
+  if (major !== embeddedMajor) throw otherMajor(major)
+  const { PGlite } = await import("@electric-sql/pglite")
   if (isNew) writeFileSync(creating, "")
   mkdirSync(files, { recursive: true, mode: 0o700 })
   const pglite = await PGlite.create(files)

@@ -37,19 +37,37 @@ const older = (version: number, known: number) =>
 const denied = (error: SqlError) =>
   SchemaMismatch(`the database's schema needs migrating, which the server refuses: ${reasonOf(error)}`)
 
+/** The oldest PostgreSQL whose functions the migrations and queries use. */
+const oldestServer = 14
+
+/** Refuses a server by its `server_version_num`, such as 130014 for 13.14. */
+export const serverMismatch = (versionNumber: number): SchemaMismatch | undefined => {
+  const major = Math.floor(versionNumber / 10_000)
+  return major >= oldestServer
+    ? undefined
+    : SchemaMismatch(
+        `the server is PostgreSQL ${major} and this program needs PostgreSQL ${oldestServer} or later: upgrade the server`
+      )
+}
+
 /** 42501 is a missing right, 25006 a server or session that only reads. */
 const isDenied = (error: unknown): error is SqlError =>
   isSqlError(error) && ["42501", "25006"].includes(sqlState(error))
 
 const table = "prompt_retrieval_migrations"
-const isThere = { text: `select to_regclass('${table}') is not null as yes`, params: [] }
+const isThere = {
+  text: `select to_regclass('${table}') is not null as yes, current_setting('server_version_num')::int as server`,
+  params: []
+}
 const latest = { text: `select coalesce(max(id), 0)::int as version from ${table}`, params: [] }
 
 /** The number of the last migration that was run, 0 before the first. */
 const versionOfSchema = Effect.gen(function* () {
   const { read } = yield* Database
   const [there] = yield* read(isThere)
-  if (there?.yes !== true) return 0
+  const mismatch = serverMismatch(there!.server as number)
+  if (mismatch !== undefined) return yield* Effect.fail(mismatch)
+  if (there!.yes !== true) return 0
   const [row] = yield* read(latest)
   return row?.version as number
 })

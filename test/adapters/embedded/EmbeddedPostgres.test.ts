@@ -1,8 +1,9 @@
-import type { ChildProcess } from "node:child_process"
+import { type ChildProcess, spawnSync } from "node:child_process"
 import { cpSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import { embeddedMajor } from "../../../src/adapters/embedded/Database.ts"
 import * as EmbeddedPostgres from "../../../src/adapters/embedded/EmbeddedPostgres.ts"
 import { databaseDirectory, kill, serve, socketPathOf, stop, temporaryDirectory } from "./processes.ts"
 import { RawClient } from "./RawClient.ts"
@@ -121,6 +122,35 @@ describe("a data directory", { timeout: 30_000 }, () => {
       }
     }
     assert.strictEqual(readFileSync(join(strange, "pglite", "PG_VERSION"), "utf8"), "12\n")
+  })
+})
+
+describe("a data directory of another PostgreSQL version", { timeout: 30_000 }, () => {
+  it.each(["16", "17", "19"])(
+    "is refused by both versions, with the way to carry the data over: %s",
+    async (major) => {
+      const dataDir = temporaryDirectory()
+      mkdirSync(join(dataDir, "pglite"))
+      writeFileSync(join(dataDir, "pglite", "PG_VERSION"), `${major}\n`)
+      const error = await refusal(EmbeddedPostgres.open, dataDir)
+      assert.strictEqual(
+        error.message,
+        `${dataDir} can't be used: it holds a PostgreSQL ${major} database and this program embeds PostgreSQL 18; to carry the data over, run "prompt-retrieval export" for each workspace with the version of the program that wrote it, then "prompt-retrieval import" with this version on an empty DATA_DIR`
+      )
+      const program = spawnSync(process.execPath, ["src/main.ts", "migrate"], {
+        env: { ...process.env, DATABASE_URL: undefined, DATA_DIR: dataDir },
+        encoding: "utf8"
+      })
+      assert.deepStrictEqual(
+        [program.status, program.stdout, program.stderr],
+        [1, "", `prompt-retrieval: DATA_DIR: ${error.message}\n`]
+      )
+    }
+  )
+
+  it("is detected by the version that PGlite itself writes", async () => {
+    const dataDir = await databaseDirectory()
+    assert.strictEqual(readFileSync(join(dataDir, "pglite", "PG_VERSION"), "utf8").trim(), embeddedMajor)
   })
 })
 

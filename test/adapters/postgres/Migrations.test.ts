@@ -1,7 +1,13 @@
 import * as PgClient from "@effect/sql-pg/PgClient"
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import { migrate, migrateTo, migrations, requireCurrent } from "../../../src/adapters/postgres/Migrations.ts"
+import {
+  migrate,
+  migrateTo,
+  migrations,
+  requireCurrent,
+  serverMismatch
+} from "../../../src/adapters/postgres/Migrations.ts"
 import { connect, emptyDatabase, freshDatabase, noPostgres, onServer } from "../../support/postgres.ts"
 
 const tables = Effect.flatMap(
@@ -45,6 +51,19 @@ const trace = Effect.flatMap(
   PgClient.PgClient,
   (sql) => sql<{ readonly step: number }>`select step from trace order by step`
 ).pipe(Effect.map((rows) => rows.map(({ step }) => step)))
+
+describe("a PostgreSQL server's version", () => {
+  it.each([90624, 130023])("%s is refused with the version that is needed", (version) => {
+    assert.deepStrictEqual(serverMismatch(version), {
+      _tag: "SchemaMismatch",
+      message: `the server is PostgreSQL ${Math.floor(version / 10_000)} and this program needs PostgreSQL 14 or later: upgrade the server`
+    })
+  })
+
+  it.each([140000, 150020, 180001])("%s is accepted", (version) => {
+    assert.isUndefined(serverMismatch(version))
+  })
+})
 
 describe.skipIf(noPostgres !== undefined)("migrations", () => {
   it.live("make every table, once", () =>
