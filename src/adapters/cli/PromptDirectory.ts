@@ -3,9 +3,10 @@ import { mkdir, readdir, readFile, writeFile } from "node:fs/promises"
 import { dirname, join, posix, relative, sep } from "node:path"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
-import type { Archive, ArchivePrompt, Fault } from "../../application/Archive.ts"
+import type { Fault } from "../../application/Archive.ts"
 import {
   BadFiles,
+  type FileSource,
   type FragmentFile,
   filesOf,
   type PromptFile,
@@ -82,10 +83,10 @@ const uniquePaths = () => {
 }
 
 /** The files of a workspace's current state, with a path for each. */
-export const layOut = (archive: Archive): PromptFiles => {
+export const layOut = (archive: FileSource): PromptFiles => {
   const unique = uniquePaths()
   return filesOf(archive, {
-    prompt: ({ title, id }: ArchivePrompt, folder) =>
+    prompt: ({ title, id }, folder) =>
       unique(folder === null ? "prompts" : `prompts/${pathOfFolder(folder)}`, title, id),
     fragment: ({ name, id }) => unique("fragments", name, id)
   })
