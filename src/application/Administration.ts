@@ -13,15 +13,15 @@ import {
   type Archive,
   type ArchivePart,
   ArchiveReader,
-  archiveOf,
-  archiveWriter,
   BadArchive,
   type Fault,
   type RawPart,
   rawParts
 } from "./Archive.ts"
+import { archiveOfExport, type ExportPart, exportWriter } from "./ArchiveExport.ts"
 import { BadFiles, type FileChange, faultsOfFiles, mergeFiles, type PromptFiles } from "./PromptFiles.ts"
 import type { Unavailable } from "./Unavailable.ts"
+import type { ContentEdit, WorkspaceContent } from "./WorkspaceContent.ts"
 import {
   type KeyInfo,
   type KeyNotFound,
@@ -110,8 +110,12 @@ export class Administration extends Context.Service<
       files: PromptFiles,
       options?: { readonly dryRun: boolean }
     ) => Effect.Effect<ReadonlyArray<FileChange>, BadFiles | WorkspaceNotFound | Unavailable>
-    /** A whole workspace, its archived prompts too. */
+    /** A whole workspace with every version, all in memory. */
     readonly readArchive: (workspace: WorkspaceId) => Effect.Effect<Archive, WorkspaceNotFound | Unavailable>
+    /** A workspace's content in its current state, archived prompts included, without its versions. */
+    readonly readContent: (
+      workspace: WorkspaceId
+    ) => Effect.Effect<WorkspaceContent, WorkspaceNotFound | Unavailable>
     /** Issues a key of a workspace to the user with this email, who is added when unknown. */
     readonly issueKey: (
       workspace: WorkspaceId,
@@ -160,10 +164,27 @@ export class Administration extends Context.Service<
         }),
         exportArchive: (workspace, write) =>
           Effect.suspend(() => {
-            const writer = archiveWriter()
+            const writer = exportWriter()
+            let text = ""
+            const flush = Effect.suspend(() => {
+              const taken = text
+              text = ""
+              return write(taken)
+            })
+            const writePart = (part: ExportPart) => {
+              text += writer.write(part)
+              return text.length < minWriteLength ? Effect.void : flush
+            }
             return store
-              .exportArchive(workspace, (parts) => write(parts.map(writer.write).join("")))
-              .pipe(Effect.andThen(Effect.suspend(() => write(writer.end()))))
+              .exportArchive(workspace, (parts) => Effect.forEach(parts, writePart, { discard: true }))
+              .pipe(
+                Effect.andThen(
+                  Effect.suspend(() => {
+                    text += writer.end()
+                    return flush
+                  })
+                )
+              )
           }).pipe(Effect.withSpan("Administration.exportArchive")),
         importFiles: Effect.fn("Administration.importFiles")(function* (
           workspace: WorkspaceId,
@@ -173,30 +194,31 @@ export class Administration extends Context.Service<
           const faults = faultsOfFiles(files)
           if (faults.length > 0) return yield* Effect.fail(BadFiles(faults))
           const now = timestampOf(yield* Clock.currentTimeMillis)
-          let revised: Archive
+          let edit: ContentEdit
           return yield* store
-            .reviseArchive(
+            .reviseContent(
               workspace,
-              Effect.fnUntraced(function* (archive) {
+              Effect.fnUntraced(function* (content) {
                 // As many as a merge can need: ids are made by an effect, and the merge is pure.
                 const ids = yield* Effect.replicateEffect(random.uuidV7(), idsNeeded(files))
-                const merged = mergeFiles(archive, files, { now, newId: () => ids.pop()! })
-                revised = merged.archive
-                return [merged.archive, merged.changes] as const
+                const merged = mergeFiles(content, files, { now, newId: () => ids.pop()! })
+                edit = merged.edit
+                return [merged.edit, merged.changes] as const
               }),
               options
             )
             .pipe(
               Effect.catchTag("BadArchive", ({ faults }) =>
-                Effect.fail(BadFiles(faults.map((fault) => atFile(revised, files, fault))))
+                Effect.fail(BadFiles(faults.map((fault) => atFile(edit, files, fault))))
               )
             )
         }),
         readArchive: Effect.fn("Administration.readArchive")(function* (workspace: WorkspaceId) {
-          const parts: Array<ArchivePart> = []
+          const parts: Array<ExportPart> = []
           yield* store.exportArchive(workspace, (some) => Effect.sync(() => void parts.push(...some)))
-          return archiveOf(parts)
+          return archiveOfExport(parts)
         }),
+        readContent: store.readContent,
         issueKey: Effect.fn("Administration.issueKey")(function* (
           workspace: WorkspaceId,
           email: string,
@@ -218,16 +240,19 @@ export class Administration extends Context.Service<
   )
 }
 
+/** How many characters of an export are collected before they are written. */
+const minWriteLength = 64 * 1024
+
 /** At most a version and a folder a prompt, and its tags and fragments. */
 const idsNeeded = ({ prompts }: PromptFiles): number =>
   prompts.reduce((sum, { tags, fragments }) => sum + 2 + tags.length + fragments.length, 0)
 
-/** A fault of the archive that files made, at the file that it comes from. */
-const atFile = (archive: Archive, files: PromptFiles, { path, message }: Fault): Fault => {
+/** A fault of the edit that files led to, at the file that it comes from. */
+const atFile = (edit: ContentEdit, files: PromptFiles, { path, message }: Fault): Fault => {
   const [, list, index, rest] = /^(prompts|fragments)\[(\d+)\]\.?(.*)$/.exec(path) ?? []
   if (list !== "prompts" && list !== "fragments") return { path, message }
-  const item: { readonly id: string } | undefined = archive[list][Number(index)]
-  const file = files[list].find(({ id }) => id === item?.id)
+  const id = list === "prompts" ? edit.prompts[Number(index)]?.row.id : edit.fragments[Number(index)]?.id
+  const file = files[list].find((file) => file.id === id)
   return file === undefined ? { path, message } : { path: file.path, message: `${rest} ${message}` }
 }
 

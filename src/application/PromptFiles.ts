@@ -3,6 +3,13 @@ import type { FolderId, PromptId, TagId } from "../domain/Prompt.ts"
 import type { Timestamp } from "../domain/Timestamp.ts"
 import type { VersionId, VersionNumber } from "../domain/Version.ts"
 import type { Archive, ArchiveFragment, ArchivePrompt, Fault } from "./Archive.ts"
+import type {
+  ContentEdit,
+  CurrentPrompt,
+  PromptEdit,
+  PromptRow,
+  WorkspaceContent
+} from "./WorkspaceContent.ts"
 
 type Fragment = typeof ArchiveFragment.Type
 
@@ -60,11 +67,16 @@ export interface BadFiles {
 }
 export const BadFiles = (faults: ReadonlyArray<Fault>): BadFiles => ({ _tag: "BadFiles", faults })
 
+/** What files are made of: a workspace's content, whatever it holds of histories. */
+export interface FileSource extends Pick<Archive, "folders" | "tags" | "fragments"> {
+  readonly prompts: ReadonlyArray<Omit<ArchivePrompt, "versions">>
+}
+
 /** A workspace's current state as files would have it; archived prompts have none. `pathOf` names each file. */
 export const filesOf = (
-  archive: Archive,
+  archive: FileSource,
   pathOf: {
-    readonly prompt: (prompt: ArchivePrompt, folder: string | null) => string
+    readonly prompt: (prompt: FileSource["prompts"][number], folder: string | null) => string
     readonly fragment: (fragment: Fragment) => string
   }
 ): PromptFiles => {
@@ -154,57 +166,54 @@ const usesOf = (
   })
 }
 
-const importedVersion = (prompt: ArchivePrompt, { now, newId }: MergeContext): ArchivePrompt => {
-  const numbers = prompt.versions.map(({ version_number }) => version_number)
-  const number = Math.max(prompt.current_version, 0, ...numbers) + 1
-  const parent =
-    prompt.versions.find(({ version_number }) => version_number === prompt.current_version) ??
-    prompt.versions.find(({ version_number }) => version_number === number - 1)
-  return {
-    ...prompt,
-    current_version: number,
-    versions: [
-      ...prompt.versions,
-      {
-        id: newId() as VersionId,
-        version_number: number as VersionNumber,
-        content: prompt.current_content,
-        change_summary: "",
-        change_source: "import",
-        parent_version_id: parent?.id ?? null,
-        metadata: {},
-        created_at: now
-      }
-    ]
-  }
-}
+/** A version of a prompt's new content, the child of its current version. */
+const importedVersion = (
+  { current_version, current_content }: PromptRow,
+  { current_id, last }: CurrentPrompt["history"],
+  { now, newId }: MergeContext
+): ArchivePrompt["versions"][number] => ({
+  id: newId() as VersionId,
+  version_number: (Math.max(current_version, 0, last?.version_number ?? 0) + 1) as VersionNumber,
+  content: current_content,
+  change_summary: "",
+  change_source: "import",
+  parent_version_id: current_id ?? (last !== null && last.version_number > current_version ? last.id : null),
+  metadata: {},
+  created_at: now
+})
+
+const noHistory: CurrentPrompt["history"] = { current_id: null, last: null }
+
+/** The row of a prompt, without its lists. */
+const rowOf = ({ tags: _, fragments: __, history: ___, ...row }: CurrentPrompt): PromptRow => row
 
 /**
- * The workspace as files make it: each file's prompt or fragment is as the file says, a changed body is a new version, a prompt
- * without a file is archived, and a fragment without one goes unless an archived prompt still has it. What is as its
- * file says stays untouched, its times too.
+ * The edit that makes a workspace what files say: each file's prompt or fragment is as the file says, a changed body is
+ * a new version, a prompt without a file is archived, and a fragment without one goes unless an archived prompt still
+ * has it. The edit names only what differs from the files.
  */
 export const mergeFiles = (
-  archive: Archive,
+  content: WorkspaceContent,
   files: PromptFiles,
   context: MergeContext
-): { readonly archive: Archive; readonly changes: ReadonlyArray<FileChange> } => {
+): { readonly edit: ContentEdit; readonly changes: ReadonlyArray<FileChange> } => {
   const { now, newId } = context
-  const folderNames = new Map(archive.folders.map(({ id, name }) => [id, name]))
-  const folders = byName(archive.folders, (name) => ({ id: newId() as FolderId, name }))
-  const tags = byName(archive.tags, (name) => ({ id: newId() as TagId, name, color: "#808080" }))
+  const folderNames = new Map(content.folders.map(({ id, name }) => [id, name]))
+  const folders = byName(content.folders, (name) => ({ id: newId() as FolderId, name }))
+  const tags = byName(content.tags, (name) => ({ id: newId() as TagId, name, color: "#808080" }))
   const changes: Array<FileChange> = []
+  const edits: Array<PromptEdit> = []
 
   /** The folder that the prompt is in, where several have the name. */
-  const folderOf = (file: PromptFile, existing: ArchivePrompt | undefined): FolderId | null => {
+  const folderOf = (file: PromptFile, existing: CurrentPrompt | undefined): FolderId | null => {
     if (file.folder === null) return null
     const own = existing?.folder_id
     return own != null && folderNames.get(own) === file.folder ? own : folders.get(file.folder).id
   }
 
-  const mergePrompt = (file: PromptFile, existing: ArchivePrompt | undefined): ArchivePrompt => {
+  const mergePrompt = (file: PromptFile, existing: CurrentPrompt | undefined): void => {
     const { path, folder: _, tags: names, fragments: __, ...said } = file
-    const base: ArchivePrompt = existing ?? {
+    const base: CurrentPrompt = existing ?? {
       ...said,
       current_version: 0,
       folder_id: null,
@@ -213,11 +222,11 @@ export const mergeFiles = (
       updated_at: now,
       tags: [],
       fragments: [],
-      versions: []
+      history: noHistory
     }
     const tagIds = [...new Set(names)].map((name) => tags.get(name).id)
     const sameTags = tagIds.length === base.tags.length && tagIds.every((id) => base.tags.includes(id))
-    const merged: ArchivePrompt = {
+    const merged: CurrentPrompt = {
       ...base,
       ...said,
       folder_id: folderOf(file, existing),
@@ -225,59 +234,65 @@ export const mergeFiles = (
       tags: sameTags ? base.tags : tagIds,
       fragments: usesOf(file, base.fragments, newId)
     }
-    const entry = { kind: "prompt", id: file.id, path, name: file.title } as const
-    if (existing === undefined) {
-      changes.push({ ...entry, change: "added" })
-      return importedVersion(merged, context)
-    }
-    if (Equal.equals(merged, existing)) return existing
-    const changed = { ...merged, updated_at: now }
-    if (merged.current_content === existing.current_content) {
-      changes.push({ ...entry, change: "changed" })
-      return changed
-    }
-    changes.push({ ...entry, change: "new version" })
-    return importedVersion(changed, context)
+    if (existing !== undefined && Equal.equals(merged, existing)) return
+    const isNewContent = existing === undefined || merged.current_content !== existing.current_content
+    const version = isNewContent ? importedVersion(merged, base.history, context) : undefined
+    changes.push({
+      kind: "prompt",
+      id: file.id,
+      path,
+      name: file.title,
+      change: existing === undefined ? "added" : isNewContent ? "new version" : "changed"
+    })
+    edits.push({
+      row: {
+        ...rowOf(merged),
+        current_version: version?.version_number ?? merged.current_version,
+        updated_at: now
+      },
+      tags: merged.tags === base.tags ? undefined : merged.tags,
+      fragments: merged.fragments === base.fragments ? undefined : merged.fragments,
+      version
+    })
   }
 
-  const archivePrompt = (prompt: ArchivePrompt): ArchivePrompt => {
-    if (prompt.is_archived) return prompt
+  const archivePrompt = (prompt: CurrentPrompt): void => {
+    if (prompt.is_archived) return
     changes.push({ kind: "prompt", id: prompt.id, path: null, name: prompt.title, change: "archived" })
-    return { ...prompt, is_archived: true, updated_at: now }
+    edits.push({
+      row: { ...rowOf(prompt), is_archived: true, updated_at: now },
+      tags: undefined,
+      fragments: undefined,
+      version: undefined
+    })
   }
 
-  const knownFragments = new Map(archive.fragments.map((fragment) => [fragment.id, fragment]))
-  const fragments = files.fragments.map(({ path, ...fragment }) => {
+  const knownFragments = new Map(content.fragments.map((fragment) => [fragment.id, fragment]))
+  const fragments = files.fragments.flatMap(({ path, ...fragment }) => {
     const known = knownFragments.get(fragment.id)
-    if (known !== undefined && Equal.equals(known, fragment)) return known
+    if (known !== undefined && Equal.equals(known, fragment)) return []
     const change = known === undefined ? "added" : "changed"
     changes.push({ kind: "fragment", id: fragment.id, path, name: fragment.name, change })
-    return fragment
+    return [fragment]
   })
 
   const promptFiles = new Set(files.prompts.map(({ id }) => id as string))
-  const knownPrompts = new Map(archive.prompts.map((prompt) => [prompt.id, prompt]))
-  const prompts = files.prompts.map((file) => mergePrompt(file, knownPrompts.get(file.id as PromptId)))
-  const unlisted = archive.prompts.filter(({ id }) => !promptFiles.has(id)).map(archivePrompt)
+  const knownPrompts = new Map(content.prompts.map((prompt) => [prompt.id, prompt]))
+  for (const file of files.prompts) mergePrompt(file, knownPrompts.get(file.id as PromptId))
+  const unlisted = content.prompts.filter(({ id }) => !promptFiles.has(id))
+  for (const prompt of unlisted) archivePrompt(prompt)
 
   const stillUsed = new Set(
     unlisted.flatMap(({ fragments }) => fragments.map(({ fragment_id }) => fragment_id))
   )
   const fragmentFiles = new Set(files.fragments.map(({ id }) => id))
-  const kept = archive.fragments.filter(({ id, name }) => {
-    if (fragmentFiles.has(id)) return false
-    if (stillUsed.has(id)) return true
+  const removedFragments = content.fragments.flatMap(({ id, name }) => {
+    if (fragmentFiles.has(id) || stillUsed.has(id)) return []
     changes.push({ kind: "fragment", id, path: null, name, change: "removed" })
-    return false
+    return [id]
   })
   return {
-    archive: {
-      ...archive,
-      folders: [...archive.folders, ...folders.added],
-      tags: [...archive.tags, ...tags.added],
-      fragments: [...fragments, ...kept],
-      prompts: [...prompts, ...unlisted]
-    },
+    edit: { folders: folders.added, tags: tags.added, fragments, removedFragments, prompts: edits },
     changes
   }
 }

@@ -6,7 +6,9 @@ import type { ApiKeyId, KeyHash, UserId } from "../domain/ApiKey.ts"
 import type { WorkspaceId } from "../domain/Prompt.ts"
 import type { Timestamp } from "../domain/Timestamp.ts"
 import type { Archive, ArchivePart, BadArchive } from "./Archive.ts"
+import type { ExportPart } from "./ArchiveExport.ts"
 import type { Unavailable } from "./Unavailable.ts"
+import type { ContentEdit, WorkspaceContent } from "./WorkspaceContent.ts"
 
 /** There is no workspace with that id. */
 export const WorkspaceNotFound = { _tag: "WorkspaceNotFound" } as const
@@ -87,32 +89,43 @@ export class WorkspaceStore extends Context.Service<
     readonly revokeKey: (id: ApiKeyId, at: Timestamp) => Effect.Effect<KeyInfo, KeyNotFound | Unavailable>
     /**
      * Makes the workspace's content the archive's: folders, tags, fragments, prompts and versions that it lacks go.
-     * Nothing of it weakens a state of security (DESIGN.md section 9): an existing workspace keeps tier and billing,
-     * users and keys are added or updated and never removed, `must_reset_password` only becomes true, a revoked key
-     * stays revoked. Fails, changing nothing, where an id is another workspace's, a user's id or email is another
-     * user's, or a key's hash is another key's. Importing the same archive again changes nothing. A dry run
-     * fails where the import would, and changes nothing. The archive comes whole or as the stream of its parts in
-     * their order; where the stream fails, nothing has changed.
+     * Nothing of it weakens a state of security: an existing workspace keeps tier and billing, users and keys are
+     * added or updated and never removed, `must_reset_password` only becomes true, a revoked key stays revoked. Rows
+     * that are as the archive has them are neither written nor locked. Fails, changing nothing, where an id is another
+     * workspace's, a user's id or email is another user's, or a key's hash is another key's. Importing the same
+     * archive again changes nothing. A dry run fails where the import would, changes nothing and locks nothing. The
+     * archive comes whole or as the stream of its parts in their order, and its parts refer to each other as
+     * `ArchiveReader` demands; where the stream fails, nothing has changed. The store is not used until the stream
+     * has ended.
      */
     readonly importArchive: <E = never>(
       archive: Archive | Stream.Stream<ArchivePart, E>,
       options?: { readonly dryRun: boolean }
     ) => Effect.Effect<void, E | BadArchive | Unavailable>
     /**
-     * Hands a workspace's archive to `sink`, part by part, as it is at one moment: lists by id, versions by number,
-     * fragments of a prompt by position. It has the workspace's keys and their owners.
+     * Hands a workspace's archive to `sink`, piece by piece, as it is at one moment: lists by id, versions by number,
+     * fragments of a prompt by position. It has the workspace's keys and their owners. However much the workspace
+     * holds, few pieces are in memory at a time.
      */
     readonly exportArchive: <E>(
       workspace: WorkspaceId,
-      sink: (parts: ReadonlyArray<ArchivePart>) => Effect.Effect<void, E>
+      sink: (parts: ReadonlyArray<ExportPart>) => Effect.Effect<void, E>
     ) => Effect.Effect<void, E | WorkspaceNotFound | Unavailable>
+    /** Reads a workspace's content as it is at one moment, lists by id, fragments of a prompt by position. */
+    readonly readContent: (
+      workspace: WorkspaceId
+    ) => Effect.Effect<WorkspaceContent, WorkspaceNotFound | Unavailable>
     /**
-     * Makes a workspace what `revise` makes of its archive, as `importArchive` would: nobody else changes its content
-     * between the two. Gives what `revise` gives beside.
+     * Reads a workspace's content, as `readContent` does, and makes the edit that `revise` derives from it, whole or
+     * not at all; gives the other result of `revise`. Writes only the rows that the edit names, and never users, keys or
+     * the workspace's own row. A concurrent change of the same rows is never overwritten: then `revise` runs again, on
+     * the new content. Concurrent revisions of one workspace take turns. Fails like `importArchive` where the edit
+     * brings an id that is another workspace's; paths of faults are places in the edit. A dry run fails where the
+     * revision would, changes nothing and locks nothing.
      */
-    readonly reviseArchive: <A, E>(
+    readonly reviseContent: <A, E>(
       workspace: WorkspaceId,
-      revise: (archive: Archive) => Effect.Effect<readonly [Archive, A], E>,
+      revise: (content: WorkspaceContent) => Effect.Effect<readonly [ContentEdit, A], E>,
       options?: { readonly dryRun: boolean }
     ) => Effect.Effect<A, E | WorkspaceNotFound | BadArchive | Unavailable>
     /** Stores a key of the workspace; `email`, compared without case, is its owner, who is added when unknown under `newUserId`. */

@@ -10,7 +10,7 @@ import { Administration } from "../../src/application/Administration.ts"
 import { KeyStore } from "../../src/application/KeyStore.ts"
 import { WorkspaceNotFound } from "../../src/application/WorkspaceStore.ts"
 import { type KeyHash, keyPrefix } from "../../src/domain/ApiKey.ts"
-import { archive, archives, newId, sample, user, workspace } from "../support/archives.ts"
+import { archive, archives, newId, prompt, sample, user, version, workspace } from "../support/archives.ts"
 
 const layer = Administration.layer.pipe(
   Layer.provide(SecureRandom.layerWebCrypto),
@@ -142,6 +142,25 @@ describe("exportArchive", () => {
       assert.isTrue(text.endsWith("}\n"))
     }, Effect.provide(layer)),
     { arbitrary: { runs: 25 } }
+  )
+})
+
+describe("exportArchive of a long history", () => {
+  it.effect("writes one version or little more at a time", () =>
+    Effect.gen(function* () {
+      const { importArchive, exportArchive } = yield* Administration
+      const long = prompt({
+        versions: Array.from({ length: 200 }, (_, index) =>
+          version(index + 1, { content: "x".repeat(100_000) })
+        )
+      })
+      const made = archive({ prompts: [long] })
+      yield* importArchive(bytesOf(made))
+      const texts: Array<string> = []
+      yield* exportArchive(made.workspace.id, (text) => Effect.sync(() => void texts.push(text)))
+      assert.isBelow(Math.max(...texts.map(({ length }) => length)), 200_000)
+      assert.deepStrictEqual(JSON.parse(texts.join("")), JSON.parse(JSON.stringify(made)))
+    }).pipe(Effect.provide(layer))
   )
 })
 

@@ -1,18 +1,15 @@
 import { assert, layer as suite } from "@effect/vitest"
+import * as Arbitrary from "effect/Arbitrary"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type * as Layer from "effect/Layer"
+import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
-import {
-  type Archive,
-  type ArchivePart,
-  type ArchivePrompt,
-  archiveOf,
-  BadArchive,
-  partsOf
-} from "../../src/application/Archive.ts"
+import { type Archive, type ArchivePrompt, BadArchive, partsOf } from "../../src/application/Archive.ts"
+import { archiveOfExport, type ExportPart } from "../../src/application/ArchiveExport.ts"
 import { KeyStore } from "../../src/application/KeyStore.ts"
 import { PromptRepo } from "../../src/application/PromptRepo.ts"
+import { type ContentEdit, contentOf, type PromptEdit } from "../../src/application/WorkspaceContent.ts"
 import {
   KeyNotFound,
   type NewKey,
@@ -21,7 +18,14 @@ import {
   WorkspaceStore
 } from "../../src/application/WorkspaceStore.ts"
 import { type ApiKeyId, InvalidKey, type UserId } from "../../src/domain/ApiKey.ts"
-import { PromptNotFound, type WorkspaceId } from "../../src/domain/Prompt.ts"
+import {
+  type FolderId,
+  type PromptId,
+  PromptNotFound,
+  type TagId,
+  type WorkspaceId
+} from "../../src/domain/Prompt.ts"
+import type { VersionId } from "../../src/domain/Version.ts"
 import {
   archive,
   archives,
@@ -116,9 +120,9 @@ const inOrder = (archive: Archive): Archive => ({
 
 const exported = Effect.fnUntraced(function* (workspace: WorkspaceId) {
   const { exportArchive } = yield* WorkspaceStore
-  const parts: Array<ArchivePart> = []
+  const parts: Array<ExportPart> = []
   yield* exportArchive(workspace, (some) => Effect.sync(() => void parts.push(...some)))
-  return archiveOf(parts)
+  return archiveOfExport(parts)
 })
 
 /** Something of each kind whose id an archive holds, so that every id can be another's. */
@@ -131,6 +135,96 @@ const oneOfEach = () => {
     versions: [version(1)]
   })
   return archive({ folders: [drawer], tags: [label], fragments: [snippet], prompts: [one] })
+}
+
+const emptyEdit: ContentEdit = { folders: [], tags: [], fragments: [], removedFragments: [], prompts: [] }
+
+const naturals = Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 1_000_000 })))
+
+/** An edit of a stored workspace, made of another archive's content, and what the workspace is after it. */
+const editOf = (
+  before: Archive,
+  other: Archive,
+  picks: ReadonlyArray<number>
+): { readonly edit: ContentEdit; readonly after: Archive } => {
+  const pick = (index: number): number => picks[index % Math.max(1, picks.length)] ?? 0
+  const removed = new Set(before.fragments.filter((_, i) => pick(i) % 5 === 0).map(({ id }) => id))
+  const rewritten = before.fragments
+    .filter(({ id }, i) => !removed.has(id) && pick(i + 1) % 2 === 0)
+    .map((fragment) => ({ ...fragment, content: `${fragment.content}!` }))
+  const names = new Set(before.tags.map(({ name }) => name))
+  const tags = other.tags.filter(({ name }) => !names.has(name))
+  const fragments = [...rewritten, ...other.fragments]
+  const allTags = [...before.tags, ...tags].map(({ id }) => id)
+  const allFragments = [...before.fragments, ...other.fragments].filter(({ id }) => !removed.has(id))
+  const folders = [...before.folders, ...other.folders]
+  const withoutRemoved = (uses: ArchivePrompt["fragments"]) =>
+    uses.filter(({ fragment_id }) => !removed.has(fragment_id))
+
+  const edits: Array<PromptEdit> = []
+  const revised = before.prompts.map((prompt, i): ArchivePrompt => {
+    const kept = { ...prompt, fragments: withoutRemoved(prompt.fragments) }
+    if (pick(i) % 3 === 0) return kept
+    const { tags: _, fragments: __, versions, ...row } = prompt
+    const last = Math.max(0, ...versions.map(({ version_number }) => version_number))
+    const edit: PromptEdit = {
+      row: {
+        ...row,
+        title: `${row.title}!`,
+        is_archived: pick(i + 1) % 2 === 0,
+        folder_id: folders[pick(i)]?.id ?? null
+      },
+      tags: pick(i + 2) % 2 === 0 ? allTags.filter((_, n) => pick(n + i) % 2 === 0) : undefined,
+      fragments:
+        pick(i + 3) % 2 === 0
+          ? allFragments
+              .filter((_, n) => pick(n + i) % 2 === 0)
+              .map((of, n) => use(of, n, n === 0 ? { id: prompt.fragments[0]?.id ?? newId() } : {}))
+          : undefined,
+      version:
+        pick(i + 4) % 2 === 0 ? version(last + 1, { parent_version_id: versions[0]?.id ?? null }) : undefined
+    }
+    edits.push(edit)
+    return {
+      ...edit.row,
+      tags: edit.tags ?? prompt.tags,
+      fragments: edit.fragments ?? kept.fragments,
+      versions: [...versions, ...(edit.version === undefined ? [] : [edit.version])]
+    }
+  })
+  const added = other.prompts.map((prompt): ArchivePrompt => {
+    const { tags: own, fragments: uses, versions, ...row } = prompt
+    const edit: PromptEdit = {
+      row: { ...row },
+      tags: own.filter((id) => allTags.includes(id)),
+      fragments: uses,
+      version: versions.length === 0 ? undefined : { ...versions[0]!, parent_version_id: null }
+    }
+    edits.push(edit)
+    return {
+      ...row,
+      tags: edit.tags!,
+      fragments: uses,
+      versions: edit.version === undefined ? [] : [edit.version]
+    }
+  })
+  const rewrittenById = new Map(rewritten.map((fragment) => [fragment.id, fragment]))
+  return {
+    edit: {
+      folders: other.folders,
+      tags,
+      fragments,
+      removedFragments: [...removed],
+      prompts: edits
+    },
+    after: {
+      ...before,
+      folders,
+      tags: [...before.tags, ...tags],
+      fragments: allFragments.map((fragment) => rewrittenById.get(fragment.id) ?? fragment),
+      prompts: [...revised, ...added]
+    }
+  }
 }
 
 /** What every adapter of `WorkspaceStore` must do. */
@@ -733,56 +827,177 @@ export const contract = <E>(
       })
     )
 
-    it.effect("makes a workspace what is made of its archive, or leaves it", () =>
+    it.effect("reviseContent applies the edit, or changes nothing in a dry run or after a failure", () =>
       Effect.gen(function* () {
-        const { reviseArchive } = yield* WorkspaceStore
+        const { reviseContent, readContent } = yield* WorkspaceStore
         const { archive: own } = sample()
         const home = own.workspace.id
         yield* load(own)
         const before = yield* exported(home)
-        const shorten = (read: Archive) => ({ ...read, prompts: read.prompts.slice(1) })
-        const revise = (read: Archive) => {
-          assert.deepStrictEqual(read, before)
-          return Effect.succeed([shorten(read), "shortened"] as const)
+        assert.deepStrictEqual(yield* readContent(home), contentOf(before))
+        const [first] = before.prompts
+        const { tags, fragments: _, versions, ...row } = first!
+        const added = version(90, { parent_version_id: versions[0]?.id ?? null })
+        const edit = {
+          ...emptyEdit,
+          folders: [folder({ name: "Added" })],
+          fragments: [fragment("Added")],
+          prompts: [{ row: { ...row, title: "Revised" }, tags: undefined, fragments: [], version: added }]
+        } satisfies ContentEdit
+        const after = {
+          ...before,
+          folders: [...before.folders, ...edit.folders].sort(byId),
+          fragments: [...before.fragments, ...edit.fragments].sort(byId),
+          prompts: before.prompts.map((prompt) =>
+            prompt.id === row.id
+              ? { ...row, title: "Revised", tags, fragments: [], versions: [...versions, added] }
+              : prompt
+          )
         }
-        assert.strictEqual(yield* reviseArchive(home, revise, { dryRun: true }), "shortened")
+        const revise = () => Effect.succeed([edit, "revised"] as const)
+        assert.strictEqual(yield* reviseContent(home, revise, { dryRun: true }), "revised")
         assert.deepStrictEqual(yield* exported(home), before)
-        assert.strictEqual(yield* Effect.flip(reviseArchive(home, () => Effect.fail("no"))), "no")
+        assert.strictEqual(yield* Effect.flip(reviseContent(home, () => Effect.fail("no"))), "no")
         assert.deepStrictEqual(yield* exported(home), before)
         const taken = sample().archive
         yield* load(taken)
+        for (const dryRun of [true, false]) {
+          assert.deepStrictEqual(
+            yield* Effect.flip(
+              reviseContent(
+                home,
+                () =>
+                  Effect.succeed([
+                    { ...edit, folders: [...edit.folders, taken.folders[0]!] },
+                    undefined
+                  ] as const),
+                { dryRun }
+              )
+            ),
+            BadArchive([{ path: "folders[1].id", message: "is another workspace's" }])
+          )
+        }
+        assert.deepStrictEqual(yield* exported(home), before)
+        assert.strictEqual(yield* reviseContent(home, revise), "revised")
+        assert.deepStrictEqual(yield* exported(home), after)
         assert.deepStrictEqual(
-          yield* Effect.flip(
-            reviseArchive(home, (read) =>
-              Effect.succeed([{ ...read, folders: [...read.folders, taken.folders[0]!] }, undefined] as const)
-            )
-          ),
-          BadArchive([{ path: "folders[2].id", message: "is another workspace's" }])
-        )
-        assert.strictEqual(yield* reviseArchive(home, revise), "shortened")
-        assert.deepStrictEqual(yield* exported(home), shorten(before))
-        assert.deepStrictEqual(
-          yield* Effect.flip(reviseArchive(newId<WorkspaceId>(), revise)),
+          yield* Effect.flip(reviseContent(newId<WorkspaceId>(), revise)),
           WorkspaceNotFound
         )
+        assert.deepStrictEqual(yield* Effect.flip(readContent(newId<WorkspaceId>())), WorkspaceNotFound)
       })
     )
 
-    it.effect("loses none of two revisions at a time", () =>
+    it.effect("reviseContent refuses a prompt, a fragment and a version whose id another workspace has", () =>
       Effect.gen(function* () {
-        const { reviseArchive } = yield* WorkspaceStore
+        const { reviseContent } = yield* WorkspaceStore
+        const [other, own] = [oneOfEach(), oneOfEach()]
+        yield* load(other)
+        yield* load(own)
+        const [theirs] = other.prompts
+        const { tags: _, fragments: __, versions: ___, ...row } = own.prompts[0]!
+        const kept = { tags: undefined, fragments: undefined, version: undefined }
+        const attempts: ReadonlyArray<readonly [Partial<ContentEdit>, string]> = [
+          [{ prompts: [{ ...kept, row: { ...row, id: theirs!.id } }] }, "prompts[0].id"],
+          [{ fragments: other.fragments }, "fragments[0].id"],
+          [{ prompts: [{ ...kept, row, version: theirs!.versions[0]! }] }, "prompts[0].versions[0].id"],
+          [
+            { prompts: [{ ...kept, row, fragments: [use(own.fragments[0]!, 1, theirs!.fragments[0])] }] },
+            "prompts[0].fragments[0].id"
+          ]
+        ]
+        for (const [over, path] of attempts) {
+          const edit = { ...emptyEdit, ...over }
+          assert.deepStrictEqual(
+            yield* Effect.flip(
+              reviseContent(own.workspace.id, () => Effect.succeed([edit, undefined] as const))
+            ),
+            BadArchive([{ path, message: "is another workspace's" }])
+          )
+        }
+        yield* assertReadsLike(other)
+        yield* assertReadsLike(own)
+      })
+    )
+
+    it.effect.prop(
+      "reviseContent makes of any workspace what the edit says",
+      { before: archives, other: archives, picks: Arbitrary.array(naturals, { maxLength: 12 }) },
+      Effect.fnUntraced(function* ({ before, other, picks }) {
+        const { reviseContent, readContent } = yield* WorkspaceStore
+        const home = before.workspace.id
+        yield* load(before)
+        const stored = yield* exported(home)
+        const { edit, after } = editOf(stored, other, picks)
+        yield* reviseContent(home, () => Effect.succeed([edit, undefined] as const))
+        assert.deepStrictEqual(yield* exported(home), inOrder(after))
+        assert.deepStrictEqual(yield* readContent(home), contentOf(inOrder(after)))
+        yield* assertReadsLike(after)
+      }),
+      { arbitrary: { runs: 25, maxShrinks: 50 } }
+    )
+
+    it.effect("reviseContent loses none of several concurrent revisions", () =>
+      Effect.gen(function* () {
+        const { reviseContent } = yield* WorkspaceStore
         const home = workspace()
         yield* load(archive({ workspace: home }))
         const add = (name: string) =>
-          reviseArchive(home.id, (read) =>
-            Effect.succeed([{ ...read, folders: [...read.folders, folder({ name })] }, name] as const)
+          reviseContent(home.id, ({ folders }) =>
+            Effect.succeed([
+              {
+                ...emptyEdit,
+                folders: folders.some((folder) => folder.name === name) ? [] : [folder({ name })]
+              },
+              name
+            ] as const)
           )
-        yield* Effect.all([add("a"), add("b"), add("c")], { concurrency: "unbounded" })
+        yield* Effect.all(["a", "b", "c", "a", "b", "c"].map(add), { concurrency: "unbounded" })
         assert.deepStrictEqual((yield* exported(home.id)).folders.map(({ name }) => name).sort(), [
           "a",
           "b",
           "c"
         ])
+      })
+    )
+
+    it.effect("imports and exports rows with the nil UUID, and a revision keeps them", () =>
+      Effect.gen(function* () {
+        const { reviseContent, importArchive } = yield* WorkspaceStore
+        const nil = "00000000-0000-0000-0000-000000000000"
+        const home = workspace()
+        const owner = user({ id: nil as UserId })
+        const own = key(home.id, owner, { id: nil as ApiKeyId })
+        const [drawer, label] = [folder({ id: nil as FolderId }), tag("nil", { id: nil as TagId })]
+        const snippet = fragment("Snippet", { id: nil })
+        const made = archive({
+          workspace: home,
+          users: [owner],
+          api_keys: [own.stored],
+          folders: [drawer],
+          tags: [label],
+          fragments: [snippet],
+          prompts: [
+            prompt({
+              id: nil as PromptId,
+              folder_id: drawer.id,
+              tags: [label.id],
+              fragments: [use(snippet, 1, { id: nil })],
+              versions: [version(1, { id: nil as VersionId })]
+            })
+          ]
+        })
+        yield* load(made)
+        assert.deepStrictEqual(yield* exported(home.id), made)
+        yield* load(yield* exported(home.id))
+        yield* reviseContent(home.id, (content) => {
+          assert.deepStrictEqual(content, contentOf(made))
+          return Effect.succeed([{ ...emptyEdit, folders: [folder()] }, undefined] as const)
+        })
+        const { folders, ...rest } = yield* exported(home.id)
+        assert.deepStrictEqual({ ...rest, folders: [folders[0]!] }, made)
+        // Frees the ids for other tests of the same database.
+        yield* importArchive(archive({ workspace: home }))
       })
     )
 

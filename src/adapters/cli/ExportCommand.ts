@@ -67,8 +67,8 @@ const exportArchive = Effect.fnUntraced(function* (workspace: WorkspaceId, what:
 }, Effect.scoped)
 
 const exportFiles = Effect.fnUntraced(function* (workspace: WorkspaceId, directory: string) {
-  const { readArchive } = yield* Administration
-  yield* writeDirectory(directory, layOut(yield* readArchive(workspace)))
+  const { readContent } = yield* Administration
+  yield* writeDirectory(directory, layOut(yield* readContent(workspace)))
 })
 
 /** `export`. */

@@ -4,9 +4,10 @@ import { dirname, join, posix, relative, resolve, sep } from "node:path"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import { type Archive, ArchivePrompt, type Fault } from "../../application/Archive.ts"
+import { ArchivePrompt, type Fault } from "../../application/Archive.ts"
 import {
   BadFiles,
+  type FileSource,
   type FragmentFile,
   filesOf,
   type PromptFile,
@@ -128,7 +129,7 @@ const uniquePaths = (directories: Iterable<string>) => {
 }
 
 /** The files of a workspace's current state, with a path for each. */
-export const layOut = (archive: Archive): PromptFiles => {
+export const layOut = (archive: FileSource): PromptFiles => {
   const used = new Set(
     archive.prompts.filter((prompt) => !prompt.is_archived).map((prompt) => prompt.folder_id)
   )

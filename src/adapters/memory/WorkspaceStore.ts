@@ -12,6 +12,8 @@ import {
   archiveOf,
   BadArchive
 } from "../../application/Archive.ts"
+import { exportPartsOf } from "../../application/ArchiveExport.ts"
+import { type ContentEdit, contentOf } from "../../application/WorkspaceContent.ts"
 import {
   type KeyInfo,
   KeyNotFound,
@@ -99,6 +101,57 @@ const storedParts = (state: State["Service"], content: Workspace): ReadonlyArray
   ]
 }
 
+const storedArchive = (state: State["Service"], content: Workspace): Archive =>
+  archiveOf(storedParts(state, content))
+
+/** The rows that an edit writes, as an archive. */
+const archiveOfEdit = (workspace: Archive["workspace"], edit: ContentEdit): Archive => ({
+  format: archiveFormat,
+  workspace,
+  users: [],
+  api_keys: [],
+  folders: edit.folders,
+  tags: edit.tags,
+  fragments: edit.fragments,
+  prompts: edit.prompts.map(({ row, tags, fragments, version }) => ({
+    ...row,
+    tags: tags ?? [],
+    fragments: fragments ?? [],
+    versions: version === undefined ? [] : [version]
+  }))
+})
+
+/** Items with others added, or put in the place of those with the same id. */
+const replaced = <A extends { readonly id: string }>(
+  items: ReadonlyArray<A>,
+  others: ReadonlyArray<A>
+): ReadonlyArray<A> => [...new Map([...items, ...others].map((item) => [item.id, item])).values()]
+
+const applyEdit = (content: Workspace, edit: ContentEdit): Workspace => {
+  const existing = new Map(content.prompts.map((prompt) => [prompt.id, prompt]))
+  const removed = new Set(edit.removedFragments)
+  const prompts = edit.prompts.map(({ row, tags, fragments, version }): ArchivePrompt => {
+    const prompt = existing.get(row.id)
+    return {
+      ...row,
+      tags: tags ?? prompt?.tags ?? [],
+      fragments: fragments ?? prompt?.fragments ?? [],
+      versions: [...(prompt?.versions ?? []), ...(version === undefined ? [] : [version])]
+    }
+  })
+  return {
+    workspace: content.workspace,
+    folders: replaced(content.folders, edit.folders),
+    tags: replaced(content.tags, edit.tags),
+    fragments: replaced(content.fragments, edit.fragments).filter(({ id }) => !removed.has(id)),
+    prompts: replaced(content.prompts, prompts).map((prompt) =>
+      prompt.fragments.some(({ fragment_id }) => removed.has(fragment_id))
+        ? { ...prompt, fragments: prompt.fragments.filter(({ fragment_id }) => !removed.has(fragment_id)) }
+        : prompt
+    )
+  }
+}
+
 const collect = <E>(parts: Stream.Stream<ArchivePart, E>): Effect.Effect<Archive, E> =>
   Effect.map(Stream.runCollect(parts), archiveOf)
 
@@ -160,13 +213,19 @@ const workspaceStore = (state: State["Service"]): WorkspaceStore["Service"] => (
       return Effect.succeed(keyInfo(state, revoked))
     }),
   importArchive: importArchive(state),
-  reviseArchive: (id, revise, options) =>
+  reviseContent: (id, revise, options) =>
     Effect.gen(function* () {
-      const [revised, result] = yield* revise(archiveOf(storedParts(state, yield* find(state, id))))
-      yield* importArchive(state)(revised, options)
+      const [edit, result] = yield* revise(contentOf(storedArchive(state, yield* find(state, id))))
+      // What others have changed while `revise` ran stays.
+      const found = yield* find(state, id)
+      const faults = conflicts(state, archiveOfEdit(found.workspace, edit))
+      if (faults.length > 0) return yield* Effect.fail(BadArchive(faults))
+      if (options?.dryRun !== true) state.workspaces.set(id, applyEdit(found, edit))
       return result
     }),
-  exportArchive: (id, sink) => Effect.flatMap(find(state, id), (found) => sink(storedParts(state, found))),
+  exportArchive: (id, sink) =>
+    Effect.flatMap(find(state, id), (found) => sink([...exportPartsOf(storedParts(state, found))])),
+  readContent: (id) => Effect.map(find(state, id), (found) => contentOf(storedArchive(state, found))),
   addKey: (workspaceId, { email, newUserId }, key) =>
     Effect.suspend(() => {
       if (!state.workspaces.has(workspaceId)) return Effect.fail(WorkspaceNotFound)

@@ -1,9 +1,16 @@
 import * as PgClient from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import type * as Stream from "effect/Stream"
 import type { SqlError } from "effect/sql/SqlError"
-import { type Archive, type ArchivePart, archiveOf, type BadArchive } from "../../application/Archive.ts"
+import type { Archive, ArchivePart, BadArchive } from "../../application/Archive.ts"
 import type { Unavailable } from "../../application/Unavailable.ts"
+import {
+  type ContentEdit,
+  editedPrompts,
+  isEmptyEdit,
+  type WorkspaceContent
+} from "../../application/WorkspaceContent.ts"
 import {
   type KeyInfo,
   KeyNotFound,
@@ -14,55 +21,109 @@ import {
   WorkspaceStore
 } from "../../application/WorkspaceStore.ts"
 import type { WorkspaceId } from "../../domain/Prompt.ts"
-import { contentTables } from "./archiveRows.ts"
 import { Database } from "./Database.ts"
-import { exportArchive } from "./exportArchive.ts"
-import { importArchive, isRefusal, lock, refusal } from "./importArchive.ts"
+import { exportArchive, readContent } from "./exportArchive.ts"
+import {
+  importArchive,
+  lockWorkspace,
+  Raced,
+  refuseOrRetry,
+  spoolArchive,
+  tryLockWorkspace,
+  writeEdit
+} from "./importArchive.ts"
 
-/** What a dry run fails with in the end, so that its transaction is undone. */
+/** Raised at the end of a dry run to roll the transaction back. */
 const DryRun = { _tag: "DryRun" } as const
-const isDryRun = (error: unknown): error is typeof DryRun => error === DryRun
-
-/** Runs an import in a transaction, which a dry run undoes in the end. */
-const unlessDry = <A, E>(
-  transact: Database["Service"]["transact"],
-  work: Effect.Effect<A, E | SqlError>,
-  options: { readonly dryRun: boolean } | undefined
-): Effect.Effect<A, E | BadArchive | Unavailable> => {
-  let result: A
-  return transact(
-    work.pipe(
-      Effect.catchIf(isRefusal, (error) => Effect.fail(refusal(error))),
-      Effect.flatMap((value) => {
-        result = value
-        return options?.dryRun === true ? Effect.fail(DryRun) : Effect.succeed(value)
-      })
-    )
-  ).pipe(Effect.catchIf(isDryRun, () => Effect.succeed(result))) as Effect.Effect<
-    A,
-    E | BadArchive | Unavailable
-  >
-}
 
 /** All the statements of a transaction see the state at the first. */
-const oneState = "set transaction isolation level repeatable read, read only"
+const oneState = "set transaction isolation level repeatable read"
 
-/** Others may read, and wait to write. */
-const lockContent = `lock table ${[...contentTables, "prompt_tags"]} in share row exclusive mode`
+/** How often an import is tried when concurrent transactions get in its way. */
+const maxAttempts = 10
 
-const reviseArchive = Effect.fnUntraced(function* <A, E>(
+/** Runs the attempts of an import, each in a transaction of its own, which a dry run rolls back. */
+const attempt = <A, E>(
+  transact: Database["Service"]["transact"],
+  dryRun: boolean,
+  work: (number: number) => Effect.Effect<A, E | SqlError | Raced>
+): Effect.Effect<A, Exclude<E, SqlError | Raced> | BadArchive | Unavailable> => {
+  const run = (number: number): Effect.Effect<A, unknown> => {
+    let result: A
+    return transact(
+      work(number).pipe(
+        refuseOrRetry(number === maxAttempts),
+        Effect.tap((value) => {
+          result = value
+          return dryRun ? Effect.fail(DryRun) : Effect.void
+        })
+      )
+    ).pipe(
+      Effect.catchIf(
+        (error): error is typeof DryRun => error === DryRun,
+        () => Effect.succeed(result)
+      ),
+      Effect.catchIf(
+        (error): error is Raced => error === Raced,
+        () => run(number + 1)
+      )
+    )
+  }
+  return run(1) as never
+}
+
+const importInto = Effect.fnUntraced(function* <E>(
+  { transact }: Database["Service"],
+  sql: PgClient.PgClient,
+  archive: Archive | Stream.Stream<ArchivePart, E>,
+  dryRun: boolean
+) {
+  const rows = yield* spoolArchive(archive)
+  return yield* attempt(transact, dryRun, () => importArchive(sql, rows, dryRun))
+}, Effect.scoped)
+
+/** Locks prompts against changes until the transaction ends. */
+const lockPrompts = "select from prompts where id = any($1::uuid[]) order by id for no key update"
+
+/**
+ * An attempt reads and writes in one snapshot: PostgreSQL refuses to write a row that has changed since. The prompts
+ * that one attempt failed to write are locked by the next before anything is read, so that it will not fail again.
+ */
+const reviseIn = <A, E>(
+  { transact }: Database["Service"],
   sql: PgClient.PgClient,
   workspace: WorkspaceId,
-  revise: (archive: Archive) => Effect.Effect<readonly [Archive, A], E>
-) {
-  yield* sql.unsafe(lock)
-  yield* sql.unsafe(lockContent)
-  const parts: Array<ArchivePart> = []
-  yield* exportArchive(sql, workspace, (some) => Effect.sync(() => void parts.push(...some)))
-  const [revised, result] = yield* revise(archiveOf(parts))
-  yield* importArchive(sql, revised)
-  return result
-})
+  revise: (content: WorkspaceContent) => Effect.Effect<readonly [ContentEdit, A], E>,
+  dryRun: boolean
+) => {
+  let contested: ReadonlyArray<string> = []
+  const waitForTurn = transact(sql.unsafe(lockWorkspace, [workspace]))
+  const work = Effect.fnUntraced(function* () {
+    yield* sql.unsafe(oneState)
+    if (!dryRun) {
+      const [turn] = yield* sql.unsafe<{ readonly locked: boolean }>(tryLockWorkspace, [workspace])
+      if (turn?.locked !== true) return yield* Effect.fail(NotMyTurn)
+      if (contested.length > 0) yield* sql.unsafe(lockPrompts, [contested])
+    }
+    const [edit, result] = yield* revise(yield* readContent(sql, workspace))
+    contested = editedPrompts(edit)
+    if (!isEmptyEdit(edit)) yield* writeEdit(sql, workspace, edit, dryRun)
+    return result
+  }, Effect.scoped)
+  const run: Effect.Effect<A, E | WorkspaceNotFound | BadArchive | Unavailable> = Effect.catchIf(
+    Effect.suspend(() => attempt(transact, dryRun, work)),
+    (error): error is typeof NotMyTurn => error === NotMyTurn,
+    () =>
+      Effect.andThen(
+        waitForTurn,
+        Effect.suspend(() => run)
+      )
+  ) as never
+  return run
+}
+
+/** Another import of the workspace is running. */
+const NotMyTurn = { _tag: "NotMyTurn" } as const
 
 const addKey = Effect.fnUntraced(function* (
   sql: PgClient.PgClient,
@@ -159,13 +220,16 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
         transact(changed<KeyInfo, KeyNotFound>(sql, revokeKey, [id, at], KeyNotFound))
       ),
       importArchive: Effect.fn("WorkspaceStore.importArchive")((archive, options) =>
-        unlessDry(transact, importArchive(sql, archive), options)
+        importInto(database, sql, archive, options?.dryRun === true)
       ),
-      reviseArchive: Effect.fn("WorkspaceStore.reviseArchive")((workspace, revise, options) =>
-        unlessDry(transact, reviseArchive(sql, workspace, revise), options)
+      reviseContent: Effect.fn("WorkspaceStore.reviseContent")((workspace, revise, options) =>
+        reviseIn(database, sql, workspace, revise, options?.dryRun === true)
       ),
       exportArchive: Effect.fn("WorkspaceStore.exportArchive")((workspace, sink) =>
-        transact(Effect.andThen(sql.unsafe(oneState), exportArchive(sql, workspace, sink)))
+        transact(Effect.andThen(sql.unsafe(`${oneState}, read only`), exportArchive(sql, workspace, sink)))
+      ),
+      readContent: Effect.fn("WorkspaceStore.readContent")((workspace) =>
+        transact(Effect.andThen(sql.unsafe(`${oneState}, read only`), readContent(sql, workspace)))
       ),
       addKey: Effect.fn("WorkspaceStore.addKey")((...key) => transact(addKey(sql, ...key)))
     })

@@ -1,4 +1,4 @@
-import type { ArchivePrompt } from "../../application/Archive.ts"
+import type { ArchivePart, ArchivePrompt } from "../../application/Archive.ts"
 
 /** A table's columns in the order of an archive's rows, with their types; the first is the id. */
 export type Columns = Readonly<Record<string, string>>
@@ -48,46 +48,78 @@ export const contentColumns = {
 export type ContentTable = keyof typeof contentColumns
 export const contentTables = Object.keys(contentColumns) as ReadonlyArray<ContentTable>
 
-/** A row to be, and where in the archive it comes from. */
+/** Every table that an import writes, with the columns of its rows. */
+export const archiveColumns = {
+  workspaces: { id: "uuid", name: "text", tier: "text", billing_status: "text" },
+  users: { id: "uuid", email: "text", must_reset_password: "boolean" },
+  api_keys: {
+    id: "uuid",
+    workspace_id: "uuid",
+    created_by: "uuid",
+    name: "text",
+    key_hash: "text",
+    key_start: "text",
+    key_end: "text",
+    created_at: "timestamptz",
+    revoked_at: "timestamptz"
+  },
+  ...contentColumns,
+  prompt_tags: { prompt_id: "uuid", tag_id: "uuid" }
+} satisfies Record<string, Columns>
+export type ArchiveTable = keyof typeof archiveColumns
+export const archiveTables = Object.keys(archiveColumns) as ReadonlyArray<ArchiveTable>
+
+/** A row of one table and its path in the archive. */
 export interface ArchiveRow {
+  readonly table: ArchiveTable
   readonly path: string
-  readonly row: { readonly id: string; readonly [column: string]: unknown }
+  readonly row: object
 }
 
-/** Some items of one list of a workspace's content, the first of which is at `offset`. */
-export interface ContentBatch {
-  readonly workspace: string
-  readonly list: "folders" | "tags" | "fragments" | "prompts"
-  readonly offset: number
-  readonly items: ReadonlyArray<{ readonly id: string }>
-}
-
-/** The rows that a batch is in each table, the tables in the order of `contentColumns`. */
-export const contentRows = (
-  batch: ContentBatch
-): ReadonlyArray<readonly [ContentTable, ReadonlyArray<ArchiveRow>]> =>
-  batch.list === "prompts"
-    ? [
-        ["prompts", ownRows(batch)],
-        ["prompt_fragments", rowsOfPrompts("fragments", batch)],
-        ["prompt_versions", rowsOfPrompts("versions", batch)]
-      ]
-    : [[batch.list, ownRows(batch)]]
-
-const ownRows = ({ workspace, list, offset, items }: ContentBatch): ReadonlyArray<ArchiveRow> =>
-  items.map((item, index) => {
-    // What a prompt has lists of is in tables of its own.
-    const lists = { tags: undefined, fragments: undefined, versions: undefined }
-    return { path: `${list}[${offset + index}]`, row: { ...item, ...lists, workspace_id: workspace } }
-  })
-
-const rowsOfPrompts = (
-  list: "fragments" | "versions",
-  { offset, items }: ContentBatch
+/** The rows of a prompt's tags. */
+export const tagRows = (
+  path: string,
+  prompt: string,
+  tags: ArchivePrompt["tags"]
 ): ReadonlyArray<ArchiveRow> =>
-  (items as ReadonlyArray<ArchivePrompt>).flatMap((prompt, index) =>
-    prompt[list].map((item, i) => ({
-      path: `prompts[${offset + index}].${list}[${i}]`,
-      row: { ...item, prompt_id: prompt.id }
-    }))
-  )
+  tags.map((tag_id, index) => ({
+    table: "prompt_tags",
+    path: `${path}.tags[${index}]`,
+    row: { prompt_id: prompt, tag_id }
+  }))
+
+/** The rows of a prompt's fragments or versions. */
+export const childRows = (
+  path: string,
+  prompt: string,
+  list: "fragments" | "versions",
+  items: ReadonlyArray<object>
+): ReadonlyArray<ArchiveRow> =>
+  items.map((item, index) => ({
+    table: `prompt_${list}` as const,
+    path: `${path}.${list}[${index}]`,
+    row: { ...item, prompt_id: prompt }
+  }))
+
+/** The rows of one part of a workspace's archive; `index` is the part's place in its list. */
+export const rowsOf = (workspace: string, part: ArchivePart, index: number): ReadonlyArray<ArchiveRow> => {
+  const path = `${part.list}[${index}]`
+  switch (part.list) {
+    case "workspace":
+      return [{ table: "workspaces", path: "workspace", row: part.item }]
+    case "users":
+    case "api_keys":
+      return [{ table: part.list, path, row: part.item }]
+    case "prompts": {
+      const { tags, fragments, versions, ...row } = part.item
+      return [
+        { table: "prompts", path, row: { ...row, workspace_id: workspace } },
+        ...tagRows(path, row.id, tags),
+        ...childRows(path, row.id, "fragments", fragments),
+        ...childRows(path, row.id, "versions", versions)
+      ]
+    }
+    default:
+      return [{ table: part.list, path, row: { ...part.item, workspace_id: workspace } }]
+  }
+}

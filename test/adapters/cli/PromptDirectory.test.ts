@@ -16,6 +16,7 @@ import {
   writeDirectory
 } from "../../../src/adapters/cli/PromptDirectory.ts"
 import { BadFiles, mergeFiles, type PromptFiles } from "../../../src/application/PromptFiles.ts"
+import { contentOf, isEmptyEdit } from "../../../src/application/WorkspaceContent.ts"
 import type { WorkspaceId } from "../../../src/domain/Prompt.ts"
 import {
   archive,
@@ -72,12 +73,9 @@ describe("a workspace as files", () => {
 
   it.prop("changes nothing in the workspace that it is of", { archive: archives }, ({ archive }) => {
     const context = { now: instant("2030-01-01T00:00:00.000Z"), newId: () => assert.fail("nothing is new") }
-    const merged = mergeFiles(archive, layOut(archive), context)
-    assert.deepStrictEqual(merged.changes, [])
-    assert.deepStrictEqual(
-      { ...merged.archive, prompts: merged.archive.prompts.toSorted((a, b) => (a.id < b.id ? -1 : 1)) },
-      { ...archive, prompts: archive.prompts.toSorted((a, b) => (a.id < b.id ? -1 : 1)) }
-    )
+    const { edit, changes } = mergeFiles(contentOf(archive), layOut(archive), context)
+    assert.deepStrictEqual(changes, [])
+    assert.isTrue(isEmptyEdit(edit))
   })
 
   it("has different paths for what has the same title, whatever the case", () => {

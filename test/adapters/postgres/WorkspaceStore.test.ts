@@ -5,6 +5,7 @@ import * as Layer from "effect/Layer"
 import { Database } from "../../../src/adapters/postgres/Database.ts"
 import * as PostgresWorkspaceStore from "../../../src/adapters/postgres/WorkspaceStore.ts"
 import { BadArchive } from "../../../src/application/Archive.ts"
+import { archiveOfExport, type ExportPart } from "../../../src/application/ArchiveExport.ts"
 import { WorkspaceStore } from "../../../src/application/WorkspaceStore.ts"
 import {
   archive,
@@ -113,6 +114,59 @@ describe.skipIf(noPostgres !== undefined)("imports into PostgreSQL", () => {
           )
         }
         assert.deepStrictEqual(yield* everyRow, before)
+      })
+    )
+
+    it.effect("export few bytes at a time, whatever the length of a history or a list", () =>
+      Effect.gen(function* () {
+        const { importArchive, exportArchive } = yield* WorkspaceStore
+        const snippet = fragment("Snippet")
+        const long = prompt({
+          fragments: Array.from({ length: 1_500 }, (_, index) =>
+            use(snippet, index % 3, { variable_overrides: { text: "o".repeat(8_000) } })
+          ),
+          versions: Array.from({ length: 2_500 }, (_, index) =>
+            version(2_500 - index, { content: "v".repeat(10_000) })
+          )
+        })
+        const made = archive({
+          fragments: [
+            snippet,
+            ...Array.from({ length: 1_200 }, (_, index) =>
+              fragment("f".repeat(index % 100 === 0 ? 1_000_000 : 10))
+            )
+          ],
+          prompts: [
+            long,
+            ...Array.from({ length: 450 }, () =>
+              prompt({ current_content: "p".repeat(50_000), versions: [version(1), version(2)] })
+            )
+          ]
+        })
+        yield* importArchive(made)
+        const parts: Array<ExportPart> = []
+        let largest = 0
+        yield* exportArchive(made.workspace.id, (some) =>
+          Effect.sync(() => {
+            largest = Math.max(largest, JSON.stringify(some).length)
+            parts.push(...some)
+          })
+        )
+        assert.isBelow(largest, 6 * 1024 * 1024)
+        const byId = (a: { readonly id: string }, b: { readonly id: string }): number =>
+          a.id < b.id ? -1 : 1
+        const exported = archiveOfExport(parts)
+        assert.deepStrictEqual(exported.fragments, made.fragments.toSorted(byId))
+        assert.deepStrictEqual(
+          exported.prompts.map(({ id }) => id),
+          made.prompts.map(({ id }) => id).sort()
+        )
+        const { fragments, versions } = exported.prompts.find(({ id }) => id === long.id)!
+        assert.deepStrictEqual(versions, long.versions.toReversed())
+        assert.deepStrictEqual(
+          fragments,
+          long.fragments.toSorted(byId).sort((a, b) => a.position - b.position)
+        )
       })
     )
 

@@ -1,0 +1,522 @@
+import * as PgClient from "@effect/sql-pg/PgClient"
+import { assert, describe, it } from "@effect/vitest"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
+import type * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import { migrate } from "../../../src/adapters/postgres/Migrations.ts"
+import * as PostgresWorkspaceStore from "../../../src/adapters/postgres/WorkspaceStore.ts"
+import { type Archive, BadArchive, partsOf } from "../../../src/application/Archive.ts"
+import { archiveOfExport, type ExportPart } from "../../../src/application/ArchiveExport.ts"
+import type { ContentEdit, WorkspaceContent } from "../../../src/application/WorkspaceContent.ts"
+import { WorkspaceStore } from "../../../src/application/WorkspaceStore.ts"
+import type { WorkspaceId } from "../../../src/domain/Prompt.ts"
+import {
+  archive,
+  folder,
+  fragment,
+  instant,
+  prompt,
+  sample,
+  tag,
+  use,
+  user,
+  version
+} from "../../support/archives.ts"
+import { connect, freshDatabase, noPostgres, urlOf } from "../../support/postgres.ts"
+
+/** A migrated database with the store on it, and a second client beside the store's. */
+const setting = Effect.gen(function* () {
+  const name = yield* freshDatabase
+  const database = Layer.provideMerge(Layer.effectDiscard(Effect.orDie(migrate)), connect(name))
+  const context = yield* Layer.build(Layer.provideMerge(PostgresWorkspaceStore.layer, database))
+  const store = yield* Effect.provide(WorkspaceStore, context)
+  const other = yield* Effect.provide(
+    PgClient.PgClient,
+    yield* Layer.build(Layer.fresh(PgClient.layer({ url: Redacted.make(urlOf(name)), maxConnections: 4 })))
+  )
+  return { store, other }
+})
+
+const withSetting = <E>(
+  test: (made: Effect.Success<typeof setting>) => Effect.Effect<void, E, Scope.Scope>
+) => Effect.scoped(Effect.flatMap(setting, test))
+
+/** Fails unless the effect ends within a second. */
+const atOnce = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.timeout(effect, "1 second")
+
+const revokeKey = "update api_keys set revoked_at = now() where id = $1 and revoked_at is null returning id"
+const forceReset = "update users set must_reset_password = true where id = $1"
+const useKey = "update api_keys set last_used_at = now() where id = $1"
+const dispute = "update workspaces set billing_status = 'disputed', tier = 'free' where id = $1"
+
+/** Locks on the product's tables, row locks included, of every connection but the client's own. */
+const heldLocks = `select distinct l.mode from pg_locks l join pg_class c on c.oid = l.relation
+  where c.relkind in ('r', 'i') and c.relpersistence = 'p' and c.relnamespace = 'public'::regnamespace
+    and l.pid <> pg_backend_pid() and l.database = (select oid from pg_database where datname = current_database())
+  order by l.mode`
+
+const exported = Effect.fnUntraced(function* (store: WorkspaceStore["Service"], workspace: WorkspaceId) {
+  const parts: Array<ExportPart> = []
+  yield* store.exportArchive(workspace, (some) => Effect.sync(() => void parts.push(...some)))
+  return archiveOfExport(parts)
+})
+
+const emptyEdit: ContentEdit = { folders: [], tags: [], fragments: [], removedFragments: [], prompts: [] }
+
+/** An edit of one prompt's title. */
+const retitle = (content: WorkspaceContent, id: string, title: string): ContentEdit => {
+  const { tags: _, fragments: __, history: ___, ...row } = content.prompts.find((prompt) => prompt.id === id)!
+  return {
+    ...emptyEdit,
+    prompts: [{ row: { ...row, title }, tags: undefined, fragments: undefined, version: undefined }]
+  }
+}
+
+/** A transaction of another client that holds what `statements` lock until the scope of the test ends or it is released. */
+const holding = Effect.fnUntraced(function* (
+  other: PgClient.PgClient,
+  statement: string,
+  params: ReadonlyArray<unknown>
+) {
+  const [held, release] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+  const fiber = yield* Effect.forkScoped(
+    other.withTransaction(
+      Effect.gen(function* () {
+        yield* other.unsafe(statement, params)
+        yield* Deferred.succeed(held, undefined)
+        yield* Deferred.await(release)
+      })
+    )
+  )
+  yield* Deferred.await(held)
+  return Effect.andThen(Deferred.succeed(release, undefined), Fiber.join(fiber))
+})
+
+/** An archive of many rows, which an import stages in temporary tables. */
+const large = (over: Partial<Archive> = {}): Archive => {
+  const snippet = fragment("x".repeat(1_000))
+  return archive({
+    fragments: [snippet],
+    prompts: Array.from({ length: 300 }, (_, index) =>
+      prompt({
+        title: `Prompt ${index}`,
+        current_content: "y".repeat(500),
+        fragments: [use(snippet, 1)],
+        versions: [version(1), version(2)]
+      })
+    ),
+    ...over
+  })
+}
+
+describe.skipIf(noPostgres !== undefined)("imports and other writers of PostgreSQL", () => {
+  it.live(
+    "a revocation, a forced reset, the use of a key and a billing change do not wait for a slow import",
+    () =>
+      withSetting(
+        Effect.fnUntraced(function* ({ store, other }) {
+          const { archive: own, keys } = sample()
+          yield* store.importArchive(own)
+          const [key, owner] = [keys.active.stored, own.users[0]!]
+          const stalled = yield* Deferred.make<void>()
+          const resume = yield* Deferred.make<void>()
+          const slow = Stream.concat(
+            Stream.fromIterable(partsOf(own)),
+            Stream.unwrap(
+              Effect.as(
+                Effect.andThen(Deferred.succeed(stalled, undefined), Deferred.await(resume)),
+                Stream.empty
+              )
+            )
+          )
+          const fiber = yield* Effect.forkScoped(store.importArchive(slow))
+          yield* Deferred.await(stalled)
+          const [sessions] = yield* other.unsafe<{ readonly count: number }>(
+            `select count(*)::int from pg_stat_activity
+              where datname = current_database() and state like 'idle in transaction%'`
+          )
+          assert.strictEqual(sessions!.count, 0)
+          for (const [statement, id] of [
+            [revokeKey, key.id],
+            [forceReset, owner.id],
+            [useKey, key.id],
+            [dispute, own.workspace.id]
+          ] as const) {
+            yield* atOnce(other.unsafe(statement, [id]))
+          }
+          yield* Deferred.succeed(resume, undefined)
+          yield* Fiber.join(fiber)
+          const after = yield* exported(store, own.workspace.id)
+          assert.isNotNull(after.api_keys.find(({ id }) => id === key.id)!.revoked_at)
+          assert.isTrue(after.users.find(({ id }) => id === owner.id)!.must_reset_password)
+          assert.deepStrictEqual(after.workspace, {
+            ...own.workspace,
+            billing_status: "disputed",
+            tier: "free"
+          })
+        })
+      )
+  )
+
+  const { fragments, prompts } = large()
+  for (const [size, own] of [
+    ["a small", sample().archive],
+    ["a large", { ...sample().archive, fragments, prompts }]
+  ] as const) {
+    it.live(`security changes do not wait while the content of ${size} archive is merged`, () =>
+      withSetting(
+        Effect.fnUntraced(function* ({ store, other }) {
+          yield* store.importArchive(own)
+          const [key, owner] = [
+            own.api_keys.find(
+              ({ workspace_id, revoked_at }) => workspace_id !== null && revoked_at === null
+            )!,
+            own.users[0]!
+          ]
+          // The import waits for this row with all that it has locked by then.
+          const release = yield* holding(other, "select from prompts where id = $1 for update", [
+            own.prompts[0]!.id
+          ])
+          const changed: Archive = {
+            ...own,
+            workspace: { ...own.workspace, name: "Renamed" },
+            api_keys: own.api_keys.map((key) => ({ ...key, name: "Renamed" })),
+            users: own.users.map((user) => ({ ...user, must_reset_password: true })),
+            prompts: own.prompts.map((prompt) => ({ ...prompt, title: "Changed" }))
+          }
+          const fiber = yield* Effect.forkScoped(store.importArchive(changed))
+          yield* waitForBlocked(other)
+          for (const [statement, id] of [
+            [revokeKey, key.id],
+            [forceReset, owner.id],
+            [useKey, key.id],
+            [dispute, own.workspace.id]
+          ] as const) {
+            yield* atOnce(other.unsafe(statement, [id]))
+          }
+          yield* release
+          yield* Fiber.join(fiber)
+          const after = yield* exported(store, own.workspace.id)
+          assert.isNotNull(after.api_keys.find(({ id }) => id === key.id)!.revoked_at)
+          assert.strictEqual(after.workspace.name, "Renamed")
+          assert.strictEqual(after.workspace.billing_status, "disputed")
+          assert.isTrue(after.prompts.every(({ title }) => title === "Changed"))
+        })
+      )
+    )
+  }
+
+  it.live("an editor of another workspace never waits for an import or a revision", () =>
+    withSetting(
+      Effect.fnUntraced(function* ({ store, other }) {
+        const [own, theirs] = [sample().archive, sample().archive]
+        yield* store.importArchive(own)
+        yield* store.importArchive(theirs)
+        const [mine] = own.prompts
+        const release = yield* holding(other, "select from prompts where id = $1 for update", [mine!.id])
+        const changed = { ...own, prompts: own.prompts.map((prompt) => ({ ...prompt, title: "Changed" })) }
+        const imported = yield* Effect.forkScoped(store.importArchive(changed))
+        const revised = yield* Effect.forkScoped(
+          store.reviseContent(own.workspace.id, (content) =>
+            Effect.succeed([retitle(content, mine!.id, "Revised"), undefined] as const)
+          )
+        )
+        yield* waitForBlocked(other)
+        const [prompt] = theirs.prompts
+        yield* atOnce(
+          other.unsafe("update prompts set title = 'Edited', updated_at = now() where id = $1", [prompt!.id])
+        )
+        yield* atOnce(
+          other.unsafe("insert into folders (workspace_id, name) values ($1, 'New')", [theirs.workspace.id])
+        )
+        yield* atOnce(
+          other.unsafe("delete from prompt_versions where prompt_id = $1", [theirs.prompts[1]!.id])
+        )
+        yield* atOnce(store.importArchive({ ...theirs, prompts: [] }))
+        yield* release
+        yield* Fiber.join(imported)
+        yield* Fiber.join(revised)
+      })
+    )
+  )
+
+  it.live("a dry run locks nothing and waits for nobody", () =>
+    withSetting(
+      Effect.fnUntraced(function* ({ store, other }) {
+        const { archive: own } = sample()
+        yield* store.importArchive(own)
+        const changed: Archive = {
+          ...own,
+          workspace: { ...own.workspace, name: "Renamed" },
+          api_keys: own.api_keys.map((key) => ({ ...key, name: "Renamed" })),
+          users: [...own.users, user()],
+          folders: [...own.folders, folder()],
+          prompts: own.prompts.slice(1).map((prompt) => ({ ...prompt, title: "Changed" }))
+        }
+        // Whatever a writer of this workspace has locked, the dry run ends.
+        const release = yield* holding(
+          other,
+          `with p as (select from prompts for update), k as (select from api_keys for update),
+            u as (select from users for update) select from workspaces for update`,
+          []
+        )
+        yield* atOnce(store.importArchive(changed, { dryRun: true }))
+        yield* atOnce(
+          store.reviseContent(
+            own.workspace.id,
+            (content) =>
+              Effect.succeed([retitle(content, own.prompts[0]!.id, "Revised"), undefined] as const),
+            { dryRun: true }
+          )
+        )
+        yield* release
+        // A revision's transaction is open while the edit is made.
+        const [reading, resume] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+        const fiber = yield* Effect.forkScoped(
+          store.reviseContent(
+            own.workspace.id,
+            () =>
+              Effect.gen(function* () {
+                yield* Deferred.succeed(reading, undefined)
+                yield* Deferred.await(resume)
+                return [emptyEdit, undefined] as const
+              }),
+            { dryRun: true }
+          )
+        )
+        yield* Deferred.await(reading)
+        assert.deepStrictEqual(yield* other.unsafe(heldLocks), [{ mode: "AccessShareLock" }])
+        yield* Deferred.succeed(resume, undefined)
+        yield* Fiber.join(fiber)
+        assert.deepStrictEqual((yield* exported(store, own.workspace.id)).workspace, own.workspace)
+      })
+    )
+  )
+
+  it.live("a dry run of an archive takes no lock on the product's tables but AccessShareLock", () =>
+    withSetting(
+      Effect.fnUntraced(function* ({ store, other }) {
+        const own = large()
+        yield* store.importArchive(own)
+        // A table that the dry run reads last, held, shows all that the dry run has locked by then.
+        const release = yield* holding(other, "lock table prompt_versions in access exclusive mode", [])
+        const changed = { ...own, prompts: own.prompts.map((prompt) => ({ ...prompt, title: "Changed" })) }
+        const fiber = yield* Effect.forkScoped(store.importArchive(changed, { dryRun: true }))
+        yield* waitForBlocked(other)
+        const modes = yield* other.unsafe<{ readonly mode: string }>(
+          `select distinct l.mode from pg_locks l join pg_class c on c.oid = l.relation
+            where c.relkind = 'r' and c.relpersistence = 'p' and c.relnamespace = 'public'::regnamespace
+              and l.pid in (select pid from pg_stat_activity where wait_event_type = 'Lock')`
+        )
+        assert.deepStrictEqual(modes, [{ mode: "AccessShareLock" }])
+        yield* release
+        yield* Fiber.join(fiber)
+      })
+    )
+  )
+
+  it.live("a revision restores no deleted key, no lifted reset and no name", () =>
+    withSetting(
+      Effect.fnUntraced(function* ({ store, other }) {
+        const { archive: own, keys } = sample()
+        yield* store.importArchive(own)
+        const owner = own.users.find(({ must_reset_password }) => must_reset_password)!
+        yield* store.reviseContent(own.workspace.id, (content) =>
+          Effect.gen(function* () {
+            yield* atOnce(other.unsafe("delete from api_keys where id = $1", [keys.active.stored.id]))
+            yield* atOnce(
+              other.unsafe("update users set must_reset_password = false where id = $1", [owner.id])
+            )
+            yield* atOnce(
+              other.unsafe("update api_keys set name = 'Kept' where id = $1", [keys.second.stored.id])
+            )
+            yield* atOnce(
+              other.unsafe("update workspaces set name = 'Kept' where id = $1", [own.workspace.id])
+            )
+            return [retitle(content, own.prompts[0]!.id, "Revised"), undefined] as const
+          }).pipe(Effect.orDie)
+        )
+        const after = yield* exported(store, own.workspace.id)
+        assert.isUndefined(after.api_keys.find(({ id }) => id === keys.active.stored.id))
+        assert.strictEqual(after.api_keys.find(({ id }) => id === keys.second.stored.id)!.name, "Kept")
+        assert.isFalse(after.users.find(({ id }) => id === owner.id)!.must_reset_password)
+        assert.strictEqual(after.workspace.name, "Kept")
+        assert.strictEqual(after.prompts.find(({ id }) => id === own.prompts[0]!.id)!.title, "Revised")
+      })
+    )
+  )
+
+  it.live("a revision writes only the rows that its edit names, and none for an empty edit", () =>
+    withSetting(
+      Effect.fnUntraced(function* ({ store, other }) {
+        const { archive: own } = sample()
+        yield* store.importArchive(own)
+        // Numbers beyond a double, which this program can't read exactly.
+        yield* other.unsafe(
+          `update prompt_versions set metadata = '{"run_id": 1234567890123456789, "huge": 1e400}'`
+        )
+        yield* other.unsafe(
+          `update prompt_fragments set variable_overrides = '{"account": 1234567890123456789}'`
+        )
+        const rows = (condition: string) =>
+          other.unsafe(`select 'p' as t, id, xmin::text from prompts where ${condition}
+            union all select 'v', id, xmin::text from prompt_versions
+            union all select 'u', id, xmin::text from prompt_fragments
+            union all select 'f', id, xmin::text from fragments
+            union all select 'k', id, xmin::text from api_keys
+            union all select 'o', id, xmin::text from users
+            union all select 'w', id, xmin::text from workspaces order by t, id`)
+        const all = yield* rows("true")
+        yield* store.reviseContent(own.workspace.id, () => Effect.succeed([emptyEdit, undefined] as const))
+        assert.deepStrictEqual(yield* rows("true"), all)
+        const [first] = own.prompts
+        const others = yield* rows(`id <> '${first!.id}'`)
+        yield* store.reviseContent(own.workspace.id, (content) =>
+          Effect.succeed([retitle(content, first!.id, "Revised"), undefined] as const)
+        )
+        assert.deepStrictEqual(yield* rows(`id <> '${first!.id}'`), others)
+        const [numbers] = yield* other.unsafe(
+          "select bool_and(metadata::text like '%1234567890123456789%') as kept from prompt_versions"
+        )
+        assert.deepStrictEqual(numbers, { kept: true })
+      })
+    )
+  )
+
+  it.live("a revision starts over when an editor changes a prompt that the edit writes", () =>
+    withSetting(
+      Effect.fnUntraced(function* ({ store, other }) {
+        const { archive: own } = sample()
+        yield* store.importArchive(own)
+        const [edited, untouched] = own.prompts
+        let runs = 0
+        yield* store.reviseContent(own.workspace.id, (content) =>
+          Effect.gen(function* () {
+            runs++
+            if (runs === 1) {
+              yield* other.unsafe(
+                `with version as (insert into prompt_versions (prompt_id, version_number, content)
+                  values ($1, 77, 'Edited'))
+                  update prompts set current_content = 'Edited', current_version = 77 where id = $1`,
+                [edited!.id]
+              )
+              yield* other.unsafe("update prompts set description = 'Kept' where id = $1", [untouched!.id])
+            }
+            return [retitle(content, edited!.id, "Revised"), undefined] as const
+          }).pipe(Effect.orDie)
+        )
+        assert.strictEqual(runs, 2)
+        const after = yield* exported(store, own.workspace.id)
+        const { title, current_content, current_version } = after.prompts.find(({ id }) => id === edited!.id)!
+        assert.deepStrictEqual([title, current_content, current_version], ["Revised", "Edited", 77])
+        assert.strictEqual(after.prompts.find(({ id }) => id === untouched!.id)!.description, "Kept")
+      })
+    )
+  )
+
+  it.live("a revision starts over when an editor adds the same version number or tag", () =>
+    withSetting(
+      Effect.fnUntraced(function* ({ store, other }) {
+        const own = archive({ prompts: [prompt({ versions: [version(1)] })] })
+        yield* store.importArchive(own)
+        const [first] = own.prompts
+        let runs = 0
+        yield* store.reviseContent(own.workspace.id, (content) =>
+          Effect.gen(function* () {
+            runs++
+            const { last } = content.prompts[0]!.history
+            const edit = retitle(content, first!.id, "Revised")
+            const [revised] = edit.prompts
+            if (runs === 1) {
+              yield* other.unsafe(
+                "insert into prompt_versions (prompt_id, version_number, content) values ($1, 2, 'Edited')",
+                [first!.id]
+              )
+            }
+            return [
+              { ...edit, prompts: [{ ...revised!, version: version(last!.version_number + 1) }] },
+              undefined
+            ] as const
+          }).pipe(Effect.orDie)
+        )
+        assert.strictEqual(runs, 2)
+        const after = yield* exported(store, own.workspace.id)
+        assert.deepStrictEqual(
+          after.prompts[0]!.versions.map(({ version_number, content }) => [version_number, content]),
+          [
+            [1, "Content of version 1"],
+            [2, "Edited"],
+            [3, "Content of version 3"]
+          ] as Array<unknown>
+        )
+      })
+    )
+  )
+
+  it.live("an import reports a user who appears concurrently under the same email as a fault", () =>
+    withSetting(
+      Effect.fnUntraced(function* ({ store, other }) {
+        const [home, owner] = [archive().workspace, user()]
+        const { archive: taken } = sample()
+        yield* store.importArchive(taken)
+        const release = yield* holding(other, "insert into users (email) values ($1)", [owner.email])
+        const fiber = yield* Effect.forkScoped(
+          Effect.flip(store.importArchive(archive({ workspace: home, users: [owner] })))
+        )
+        yield* waitForBlocked(other)
+        yield* release
+        assert.deepStrictEqual(
+          yield* Fiber.join(fiber),
+          BadArchive([{ path: "users[0].email", message: "is another user's" }])
+        )
+      })
+    )
+  )
+
+  it.live("concurrent imports of two workspaces with the same new user both succeed", () =>
+    withSetting(
+      Effect.fnUntraced(function* ({ store }) {
+        for (let round = 0; round < 5; round++) {
+          const users = [user({ must_reset_password: true }), user()]
+          const home = () => archive({ users: users.toReversed(), folders: [folder()] })
+          yield* Effect.all([store.importArchive(home()), store.importArchive(home())], { concurrency: 2 })
+        }
+      })
+    )
+  )
+
+  it.live("a dry run refuses what the tables can't hold, as the import does", () =>
+    withSetting(
+      Effect.fnUntraced(function* ({ store }) {
+        const bad = [
+          archive({ prompts: [prompt({ created_at: instant("0000-01-01T00:00:00.000Z") })] }),
+          archive({ tags: [tag("label", { color: "red" })] })
+        ]
+        for (const own of bad) {
+          const [real, dry] = [
+            yield* Effect.flip(store.importArchive(own)),
+            yield* Effect.flip(store.importArchive(own, { dryRun: true }))
+          ]
+          assert.deepStrictEqual(dry, real)
+          assert.strictEqual(real._tag, "BadArchive")
+        }
+      })
+    )
+  )
+})
+
+/** Waits until a connection of the database waits for a lock of another. */
+function waitForBlocked(other: PgClient.PgClient): Effect.Effect<void> {
+  const blocked = other.unsafe(
+    `select from pg_stat_activity where datname = current_database()
+      and cardinality(pg_blocking_pids(pid)) > 0`
+  )
+  const again: Effect.Effect<void> = Effect.flatMap(Effect.orDie(blocked), (rows) =>
+    rows.length > 0 ? Effect.void : Effect.andThen(Effect.sleep("20 millis"), again)
+  )
+  return Effect.orDie(Effect.timeout(again, "20 seconds"))
+}
