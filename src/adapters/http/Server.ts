@@ -128,11 +128,14 @@ const joinDuplicates = (request: IncomingMessage): boolean => {
   )
 }
 
+/** Connections that may wait to be accepted; the kernel has a limit too. Node's default of 511 loses some of a burst. */
+const maxBacklog = 10_000
+
 const listen = (server: NetServer, options: ServerOptions): Effect.Effect<AddressInfo, CannotListen> =>
   Effect.callback((resume) => {
     const onError = (error: Error) => resume(Effect.fail(new CannotListen({ message: error.message })))
     server.once("error", onError)
-    server.listen(options.port, options.host, () => {
+    server.listen({ port: options.port, host: options.host, backlog: maxBacklog }, () => {
       server.off("error", onError)
       resume(Effect.succeed(server.address() as AddressInfo))
     })
