@@ -45,7 +45,8 @@ const decoded = (text: string): string => new URLSearchParams(`=${text}`).get(""
 const keepTarget = (target: string): void => {
   const [, origin = "", path = "", query] = /^([a-z]+:\/\/[^/?]*)?([^?]*)(?:\?(.*))?$/is.exec(target)!
   if (!/\/\/(127\.0\.0\.1|localhost)(:|$)/.test(origin)) keep("an authority", origin.replace(/^.*\/\//, ""))
-  keep("a path", path)
+  // A generated method may end with a space before the path of a route, which spans and logs name.
+  keep("a path", path.trim())
   for (const segment of path.split("/"))
     for (const word of [segment, segment.toLowerCase()]) keep("a path", word)
   if (query === undefined) return
