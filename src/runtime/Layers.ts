@@ -8,7 +8,7 @@ import * as Redacted from "effect/Redacted"
 import * as CachingKeyStore from "../adapters/outbound/caching/CachingKeyStore.ts"
 import * as CachingPromptRepo from "../adapters/outbound/caching/CachingPromptRepo.ts"
 import * as MetricObservations from "../adapters/outbound/metrics/MetricObservations.ts"
-import { Database } from "../adapters/outbound/postgres/Database.ts"
+import { Database, type DatabaseOptions } from "../adapters/outbound/postgres/Database.ts"
 import { assertSchemaCurrent, migrate } from "../adapters/outbound/postgres/Migrations.ts"
 import * as PostgresChangeFeed from "../adapters/outbound/postgres/PostgresChangeFeed.ts"
 import * as PostgresKeyStore from "../adapters/outbound/postgres/PostgresKeyStore.ts"
@@ -24,6 +24,7 @@ import { Admission, defaultRateLimits, type RateLimits } from "../application/Ad
 import { Lifecycle } from "../application/Lifecycle.ts"
 import { Prompts } from "../application/Prompts.ts"
 import type { ServiceConfig } from "./Config.ts"
+import * as LargeReadThread from "./LargeReadThread.ts"
 
 // The composition root: the only module that connects adapters to ports.
 
@@ -56,13 +57,17 @@ export const serviceLayer = (settings: {
   )
 }
 
+/** A database for requests: large reads use it from a separate thread. */
+const requestDatabaseLayer = (options: DatabaseOptions) =>
+  Layer.merge(databaseLayer(options), LargeReadThread.layer(options))
+
 /** The database and the change feed of `serve`, which alone serves an embedded database to other processes. */
 const servedDatabaseLayer = ({ databaseUrl, dataDir }: ServiceConfig) =>
   databaseUrl !== undefined
-    ? Layer.provideMerge(changeFeedLayer, databaseLayer({ url: databaseUrl }))
+    ? Layer.provideMerge(changeFeedLayer, requestDatabaseLayer({ url: databaseUrl }))
     : Layer.unwrap(
         Effect.map(EmbeddedPostgres.open({ dataDir }), (embedded) =>
-          Layer.merge(PgliteChangeFeed.layer(embedded), databaseLayer(embedded))
+          Layer.merge(PgliteChangeFeed.layer(embedded), requestDatabaseLayer(embedded))
         )
       )
 
@@ -79,7 +84,7 @@ export const promptApiLayer = (options: {
 }) =>
   serviceLayer({ redisUrl: options.redisUrl, rateLimits: defaultRateLimits }).pipe(
     Layer.provideMerge(changeFeedLayer),
-    Layer.provideMerge(Layer.merge(databaseLayer({ url: options.databaseUrl }), Lifecycle.starting))
+    Layer.provideMerge(Layer.merge(requestDatabaseLayer({ url: options.databaseUrl }), Lifecycle.starting))
   )
 
 /** The database of a command. An embedded database is shared with the process that serves it, if any. */

@@ -5,7 +5,7 @@ import { setTimeout } from "node:timers/promises"
 import { setFlagsFromString } from "node:v8"
 import { runInNewContext } from "node:vm"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { encodeText } from "../../src/adapters/inbound/http/response/JsonBody.ts"
+import { encodeBody } from "../../src/adapters/inbound/http/response/Representation.ts"
 import { archive, key, prompt, user, workspace } from "../support/archives.ts"
 import { connectTo, makeResources, postgres } from "../support/database.ts"
 import { exchange, exchangeAll, rawRequest } from "../support/rawHttp.ts"
@@ -27,12 +27,13 @@ const measureArrayBuffers = async (): Promise<number> => {
 }
 
 it("cached response bodies hold at most 1.2 times the memory of their bytes", async () => {
-  const text = JSON.stringify({ data: "x".repeat(1_500) })
+  const envelope = { data: "x".repeat(1_500) }
+  const text = JSON.stringify(envelope)
   const before = await measureArrayBuffers()
   const bodies = Array.from({ length: 2_000 }, () => {
     // Most bodies that are encoded in between are not cached.
     for (let i = 0; i < 40; i++) Buffer.from(text)
-    return encodeText(text)
+    return encodeBody(envelope).body
   })
   const held = (await measureArrayBuffers()) - before
   const accounted = bodies.reduce((sum, { length }) => sum + length, 0)
@@ -40,9 +41,9 @@ it("cached response bodies hold at most 1.2 times the memory of their bytes", as
   expect(held / accounted).toBeLessThan(1.2)
 })
 
-it("encodeText encodes a text as UTF-8", () => {
-  for (const text of ["", '{"data":"x"}', '"\u00e4 \u{1f600} \ud800"', "y".repeat(100_000)])
-    expect(encodeText(text)).toEqual(Buffer.from(text))
+it("encodeBody encodes an envelope as JSON in UTF-8", () => {
+  for (const data of ["", { data: "x" }, "\u00e4 \u{1f600} \ud800", "y".repeat(100_000)])
+    expect(encodeBody({ data }).body).toEqual(Buffer.from(JSON.stringify({ data })))
 })
 
 describe.skipIf(postgres.missing !== undefined)("clients that read slowly or not at all", () => {

@@ -5,20 +5,17 @@ import * as Fiber from "effect/Fiber"
 import { LargeWork } from "../../src/application/LargeWork.ts"
 import { Unavailable } from "../../src/application/ports/Unavailable.ts"
 
-/** `start` queues work that adds its name to `started` when it runs and ends when `end` runs. */
+/** `start` queues a read that adds its name to `started` when it runs and ends when `end` runs. */
 const setUp = Effect.gen(function* () {
   const work = new LargeWork()
   const started: Array<string> = []
-  const start = Effect.fnUntraced(function* (name: string, kind: "read" | "encode") {
+  const start = Effect.fnUntraced(function* (name: string) {
     const gate = yield* Deferred.make<void>()
     const body = Effect.andThen(
       Effect.sync(() => void started.push(name)),
       Deferred.await(gate)
     )
-    const fiber = yield* Effect.forkChild(
-      kind === "read" ? work.read(name.slice(0, 1), body) : work.encode(body),
-      { startImmediately: true }
-    )
+    const fiber = yield* Effect.forkChild(work.read(name.slice(0, 1), body), { startImmediately: true })
     const end = Effect.andThen(Deferred.succeed(gate, undefined), Fiber.await(fiber))
     return { fiber, end }
   })
@@ -26,19 +23,17 @@ const setUp = Effect.gen(function* () {
 })
 
 describe("LargeWork", () => {
-  it.effect("runs two values at once: encodings first, then one read of each workspace in turn", () =>
+  it.effect("runs two reads at once, then one read of each workspace in turn", () =>
     Effect.gen(function* () {
       const { started, start } = yield* setUp
       const ends = new Map<string, Effect.Effect<unknown>>()
-      for (const name of ["a1", "a2", "a3", "a4", "b1", "c1"])
-        ends.set(name, (yield* start(name, "read")).end)
-      ends.set("encoding", (yield* start("encoding", "encode")).end)
+      for (const name of ["a1", "a2", "a3", "a4", "b1", "c1"]) ends.set(name, (yield* start(name)).end)
       assert.deepStrictEqual(started, ["a1", "a2"])
-      for (const name of ["a1", "encoding", "a2", "a3", "b1", "c1", "a4"]) {
+      for (const name of ["a1", "a2", "a3", "b1", "c1", "a4"]) {
         yield* ends.get(name)!
         yield* Effect.yieldNow
       }
-      assert.deepStrictEqual(started, ["a1", "a2", "encoding", "a3", "b1", "c1", "a4"])
+      assert.deepStrictEqual(started, ["a1", "a2", "a3", "b1", "c1", "a4"])
     })
   )
 
@@ -48,10 +43,10 @@ describe("LargeWork", () => {
       Effect.gen(function* () {
         const { work, started, start } = yield* setUp
         const [first, second, third, fourth] = [
-          yield* start("a1", "read"),
-          yield* start("a2", "read"),
-          yield* start("a3", "read"),
-          yield* start("b1", "read")
+          yield* start("a1"),
+          yield* start("a2"),
+          yield* start("a3"),
+          yield* start("b1")
         ]
         yield* Fiber.interrupt(third.fiber)
         yield* Fiber.interrupt(first.fiber)
@@ -68,7 +63,7 @@ describe("LargeWork", () => {
     Effect.gen(function* () {
       const { work, start } = yield* setUp
       const reads = []
-      for (let i = 0; i < 1_002; i++) reads.push(yield* start(`a${i}`, "read"))
+      for (let i = 0; i < 1_002; i++) reads.push(yield* start(`a${i}`))
       assert.strictEqual(yield* Effect.flip(work.read("b", Effect.void)), Unavailable)
       yield* Effect.forEach(reads, ({ fiber }) => Fiber.interrupt(fiber), { discard: true })
     })

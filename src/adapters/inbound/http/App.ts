@@ -6,6 +6,7 @@ import { Endpoints } from "./contract/Api.ts"
 import { type ApiError, MethodNotAllowed, RouteNotFound } from "./contract/Errors.ts"
 import { type Endpoint, makeEndpoints } from "./Endpoints.ts"
 import { type HttpRequest, type HttpResponse, isGetOrHead, withCommonHeaders } from "./HttpMessage.ts"
+import { withLargeReads } from "./LargeReads.ts"
 import { recordRequest } from "./observability/RequestLog.ts"
 import { inSpan, isTraced } from "./observability/Tracing.ts"
 import { makeOperationalRoutes, type OperationalPath, operationalPaths } from "./OperationalRoutes.ts"
@@ -14,7 +15,7 @@ import { withDeadline } from "./request/Deadline.ts"
 import { type MatchedRoute, makeRouteMatcher } from "./request/Route.ts"
 import { makeRequestContext, type RequestContext } from "./RequestContext.ts"
 import { respondToFailures } from "./response/ErrorResponse.ts"
-import { representJson } from "./response/Representation.ts"
+import { representResource } from "./response/Representation.ts"
 import { type CachedResponse, makeResponseCache } from "./response/ResponseCache.ts"
 import { type HasRoom, respondWithinMemory } from "./response/ResponseMemory.ts"
 
@@ -40,7 +41,7 @@ const withRequestDeadline = withDeadline(deadlineMs, Unavailable)
 /** Makes the app, for any transport. A request passes the functions below from top to bottom. */
 export const makeApp = Effect.gen(function* () {
   const admission = yield* Admission
-  const endpoints = yield* makeEndpoints
+  const endpoints = yield* Effect.flatMap(makeEndpoints, withLargeReads)
   const operationalRoutes = yield* makeOperationalRoutes
   const responses = yield* makeResponseCache
   const traced = yield* isTraced
@@ -97,10 +98,10 @@ export const makeApp = Effect.gen(function* () {
   ): Effect.Effect<CachedResponse, ApiError> =>
     Effect.flatMap(admission.admit(parseBearerToken(context.request.headers.authorization)), (caller) => {
       context.caller = caller
-      return Effect.map(Effect.flatMap(endpoint(caller, matched), representJson), (representation) => ({
+      return Effect.map(endpoint(caller, matched), (body) => ({
         caller,
         route: matched.route,
-        representation
+        representation: representResource(body)
       }))
     })
 

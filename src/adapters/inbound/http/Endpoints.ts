@@ -9,7 +9,7 @@ import type { ApiError } from "./contract/Errors.ts"
 import { makeParameterReader } from "./contract/Parameters.ts"
 import { parseQuery } from "./request/Query.ts"
 import type { MatchedRoute } from "./request/Route.ts"
-import { encodeJson } from "./response/JsonBody.ts"
+import { encodeBody, type TaggedBody } from "./response/Representation.ts"
 
 /** The contract of one endpoint. */
 type EndpointSpec = (typeof Endpoints.endpoints)[keyof typeof Endpoints.endpoints]
@@ -34,7 +34,10 @@ const makeHandlers = (prompts: Prompts["Service"]): Handlers => ({
 })
 
 /** Responds to an admitted caller with the body that the contract describes. */
-export type Endpoint = (caller: Caller, matched: MatchedRoute) => Effect.Effect<Uint8Array, ApiError>
+export type Endpoint = (caller: Caller, matched: MatchedRoute) => Effect.Effect<TaggedBody, ApiError>
+
+/** The endpoints by the patterns of their paths. */
+export type EndpointsByRoute = ReadonlyMap<string, Endpoint>
 
 /** The query of an endpoint without query parameters, which ignores any that are sent. */
 const noQuery = Result.succeed({} as never)
@@ -48,12 +51,12 @@ const makeEndpoint = (spec: EndpointSpec, handle: Handler<EndpointSpec>): Endpoi
   return (caller, { params, query }) =>
     Effect.fromResult(readQuery(query)).pipe(
       Effect.flatMap((query) => handle(caller, params as never, query)),
-      Effect.flatMap((envelope) => encodeJson(encodeEnvelope(envelope)))
+      Effect.map((envelope) => encodeBody(encodeEnvelope(envelope)))
     )
 }
 
-/** Makes the endpoints, by the patterns of their paths. */
-export const makeEndpoints: Effect.Effect<ReadonlyMap<string, Endpoint>, never, Prompts> = Effect.map(
+/** Makes the endpoints. */
+export const makeEndpoints: Effect.Effect<EndpointsByRoute, never, Prompts> = Effect.map(
   Prompts,
   (prompts) => {
     const handlers = makeHandlers(prompts)

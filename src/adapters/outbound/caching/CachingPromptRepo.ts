@@ -2,6 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { LRUCache } from "lru-cache"
 import { type CacheEntry, RevisionedCache, SingleFlight } from "../../../application/Freshness.ts"
+import { LargeRowPolicy } from "../../../application/LargeRows.ts"
 import { ChangeFeed } from "../../../application/ports/ChangeFeed.ts"
 import { type PromptFilter, PromptRepo } from "../../../application/ports/PromptRepo.ts"
 import type { WorkspaceId } from "../../../domain/Prompt.ts"
@@ -15,14 +16,16 @@ const maxAgeMs = 30_000
 
 const toKey = (...parts: ReadonlyArray<unknown>): string => JSON.stringify(parts)
 
-/** Runs identical concurrent reads of another repo once. */
+/** Runs concurrent reads of another repo once that are identical and treat large rows alike. */
 const coalesce = <Arguments extends ReadonlyArray<unknown>, A, E>(
   feed: ChangeFeed["Service"],
   read: (workspace: WorkspaceId, ...rest: Arguments) => Effect.Effect<A, E>
 ) => {
   const reads = new SingleFlight<A, E>(feed)
   return (workspace: WorkspaceId, ...rest: Arguments): Effect.Effect<A, E> =>
-    Effect.suspend(() => reads.run(toKey(workspace, ...rest), workspace, read(workspace, ...rest)))
+    Effect.flatMap(LargeRowPolicy, (policy) =>
+      reads.run(toKey(policy, workspace, ...rest), workspace, read(workspace, ...rest))
+    )
 }
 
 /** Caches the total of each filter, apart from the page, so that only the first page of a list counts its prompts. */

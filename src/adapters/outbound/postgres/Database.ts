@@ -4,6 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
+import { largeBytes } from "../../../application/LargeRows.ts"
 import type { Unavailable } from "../../../application/ports/Unavailable.ts"
 import { makeColumnTypes } from "./connection/ColumnTypes.ts"
 import { type DatabaseOptions, makePoolConfig } from "./connection/PoolConfig.ts"
@@ -13,11 +14,11 @@ import { makeUnavailableMapper } from "./connection/UnavailableMapper.ts"
 
 export type { DatabaseOptions }
 
-/** The connections of each pool. A service, with its change feed and transactions, uses at most 12. */
-const connections = { prompts: 3, largePrompts: 1, keys: 2 } as const
-
-/** Requests read exact numbers in JSON up to this size. Imports and exports have no limit. */
-const maxExactJsonBytes = 256 * 1024
+/**
+ * The connections of each pool. A service, with its change feed and transactions, uses at most 13: its own thread and the one
+ * for large reads never both use `largePrompts`.
+ */
+const connections = { prompts: 3, largePrompts: 2, keys: 2 } as const
 
 /** PostgreSQL, as the adapters of this folder use it. */
 export class Database extends Context.Service<
@@ -43,7 +44,7 @@ export class Database extends Context.Service<
     options: DatabaseOptions
   ): Layer.Layer<Database | PgClient.PgClient | SqlClient> => {
     const config = makePoolConfig(options)
-    const queryConfig = { ...config, types: makeColumnTypes(maxExactJsonBytes) }
+    const queryConfig = { ...config, types: makeColumnTypes(largeBytes) }
     return Layer.effect(
       Database,
       Effect.gen(function* () {
@@ -52,7 +53,7 @@ export class Database extends Context.Service<
         return Database.of({
           queryPrompts: yield* makeQuery(queryConfig, "read", connections.prompts, mapToUnavailable),
           queryLargePrompts: yield* makeQuery(
-            queryConfig,
+            { ...config, types: makeColumnTypes(largeBytes, "large"), multiplexConcurrency: 1 },
             "read",
             connections.largePrompts,
             mapToUnavailable

@@ -1,8 +1,10 @@
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import { LargeRowPolicy, LargeRows } from "../../../application/LargeRows.ts"
 import { largeWork } from "../../../application/LargeWork.ts"
 import { PromptRepo } from "../../../application/ports/PromptRepo.ts"
 import { withSpanIfTraced } from "../../../application/Spans.ts"
+import type { Unavailable } from "../../../application/ports/Unavailable.ts"
 import { type PromptId, PromptNotFound, type WorkspaceId } from "../../../domain/Prompt.ts"
 import { type ResolutionSource, ResolvedTooLarge } from "../../../domain/Resolution.ts"
 import { VersionNotFound } from "../../../domain/Version.ts"
@@ -15,7 +17,12 @@ import * as rows from "./PromptRows.ts"
 /** Returns true for a text that PostgreSQL cannot store, so that no tag can have it as its name. */
 const isUnstorable = (text: string): boolean => text.includes("\0") || !text.isWellFormed()
 
-const isComplete = (row: Row): boolean => row.id !== null || row.too_large === true
+/** A row of nulls stands for a row that is too large. */
+const isRowLeftOut = (row: Row | undefined): boolean =>
+  row !== undefined && row.id === null && row.too_large !== true
+
+/** A page whose rows are together too large comes without them. */
+const isPageLeftOut = (rows: ReadonlyArray<Row>): boolean => rows[0]?.fits === false
 
 const toSource = (
   id: PromptId,
@@ -28,11 +35,52 @@ const toSource = (
 const makePromptRepo = Effect.gen(function* () {
   const { queryPrompts, queryLargePrompts } = yield* Database
 
-  /** Completes a row that was too large for its batch: reads it separately, in its workspace's turn. */
-  const readComplete = (workspace: WorkspaceId, row: Row | undefined, makeStatement: () => Statement) =>
-    row === undefined || isComplete(row)
-      ? Effect.succeed(row)
-      : Effect.map(largeWork.read(workspace, queryLargePrompts(makeStatement())), ([row]) => row)
+  /**
+   * Runs `query`. If it leaves out large rows, or if large rows are expected, treats them as the caller's policy says.
+   * Large rows are read separately, in their workspace's turn.
+   */
+  const withLargeRows = <A, E>(
+    workspace: WorkspaceId,
+    query: Effect.Effect<A, E>,
+    isLeftOut: (result: A) => boolean,
+    readLarge: Effect.Effect<A, E>
+  ): Effect.Effect<A, E | Unavailable> =>
+    Effect.flatMap(LargeRowPolicy, (policy) => {
+      const read = largeWork.read(workspace, readLarge)
+      return policy === "expect"
+        ? read
+        : Effect.flatMap(query, (result) => {
+            if (!isLeftOut(result)) return Effect.succeed(result)
+            return policy === "leave" ? Effect.die(new LargeRows()) : read
+          })
+    })
+
+  const readRow = (
+    workspace: WorkspaceId,
+    query: Effect.Effect<Row | undefined, Unavailable>,
+    makeStatement: () => Statement
+  ) =>
+    withLargeRows(
+      workspace,
+      query,
+      isRowLeftOut,
+      Effect.suspend(() => Effect.map(queryLargePrompts(makeStatement()), ([row]) => row))
+    )
+
+  /** Reads a page. A page of more than `maxPageBytes` is a defect. */
+  const readPage = (workspace: WorkspaceId, makeStatement: (maxBytes?: number) => Statement) =>
+    withLargeRows(
+      workspace,
+      Effect.suspend(() => queryPrompts(makeStatement())),
+      isPageLeftOut,
+      Effect.suspend(() =>
+        Effect.flatMap(queryLargePrompts(makeStatement(queries.maxPageBytes)), (rows) =>
+          isPageLeftOut(rows)
+            ? Effect.die(new Error("A page of a list has more than 64 MiB: ask for fewer items per page"))
+            : Effect.succeed(rows)
+        )
+      )
+    )
 
   // A slow statement of one workspace must not delay the others.
   const partitionKey = ({ workspace }: queries.PromptKey) => workspace
@@ -43,43 +91,46 @@ const makePromptRepo = Effect.gen(function* () {
     list: withSpanIfTraced("PromptRepo.list")((workspace, filter, page) =>
       filter.tag !== undefined && isUnstorable(filter.tag)
         ? Effect.succeed({ items: [], total: 0 })
-        : Effect.map(queryPrompts(queries.listPrompts(workspace, filter, page)), rows.decodePromptList)
+        : Effect.map(
+            readPage(workspace, (maxBytes) => queries.listPrompts(workspace, filter, page, maxBytes)),
+            rows.decodePromptList
+          )
     ),
     listPage: withSpanIfTraced("PromptRepo.listPage")((workspace, filter, page) =>
       filter.tag !== undefined && isUnstorable(filter.tag)
         ? Effect.succeed([])
-        : Effect.map(queryPrompts(queries.listPromptPage(workspace, filter, page)), rows.decodePromptPage)
+        : Effect.map(
+            readPage(workspace, (maxBytes) => queries.listPromptPage(workspace, filter, page, maxBytes)),
+            rows.decodePromptPage
+          )
     ),
     get: withSpanIfTraced("PromptRepo.get")((workspace, id) =>
-      getPromptRow({ workspace, id }).pipe(
-        Effect.flatMap((row) =>
-          readComplete(workspace, row, () => queries.getPrompts([{ workspace, id }], queries.unbounded))
-        ),
+      readRow(workspace, getPromptRow({ workspace, id }), () =>
+        queries.getPrompts([{ workspace, id }], queries.unbounded)
+      ).pipe(
         Effect.flatMap((row) =>
           row === undefined ? Effect.fail(PromptNotFound) : Effect.succeed(rows.decodePrompt(row))
         )
       )
     ),
     getSource: withSpanIfTraced("PromptRepo.getSource")((workspace, id) =>
-      getSourceRow({ workspace, id }).pipe(
-        Effect.flatMap((row) =>
-          readComplete(workspace, row, () => queries.getSources([{ workspace, id }], queries.unbounded))
-        ),
-        Effect.flatMap((row) => toSource(id, row))
-      )
+      readRow(workspace, getSourceRow({ workspace, id }), () =>
+        queries.getSources([{ workspace, id }], queries.unbounded)
+      ).pipe(Effect.flatMap((row) => toSource(id, row)))
     ),
     listVersions: withSpanIfTraced("PromptRepo.listVersions")((workspace, id, oldest, page) =>
-      Effect.flatMap(queryPrompts(queries.listVersions(workspace, id, oldest, page)), (found) =>
-        found.length === 0 ? Effect.fail(PromptNotFound) : Effect.succeed(rows.decodeVersionList(found))
+      Effect.flatMap(
+        readPage(workspace, (maxBytes) => queries.listVersions(workspace, id, oldest, page, maxBytes)),
+        (found) =>
+          found.length === 0 ? Effect.fail(PromptNotFound) : Effect.succeed(rows.decodeVersionList(found))
       )
     ),
     getVersion: withSpanIfTraced("PromptRepo.getVersion")((workspace, id, number, oldest) =>
-      queryPrompts(queries.getVersion(workspace, id, number, oldest)).pipe(
-        Effect.flatMap(([row]) =>
-          readComplete(workspace, row, () =>
-            queries.getVersion(workspace, id, number, oldest, queries.unbounded)
-          )
-        ),
+      readRow(
+        workspace,
+        Effect.map(queryPrompts(queries.getVersion(workspace, id, number, oldest)), ([row]) => row),
+        () => queries.getVersion(workspace, id, number, oldest, queries.unbounded)
+      ).pipe(
         Effect.flatMap((row) =>
           row === undefined ? Effect.fail(VersionNotFound) : Effect.succeed(rows.decodeVersion(row))
         )
@@ -88,5 +139,5 @@ const makePromptRepo = Effect.gen(function* () {
   })
 })
 
-/** The prompts in PostgreSQL. A read takes one statement, and a second one if its row is large. */
+/** The prompts in PostgreSQL. A read takes one statement, and a second one if its rows are large. */
 export const layer: Layer.Layer<PromptRepo, never, Database> = Layer.effect(PromptRepo, makePromptRepo)

@@ -1,3 +1,4 @@
+import { largeBytes } from "../../../application/LargeRows.ts"
 import type { PromptFilter } from "../../../application/ports/PromptRepo.ts"
 import { isWithinOffsetLimit, maxPerPage, offset, type Page } from "../../../domain/Page.ts"
 import { type PromptId, PromptSummary, type WorkspaceId } from "../../../domain/Prompt.ts"
@@ -25,9 +26,36 @@ const paginate = (ordered: string, page: Page, parameter: AddParameter): string 
       ) page limit ${maxPerPage}`
     : `${ordered} limit 0`
 
-const summaryColumns = Object.keys(PromptSummary.fields)
-  .map((column) => `p.${column}`)
-  .join(", ")
+/**
+ * The size of JSON in stored bytes up to which it is not large: PostgreSQL must read it to know its size as text. All
+ * statements below leave out the columns, including `id`, of rows that are larger than their `maxBytes`, so that large
+ * rows are read separately by a statement with `unbounded`.
+ */
+const inlineStoredBytes = 64 * 1024
+/** The value of `maxBytes` that sends rows of any size. */
+export const unbounded = 2 ** 31 - 1
+/** The value of `maxBytes` for lists whose page is large. */
+export const maxPageBytes = 64 * 1024 * 1024
+
+/** Joins the row of `whole` as `row`, or nulls if the condition is false. PostgreSQL knows the size of a text without reading it. */
+const joinRowIf = (condition: string, row: string): string =>
+  `left join lateral (select whole.* where ${condition}) ${row} on true`
+
+const sumBytes = (...columns: ReadonlyArray<string>): string =>
+  columns.map((column) => `octet_length(whole.${column})::bigint`).join(" + ")
+
+const selectSummary = (row: string): string =>
+  Object.keys(PromptSummary.fields)
+    .map((column) => `${row}.${column}`)
+    .join(", ")
+
+/** Selects the rows of one page as `whole`, with `fits`: whether all of them together have at most `maxBytes`. */
+const selectPage = (workspace: string, ids: string, maxBytes: string): string =>
+  `(
+      select ${selectSummary("whole")},
+        sum(${sumBytes("title", "description", "target_model", "intent")}) over () <= ${maxBytes} as fits
+      from (${ids}) page join prompts whole on whole.id = page.id and whole.workspace_id = ${workspace}
+    ) whole`
 
 /**
  * Selects the ids of the prompts that match a filter, in the order of the list. Each combination of filters has a
@@ -56,29 +84,38 @@ const selectMatching = (workspace: string, filter: PromptFilter, parameter: AddP
 
 /**
  * Selects the total and one page of prompts. Both use one index in its order; only the rows of the page are fetched. An
- * empty page is one row without a prompt.
+ * empty page is one row without a prompt; a page larger than `maxBytes` has rows without prompts and with a false `fits`.
  */
-export const listPrompts = (workspace: WorkspaceId, filter: PromptFilter, page: Page): Statement =>
+export const listPrompts = (
+  workspace: WorkspaceId,
+  filter: PromptFilter,
+  page: Page,
+  maxBytes = largeBytes
+): Statement =>
   makeStatement((parameter) => {
     const workspaceParam = parameter(workspace)
     const matching = selectMatching(workspaceParam, filter, parameter)
-    return `select total.count as total, ${summaryColumns}
+    return `select total.count as total, whole.fits, ${selectSummary("p")}
       from (select count(*)::int from (${matching} offset 0) matching) total
-      left join (
-        (${paginate(matching, page, parameter)}) page
-        join prompts p on p.id = page.id and p.workspace_id = ${workspaceParam}
-      ) on true
-      order by page.updated_at desc, page.id desc`
+      left join ${selectPage(workspaceParam, paginate(matching, page, parameter), parameter(maxBytes))} on true
+      ${joinRowIf("whole.fits", "p")}
+      order by whole.updated_at desc, whole.id desc`
   })
 
-/** Selects one page of prompts without the total. */
-export const listPromptPage = (workspace: WorkspaceId, filter: PromptFilter, page: Page): Statement =>
+/** Selects one page of prompts without the total. A page larger than `maxBytes` has rows without prompts. */
+export const listPromptPage = (
+  workspace: WorkspaceId,
+  filter: PromptFilter,
+  page: Page,
+  maxBytes = largeBytes
+): Statement =>
   makeStatement((parameter) => {
     const workspaceParam = parameter(workspace)
-    return `select ${summaryColumns}
-      from (${paginate(selectMatching(workspaceParam, filter, parameter), page, parameter)}) page
-      join prompts p on p.id = page.id and p.workspace_id = ${workspaceParam}
-      order by page.updated_at desc, page.id desc`
+    const ids = paginate(selectMatching(workspaceParam, filter, parameter), page, parameter)
+    return `select whole.fits, ${selectSummary("p")}
+      from ${selectPage(workspaceParam, ids, parameter(maxBytes))}
+      ${joinRowIf("whole.fits", "p")}
+      order by whole.updated_at desc, whole.id desc`
   })
 
 /** Identifies a prompt of a workspace. */
@@ -87,26 +124,9 @@ export interface PromptKey {
   readonly id: PromptId
 }
 
-/**
- * The size up to which a row is sent in a batch with others, in bytes. A larger row comes with nulls in place of its
- * columns, including `id`, and is then read separately by a statement with `unbounded`.
- */
-const inlineBytes = 256 * 1024
-/** The same limit for JSON, in stored bytes: PostgreSQL must read it to know its size as text. */
-const inlineStoredBytes = 64 * 1024
-/** The value of `maxBytes` that sends rows of any size. */
-export const unbounded = 2 ** 31 - 1
-
 /** The prompts that `$1` and `$2` request, as `whole`, with their positions from 1 as `requested.ordinal`. */
 const requestedPrompts = `unnest($1::uuid[], $2::uuid[]) with ordinality requested (workspace_id, id, ordinal)
     join prompts whole on whole.workspace_id = requested.workspace_id and whole.id = requested.id`
-
-/** Joins the row of `whole` as `row`, or nulls if the condition is false. PostgreSQL knows the size of a text without reading it. */
-const joinRowIf = (condition: string, row: string): string =>
-  `left join lateral (select whole.* where ${condition}) ${row} on true`
-
-const sumBytes = (...columns: ReadonlyArray<string>): string =>
-  columns.map((column) => `octet_length(whole.${column})::bigint`).join(" + ")
 
 /** Returns the parameters `$1` and `$2` of `requestedPrompts`. */
 const toArrayParams = (prompts: ReadonlyArray<PromptKey>): ReadonlyArray<string> => [
@@ -118,8 +138,8 @@ const toArrayParams = (prompts: ReadonlyArray<PromptKey>): ReadonlyArray<string>
  * Selects prompts with their folders and tags. A folder or tag of another workspace is left out. `ordinal` is the position
  * in `prompts`; a prompt that is larger than `maxBytes` has no other column.
  */
-export const getPrompts = (prompts: ReadonlyArray<PromptKey>, maxBytes = inlineBytes): Statement => ({
-  text: `select requested.ordinal::int, ${summaryColumns}, p.current_content, f.id as folder_id, p.is_favorite, p.is_archived,
+export const getPrompts = (prompts: ReadonlyArray<PromptKey>, maxBytes = largeBytes): Statement => ({
+  text: `select requested.ordinal::int, ${selectSummary("p")}, p.current_content, f.id as folder_id, p.is_favorite, p.is_archived,
       p.sort_order,
       coalesce((
         select json_agg(json_build_object('id', t.id, 'name', t.name, 'color', t.color) order by t.name collate "C")
@@ -141,7 +161,7 @@ export const getPrompts = (prompts: ReadonlyArray<PromptKey>, maxBytes = inlineB
  * - if everything together is larger than `maxBytes`. The size of overrides as text is only compared if `maxBytes` is
  *   `unbounded`, because PostgreSQL must read them for it.
  */
-export const getSources = (prompts: ReadonlyArray<PromptKey>, maxBytes = inlineBytes): Statement => ({
+export const getSources = (prompts: ReadonlyArray<PromptKey>, maxBytes = largeBytes): Statement => ({
   text: `select requested.ordinal::int, p.id, p.title, p.prompt_type, p.target_model, p.current_content,
       source.contents, source.overrides, source.too_large
     from ${requestedPrompts}
@@ -180,22 +200,31 @@ export const listVersions = (
   workspace: WorkspaceId,
   id: PromptId,
   oldest: Timestamp | undefined,
-  page: Page
+  page: Page,
+  maxBytes = largeBytes
 ): Statement =>
   makeStatement((parameter) => {
     const prompt = `p.workspace_id = ${parameter(workspace)} and p.id = ${parameter(id)}`
     const visible = `prompt_versions v where v.prompt_id = p.id${
       oldest === undefined ? "" : ` and v.created_at >= ${parameter(oldest)}`
     }`
-    return `select total.count as total, v.version_number, v.change_summary, v.change_source, v.created_at
+    const numbers = paginate(
+      `select v.version_number from ${visible} order by v.version_number desc`,
+      page,
+      parameter
+    )
+    return `select total.count as total, whole.fits, v.version_number, v.change_summary, v.change_source, v.created_at
       from prompts p
       cross join lateral (select count(*)::int from ${visible}) total
       left join lateral (
-        ${paginate(`select v.version_number from ${visible} order by v.version_number desc`, page, parameter)}
-      ) page on true
-      left join prompt_versions v on v.prompt_id = p.id and v.version_number = page.version_number
+        select whole.version_number, whole.change_summary, whole.change_source, whole.created_at,
+          sum(${sumBytes("change_summary", "change_source")}) over () <= ${parameter(maxBytes)} as fits
+        from (${numbers}) page
+        join prompt_versions whole on whole.prompt_id = p.id and whole.version_number = page.version_number
+      ) whole on true
+      ${joinRowIf("whole.fits", "v")}
       where ${prompt}
-      order by page.version_number desc`
+      order by whole.version_number desc`
   })
 
 const isVersionWithin = (maxBytes: string): string =>
@@ -212,7 +241,7 @@ export const getVersion = (
   id: PromptId,
   number: VersionNumber,
   oldest: Timestamp | undefined,
-  maxBytes = inlineBytes
+  maxBytes = largeBytes
 ): Statement =>
   makeStatement(
     (parameter) => `select v.id, v.prompt_id, v.version_number, v.content, v.change_summary, v.change_source,

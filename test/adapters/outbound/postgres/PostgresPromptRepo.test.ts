@@ -1,13 +1,16 @@
 import * as PgClient from "@effect/sql-pg/PgClient"
 import { assert, describe, layer } from "@effect/vitest"
+import * as Cause from "effect/Cause"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import * as KeyStore from "../../../../src/adapters/outbound/postgres/PostgresKeyStore.ts"
 import * as PostgresPromptRepo from "../../../../src/adapters/outbound/postgres/PostgresPromptRepo.ts"
 import * as WorkspaceStore from "../../../../src/adapters/outbound/postgres/PostgresWorkspaceStore.ts"
+import { LargeRowPolicy, LargeRows } from "../../../../src/application/LargeRows.ts"
 import * as Keys from "../../../../src/application/ports/KeyStore.ts"
 import { type PromptFilter, PromptRepo } from "../../../../src/application/ports/PromptRepo.ts"
 import * as Workspaces from "../../../../src/application/ports/WorkspaceStore.ts"
@@ -148,6 +151,67 @@ describe.skipIf(noPostgres !== undefined)("prompts of rows that other programs w
         assert.strictEqual((yield* versionOf(3001)).content, text)
         assert.strictEqual((yield* versionOf(3002)).change_summary, text)
         assert.deepStrictEqual((yield* versionOf(3003)).metadata, { list })
+      })
+    )
+
+    it.effect("a caller can leave large rows of every read, and small ones are read all the same", () =>
+      Effect.gen(function* () {
+        const { own, repo, sql } = yield* twoWorkspaces
+        const [id, first] = [own.prompt.id, 1 as VersionNumber]
+        yield* sql`insert into prompt_versions (prompt_id, version_number, content) values (${id}, 1, 'small')`
+        const reads: ReadonlyArray<readonly [string, Effect.Effect<unknown, unknown>]> = [
+          ["get", repo.get(own.id, id)],
+          ["getSource", repo.getSource(own.id, id)],
+          ["getVersion", repo.getVersion(own.id, id, first, undefined)],
+          ["list", repo.list(own.id, {}, everything)],
+          ["listPage", repo.listPage(own.id, {}, everything)],
+          ["listVersions", repo.listVersions(own.id, id, undefined, everything)]
+        ]
+        /** Reads everything in each way. Returns the names of the reads whose rows were left. */
+        const compare = Effect.gen(function* () {
+          const left: Array<string> = []
+          for (const [name, read] of reads) {
+            const whole = yield* read
+            assert.deepStrictEqual(yield* Effect.provideService(read, LargeRowPolicy, "expect"), whole)
+            const exit = yield* Effect.exit(Effect.provideService(read, LargeRowPolicy, "leave"))
+            if (Exit.isSuccess(exit)) assert.deepStrictEqual(exit.value, whole)
+            else {
+              assert.instanceOf(Cause.squash(exit.cause), LargeRows)
+              left.push(name)
+            }
+          }
+          return left
+        })
+        const large = "é".repeat(150_000)
+        assert.deepStrictEqual(yield* compare, [])
+        yield* sql`update prompts set current_content = ${large} where id = ${id}`
+        assert.deepStrictEqual(yield* compare, ["get", "getSource"])
+        yield* sql`update prompts set current_content = '', description = ${large} where id = ${id}`
+        assert.deepStrictEqual(yield* compare, ["get", "list", "listPage"])
+        yield* sql`update prompts set description = '' where id = ${id}`
+        yield* sql`update prompt_versions set change_summary = ${large} where prompt_id = ${id}`
+        assert.deepStrictEqual(yield* compare, ["getVersion", "listVersions"])
+      })
+    )
+
+    it.effect("a page is large if its rows are large together, and fails above 64 MiB", () =>
+      Effect.gen(function* () {
+        const { own, repo, sql } = yield* twoWorkspaces
+        const fill = (count: number, size: number) => sql`
+          insert into prompts (workspace_id, title, description)
+          select ${own.id}, 'Filled', repeat('x', ${size}::int) from generate_series(1, ${count}::int)`
+        const leave = (per_page: number) =>
+          Effect.exit(
+            Effect.provideService(repo.list(own.id, {}, { page: 1, per_page }), LargeRowPolicy, "leave")
+          )
+        yield* fill(9, 30_000)
+        assert.isTrue(Exit.isSuccess(yield* leave(8)))
+        assert.isTrue(Exit.isFailure(yield* leave(9)))
+        assert.strictEqual((yield* repo.list(own.id, {}, everything)).items.length, 10)
+        yield* fill(5, 16_000_000)
+        assert.strictEqual((yield* repo.list(own.id, {}, { page: 1, per_page: 4 })).items.length, 4)
+        const exit = yield* Effect.exit(repo.list(own.id, {}, everything))
+        assert.isTrue(Exit.isFailure(exit) && String(Cause.squash(exit.cause)).includes("64 MiB"))
       })
     )
 

@@ -1,6 +1,4 @@
 import { hash } from "node:crypto"
-import * as Effect from "effect/Effect"
-import { largeBytes } from "../../../../application/LargeWork.ts"
 import {
   entityHeaders,
   type HeaderFields,
@@ -8,13 +6,15 @@ import {
   type HttpResponse,
   toRawHeaders
 } from "../HttpMessage.ts"
-import { hashInSlices } from "./LargeJson.ts"
 
 /** The caching headers of every successful response of the API (specification 8), which also has an ETag. */
 export const cachingHeaders = {
   "cache-control": "public, s-maxage=30, stale-while-revalidate=300",
   vary: "Authorization"
 } as const
+
+/** The largest body of a response that is cached, in bytes. */
+export const maxCachedBytes = 1024 * 1024
 
 /** The responses with which a resource is served. */
 export interface Representation {
@@ -30,28 +30,47 @@ const noBody = new Uint8Array()
 /** Returns a strong ETag of a body's bytes. */
 export const computeEtag = (body: Uint8Array): string => `"${hash("sha256", body, "base64url")}"`
 
+/** The body of a successful response and its ETag. */
+export interface TaggedBody {
+  readonly body: Uint8Array<ArrayBuffer>
+  readonly etag: string
+}
+
+/**
+ * Encodes an envelope as JSON in separate memory. `Buffer.from` would put a small body into a pool, which a cached body
+ * pins.
+ */
+export const encodeBody = (envelope: unknown): TaggedBody => {
+  const json = JSON.stringify(envelope)
+  const body = Buffer.allocUnsafeSlow(Buffer.byteLength(json))
+  body.write(json)
+  return { body, etag: computeEtag(body) }
+}
+
 /** Returns the representation of a body. The 304 repeats the caching headers. */
 export const toRepresentation = (
   body: Uint8Array,
   contentType: string,
   caching: HeaderFields,
-  etag: string = computeEtag(body)
+  etag: string = computeEtag(body),
+  isFreedWhenSent = false
 ): Representation => {
   const headers = { ...caching, etag }
   return {
     etag,
-    full: { status: 200, headers: toRawHeaders({ ...entityHeaders(body, contentType), ...headers }), body },
+    full: {
+      status: 200,
+      headers: toRawHeaders({ ...entityHeaders(body, contentType), ...headers }),
+      body,
+      isFreedWhenSent
+    },
     notModified: { status: 304, headers: toRawHeaders(headers), body: noBody }
   }
 }
 
-/** Makes the representation of a JSON body. Hashes a large body slice by slice. */
-export const representJson = (body: Uint8Array): Effect.Effect<Representation> => {
-  const represent = (etag?: string) => toRepresentation(body, "application/json", cachingHeaders, etag)
-  return body.length > largeBytes
-    ? Effect.map(hashInSlices(body), (digest) => represent(`"${digest}"`))
-    : Effect.succeed(represent())
-}
+/** Returns the representation of a resource of the API. A body that is too large for the cache is used once. */
+export const representResource = ({ body, etag }: TaggedBody): Representation =>
+  toRepresentation(body, "application/json", cachingHeaders, etag, body.length > maxCachedBytes)
 
 const entityTag = /(?:W\/)?("[^"]*")/g
 

@@ -6,11 +6,10 @@ import { type Cacheable, type CacheEntry, RevisionedCache } from "../../../../ap
 import { ChangeFeed } from "../../../../application/ports/ChangeFeed.ts"
 import { Observations } from "../../../../application/ports/Observations.ts"
 import { type HttpRequest, isGetOrHead } from "../HttpMessage.ts"
-import type { Representation } from "./Representation.ts"
+import { maxCachedBytes, type Representation } from "./Representation.ts"
 
-/** The size of all entries and of one entry, in bytes. */
+/** The size of all entries, in bytes. */
 const maxBytes = 32 * 1024 * 1024
-const maxEntryBytes = 1024 * 1024
 /** The size of an entry without its body. */
 const entryBytes = 1024
 /** The `s-maxage` of specification 8; a hit does not extend it. */
@@ -51,7 +50,7 @@ export class ResponseCache {
       feed,
       new LRUCache<string, CacheEntry<CachedResponse>>({
         maxSize: maxBytes,
-        maxEntrySize: maxEntryBytes,
+        maxEntrySize: maxCachedBytes,
         sizeCalculation: ({ value }) => value.representation.full.body.length + entryBytes,
         ttl: maxAgeMs
       }),

@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import { Unavailable } from "../../../../application/ports/Unavailable.ts"
-import type { HttpRequest, HttpResponse } from "../HttpMessage.ts"
+import { freeBody, type HttpRequest, type HttpResponse } from "../HttpMessage.ts"
 import { type Representation, respondConditionally } from "./Representation.ts"
 
 /** Returns true if the memory for responses that clients have not received yet has room for one more body. */
@@ -18,7 +18,8 @@ export const respondWithinMemory = (
   hasRoom: HasRoom
 ): Effect.Effect<HttpResponse, Unavailable> => {
   const response = respondConditionally(request, representation)
-  return request.method === "HEAD" || hasRoom(response.body.length)
-    ? Effect.succeed(response)
-    : failWithoutRoom
+  const hasRoomForBody = request.method === "HEAD" || hasRoom(response.body.length)
+  const { full } = representation
+  if (full.isFreedWhenSent === true && (response !== full || !hasRoomForBody)) freeBody(full.body)
+  return hasRoomForBody ? Effect.succeed(response) : failWithoutRoom
 }

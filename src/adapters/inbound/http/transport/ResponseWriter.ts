@@ -1,10 +1,12 @@
 import { type ServerResponse, STATUS_CODES } from "node:http"
 import type { Socket } from "node:net"
-import { type HttpResponse, toHeaderPairs } from "../HttpMessage.ts"
+import { freeBody, type HttpResponse, toHeaderPairs } from "../HttpMessage.ts"
 
 /** Writes the content of a response, without its body if the request is a HEAD. */
-export const writeResponse = (response: ServerResponse, { status, headers, body }: HttpResponse): void => {
+export const writeResponse = (response: ServerResponse, content: HttpResponse): void => {
+  const { status, headers, body, isFreedWhenSent } = content
   response.writeHead(status, headers as Array<string>)
+  if (isFreedWhenSent === true) response.once("finish", () => freeBody(body))
   response.end(response.req.method === "HEAD" ? undefined : body)
 }
 

@@ -6,8 +6,10 @@ import { connectTimeout } from "./Timeouts.ts"
 /** A PostgreSQL server, or the embedded database that listens on a unix socket. */
 export type DatabaseOptions = { readonly url: Redacted.Redacted } | { readonly socketPath: string }
 
-/** How many statements share a connection. */
-export const multiplexConcurrency = 8
+export type PoolConfig = PgClient.PgPoolConfig & {
+  /** How many statements share a connection. */
+  readonly multiplexConcurrency: number
+}
 
 /** Large enough for the largest row: a prompt's content, its fragments and their overrides. */
 const maxMessageSize = 128 * 1024 * 1024
@@ -17,7 +19,7 @@ const maxMessageSize = 128 * 1024 * 1024
  * while PostgreSQL is down. PgBouncer rejects startup parameters other than these, so `makeQuery` sets
  * `statement_timeout` on an open connection. Prepared statements of the embedded database would share their names.
  */
-export const makePoolConfig = (options: DatabaseOptions): PgClient.PgPoolConfig => ({
+export const makePoolConfig = (options: DatabaseOptions): PoolConfig => ({
   ...("url" in options
     ? { url: options.url }
     : { path: options.socketPath, username: "postgres", database: "postgres", prepare: false }),
@@ -26,7 +28,7 @@ export const makePoolConfig = (options: DatabaseOptions): PgClient.PgPoolConfig 
   types: makeColumnTypes(),
   maxConnections: 4,
   multiplex: true,
-  multiplexConcurrency,
+  multiplexConcurrency: 8,
   maxMessageSize
 })
 

@@ -1,13 +1,12 @@
-import type * as PgClient from "@effect/sql-pg/PgClient"
 import type { PgConnection } from "@effect/sql-pg/PgConnection"
 import * as PgPool from "@effect/sql-pg/PgPool"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { SqlError } from "effect/sql/SqlError"
 import { ConnectionGenerations } from "./ConnectionGenerations.ts"
-import { isEmbedded, multiplexConcurrency } from "./PoolConfig.ts"
+import { isEmbedded, type PoolConfig } from "./PoolConfig.ts"
 import { makePoolGauges, type PoolGauges, type SetPhase } from "./PoolGauges.ts"
-import type { Query, Statement } from "./Query.ts"
+import type { Query, Row, Statement } from "./Query.ts"
 import { isConnectionLost } from "./SqlErrors.ts"
 import {
   connectTimeout,
@@ -68,7 +67,8 @@ class QueryPool {
           Effect.catchIf(isConnectionLost, () => this.#retryOnFreshConnection(query)),
           Effect.raceFirst(this.#failAfterDeadlines(query)),
           Effect.onExit(() => Effect.sync(() => query.setPhase(undefined))),
-          Effect.map(({ rows }) => rows)
+          // The driver keeps the result until its connection is idle, which may be never. It then keeps no rows.
+          Effect.map(({ rows }) => (rows as Array<Row>).splice(0))
         )
     })
   }
@@ -153,13 +153,13 @@ class QueryPool {
  * @param pool the pool's name in metrics
  */
 export const makeQuery = (
-  config: PgClient.PgPoolConfig,
+  config: PoolConfig,
   pool: string,
   maxConnections: number,
   mapToUnavailable: UnavailableMapper
 ): Effect.Effect<Query, SqlError, Scope.Scope> =>
   Effect.gen(function* () {
-    const limit = maxConnections * multiplexConcurrency
+    const limit = maxConnections * config.multiplexConcurrency
     const connections = yield* PgPool.make({ ...config, maxConnections })
     const gauges = yield* makePoolGauges(pool, limit)
     const queries = new QueryPool(connections, gauges, limit, !isEmbedded(config))
