@@ -2,8 +2,9 @@
  * Measures what one tenant's large prompts do to another tenant's small cold reads, with both tenants within the default
  * limits: 90 requests at once from the first tenant, and a request every 10 ms from the second. Prints for each kind of
  * prompt the second tenant's latency alone and meanwhile, the statuses of both, and the growth of resident memory. Exits
- * with 1 when the 99th percentile is over `maxRatio` times that of the second tenant alone, or when the second tenant
- * gets anything but 200. Takes about a minute, and needs PostgreSQL.
+ * with 1 when the second tenant gets anything but 200, or when its 99th percentile is over `maxRatio` times that of the tenant
+ * alone and over that during 90 reads of small prompts, which also take some 50 ms. Takes two minutes, and needs
+ * PostgreSQL.
  *
  *     TEST_DATABASE_URL=postgres://postgres@127.0.0.1:5432/test node bench/neighbors.ts
  */
@@ -20,8 +21,10 @@ try {
   const tenants = await resources.acquire(twoTenants)
   const formatQuantiles = (times: ReadonlyArray<number>) =>
     [0.5, 0.99, 1].map((q) => quantile(times, q).toFixed(1).padStart(9)).join("")
-  console.log(`${"".padEnd(44)}      p50      p99      max`)
-  for (const kind of kinds.filter(({ name }) => only === undefined || name.includes(only))) {
+  console.log(`${"".padEnd(48)}      p50      p99      max`)
+  /** The 99th percentile during reads of small prompts, the first kind. */
+  let p99OfSmall = 0
+  for (const kind of kinds.filter((kind) => only === undefined || kind === kinds[0] || kind.name.includes(only))) {
     const alone: Array<number> = []
     const meanwhile: Array<number> = []
     const statuses: Record<string, Record<string, number>> = { large: {}, small: {} }
@@ -40,15 +43,17 @@ try {
       growth = Math.max(growth, result.growth)
       duration = Math.max(duration, result.duration)
     }
-    const ratio = quantile(meanwhile, 0.99) / quantile(alone, 0.99)
-    console.log(`${kind.name.padEnd(34)}${"alone".padEnd(10)}${formatQuantiles(alone)}`)
+    const p99 = quantile(meanwhile, 0.99)
+    const ratio = p99 / quantile(alone, 0.99)
+    if (kind === kinds[0]) p99OfSmall = p99
+    console.log(`${kind.name.padEnd(38)}${"alone".padEnd(10)}${formatQuantiles(alone)}`)
     console.log(
-      `${"".padEnd(34)}${"meanwhile".padEnd(10)}${formatQuantiles(meanwhile)}  p99 ratio ${ratio.toFixed(2)}`
+      `${"".padEnd(38)}${"meanwhile".padEnd(10)}${formatQuantiles(meanwhile)}  p99 ratio ${ratio.toFixed(2)}`
     )
     console.log(
       `  large ${JSON.stringify(statuses.large)} in ${duration.toFixed(0)} ms, small ${JSON.stringify(statuses.small)}, memory +${growth.toFixed(0)} MiB`
     )
-    if (!(ratio <= maxRatio) || Object.keys(statuses.small!).some((status) => status !== "200"))
+    if (!(ratio <= maxRatio || p99 <= p99OfSmall) || Object.keys(statuses.small!).some((status) => status !== "200"))
       process.exitCode = 1
   }
 } finally {

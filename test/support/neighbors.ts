@@ -33,7 +33,9 @@ const makeKind = (
   status = 200
 ): Kind => ({ name, path, status, contentBytes, fragments, fragmentBytes })
 
+/** All kinds; the first has small prompts, for comparison. */
 export const kinds: ReadonlyArray<Kind> = [
+  makeKind("content of 100 bytes", "", 100),
   makeKind("content of 4 MiB", "", 4 * MiB),
   makeKind("content of 8 MiB", "", 8 * MiB),
   makeKind("version of 8 MiB", "/versions/1", 8 * MiB),
