@@ -14,7 +14,7 @@ import { maxResolvedBytes, ResolvedTooLarge } from "../../src/domain/Resolution.
 import { toTimestamp } from "../../src/domain/Timestamp.ts"
 import { VersionNotFound } from "../../src/domain/Version.ts"
 import { archive, fragment, newId, prompt, sample, use, version, toPartStream } from "../support/archives.ts"
-import { listOf, promptOf, versionSummaryOf, versionsOf } from "../support/model.ts"
+import * as model from "../support/model.ts"
 
 /** The methods of the repository that were called, in order. */
 class Calls extends Context.Service<Calls, Array<PropertyKey>>()("test/Calls") {
@@ -60,16 +60,16 @@ describe("Prompts", () => {
       yield* load(own)
       const caller = callerOf(own)
       const filter = { tag: "production", type: "system" as const }
-      const matching = listOf(own, filter)
+      const matching = model.listPrompts(own, filter)
       assert.deepStrictEqual(yield* prompts.list(caller, filter, { page: 2, per_page: 1 }), {
         items: matching.slice(1, 2),
         total: matching.length
       })
       const greeting = own.prompts[0]!
-      assert.deepStrictEqual(yield* prompts.get(caller, greeting.id), promptOf(own, greeting))
-      const versions = versionsOf(greeting)
+      assert.deepStrictEqual(yield* prompts.get(caller, greeting.id), model.getPrompt(own, greeting))
+      const versions = model.listVersions(greeting)
       assert.deepStrictEqual(yield* prompts.listVersions(caller, greeting.id, { page: 1, per_page: 2 }), {
-        items: versions.slice(0, 2).map(versionSummaryOf),
+        items: versions.slice(0, 2).map(model.toVersionSummary),
         total: 3
       })
       assert.deepStrictEqual(yield* prompts.getVersion(caller, greeting.id, "2"), versions[1]!)

@@ -27,7 +27,7 @@ const importArchive = (archive: Archive) =>
 const find = ({ stored }: Key) => Effect.flatMap(KeyStore, (keys) => keys.find(stored.key_hash))
 
 /** Tests what every adapter of `KeyStore` must do. */
-export const contract = <E>(
+export const testKeyStore = <E>(
   name: string,
   layer: Layer.Layer<PromptRepo | KeyStore | WorkspaceStore, E>
 ): void =>

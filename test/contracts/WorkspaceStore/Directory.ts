@@ -10,7 +10,7 @@ import type { WorkspaceId } from "../../../src/domain/Prompt.ts"
 import { archive, key, newId, sample, user, workspace } from "../../support/archives.ts"
 import { type ContractTests, assertReads, findKey, load } from "./support.ts"
 
-/** The rules of `WorkspaceStore` for the list of workspaces, and the settings of workspaces and users. */
+/** Tests the rules of `WorkspaceStore` for lists, and for the settings of workspaces and users. */
 export const testDirectory = (it: ContractTests): void => {
   it.effect("workspaces lists every workspace once, ordered by id", () =>
     Effect.gen(function* () {

@@ -5,7 +5,7 @@ import type { WorkspaceId } from "../../../src/domain/Prompt.ts"
 import { archives, exportArchive, newId, sample, user } from "../../support/archives.ts"
 import { type ContractTests, assertReads, inExportOrder, load } from "./support.ts"
 
-/** The rules of `WorkspaceStore` for exports. */
+/** Tests the rules of `WorkspaceStore` for exports. */
 export const testExport = (it: ContractTests): void => {
   it.effect.prop(
     "exportWorkspace exports what was imported in a fixed order, and importing the export changes nothing",

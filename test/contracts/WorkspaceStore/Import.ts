@@ -36,7 +36,7 @@ import {
   rejectedPaths
 } from "./support.ts"
 
-/** The rules of `WorkspaceStore` for imports. */
+/** Tests the rules of `WorkspaceStore` for imports. */
 export const testImport = (it: ContractTests): void => {
   it.effect.prop(
     "importWorkspace turns any workspace into any other, and importing the same again changes nothing",

@@ -11,7 +11,7 @@ import type { WorkspaceId } from "../../../src/domain/Prompt.ts"
 import { archive, instant, key, newId, sample, user, workspace } from "../../support/archives.ts"
 import { type ContractTests, addKey, findKey, load } from "./support.ts"
 
-/** The rules of `WorkspaceStore` for keys. */
+/** Tests the rules of `WorkspaceStore` for keys. */
 export const testKeys = (it: ContractTests): void => {
   it.effect(
     "revokeKey revokes a key of any workspace or of none and keeps the time of the first revocation",

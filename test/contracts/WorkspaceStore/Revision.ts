@@ -123,7 +123,7 @@ const makeEdit = (
   }
 }
 
-/** The rules of `WorkspaceStore` for revisions of content. */
+/** Tests the rules of `WorkspaceStore` for revisions of content. */
 export const testRevision = (it: ContractTests): void => {
   it.effect("reviseContent applies the edit, and changes nothing in a dry run or after a failure", () =>
     Effect.gen(function* () {

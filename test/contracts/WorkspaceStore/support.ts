@@ -17,7 +17,7 @@ import {
   use,
   version
 } from "../../support/archives.ts"
-import { listOf, promptOf, sourceOf, versionSummaryOf, versionsOf } from "../../support/model.ts"
+import * as model from "../../support/model.ts"
 
 /** The tests of one area of the contract are registered with the `it` of its suite. */
 export type ContractTests = Vitest.MethodsNonLive<PromptRepo | KeyStore | WorkspaceStore>
@@ -49,23 +49,26 @@ export const rejectedPaths = (archive: Archive) =>
 export const assertReads = Effect.fnUntraced(function* (archive: Archive) {
   const repo = yield* PromptRepo
   const id = archive.workspace.id
-  const whole = listOf(archive, {})
+  const whole = model.listPrompts(archive, {})
   assert.deepStrictEqual(yield* repo.list(id, {}, everything), { items: whole, total: whole.length })
   for (const { name: tag } of archive.tags) {
-    assert.deepStrictEqual((yield* repo.list(id, { tag }, everything)).items, listOf(archive, { tag }))
+    assert.deepStrictEqual(
+      (yield* repo.list(id, { tag }, everything)).items,
+      model.listPrompts(archive, { tag })
+    )
   }
   for (const { id: folder_id } of archive.folders) {
     assert.deepStrictEqual(
       (yield* repo.list(id, { folder_id }, everything)).items,
-      listOf(archive, { folder_id })
+      model.listPrompts(archive, { folder_id })
     )
   }
   for (const prompt of archive.prompts) {
-    assert.deepStrictEqual(yield* repo.get(id, prompt.id), promptOf(archive, prompt))
-    assert.deepStrictEqual(yield* repo.getSource(id, prompt.id), sourceOf(archive, prompt))
-    const versions = versionsOf(prompt)
+    assert.deepStrictEqual(yield* repo.get(id, prompt.id), model.getPrompt(archive, prompt))
+    assert.deepStrictEqual(yield* repo.getSource(id, prompt.id), model.getSource(archive, prompt))
+    const versions = model.listVersions(prompt)
     assert.deepStrictEqual(yield* repo.listVersions(id, prompt.id, undefined, everything), {
-      items: versions.map(versionSummaryOf),
+      items: versions.map(model.toVersionSummary),
       total: versions.length
     })
     for (const version of versions) {

@@ -11,7 +11,7 @@ import * as TestClock from "effect/testing/TestClock"
 import { layer, sharedCounterUp } from "../../../../src/adapters/outbound/rate-limiter/RedisRateLimiter.ts"
 import { type Bucket, RateLimiter } from "../../../../src/application/ports/RateLimiter.ts"
 import type { ApiKeyId } from "../../../../src/domain/ApiKey.ts"
-import { countAdmitted, newKey, rateLimiterContract } from "../../../contracts/RateLimiter.ts"
+import { countAdmitted, newKey, testRateLimiter } from "../../../contracts/RateLimiter.ts"
 import { noRedis, type RedisServer, redisServer, slowProxy } from "../../../support/redis.ts"
 
 const now = 29_000_000 * 60_000
@@ -62,7 +62,7 @@ describe.skipIf(noRedis !== undefined)(
     afterEach(() => Effect.runPromise(redis.thaw))
     afterAll(() => Effect.runPromise(Scope.close(scope, Exit.void)))
 
-    rateLimiterContract("Redis", Layer.unwrap(Effect.sync(() => layer({ url: redis.url }))))
+    testRateLimiter("Redis", Layer.unwrap(Effect.sync(() => layer({ url: redis.url }))))
 
     describe("with Redis", () => {
       it.effect(
