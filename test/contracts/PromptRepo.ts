@@ -634,18 +634,18 @@ export const testPromptRepo = <E>(
             current_content: "more",
             fragments: [use(half, 1, overridden), use(half, 2, overridden)]
           })
-          const over = prompt({
+          const exceeding = prompt({
             fragments: [use(half, 1, overridden), use(byte, 2), use(half, 3, overridden)]
           })
-          const stored = archive({ fragments: [half, byte], prompts: [full, over] })
+          const stored = archive({ fragments: [half, byte], prompts: [full, exceeding] })
           yield* importArchive(stored)
           const source = yield* repo.getSource(stored.workspace.id, full.id)
           assert.isTrue(
             source.fragments.length === 2 && source.fragments.every(({ content }) => content === half.content)
           )
           assert.deepStrictEqual(
-            yield* Effect.flip(repo.getSource(stored.workspace.id, over.id)),
-            ResolvedTooLarge(over.id)
+            yield* Effect.flip(repo.getSource(stored.workspace.id, exceeding.id)),
+            ResolvedTooLarge(exceeding.id)
           )
         })
     )

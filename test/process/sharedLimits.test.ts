@@ -46,7 +46,7 @@ describe.skipIf(missing !== undefined)("three processes on one PostgreSQL", () =
   /** Sends 240 requests with one key, 80 to each service with 4 at a time, and counts the responses by status. */
   const sendBurst = async (services: ReadonlyArray<Service>, token: string) => {
     const statuses: Record<number, number> = {}
-    const lane = async ({ url }: Service) => {
+    const runClient = async ({ url }: Service) => {
       for (let i = 0; i < 20; i++) {
         const response = await fetch(`${url}/api/v1/prompts?per_page=1`, {
           headers: { authorization: `Bearer ${token}` }
@@ -55,7 +55,7 @@ describe.skipIf(missing !== undefined)("three processes on one PostgreSQL", () =
         statuses[response.status] = (statuses[response.status] ?? 0) + 1
       }
     }
-    await Promise.all(services.flatMap((service) => Array.from({ length: 4 }, () => lane(service))))
+    await Promise.all(services.flatMap((service) => Array.from({ length: 4 }, () => runClient(service))))
     return statuses
   }
 

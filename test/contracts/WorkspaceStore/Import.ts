@@ -416,8 +416,8 @@ export const testImport = (it: ContractTests): void => {
           ]
         ]
       ]
-      for (const [over, paths] of attempts) {
-        assert.deepStrictEqual(yield* rejectedPaths({ ...own, ...over }), paths)
+      for (const [changes, paths] of attempts) {
+        assert.deepStrictEqual(yield* rejectedPaths({ ...own, ...changes }), paths)
       }
       yield* assertReads(other)
       yield* assertReads(archive({ workspace: own.workspace }))

@@ -206,8 +206,8 @@ export const testRevision = (it: ContractTests): void => {
             "prompts[0].fragments[0].id"
           ]
         ]
-        for (const [over, path] of attempts) {
-          const edit = { ...emptyEdit, ...over }
+        for (const [changes, path] of attempts) {
+          const edit = { ...emptyEdit, ...changes }
           assert.deepStrictEqual(
             yield* Effect.flip(
               reviseContent(own.workspace.id, () => Effect.succeed([edit, undefined] as const))
@@ -270,7 +270,7 @@ export const testRevision = (it: ContractTests): void => {
       const own = key(home.id, owner, { id: nil as ApiKeyId })
       const [drawer, label] = [folder({ id: nil as FolderId }), tag("nil", { id: nil as TagId })]
       const snippet = fragment("Snippet", { id: nil })
-      const made = archive({
+      const original = archive({
         workspace: home,
         users: [owner],
         api_keys: [own.stored],
@@ -287,15 +287,15 @@ export const testRevision = (it: ContractTests): void => {
           })
         ]
       })
-      yield* load(made)
-      assert.deepStrictEqual(yield* exportArchive(home.id), made)
+      yield* load(original)
+      assert.deepStrictEqual(yield* exportArchive(home.id), original)
       yield* load(yield* exportArchive(home.id))
       yield* reviseContent(home.id, (content) => {
-        assert.deepStrictEqual(content, toWorkspaceContent(made))
+        assert.deepStrictEqual(content, toWorkspaceContent(original))
         return Effect.succeed([{ ...emptyEdit, folders: [folder()] }, undefined] as const)
       })
       const { folders, ...rest } = yield* exportArchive(home.id)
-      assert.deepStrictEqual({ ...rest, folders: [folders[0]!] }, made)
+      assert.deepStrictEqual({ ...rest, folders: [folders[0]!] }, original)
       // Frees the ids for other tests of the same database.
       yield* importWorkspace(toPartStream(archive({ workspace: home })))
     })

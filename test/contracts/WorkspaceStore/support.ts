@@ -34,9 +34,9 @@ const toNewKey = ({ stored }: Key): NewKey => {
   return rest
 }
 
-export const addKey = (workspace: WorkspaceId, email: string, newUserId: UserId, made: Key) =>
+export const addKey = (workspace: WorkspaceId, email: string, newUserId: UserId, key: Key) =>
   Effect.flatMap(WorkspaceStore, (workspaces) =>
-    workspaces.addKey(workspace, { email, newUserId }, toNewKey(made))
+    workspaces.addKey(workspace, { email, newUserId }, toNewKey(key))
   )
 
 /** Returns the sorted paths of the problems for which an import is rejected. */

@@ -74,7 +74,7 @@ const awkwardArchives = Arbitrary.map(
 )
 
 /** Moves files to a file system that ignores case, where a directory keeps its first spelling. */
-const onDiskWithoutCase = (texts: ReadonlyMap<string, string>): ReadonlyMap<string, string> => {
+const moveToCaseInsensitiveDisk = (texts: ReadonlyMap<string, string>): ReadonlyMap<string, string> => {
   const spellings = new Map<string, string>()
   const spell = (path: string): string => {
     const key = path.normalize("NFC").toLowerCase()
@@ -99,7 +99,7 @@ describe("paths of prompts and folders", () => {
   afterAll(() => rmSync(root, { recursive: true }))
   let count = 0
 
-  const content = ({ prompts }: PromptFiles) =>
+  const withoutPaths = ({ prompts }: PromptFiles) =>
     prompts.map(({ path: _, ...file }) => file).toSorted((a, b) => (a.id < b.id ? -1 : 1))
 
   it.effect.prop(
@@ -113,20 +113,20 @@ describe("paths of prompts and folders", () => {
         assert.deepStrictEqual(yield* readDirectory(directory, original.workspace.id), sortByPath(files))
         rmSync(directory, { recursive: true })
         const folded = Result.getOrThrow(
-          parsePromptFiles(original.workspace.id, onDiskWithoutCase(renderFiles(files)))
+          parsePromptFiles(original.workspace.id, moveToCaseInsensitiveDisk(renderFiles(files)))
         )
-        assert.deepStrictEqual(content(folded), content(files))
+        assert.deepStrictEqual(withoutPaths(folded), withoutPaths(files))
       }).pipe(Effect.orDie)
   )
 
   it("leave the folder out of the front matter unless the path cannot express it", () => {
-    const pathsOf = (names: ReadonlyArray<string>) => {
+    const listPaths = (names: ReadonlyArray<string>) => {
       const folders = names.map((name) => folder({ name }))
       const prompts = folders.map(({ id }) => prompt({ title: "Agent", folder_id: id }))
       const texts = renderFiles(assignPaths(archive({ folders, prompts })))
       return [...texts].map(([path, text]) => [path, /^folder: .*$/m.exec(text)?.[0]])
     }
-    assert.deepStrictEqual(pathsOf(["Support", "a/b", "/", "日".repeat(85), ".x:"]), [
+    assert.deepStrictEqual(listPaths(["Support", "a/b", "/", "日".repeat(85), ".x:"]), [
       ["prompts/Support/agent.md", undefined],
       ["prompts/a/b/agent.md", undefined],
       ["prompts/%2F/agent.md", undefined],
@@ -134,11 +134,11 @@ describe("paths of prompts and folders", () => {
       ["prompts/%2Ex%3A/agent.md", undefined]
     ])
     const long = "日".repeat(86)
-    const [[path, front]] = pathsOf([long]) as [[string, string]]
+    const [[path, front]] = listPaths([long]) as [[string, string]]
     assert.match(path, /^prompts\/日{79}~[0-9a-f]{16}\/agent\.md$/)
     assert.strictEqual(front, `folder: ${long}`)
     assert.deepStrictEqual(
-      pathsOf(["Support", "support"]).map(([, front]) => front),
+      listPaths(["Support", "support"]).map(([, front]) => front),
       ["folder: Support", "folder: support"]
     )
   })
@@ -162,14 +162,14 @@ describe("paths of prompts and folders", () => {
 
   it("yield to the folder in the front matter, of at most 256 characters", () => {
     const workspace = newId<WorkspaceId>()
-    const folderAt = (text: string) => {
+    const parseFolder = (text: string) => {
       const result = parsePromptFiles(workspace, new Map([["prompts/a/b.md", text]]))
       return Result.isSuccess(result) ? result.success.prompts[0]!.folder : result.failure.problems
     }
-    assert.strictEqual(folderAt("---\n---\n"), "a")
-    assert.strictEqual(folderAt("---\nfolder: c/d\n---\n"), "c/d")
-    assert.strictEqual(folderAt(`---\nfolder: ${"😀".repeat(256)}\n---\n`), "😀".repeat(256))
-    assert.deepStrictEqual(folderAt(`---\nfolder: ${"x".repeat(257)}\n---\n`), [
+    assert.strictEqual(parseFolder("---\n---\n"), "a")
+    assert.strictEqual(parseFolder("---\nfolder: c/d\n---\n"), "c/d")
+    assert.strictEqual(parseFolder(`---\nfolder: ${"😀".repeat(256)}\n---\n`), "😀".repeat(256))
+    assert.deepStrictEqual(parseFolder(`---\nfolder: ${"x".repeat(257)}\n---\n`), [
       { path: "prompts/a/b.md", message: "its folder's name must be at most 256 characters" }
     ])
   })

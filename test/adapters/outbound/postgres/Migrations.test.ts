@@ -10,14 +10,14 @@ import {
 } from "../../../../src/adapters/outbound/postgres/Migrations.ts"
 import { connect, emptyDatabase, freshDatabase, noPostgres, onServer } from "../../../support/postgres.ts"
 
-const tables = Effect.flatMap(
+const readTables = Effect.flatMap(
   PgClient.PgClient,
   (sql) =>
     sql<{ readonly name: string }>`select table_name as name from information_schema.tables
       where table_schema = 'public' order by 1`
 ).pipe(Effect.map((rows) => rows.map(({ name }) => name)))
 
-const all = [
+const allTables = [
   "api_keys",
   "folders",
   "fragments",
@@ -31,13 +31,13 @@ const all = [
   "workspaces"
 ]
 
-const history = Effect.flatMap(
+const readHistory = Effect.flatMap(
   PgClient.PgClient,
   (sql) => sql`select id, name from prompt_retrieval_migrations order by id`
 )
 
 /** Migrations that insert a row each time they run. */
-const traced = (count: number) =>
+const makeTracedMigrations = (count: number) =>
   Array.from({ length: count }, (_, index) => ({
     name: `step ${index + 1}`,
     statements: [
@@ -47,7 +47,7 @@ const traced = (count: number) =>
     ]
   }))
 
-const trace = Effect.flatMap(
+const readTrace = Effect.flatMap(
   PgClient.PgClient,
   (sql) => sql<{ readonly step: number }>`select step from trace order by step`
 ).pipe(Effect.map((rows) => rows.map(({ step }) => step)))
@@ -73,10 +73,10 @@ describe.skipIf(noPostgres !== undefined)("migrations", () => {
         message: `the database's schema is version 0 and this program needs ${migrations.length}: run migrate`
       })
       yield* migrate
-      assert.deepStrictEqual(yield* tables, all)
+      assert.deepStrictEqual(yield* readTables, allTables)
       yield* migrate
       yield* assertSchemaCurrent
-      assert.deepStrictEqual(yield* history, [
+      assert.deepStrictEqual(yield* readHistory, [
         { id: 1, name: "initial" },
         { id: 2, name: "changes" },
         { id: 3, name: "metadata depth" },
@@ -91,24 +91,27 @@ describe.skipIf(noPostgres !== undefined)("migrations", () => {
       const start = (count: number) =>
         Effect.all(
           Array.from({ length: 6 }, () =>
-            runMigrations(traced(count)).pipe(Effect.provide(connect(database)))
+            runMigrations(makeTracedMigrations(count)).pipe(Effect.provide(connect(database)))
           ),
           { concurrency: "unbounded", discard: true }
         )
       yield* start(2)
       yield* start(3)
-      assert.deepStrictEqual(yield* trace.pipe(Effect.provide(connect(database))), [1, 2, 3])
+      assert.deepStrictEqual(yield* readTrace.pipe(Effect.provide(connect(database))), [1, 2, 3])
     })
   )
 
   it.live("migrate changes nothing if one migration fails", () =>
     Effect.gen(function* () {
-      const broken = [...traced(1), { name: "broken", statements: ["create table half ()", "select 1/0"] }]
+      const broken = [
+        ...makeTracedMigrations(1),
+        { name: "broken", statements: ["create table half ()", "select 1/0"] }
+      ]
       const exit = yield* Effect.exit(runMigrations(broken))
       assert.strictEqual(exit._tag, "Failure")
-      assert.deepStrictEqual(yield* tables, [])
-      yield* runMigrations(traced(2))
-      assert.deepStrictEqual(yield* trace, [1, 2])
+      assert.deepStrictEqual(yield* readTables, [])
+      yield* runMigrations(makeTracedMigrations(2))
+      assert.deepStrictEqual(yield* readTrace, [1, 2])
     }).pipe(Effect.provide(emptyDatabase))
   )
 

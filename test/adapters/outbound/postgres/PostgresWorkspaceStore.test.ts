@@ -38,7 +38,7 @@ const tables = [
 ]
 
 /** Reads every row of every table with its transaction and position, which change with each write of the row. */
-const everyRow = Effect.gen(function* () {
+const readEveryRow = Effect.gen(function* () {
   const sql = yield* PgClient.PgClient
   return yield* Effect.forEach(tables, (table) =>
     sql.unsafe(`select xmin::text, ctid::text, to_jsonb(t) as row from ${table} t order by ctid`)
@@ -52,9 +52,9 @@ describe.skipIf(noPostgres !== undefined)("the PostgreSQL workspace store", () =
         const { importWorkspace } = yield* WorkspaceStore
         const { archive } = sample()
         yield* importWorkspace(toPartStream(archive))
-        const before = yield* everyRow
+        const before = yield* readEveryRow
         yield* importWorkspace(toPartStream(archive))
-        assert.deepStrictEqual(yield* everyRow, before)
+        assert.deepStrictEqual(yield* readEveryRow, before)
         assert.isTrue(before.every((rows) => rows.length > 0))
       })
     )
@@ -64,7 +64,7 @@ describe.skipIf(noPostgres !== undefined)("the PostgreSQL workspace store", () =
         const { importWorkspace } = yield* WorkspaceStore
         const { archive: theirs, keys } = sample()
         yield* importWorkspace(toPartStream(theirs))
-        const before = yield* everyRow
+        const before = yield* readEveryRow
         const owner = user()
         const [first, second] = theirs.prompts
         const mine = archive({
@@ -90,14 +90,14 @@ describe.skipIf(noPostgres !== undefined)("the PostgreSQL workspace store", () =
             { path: "prompts[1].versions[1].id", message: "is another workspace's" }
           ])
         )
-        assert.deepStrictEqual(yield* everyRow, before)
+        assert.deepStrictEqual(yield* readEveryRow, before)
       })
     )
 
     it.effect("rejects values that the tables cannot store, and changes nothing", () =>
       Effect.gen(function* () {
         const { importWorkspace } = yield* WorkspaceStore
-        const before = yield* everyRow
+        const before = yield* readEveryRow
         const large = { a: "x".repeat(9_000_000), b: "x".repeat(9_000_000) }
         const rejected = [
           [
@@ -115,7 +115,7 @@ describe.skipIf(noPostgres !== undefined)("the PostgreSQL workspace store", () =
             InvalidContent([{ path: "", message }])
           )
         }
-        assert.deepStrictEqual(yield* everyRow, before)
+        assert.deepStrictEqual(yield* readEveryRow, before)
       })
     )
 
@@ -131,7 +131,7 @@ describe.skipIf(noPostgres !== undefined)("the PostgreSQL workspace store", () =
             version(2_500 - index, { content: "v".repeat(10_000) })
           )
         })
-        const made = archive({
+        const original = archive({
           fragments: [
             snippet,
             ...Array.from({ length: 1_200 }, (_, index) =>
@@ -145,10 +145,10 @@ describe.skipIf(noPostgres !== undefined)("the PostgreSQL workspace store", () =
             )
           ]
         })
-        yield* importWorkspace(toPartStream(made))
+        yield* importWorkspace(toPartStream(original))
         const parts: Array<ExportPart> = []
         let largest = 0
-        yield* exportWorkspace(made.workspace.id, (some) =>
+        yield* exportWorkspace(original.workspace.id, (some) =>
           Effect.sync(() => {
             largest = Math.max(largest, JSON.stringify(some).length)
             parts.push(...some)
@@ -158,10 +158,10 @@ describe.skipIf(noPostgres !== undefined)("the PostgreSQL workspace store", () =
         const byId = (a: { readonly id: string }, b: { readonly id: string }): number =>
           a.id < b.id ? -1 : 1
         const exported = archiveFromExport(parts)
-        assert.deepStrictEqual(exported.fragments, made.fragments.toSorted(byId))
+        assert.deepStrictEqual(exported.fragments, original.fragments.toSorted(byId))
         assert.deepStrictEqual(
           exported.prompts.map(({ id }) => id),
-          made.prompts.map(({ id }) => id).sort()
+          original.prompts.map(({ id }) => id).sort()
         )
         const { fragments, versions } = exported.prompts.find(({ id }) => id === long.id)!
         assert.deepStrictEqual(versions, long.versions.toReversed())
@@ -185,18 +185,18 @@ describe.skipIf(noPostgres !== undefined)("the PostgreSQL workspace store", () =
             versions: [version(2, { parent_version_id: first.id }), first]
           })
         })
-        const made = archive({
+        const original = archive({
           fragments: [snippet, fragment("y".repeat(3_000_000)), fragment("z".repeat(3_000_000))],
           prompts
         })
-        yield* importWorkspace(toPartStream(made))
+        yield* importWorkspace(toPartStream(original))
         const [counts] = yield* read({
           text: `select count(*)::int as prompts, sum(versions)::int as versions, sum(uses)::int as uses from (
               select (select count(*) from prompt_versions v where v.prompt_id = p.id) as versions,
                 (select count(*) from prompt_fragments f where f.prompt_id = p.id) as uses
               from prompts p where p.workspace_id = $1
             ) counted`,
-          params: [made.workspace.id]
+          params: [original.workspace.id]
         })
         assert.deepStrictEqual(counts, { prompts: 6000, versions: 12_000, uses: 6000 })
       })
