@@ -16,6 +16,7 @@ import { WorkspaceNotFound, WorkspaceStore } from "../../../src/application/port
 import type { PromptId, WorkspaceId } from "../../../src/domain/Prompt.ts"
 import {
   archive,
+  compareIds,
   folder,
   fragment,
   instant,
@@ -294,8 +295,7 @@ describe("importFiles", () => {
         prompts: [],
         fragments: [{ ...changed, content: "new", path: "fragments/a.md" }]
       }))
-      const byId = (a: { readonly id: string }, b: { readonly id: string }) => (a.id < b.id ? -1 : 1)
-      assert.deepStrictEqual(after.fragments, [used, { ...changed, content: "new" }].sort(byId))
+      assert.deepStrictEqual(after.fragments, [used, { ...changed, content: "new" }].sort(compareIds))
       assert.deepStrictEqual(after.prompts, [stored])
       assert.deepStrictEqual(
         changes.map(({ change, path }) => [change, path]),

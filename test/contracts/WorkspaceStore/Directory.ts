@@ -7,7 +7,7 @@ import {
   WorkspaceStore
 } from "../../../src/application/ports/WorkspaceStore.ts"
 import type { WorkspaceId } from "../../../src/domain/Prompt.ts"
-import { archive, key, newId, sample, user, workspace } from "../../support/archives.ts"
+import { archive, compareIds, key, newId, sample, user, workspace } from "../../support/archives.ts"
 import { type ContractTests, assertReads, findKey, load } from "./support.ts"
 
 /** Tests the rules of `WorkspaceStore` for lists, and for the settings of workspaces and users. */
@@ -25,7 +25,7 @@ export const testDirectory = (it: ContractTests): void => {
       // Other tests may use the same database.
       assert.deepStrictEqual(
         listed.filter(({ id }) => [imported.workspace.id, added.id].includes(id)),
-        [imported.workspace, added].sort((a, b) => (a.id < b.id ? -1 : 1))
+        [imported.workspace, added].sort(compareIds)
       )
     })
   )
@@ -78,13 +78,10 @@ export const testDirectory = (it: ContractTests): void => {
           owner: own.users.find(({ id }) => id === created_by)!.email,
           last_used_at: null
         }))
-        .sort((a, b) => (a.id < b.id ? -1 : 1))
+        .sort(compareIds)
       assert.strictEqual(listed.length, 5)
       assert.deepStrictEqual(yield* keys(own.workspace.id), listed)
-      assert.deepStrictEqual(
-        yield* users(own.workspace.id),
-        own.users.toSorted((a, b) => (a.id < b.id ? -1 : 1))
-      )
+      assert.deepStrictEqual(yield* users(own.workspace.id), own.users.toSorted(compareIds))
       const empty = workspace()
       yield* load(archive({ workspace: empty, users: [user()] }))
       assert.deepStrictEqual(yield* users(empty.id), [])

@@ -5,17 +5,23 @@ import { KeyStore } from "../../../src/application/ports/KeyStore.ts"
 import { PromptRepo } from "../../../src/application/ports/PromptRepo.ts"
 import { type NewKey, WorkspaceStore } from "../../../src/application/ports/WorkspaceStore.ts"
 import type { UserId } from "../../../src/domain/ApiKey.ts"
+import { InvalidContent } from "../../../src/domain/Problem.ts"
 import type { WorkspaceId } from "../../../src/domain/Prompt.ts"
 import {
   type Key,
   archive,
+  compareIds,
   folder,
   fragment,
+  key,
+  newId,
   prompt,
   tag,
   toPartStream,
   use,
-  version
+  user,
+  version,
+  workspace
 } from "../../support/archives.ts"
 import * as model from "../../support/model.ts"
 
@@ -34,9 +40,9 @@ const toNewKey = ({ stored }: Key): NewKey => {
   return rest
 }
 
-export const addKey = (workspace: WorkspaceId, email: string, newUserId: UserId, key: Key) =>
+export const addKey = (workspace: WorkspaceId, email: string, newUserId: UserId, added: Key) =>
   Effect.flatMap(WorkspaceStore, (workspaces) =>
-    workspaces.addKey(workspace, { email, newUserId }, toNewKey(key))
+    workspaces.addKey(workspace, { email, newUserId }, toNewKey(added))
   )
 
 /** Returns the sorted paths of the problems for which an import is rejected. */
@@ -80,32 +86,49 @@ export const assertReads = Effect.fnUntraced(function* (archive: Archive) {
   }
 })
 
-export const byId = (a: { readonly id: string }, b: { readonly id: string }): number => (a.id < b.id ? -1 : 1)
-
 /** Orders an archive as an export does. An export does not contain users without a key of the workspace. */
 export const inExportOrder = (archive: Archive): Archive => ({
   ...archive,
-  users: archive.users.toSorted(byId),
-  api_keys: archive.api_keys.toSorted(byId),
-  folders: archive.folders.toSorted(byId),
-  tags: archive.tags.toSorted(byId),
-  fragments: archive.fragments.toSorted(byId),
-  prompts: archive.prompts.toSorted(byId).map((prompt) => ({
+  users: archive.users.toSorted(compareIds),
+  api_keys: archive.api_keys.toSorted(compareIds),
+  folders: archive.folders.toSorted(compareIds),
+  tags: archive.tags.toSorted(compareIds),
+  fragments: archive.fragments.toSorted(compareIds),
+  prompts: archive.prompts.toSorted(compareIds).map((prompt) => ({
     ...prompt,
     tags: prompt.tags.toSorted(),
-    fragments: prompt.fragments.toSorted(byId).sort((a, b) => a.position - b.position),
+    fragments: prompt.fragments.toSorted(compareIds).sort((a, b) => a.position - b.position),
     versions: prompt.versions.toSorted((a, b) => a.version_number - b.version_number)
   }))
 })
 
-/** Returns an archive with one item of each kind that has an id. */
-export const oneOfEach = () => {
-  const [drawer, label, snippet] = [folder(), tag("label"), fragment("Snippet")]
+/** Returns the content of an archive with one item of each kind; `makeId` makes their ids. */
+const makeContent = (makeId: <Id extends string>() => Id) => {
+  const drawer = folder({ id: makeId() })
+  const label = tag("label", { id: makeId() })
+  const snippet = fragment("Snippet", { id: makeId() })
   const one = prompt({
+    id: makeId(),
     folder_id: drawer.id,
     tags: [label.id],
-    fragments: [use(snippet, 1)],
-    versions: [version(1)]
+    fragments: [use(snippet, 1, { id: makeId() })],
+    versions: [version(1, { id: makeId() })]
   })
-  return archive({ folders: [drawer], tags: [label], fragments: [snippet], prompts: [one] })
+  return { folders: [drawer], tags: [label], fragments: [snippet], prompts: [one] }
 }
+
+/** Returns an archive with one item of each kind that belongs to a workspace. */
+export const makeOneOfEach = () => archive(makeContent(newId))
+
+/** Returns an archive with one item of each kind, a user and a key, which all have the nil UUID as their id. */
+export const makeOneOfEachWithNilId = () => {
+  const makeNilId = <Id extends string>() => "00000000-0000-0000-0000-000000000000" as string as Id
+  const home = workspace()
+  const owner = user({ id: makeNilId() })
+  const { stored } = key(home.id, owner, { id: makeNilId() })
+  return archive({ workspace: home, users: [owner], api_keys: [stored], ...makeContent(makeNilId) })
+}
+
+/** Returns the error of a write whose item at a path has an id of another workspace. */
+export const foreignIdError = (path: string): InvalidContent =>
+  InvalidContent([{ path, message: "is another workspace's" }])

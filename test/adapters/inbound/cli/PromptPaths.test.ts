@@ -11,7 +11,7 @@ import { assignPaths } from "../../../../src/adapters/inbound/cli/PromptPaths.ts
 import { parsePromptFiles, renderFiles } from "../../../../src/adapters/inbound/cli/PromptText.ts"
 import type { PromptFiles } from "../../../../src/application/formats/PromptFiles.ts"
 import type { WorkspaceId } from "../../../../src/domain/Prompt.ts"
-import { archive, folder, newId, prompt, storable } from "../../../support/archives.ts"
+import { archive, compareIds, folder, newId, prompt, storable } from "../../../support/archives.ts"
 import { sortByPath } from "./promptFiles.ts"
 
 /** Folder names that no path can hold unchanged, or that collide on some file systems. */
@@ -100,7 +100,7 @@ describe("paths of prompts and folders", () => {
   let count = 0
 
   const withoutPaths = ({ prompts }: PromptFiles) =>
-    prompts.map(({ path: _, ...file }) => file).toSorted((a, b) => (a.id < b.id ? -1 : 1))
+    prompts.map(({ path: _, ...file }) => file).toSorted(compareIds)
 
   it.effect.prop(
     "survive a directory, and a file system that ignores case, whatever the names are",

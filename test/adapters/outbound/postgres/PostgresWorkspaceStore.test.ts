@@ -10,6 +10,7 @@ import type { ExportPart } from "../../../../src/domain/WorkspaceParts.ts"
 import { WorkspaceStore } from "../../../../src/application/ports/WorkspaceStore.ts"
 import {
   archive,
+  compareIds,
   fragment,
   instant,
   key,
@@ -155,10 +156,8 @@ describe.skipIf(noPostgres !== undefined)("the PostgreSQL workspace store", () =
           })
         )
         assert.isBelow(largest, 6 * 1024 * 1024)
-        const byId = (a: { readonly id: string }, b: { readonly id: string }): number =>
-          a.id < b.id ? -1 : 1
         const exported = archiveFromExport(parts)
-        assert.deepStrictEqual(exported.fragments, original.fragments.toSorted(byId))
+        assert.deepStrictEqual(exported.fragments, original.fragments.toSorted(compareIds))
         assert.deepStrictEqual(
           exported.prompts.map(({ id }) => id),
           original.prompts.map(({ id }) => id).sort()
@@ -167,7 +166,7 @@ describe.skipIf(noPostgres !== undefined)("the PostgreSQL workspace store", () =
         assert.deepStrictEqual(versions, long.versions.toReversed())
         assert.deepStrictEqual(
           fragments,
-          long.fragments.toSorted(byId).sort((a, b) => a.position - b.position)
+          long.fragments.toSorted(compareIds).sort((a, b) => a.position - b.position)
         )
       })
     )
