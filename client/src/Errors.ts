@@ -68,7 +68,7 @@ export class PastDueError extends PromptApiError {
   }
 }
 
-/** 403 `API_NOT_ALLOWED`: the workspace's plan does not include API access. */
+/** 403 `API_NOT_ALLOWED`: the workspace's tier does not include API access. */
 export class ApiNotAllowedError extends PromptApiError {
   override get name(): "ApiNotAllowedError" {
     return "ApiNotAllowedError"

@@ -229,7 +229,7 @@ describe("importArchive", () => {
       const invalid = { ...own, prompts: [], users: own.users.map((user) => ({ ...user, email: "same" })) }
       assert.deepStrictEqual(yield* Effect.flip(importArchive(toSource(invalid))), {
         _tag: "InvalidContent",
-        problems: [{ path: "users[1].email", message: "is there already" }],
+        problems: [{ path: "users[1].email", message: "is a duplicate" }],
         count: 1
       })
       assert.deepStrictEqual(yield* storedState, before)

@@ -133,12 +133,12 @@ describe("ArchiveReader", () => {
     ["users[0].email", "", "must not be empty"],
     ["users[0].must_reset_password", "false", "Expected boolean"],
     ["api_keys[0].id", null, "Expected string"],
-    ["api_keys[0].workspace_id", newId(), "is another workspace"],
+    ["api_keys[0].workspace_id", newId(), "is the id of another workspace"],
     ["api_keys[0].created_by", newId<UserId>(), "is not in users"],
-    ["api_keys[0].key_hash", "A".repeat(64), "must be 64 lower-case hexadecimal digits"],
-    ["api_keys[0].key_hash", "a".repeat(63), "must be 64 lower-case hexadecimal digits"],
-    ["api_keys[0].key_start", "abcde", "must be 4 lower-case hexadecimal digits"],
-    ["api_keys[0].key_end", "ABCD", "must be 4 lower-case hexadecimal digits"],
+    ["api_keys[0].key_hash", "A".repeat(64), "must be 64 lowercase hexadecimal digits"],
+    ["api_keys[0].key_hash", "a".repeat(63), "must be 64 lowercase hexadecimal digits"],
+    ["api_keys[0].key_start", "abcde", "must be 4 lowercase hexadecimal digits"],
+    ["api_keys[0].key_end", "ABCD", "must be 4 lowercase hexadecimal digits"],
     ["api_keys[0].created_at", "2026-01-01", time],
     ["api_keys[0].revoked_at", undefined, "Missing key"],
     ["api_keys[0].key", "key_live_secret", "Expected no excess property"],
@@ -183,9 +183,9 @@ describe("ArchiveReader", () => {
     ["prompts[0].fragments[0].variable_overrides", null, "Expected object"],
     ["prompts[0].versions[1].metadata", nest(100), "must nest at most 100 levels deep"],
     ["prompts[0].versions[1].version_number", 0, "Expected a value between 1 and 2147483647"],
-    ["prompts[0].versions[1].version_number", 1, "is there already"],
+    ["prompts[0].versions[1].version_number", 1, "is a duplicate"],
     ["prompts[0].versions[1].created_at", "now", time],
-    ["prompts[0].versions[1].parent_version_id", newId(), "is no version of this prompt"]
+    ["prompts[0].versions[1].parent_version_id", newId(), "is not a version of this prompt"]
   ])("rejects at %s the value %j: %s", (path, value, message) => {
     const problems = findProblems(withValue(makeFullArchive(), path, value))
     // A version with a duplicate number is also no later than its parent.
@@ -284,33 +284,33 @@ describe("ArchiveReader", () => {
     assert.deepStrictEqual(
       sortByPath(findProblems(json)),
       sortByPath([
-        { path: "users[1].id", message: "is there already" },
-        { path: "users[2].email", message: "is there already" },
-        { path: "api_keys[1].id", message: "is there already" },
-        { path: "api_keys[1].key_hash", message: "is there already" },
-        { path: "api_keys[2].key_hash", message: "is there already" },
+        { path: "users[1].id", message: "is a duplicate" },
+        { path: "users[2].email", message: "is a duplicate" },
+        { path: "api_keys[1].id", message: "is a duplicate" },
+        { path: "api_keys[1].key_hash", message: "is a duplicate" },
+        { path: "api_keys[2].key_hash", message: "is a duplicate" },
         { path: "api_keys[2].created_by", message: "is not in users" },
-        { path: "folders[1].id", message: "is there already" },
-        { path: "tags[1].id", message: "is there already" },
-        { path: "tags[2].name", message: "is there already" },
-        { path: "fragments[1].id", message: "is there already" },
+        { path: "folders[1].id", message: "is a duplicate" },
+        { path: "tags[1].id", message: "is a duplicate" },
+        { path: "tags[2].name", message: "is a duplicate" },
+        { path: "fragments[1].id", message: "is a duplicate" },
         { path: "prompts[0].tags[0]", message: "is not in tags" },
-        { path: "prompts[0].tags[2]", message: "is there already" },
-        { path: "prompts[1].id", message: "is there already" },
+        { path: "prompts[0].tags[2]", message: "is a duplicate" },
+        { path: "prompts[1].id", message: "is a duplicate" },
         { path: "prompts[1].folder_id", message: "is not in folders" },
-        { path: "prompts[1].fragments[0].id", message: "is there already" },
+        { path: "prompts[1].fragments[0].id", message: "is a duplicate" },
         { path: "prompts[1].fragments[1].fragment_id", message: "is not in fragments" },
-        { path: "prompts[1].versions[0].id", message: "is there already" },
+        { path: "prompts[1].versions[0].id", message: "is a duplicate" },
         { path: "prompts[1].versions[0].parent_version_id", message: "is not an earlier version" },
-        { path: "prompts[1].versions[1].parent_version_id", message: "is no version of this prompt" },
-        { path: "prompts[1].versions[2].version_number", message: "is there already" }
+        { path: "prompts[1].versions[1].parent_version_id", message: "is not a version of this prompt" },
+        { path: "prompts[1].versions[2].version_number", message: "is a duplicate" }
       ])
     )
   })
 
   it.each([
     ["of malformed values", { color: "red" }, "must be a color like #rrggbb", 0],
-    ["of duplicates", {}, "is there already", 1]
+    ["of duplicates", {}, "is a duplicate", 1]
   ])("reports the first 100 problems %s and the number of all problems", (_, overrides, message, first) => {
     const reader = new ArchiveReader()
     const value = tag("same", overrides)

@@ -350,7 +350,7 @@ describe("importFiles", () => {
         const taken = newFile({ id: theirs.prompts[0]!.id })
         assert.deepStrictEqual(
           yield* attempt([other, taken]),
-          InvalidFiles([{ path: taken.path, message: "id is another workspace's" }])
+          InvalidFiles([{ path: taken.path, message: "id belongs to another workspace" }])
         )
         assert.deepStrictEqual((yield* exportArchive(home.id)).prompts, [])
         assert.deepStrictEqual(

@@ -131,4 +131,4 @@ export const makeOneOfEachWithNilId = () => {
 
 /** Returns the error of a write whose item at a path has an id of another workspace. */
 export const foreignIdError = (path: string): InvalidContent =>
-  InvalidContent([{ path, message: "is another workspace's" }])
+  InvalidContent([{ path, message: "belongs to another workspace" }])

@@ -120,7 +120,7 @@ describe("readArchiveFile", () => {
       assert.deepStrictEqual(
         yield* Effect.flip(Stream.runCollect(readArchiveFile(missing, () => {}))),
         new CommandError({
-          message: `can't read ${missing}: ENOENT: no such file or directory, open '${missing}'`
+          message: `cannot read ${missing}: ENOENT: no such file or directory, open '${missing}'`
         })
       )
     })

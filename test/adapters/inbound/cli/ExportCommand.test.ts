@@ -121,7 +121,7 @@ describe("export --out", { timeout: 60_000 }, () => {
     const result = await exportTo(fifo)
     await left
     expect(result).toMatchObject({ code: 1, stdout: "" })
-    expect(result.stderr).toMatch(/^prompt-retrieval: can't write .*fifo: .*EPIPE/)
+    expect(result.stderr).toMatch(/^prompt-retrieval: cannot write .*fifo: .*EPIPE/)
     expect(lstatSync(fifo).isFIFO()).toBe(true)
     expectNoScratch()
   })
@@ -146,7 +146,7 @@ describe("export --out", { timeout: 60_000 }, () => {
     await once(server, "listening")
     const result = await exportTo(path)
     expect(result).toMatchObject({ code: 1, stdout: "" })
-    expect(result.stderr).toMatch(/can't write .*socket: ENXIO/)
+    expect(result.stderr).toMatch(/cannot write .*socket: ENXIO/)
     expect(lstatSync(path).isSocket()).toBe(true)
     server.close()
     expectNoScratch()
@@ -182,7 +182,7 @@ describe("export --out", { timeout: 60_000 }, () => {
     expect(readFileSync(join(root, "elsewhere", "new.json"), "utf8")).toBe(whole)
 
     symlinkSync("loop", inRoot("loop"))
-    expect((await exportTo(inRoot("loop"))).stderr).toMatch(/can't write .*loop: ELOOP/)
+    expect((await exportTo(inRoot("loop"))).stderr).toMatch(/cannot write .*loop: ELOOP/)
     expectNoScratch()
   })
 
@@ -221,14 +221,14 @@ describe("export --out", { timeout: 60_000 }, () => {
     expect(await exportTo(root)).toEqual({
       code: 1,
       stdout: "",
-      stderr: `prompt-retrieval: can't write ${root}: it is a directory\n`
+      stderr: `prompt-retrieval: cannot write ${root}: it is a directory\n`
     })
 
     chmodSync(root, 0o555)
     const child = start(file, "pipe", isRoot ? withoutRootWriteAccess : [])
     const stderr = text(child.stderr!)
     expect(await once(child, "close")).toEqual([1, null])
-    expect(await stderr).toMatch(/^prompt-retrieval: can't write .*archive\.json: EACCES/)
+    expect(await stderr).toMatch(/^prompt-retrieval: cannot write .*archive\.json: EACCES/)
     chmodSync(root, 0o755)
 
     expect(statSync(file)).toMatchObject({ ino, mtimeMs })

@@ -170,7 +170,7 @@ describe("paths of prompts and folders", () => {
     assert.strictEqual(parseFolder("---\nfolder: c/d\n---\n"), "c/d")
     assert.strictEqual(parseFolder(`---\nfolder: ${"😀".repeat(256)}\n---\n`), "😀".repeat(256))
     assert.deepStrictEqual(parseFolder(`---\nfolder: ${"x".repeat(257)}\n---\n`), [
-      { path: "prompts/a/b.md", message: "its folder's name must be at most 256 characters" }
+      { path: "prompts/a/b.md", message: "the folder's name must be at most 256 characters" }
     ])
   })
 })

@@ -480,7 +480,7 @@ describe.skipIf(noPostgres !== undefined)("imports and concurrent writers", () =
         yield* release
         assert.deepStrictEqual(
           yield* Fiber.join(fiber),
-          InvalidContent([{ path: "users[0].email", message: "is another user's" }])
+          InvalidContent([{ path: "users[0].email", message: "belongs to another user" }])
         )
       })
     )

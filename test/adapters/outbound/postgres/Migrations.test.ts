@@ -154,7 +154,7 @@ describe.skipIf(noPostgres !== undefined)("migrations", () => {
       assert.deepStrictEqual(yield* Effect.flip(migrate).pipe(asReader), {
         _tag: "SchemaMismatch",
         message:
-          "the database's schema needs migrating, which the server refuses: permission denied for schema public"
+          "the database's schema needs a migration, which the server rejected: permission denied for schema public"
       })
       yield* migrate.pipe(Effect.provide(connect(database)))
       yield* migrate.pipe(asReader)
@@ -172,7 +172,7 @@ describe.skipIf(noPostgres !== undefined)("migrations", () => {
         assert.deepStrictEqual(yield* Effect.flip(migrate).pipe(Effect.provide(connect(database))), {
           _tag: "SchemaMismatch",
           message:
-            "the database's schema needs migrating, which the server refuses: cannot execute CREATE TABLE in a read-only transaction"
+            "the database's schema needs a migration, which the server rejected: cannot execute CREATE TABLE in a read-only transaction"
         })
         yield* onServer(`alter database ${database} reset default_transaction_read_only`)
         yield* migrate.pipe(Effect.provide(connect(database)))

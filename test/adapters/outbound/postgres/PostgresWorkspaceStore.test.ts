@@ -83,12 +83,12 @@ describe.skipIf(noPostgres !== undefined)("the PostgreSQL workspace store", () =
         assert.deepStrictEqual(
           yield* Effect.flip(importWorkspace(toPartStream(mine))),
           InvalidContent([
-            { path: "users[1].id", message: "is another user's" },
-            { path: "api_keys[0].key_hash", message: "is another key's" },
-            { path: "api_keys[1].id", message: "is another workspace's" },
-            { path: "folders[0].id", message: "is another workspace's" },
-            { path: "prompts[1].id", message: "is another workspace's" },
-            { path: "prompts[1].versions[1].id", message: "is another workspace's" }
+            { path: "users[1].id", message: "belongs to another user" },
+            { path: "api_keys[0].key_hash", message: "belongs to another key" },
+            { path: "api_keys[1].id", message: "belongs to another workspace" },
+            { path: "folders[0].id", message: "belongs to another workspace" },
+            { path: "prompts[1].id", message: "belongs to another workspace" },
+            { path: "prompts[1].versions[1].id", message: "belongs to another workspace" }
           ])
         )
         assert.deepStrictEqual(yield* readEveryRow, before)
@@ -103,11 +103,11 @@ describe.skipIf(noPostgres !== undefined)("the PostgreSQL workspace store", () =
         const rejected = [
           [
             prompt({ created_at: instant("0000-01-01T00:00:00.000Z") }),
-            'can\'t be stored: date/time field value out of range: "0000-01-01T00:00:00.000Z"'
+            'cannot be stored: date/time field value out of range: "0000-01-01T00:00:00.000Z"'
           ],
           [
             prompt({ versions: [version(1, { metadata: large })] }),
-            'can\'t be stored: new row for relation "prompt_versions" violates check constraint "prompt_versions_metadata_check"'
+            'cannot be stored: new row for relation "prompt_versions" violates check constraint "prompt_versions_metadata_check"'
           ]
         ] as const
         for (const [one, message] of rejected) {

@@ -21,7 +21,8 @@ export const drain = (
   }).pipe(
     Effect.timeoutOrElse({
       duration: drainTimeoutMs,
-      orElse: () => Effect.die(new Error(`responses cut off: not taken within ${drainTimeoutMs / 1000} s`))
+      orElse: () =>
+        Effect.die(new Error(`responses did not complete within ${drainTimeoutMs / 1000} s and were cut off`))
     }),
     Effect.ensuring(Effect.sync(() => tracker.destroyAll()))
   )
