@@ -19,7 +19,7 @@ const layer = Administration.layer.pipe(
   Layer.provideMerge(Memory.layer)
 )
 
-/** The values of an archive's file, as `importArchive` takes them. */
+/** Streams the values of an archive's file, as `importArchive` takes them. */
 const toSource = (json: unknown): Stream.Stream<RawPart> => Stream.fromIterable(toRawParts(json))
 
 /** Returns a copy of everything that is stored. */

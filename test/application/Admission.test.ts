@@ -34,12 +34,12 @@ import {
 } from "../support/archives.ts"
 import { ignoreObservations, type RecordedObservations, recordObservations } from "../support/observations.ts"
 
-/** Counts the lookups of keys. */
+/** The number of key lookups. */
 class Lookups extends Context.Service<Lookups, { count: number }>()("test/Lookups") {
   static readonly layer = Layer.sync(Lookups, () => ({ count: 0 }))
 }
 
-/** The KeyStore, with its lookups counted. */
+/** Counts the lookups of another KeyStore. */
 const countingKeyStore = Layer.effect(
   KeyStore,
   Effect.gen(function* () {

@@ -26,7 +26,7 @@ const setUp = Effect.gen(function* () {
 })
 
 describe("LargeWork", () => {
-  it.effect("runs two values at once: encodings first, then one read of each workspace in turn", () =>
+  it.effect("runs two pieces of work at once: encodings first, then one read of each workspace in turn", () =>
     Effect.gen(function* () {
       const { started, start } = yield* setUp
       const ends = new Map<string, Effect.Effect<unknown>>()
@@ -64,7 +64,7 @@ describe("LargeWork", () => {
       })
   )
 
-  it.effect("fails the read that would be the 1,001st to wait with Unavailable", () =>
+  it.effect("a read fails with Unavailable if 1,000 reads are already waiting", () =>
     Effect.gen(function* () {
       const { work, start } = yield* setUp
       const reads = []

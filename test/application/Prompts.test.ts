@@ -16,12 +16,12 @@ import { VersionNotFound } from "../../src/domain/Version.ts"
 import { archive, fragment, newId, prompt, sample, use, version, toPartStream } from "../support/archives.ts"
 import * as model from "../support/model.ts"
 
-/** The methods of the repository that were called, in order. */
+/** The names of the repository's methods that were called, in order. */
 class Calls extends Context.Service<Calls, Array<PropertyKey>>()("test/Calls") {
   static readonly layer = Layer.sync(Calls, () => [])
 }
 
-/** The PromptRepo, with its calls recorded. */
+/** Records the calls of the repository. */
 const recordingRepo = Layer.effect(
   PromptRepo,
   Effect.gen(function* () {
@@ -105,7 +105,7 @@ describe("Prompts", () => {
     }).pipe(Effect.provide(layer))
   )
 
-  it.effect("getResolved fails if the resolved content is larger than the bound", () =>
+  it.effect("getResolved fails if the resolved content exceeds the limit", () =>
     Effect.gen(function* () {
       const prompts = yield* Prompts
       const half = fragment("x".repeat(maxResolvedBytes / 2))

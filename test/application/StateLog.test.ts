@@ -3,11 +3,11 @@ import * as Effect from "effect/Effect"
 import * as Logger from "effect/Logger"
 import { makeStateLog, type StateLog } from "../../src/application/StateLog.ts"
 
-/** Returns the levels and messages that reports of a dependency's state log. */
-const collectLines = Effect.fnUntraced(function* (reports: Effect.Effect<unknown>) {
+/** Runs an effect and returns the levels and messages that it logs. */
+const collectLines = Effect.fnUntraced(function* (effect: Effect.Effect<unknown>) {
   const lines: Array<string> = []
   const logger = Logger.make(({ logLevel, message }) => void lines.push(`${logLevel}: ${message}`))
-  yield* Effect.provide(reports, Logger.layer([logger]))
+  yield* Effect.provide(effect, Logger.layer([logger]))
   return lines
 })
 
@@ -27,7 +27,7 @@ describe("makeStateLog", () => {
     })
   )
 
-  it.effect("logs nothing of a dependency that works from the start", () =>
+  it.effect("logs nothing about a dependency that works from the start", () =>
     Effect.gen(function* () {
       const stateLog = makeStateLog({ failed: "Redis failed", restored: "Redis restored" })
       assert.deepStrictEqual(yield* collectLines(reportAll(stateLog, ["up", "up"])), [])

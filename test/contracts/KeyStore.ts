@@ -142,7 +142,7 @@ export const testKeyStore = <E>(
     )
 
     it.effect(
-      "markUsed returns at once for any key, also an unknown one, and does not change what find returns",
+      "markUsed returns immediately for any key, even an unknown one, and does not change what find returns",
       () =>
         Effect.gen(function* () {
           const { archive, keys } = sample()

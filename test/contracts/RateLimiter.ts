@@ -92,7 +92,7 @@ export const testRateLimiter = (name: string, layer: Layer.Layer<RateLimiter>): 
             assert.isFalse(limiter.isKnownExhausted(bucket, 100, start + minute))
           }))
 
-        test("a refund takes back one counted request; without one it changes nothing", (limiter) =>
+        test("a refund undoes one counted request; without a counted request it changes nothing", (limiter) =>
           Effect.gen(function* () {
             const bucket = newBucket()
             yield* limiter.refund(bucket, start)

@@ -49,7 +49,7 @@ const parseByModel = (text: string): unknown => {
       token(/\s*:/)
       return [name, value()] as const
     })
-    // The last of several members with one name counts, at the place of the first.
+    // Of several members with the same name, the last value is kept, at the position of the first.
     return { members: [...new Map(members)].sort(([a], [b]) => (a < b ? -1 : 1)) }
   }
   return value()
@@ -154,7 +154,7 @@ describe("isStorableNumber", () => {
     ["9".repeat(131_072), true],
     ["9".repeat(131_073), false],
     ["1e99999999999999999999", false]
-  ])("returns for %.20s whether PostgreSQL can store it", (text, expected) =>
+  ])("for %.20s, returns whether PostgreSQL can store it", (text, expected) =>
     assert.strictEqual(isStorableNumber(text), expected)
   )
 })

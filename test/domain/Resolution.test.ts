@@ -321,7 +321,7 @@ describe("the size limit of resolved content", () => {
     }
     const untouched: FragmentBinding = {
       get content(): string {
-        throw new Error("read beyond the bound")
+        throw new Error("read beyond the limit")
       },
       variable_overrides: {}
     }

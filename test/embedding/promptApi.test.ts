@@ -143,7 +143,7 @@ describe.skipIf(postgres.missing !== undefined)("createPromptApi", () => {
     expect(resolved.data.resolved_content.endsWith("\n\n1234567890123456789 0.1")).toBe(true)
   })
 
-  it("prompts applies no access check and no rate limit, only the 7 days of history of the tier free", async () => {
+  it("prompts applies no access check and no rate limit, only the 7 days of history of the Free tier", async () => {
     const free = { ...member, tier: "free" }
     expect((await api.prompts.get(free, greeting!.id)).data.id).toBe(greeting!.id)
     expect(await api.prompts.versions.list(free, greeting!.id)).toEqual({

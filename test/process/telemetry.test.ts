@@ -86,7 +86,7 @@ const parseSeries = (text: string, name: string): Record<string, number> =>
       .map(([, labels, value]) => [labels, Number(value)])
   )
 
-/** Returns the names of the metrics in a Prometheus text; a histogram has three. */
+/** Returns the names of the metrics in a Prometheus text; a histogram has three names. */
 const parseMetricNames = (text: string): Set<string> =>
   new Set(
     [...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)].flatMap(([, name, type]) =>
@@ -94,7 +94,7 @@ const parseMetricNames = (text: string): Set<string> =>
     )
   )
 
-/** Returns the metrics that a document names in backticks; a histogram's name stands for its three. */
+/** Returns the metrics that a document names in backticks; a histogram's name stands for its three metrics. */
 const listDocumentedMetrics = (document: string): ReadonlyArray<string> =>
   [...readFileSync(join(root, document), "utf8").matchAll(/`(\w+)`/g)].flatMap(([, name]) => [
     name!,
@@ -365,7 +365,7 @@ describe("logs, metrics and traces", () => {
       expect(promtool(["check", "metrics"], text)).toEqual({ code: 0, output: "" })
   })
 
-  it("rate_limit_denials_total counts 429 responses by the limit that was reached", async () => {
+  it("rate_limit_denials_total counts 429 responses by the limit that was exceeded", async () => {
     const { service, metricsPort } = await start({ RATE_LIMIT_PER_KEY: "3", RATE_LIMIT_PER_PROCESS: "5" })
     const denied = { key: 0, process: 0 }
     /** Sends requests until this limit denies one; a new minute in between only adds a few requests. */

@@ -170,7 +170,7 @@ export const archive = (overrides: Partial<Archive> = {}): Archive => ({
   ...overrides
 })
 
-/** Texts that an encoding error on the way to a database and back would change. */
+/** Texts that an encoding error in a round trip through a database would change. */
 export const awkwardTexts: ReadonlyArray<string> = [
   "",
   " leading and trailing ",
@@ -290,7 +290,7 @@ export type SampleKey =
 
 // Generated archives
 
-/** Replaces what PostgreSQL and UTF-8 cannot store in a text. */
+/** Replaces the characters that PostgreSQL and UTF-8 cannot store. */
 export const storable = (text: string): string => text.replaceAll("\0", "\u2400").toWellFormed()
 
 /** Any text that an archive may contain. */
@@ -452,18 +452,18 @@ export const archives: Arbitrary.Arbitrary<Archive> = Arbitrary.map(
 
 // Conversions of archives
 
-/** The parts of an archive's workspace as `WorkspaceStore.importWorkspace` takes them. */
+/** Streams the parts of an archive's workspace, as `WorkspaceStore.importWorkspace` takes them. */
 export const toPartStream = (archive: Archive): Stream.Stream<WorkspacePart> =>
   Stream.fromIterable(toWorkspaceParts(archive))
 
-/** The text of an archive's file, as an export writes it. */
+/** Returns the text of an archive's file, as an export writes it. */
 export const toArchiveText = (archive: Archive): string => {
   const writer = new ArchiveWriter()
   const texts = [...toExportParts(toWorkspaceParts(archive))].map((part) => writer.write(part))
   return texts.join("") + writer.end()
 }
 
-/** Reads an archive from parsed JSON, whole or not at all. */
+/** Reads an archive from parsed JSON. Fails if any part is invalid. */
 export const parseArchive = (json: unknown): Result.Result<Archive, InvalidContent> => {
   const reader = new ArchiveReader()
   const parts = [...toRawParts(json)].map((raw) => reader.read(raw)).filter((part) => part !== undefined)

@@ -8,7 +8,7 @@ import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { freePort } from "./ports.ts"
 
-/** Why tests that need Redis are skipped here; `undefined` where they run. */
+/** The reason why tests that need Redis are skipped; `undefined` if they run. */
 export const noRedis: string | undefined =
   spawnSync("redis-server", ["--version"]).status === 0 ? undefined : "no redis-server on PATH"
 if (noRedis !== undefined) {
@@ -31,7 +31,7 @@ export interface RedisServer {
   readonly ask: (command: string) => Effect.Effect<string>
 }
 
-/** Starts the server and resolves once it accepts connections; rejects when the server exits before that. */
+/** Starts the server and resolves once it accepts connections; rejects if the server exits before that. */
 const launch = (port: number, dir: string): Promise<ChildProcess> =>
   new Promise((resolve, reject) => {
     const args = [

@@ -86,7 +86,7 @@ describe("ArchiveReader", () => {
     assert.deepStrictEqual(parseArchive(toJson(archive)), Result.succeed(archive))
   })
 
-  it.prop("accepts ids in any case and converts them to lower case", { archive: archives }, ({ archive }) => {
+  it.prop("accepts ids in any case and converts them to lowercase", { archive: archives }, ({ archive }) => {
     const upper = JSON.stringify(archive).replace(
       /"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"/g,
       (id) => id.toUpperCase()
@@ -186,7 +186,7 @@ describe("ArchiveReader", () => {
     ["prompts[0].versions[1].version_number", 1, "is a duplicate"],
     ["prompts[0].versions[1].created_at", "now", time],
     ["prompts[0].versions[1].parent_version_id", newId(), "is not a version of this prompt"]
-  ])("rejects at %s the value %j: %s", (path, value, message) => {
+  ])("at %s, rejects the value %j: %s", (path, value, message) => {
     const problems = findProblems(withValue(makeFullArchive(), path, value))
     // A version with a duplicate number is also no later than its parent.
     assert.deepStrictEqual(
@@ -203,7 +203,7 @@ describe("ArchiveReader", () => {
     ["prompts[0].versions[1].version_number", 2147483647],
     ["api_keys[0].workspace_id", null],
     ["prompts[0].title", ""]
-  ])("accepts at %s a value at its limit", (path, value) => {
+  ])("at %s, accepts a value at its limit", (path, value) => {
     assert.deepStrictEqual(findProblems(withValue(makeFullArchive(), path, value)), [])
   })
 

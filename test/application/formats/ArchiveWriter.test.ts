@@ -8,13 +8,13 @@ import {
 import { toExportParts } from "../../../src/domain/WorkspaceParts.ts"
 import { archive, archives, prompt, sample, toArchiveText } from "../../support/archives.ts"
 
-/** The archive with the members of each prompt in the order of an export. */
+/** Returns the archive with the members of each prompt in the order of an export. */
 const inExportOrder = ({ prompts, ...others }: Archive): Archive => ({
   ...others,
   prompts: prompts.map(({ tags, fragments, versions, ...row }) => ({ ...row, tags, fragments, versions }))
 })
 
-/** The text of an archive's file: one item per line. */
+/** Returns the text of an archive's file: one item per line. */
 const toLines = ({ workspace, format: _, ...lists }: Archive): string => {
   const list = (items: ReadonlyArray<unknown>): string =>
     items.length === 0 ? "[]" : `[\n${items.map((item) => JSON.stringify(item)).join(",\n")}\n]`

@@ -65,31 +65,33 @@ export const testDirectory = (it: ContractTests): void => {
     })
   )
 
-  it.effect("users lists the owners of a workspace's keys once, keys its keys, both ordered by id", () =>
-    Effect.gen(function* () {
-      const { users, keys } = yield* WorkspaceStore
-      const { archive: own } = sample()
-      yield* load(own)
-      yield* load(sample().archive)
-      const listed = own.api_keys
-        .filter(({ workspace_id }) => workspace_id !== null)
-        .map(({ workspace_id: _, created_by, key_hash: __, ...info }) => ({
-          ...info,
-          owner: own.users.find(({ id }) => id === created_by)!.email,
-          last_used_at: null
-        }))
-        .sort(compareIds)
-      assert.strictEqual(listed.length, 5)
-      assert.deepStrictEqual(yield* keys(own.workspace.id), listed)
-      assert.deepStrictEqual(yield* users(own.workspace.id), own.users.toSorted(compareIds))
-      const empty = workspace()
-      yield* load(archive({ workspace: empty, users: [user()] }))
-      assert.deepStrictEqual(yield* users(empty.id), [])
-      assert.deepStrictEqual(yield* keys(empty.id), [])
-      const nowhere = newId<WorkspaceId>()
-      assert.deepStrictEqual(yield* Effect.flip(users(nowhere)), WorkspaceNotFound)
-      assert.deepStrictEqual(yield* Effect.flip(keys(nowhere)), WorkspaceNotFound)
-    })
+  it.effect(
+    "users lists the owners of a workspace's keys once, and keys lists its keys, both ordered by id",
+    () =>
+      Effect.gen(function* () {
+        const { users, keys } = yield* WorkspaceStore
+        const { archive: own } = sample()
+        yield* load(own)
+        yield* load(sample().archive)
+        const listed = own.api_keys
+          .filter(({ workspace_id }) => workspace_id !== null)
+          .map(({ workspace_id: _, created_by, key_hash: __, ...info }) => ({
+            ...info,
+            owner: own.users.find(({ id }) => id === created_by)!.email,
+            last_used_at: null
+          }))
+          .sort(compareIds)
+        assert.strictEqual(listed.length, 5)
+        assert.deepStrictEqual(yield* keys(own.workspace.id), listed)
+        assert.deepStrictEqual(yield* users(own.workspace.id), own.users.toSorted(compareIds))
+        const empty = workspace()
+        yield* load(archive({ workspace: empty, users: [user()] }))
+        assert.deepStrictEqual(yield* users(empty.id), [])
+        assert.deepStrictEqual(yield* keys(empty.id), [])
+        const nowhere = newId<WorkspaceId>()
+        assert.deepStrictEqual(yield* Effect.flip(users(nowhere)), WorkspaceNotFound)
+        assert.deepStrictEqual(yield* Effect.flip(keys(nowhere)), WorkspaceNotFound)
+      })
   )
 
   it.effect("setUser forces a reset or lifts it, for an email in any case", () =>

@@ -25,7 +25,7 @@ import {
 } from "../../support/archives.ts"
 import * as model from "../../support/model.ts"
 
-/** The tests of one area of the contract are registered with the `it` of its suite. */
+/** The `it` of a suite, with which each area of the contract registers its tests. */
 export type ContractTests = Vitest.MethodsNonLive<PromptRepo | KeyStore | WorkspaceStore>
 
 export const everything = { page: 1, per_page: 100 }

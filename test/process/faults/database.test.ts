@@ -91,7 +91,7 @@ describe.skipIf(postgres.missing !== undefined)("a database that fails or blocks
     expect(await waitUntilOk(service, uncachedPath(prompts), authorization)).toBeLessThan(500)
   })
 
-  it("while backends are terminated repeatedly, reads return data or 503, and data as soon as it stops", async () => {
+  it("while backends are terminated repeatedly, reads return data or 503, and return data once the terminations stop", async () => {
     const outcomes: Array<Outcome> = []
     let running = true
     const client = async () => {

@@ -33,7 +33,7 @@ describe("a directory of prompts", () => {
     )
   })
 
-  it("without prompts/ is rejected; with an empty prompts/ it has no prompts", async () => {
+  it("is rejected without prompts/; with an empty prompts/ it has no prompts", async () => {
     const directory = join(root, "empty")
     mkdirSync(directory)
     assert.deepStrictEqual(
@@ -97,7 +97,7 @@ describe("a directory of prompts", () => {
     )
   })
 
-  it("is rejected for links and files that are not UTF-8; hidden and other files are ignored", async () => {
+  it("is rejected if it contains links or files that are not UTF-8; hidden files and other extensions are ignored", async () => {
     const directory = join(root, "mixed")
     mkdirSync(join(directory, "prompts", ".obsidian"), { recursive: true })
     writeFileSync(join(directory, "README.md"), "no prompt")

@@ -73,7 +73,7 @@ const awkwardArchives = Arbitrary.map(
   }
 )
 
-/** Moves files to a file system that ignores case, where a directory keeps its first spelling. */
+/** Moves files to a case-insensitive file system, on which a directory keeps its first spelling. */
 const moveToCaseInsensitiveDisk = (texts: ReadonlyMap<string, string>): ReadonlyMap<string, string> => {
   const spellings = new Map<string, string>()
   const spell = (path: string): string => {
@@ -103,7 +103,7 @@ describe("paths of prompts and folders", () => {
     prompts.map(({ path: _, ...file }) => file).toSorted(compareIds)
 
   it.effect.prop(
-    "survive a directory, and a file system that ignores case, whatever the names are",
+    "any names survive a round trip through a directory and through a case-insensitive file system",
     { original: awkwardArchives },
     ({ original }) =>
       Effect.gen(function* () {
@@ -119,7 +119,7 @@ describe("paths of prompts and folders", () => {
       }).pipe(Effect.orDie)
   )
 
-  it("leave the folder out of the front matter unless the path cannot express it", () => {
+  it("the front matter names the folder only if the path cannot express it", () => {
     const listPaths = (names: ReadonlyArray<string>) => {
       const folders = names.map((name) => folder({ name }))
       const prompts = folders.map(({ id }) => prompt({ title: "Agent", folder_id: id }))
@@ -143,7 +143,7 @@ describe("paths of prompts and folders", () => {
     )
   })
 
-  it("never give a file the name of a folder beside it", () => {
+  it("no file gets the name of a folder beside it", () => {
     const drawer = folder({ name: "Agent.md" })
     const first = prompt({ title: "agent" })
     const inner = prompt({ title: "inner", folder_id: drawer.id })
@@ -160,7 +160,7 @@ describe("paths of prompts and folders", () => {
     assert.strictEqual(paths(folders, [first, ...inside])[0], `prompts/agent-${first.id}-2.md`)
   })
 
-  it("yield to the folder in the front matter, of at most 256 characters", () => {
+  it("a folder in the front matter takes precedence over the path and has at most 256 characters", () => {
     const workspace = newId<WorkspaceId>()
     const parseFolder = (text: string) => {
       const result = parsePromptFiles(workspace, new Map([["prompts/a/b.md", text]]))

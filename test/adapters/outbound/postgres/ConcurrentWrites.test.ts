@@ -65,7 +65,7 @@ const Transaction = Schema.Struct({
   ),
   end: Schema.Literals(["commit", "commit", "commit", "rollback"])
 })
-/** Two sessions, one or two transactions each, and which session sends its next statement. */
+/** Two sessions with one or two transactions each, and the order in which the sessions send their statements. */
 const Interleaving = Schema.Struct({
   sessions: Schema.Tuple([
     Schema.Array(Transaction).check(Schema.isMinLength(1), Schema.isMaxLength(2)),
@@ -76,7 +76,7 @@ const Interleaving = Schema.Struct({
 
 const toStatements = (transactions: ReadonlyArray<typeof Transaction.Type>): Array<string> =>
   transactions.flatMap(({ isolation, writes: indices, end }) => [
-    // Only a statement takes the snapshot.
+    // The first statement takes the snapshot.
     `begin isolation level ${isolation}; select from workspaces`,
     ...indices.map((index) => writes[index]!),
     end
@@ -98,7 +98,7 @@ const interleave = Effect.fnUntraced(function* (
     const session = [preferred, 1 - preferred].find((index) => left[index]!.length > 0 && !waits(index))
     if (session !== undefined) {
       const statement = left[session]!.shift()!
-      // Errors are conflicts, or a transaction that a conflict has aborted.
+      // An error is a conflict, or the result of an earlier conflict in the transaction.
       running[session] = yield* Effect.forkChild(
         Effect.forEach(statement.split("; "), (text) => Effect.exit(connections[session]!.query(text, []))),
         { startImmediately: true }
@@ -116,7 +116,7 @@ const selectExpected = (workspace: string, tag: string, { type, folder_id }: Pro
     ${folder_id === undefined ? "" : `and p.folder_id = '${folder_id}'`}
   order by p.updated_at desc, p.id desc`
 
-/** Compares every list by tag with the tables that the list stands for. */
+/** Asserts that every list by tag matches the tables that it is derived from. */
 const assertLists = Effect.fnUntraced(function* (what: string) {
   const client = yield* PgClient.PgClient
   const filters: ReadonlyArray<PromptFilter> = [{}, { type: "system" }, { folder_id: folders[1] }]
@@ -167,7 +167,7 @@ describe.skipIf(noPostgres !== undefined)("concurrent writes", () => {
     )
 
     for (const isolation of isolations) {
-      it.effect(`a tag's list leaves out a prompt that a ${isolation} transaction archives meanwhile`, () =>
+      it.effect(`a tag's list omits a prompt that a ${isolation} transaction archives meanwhile`, () =>
         withSessions(([editor, tagger]) =>
           Effect.gen(function* () {
             yield* prepare
@@ -293,7 +293,7 @@ describe.skipIf(noPostgres !== undefined)("concurrent writes", () => {
     }
 
     it.effect(
-      "under session_replication_role = replica, every change is notified and tag lists are right",
+      "under session_replication_role = replica, every change is notified and tag lists are correct",
       () =>
         withSessions(([session]) =>
           Effect.gen(function* () {
@@ -342,7 +342,7 @@ describe.skipIf(noPostgres !== undefined)("concurrent writes", () => {
     )
   })
 
-  it.live("the migration corrects tag lists and drops caches", () =>
+  it.live("the migration corrects tag lists and notifies every workspace", () =>
     Effect.gen(function* () {
       const client = yield* PgClient.PgClient
       yield* runMigrations(migrations.slice(0, 3))

@@ -80,7 +80,7 @@ describe("queries without a PostgreSQL server", () => {
 
 describe.skipIf(noPostgres !== undefined)("queries of a PostgreSQL server", () => {
   it.live(
-    "fail within 4.5 s while the server is frozen, and succeed on a new connection once it responds again",
+    "queries fail within 4.5 s while the server is frozen, and succeed on a new connection once it responds again",
     () =>
       Effect.gen(function* () {
         const proxy = yield* proxyTo(yield* freshDatabase)
@@ -113,7 +113,7 @@ describe.skipIf(noPostgres !== undefined)("queries of a PostgreSQL server", () =
         yield* proxy.cut
         const [after] = yield* read("select pg_backend_pid() as pid")
         assert.notStrictEqual(after?.pid, before?.pid)
-        // In the middle of a statement, by the server itself.
+        // The server terminates the connection in the middle of a statement.
         const reading = yield* Effect.forkChild(read("select pg_sleep(0.3), 'again' as result"))
         yield* Effect.sleep("100 millis")
         yield* onServer(
@@ -137,7 +137,7 @@ describe.skipIf(noPostgres !== undefined)("queries of a PostgreSQL server", () =
         const before = new Set(yield* Effect.all(repeat(24, slow), { concurrency: "unbounded" }))
         assert.strictEqual(before.size, 3)
         const reading = yield* Effect.forkChild(Effect.all(repeat(100, slow), { concurrency: 40 }))
-        // A query that is repeated on another of these connections is lost again.
+        // A query that is repeated on another of these connections fails again.
         yield* onServer(
           `select pg_terminate_backend(pid), pg_sleep(0.1) from unnest(array[${[...before].join()}]) pid`
         )
@@ -146,12 +146,12 @@ describe.skipIf(noPostgres !== undefined)("queries of a PostgreSQL server", () =
     }).pipe(Effect.provide(emptyDatabase))
   )
 
-  it.live("a query fails after 1 s without a free connection and logs that all were busy", () =>
+  it.live("a query fails after 1 s without a free connection and logs that all connections were busy", () =>
     Effect.gen(function* () {
       const lines: Array<unknown> = []
       const logger = Logger.make(({ message }) => void lines.push(message))
       yield* Effect.gen(function* () {
-        // As many as the pool's three connections run at once: eight on each.
+        // The pool's three connections run at most 24 statements at once, eight on each.
         const holding = yield* Effect.forkChild(
           Effect.all(repeat(24, Effect.exit(read("select pg_sleep(1.5)"))), { concurrency: "unbounded" })
         )
@@ -169,7 +169,7 @@ describe.skipIf(noPostgres !== undefined)("queries of a PostgreSQL server", () =
   )
 
   it.live(
-    "that exceed the statement timeout log one line while others succeed, and not that PostgreSQL is unavailable",
+    "queries that exceed the statement timeout log one line, which does not say that PostgreSQL is unavailable",
     () => {
       const lines: Array<unknown> = []
       const logger = Logger.make(({ message }) => void lines.push(message))
@@ -192,7 +192,7 @@ describe.skipIf(noPostgres !== undefined)("queries of a PostgreSQL server", () =
     }
   )
 
-  it.live("a query behind a lock fails after 3 s and delays no key lookup", () =>
+  it.live("a query that waits for a lock fails after 3 s and delays no key lookup", () =>
     Effect.gen(function* () {
       const { queryPrompts: read, queryKeys: lookUp, transact } = yield* Database
       const sql = yield* PgClient.PgClient
@@ -240,7 +240,7 @@ describe.skipIf(noPostgres !== undefined)("queries of a PostgreSQL server", () =
   )
 
   it.live(
-    "return every time from year 1 to 9999 as the domain's Timestamp, with the settings of a session",
+    "queries return every time from the years 1 to 9999 as a Timestamp, and their sessions have the right settings",
     () =>
       Effect.gen(function* () {
         const times = [

@@ -202,7 +202,7 @@ describe.skipIf(noPostgres !== undefined)("free-form JSON", () => {
       })
     )
 
-    it.effect("resolves 100,000 slots in many turns of the event loop", () =>
+    it.effect("100,000 slots are resolved in many turns of the event loop", () =>
       Effect.gen(function* () {
         const indexes = Array.from({ length: 100_000 }, (_, index) => index)
         const { one, original } = makeArchive(indexes.map((index) => `{{name ${index}}}`).join(" "))

@@ -364,7 +364,7 @@ describe.skipIf(noPostgres !== undefined)("imports and concurrent writers", () =
       Effect.fnUntraced(function* ({ store, other }) {
         const { archive: own } = sample()
         yield* store.importWorkspace(toPartStream(own))
-        // Numbers that a JavaScript number cannot hold.
+        // Numbers that a JavaScript number cannot represent.
         yield* other.unsafe(
           `update prompt_versions set metadata = '{"run_id": 1234567890123456789, "huge": 1e400}'`
         )
@@ -521,7 +521,7 @@ describe.skipIf(noPostgres !== undefined)("imports and concurrent writers", () =
   )
 })
 
-/** Waits until a connection of the database waits for a lock of another. */
+/** Waits until a connection of the database waits for a lock of another connection. */
 function waitForBlocked(other: PgClient.PgClient): Effect.Effect<void> {
   const blocked = other.unsafe(
     `select from pg_stat_activity where datname = current_database()

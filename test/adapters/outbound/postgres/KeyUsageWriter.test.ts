@@ -26,7 +26,7 @@ const addTwoKeys = Effect.gen(function* () {
   return keys.map(({ id }) => id) as [ApiKeyId, ApiKeyId]
 }).pipe(Effect.provide(PostgresWorkspaceStore.layer))
 
-/** Reads when keys were last used, and the version of their rows. */
+/** Reads the times of the last use of keys, and the versions of their rows. */
 const readLastUsed = Effect.fnUntraced(function* (ids: ReadonlyArray<ApiKeyId>) {
   const sql = yield* PgClient.PgClient
   return yield* sql<{ readonly last_used_at: string | null; readonly row: string }>`
@@ -100,7 +100,7 @@ describe.skipIf(noPostgres !== undefined)("last_used_at of keys", () => {
     }).pipe(Effect.provide(Layer.provideMerge(PostgresKeyStore.layer, migratedDatabase)))
   )
 
-  it.live("is dropped on a read-only server, and one line is logged", () =>
+  it.live("last_used_at is not written on a read-only server, and one line is logged", () =>
     Effect.gen(function* () {
       const database = yield* freshDatabase
       const lines: Array<unknown> = []

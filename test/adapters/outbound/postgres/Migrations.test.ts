@@ -53,7 +53,7 @@ const readTrace = Effect.flatMap(
 ).pipe(Effect.map((rows) => rows.map(({ step }) => step)))
 
 describe("a PostgreSQL server's version", () => {
-  it.each([90624, 130023])("%s is rejected with the version that is needed", (version) => {
+  it.each([90624, 130023])("%s is rejected with the required version", (version) => {
     assert.deepStrictEqual(findServerMismatch(version), {
       _tag: "SchemaMismatch",
       message: `the server is PostgreSQL ${Math.floor(version / 10_000)} and this program needs PostgreSQL 14 or later: upgrade the server`
@@ -66,7 +66,7 @@ describe("a PostgreSQL server's version", () => {
 })
 
 describe.skipIf(noPostgres !== undefined)("migrations", () => {
-  it.live("migrate creates every table, and changes nothing when it runs again", () =>
+  it.live("migrate creates every table, and changes nothing if it runs again", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* Effect.flip(assertSchemaCurrent), {
         _tag: "SchemaMismatch",
@@ -85,20 +85,22 @@ describe.skipIf(noPostgres !== undefined)("migrations", () => {
     }).pipe(Effect.provide(emptyDatabase))
   )
 
-  it.live("run once each and in order when six processes start at once, and only new ones run later", () =>
-    Effect.gen(function* () {
-      const database = yield* freshDatabase
-      const start = (count: number) =>
-        Effect.all(
-          Array.from({ length: 6 }, () =>
-            runMigrations(makeTracedMigrations(count)).pipe(Effect.provide(connect(database)))
-          ),
-          { concurrency: "unbounded", discard: true }
-        )
-      yield* start(2)
-      yield* start(3)
-      assert.deepStrictEqual(yield* readTrace.pipe(Effect.provide(connect(database))), [1, 2, 3])
-    })
+  it.live(
+    "migrations run once each and in order if six processes start at once, and only new ones run later",
+    () =>
+      Effect.gen(function* () {
+        const database = yield* freshDatabase
+        const start = (count: number) =>
+          Effect.all(
+            Array.from({ length: 6 }, () =>
+              runMigrations(makeTracedMigrations(count)).pipe(Effect.provide(connect(database)))
+            ),
+            { concurrency: "unbounded", discard: true }
+          )
+        yield* start(2)
+        yield* start(3)
+        assert.deepStrictEqual(yield* readTrace.pipe(Effect.provide(connect(database))), [1, 2, 3])
+      })
   )
 
   it.live("migrate changes nothing if one migration fails", () =>
@@ -115,7 +117,7 @@ describe.skipIf(noPostgres !== undefined)("migrations", () => {
     }).pipe(Effect.provide(emptyDatabase))
   )
 
-  it.live("keep existing metadata that nests deeper than new metadata may", () =>
+  it.live("migrate keeps existing metadata that nests deeper than new metadata may", () =>
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
       yield* runMigrations(migrations.slice(0, 2))
@@ -143,27 +145,29 @@ describe.skipIf(noPostgres !== undefined)("migrations", () => {
     }).pipe(Effect.provide(emptyDatabase))
   )
 
-  it.live("need no privilege to write when none is pending, and report the missing privilege otherwise", () =>
-    Effect.gen(function* () {
-      const database = yield* freshDatabase
-      const role = `${database}_reader`
-      yield* Effect.acquireRelease(onServer(`create role ${role} login in role pg_read_all_data`), () =>
-        onServer(`drop role ${role}`)
-      )
-      const asReader = Effect.provide(connect(database, role))
-      assert.deepStrictEqual(yield* Effect.flip(migrate).pipe(asReader), {
-        _tag: "SchemaMismatch",
-        message:
-          "the database's schema needs a migration, which the server rejected: permission denied for schema public"
+  it.live(
+    "migrate needs no write privilege if nothing is pending, and reports the missing privilege otherwise",
+    () =>
+      Effect.gen(function* () {
+        const database = yield* freshDatabase
+        const role = `${database}_reader`
+        yield* Effect.acquireRelease(onServer(`create role ${role} login in role pg_read_all_data`), () =>
+          onServer(`drop role ${role}`)
+        )
+        const asReader = Effect.provide(connect(database, role))
+        assert.deepStrictEqual(yield* Effect.flip(migrate).pipe(asReader), {
+          _tag: "SchemaMismatch",
+          message:
+            "the database's schema needs a migration, which the server rejected: permission denied for schema public"
+        })
+        yield* migrate.pipe(Effect.provide(connect(database)))
+        yield* migrate.pipe(asReader)
+        yield* assertSchemaCurrent.pipe(asReader)
       })
-      yield* migrate.pipe(Effect.provide(connect(database)))
-      yield* migrate.pipe(asReader)
-      yield* assertSchemaCurrent.pipe(asReader)
-    })
   )
 
   it.live(
-    "succeed on a read-only server when none is pending, and report the read-only server otherwise",
+    "migrate succeeds on a read-only server if nothing is pending, and reports the read-only server otherwise",
     () =>
       Effect.gen(function* () {
         const database = yield* freshDatabase

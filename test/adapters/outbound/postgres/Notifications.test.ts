@@ -120,15 +120,20 @@ describe.skipIf(noPostgres !== undefined)("the notifications of a write", () => 
       })
     )
 
-    it.effect("name the workspace of an import once, and none when the same archive is imported again", () =>
-      Effect.gen(function* () {
-        const store = yield* WorkspaceStore
-        const { archive } = sample()
-        assert.deepStrictEqual(yield* collectNotifications(store.importWorkspace(toPartStream(archive))), [
-          archive.workspace.id
-        ])
-        assert.deepStrictEqual(yield* collectNotifications(store.importWorkspace(toPartStream(archive))), [])
-      })
+    it.effect(
+      "an import notifies its workspace once, and no workspace if the same archive is imported again",
+      () =>
+        Effect.gen(function* () {
+          const store = yield* WorkspaceStore
+          const { archive } = sample()
+          assert.deepStrictEqual(yield* collectNotifications(store.importWorkspace(toPartStream(archive))), [
+            archive.workspace.id
+          ])
+          assert.deepStrictEqual(
+            yield* collectNotifications(store.importWorkspace(toPartStream(archive))),
+            []
+          )
+        })
     )
   })
 })

@@ -15,7 +15,7 @@ import { freshDatabase, noPostgres, onServer, proxyTo, toDatabaseUrl } from "../
 
 /** A silent connection is detected within 3 s by the clock of the feed, however late a busy machine runs the test. */
 const heartbeatTtlMs = 3_000
-/** The most that a feed takes to recover, in milliseconds: 3 s, two connection attempts and a heartbeat. */
+/** The longest time that a feed takes to recover, in milliseconds: 3 s, two connection attempts and a heartbeat. */
 const recoveryMs = 12_000
 
 const waitUntil = Effect.fnUntraced(function* (what: string, timeoutMs: number, holds: () => boolean) {
@@ -103,7 +103,7 @@ describe.skipIf(noPostgres !== undefined)("the PostgreSQL change feed", { timeou
     })
   )
 
-  it.live("reconnects after its connections went silent for good", () =>
+  it.live("reconnects after its connections have gone permanently silent", () =>
     Effect.gen(function* () {
       const database = yield* freshDatabase
       const proxy = yield* proxyTo(database)
@@ -119,7 +119,7 @@ describe.skipIf(noPostgres !== undefined)("the PostgreSQL change feed", { timeou
     })
   )
 
-  it.live("stays down behind a pooler that drops notifications, and logs it once", () =>
+  it.live("stays down behind a pooler that drops notifications, and logs this once", () =>
     Effect.gen(function* () {
       const database = yield* freshDatabase
       const proxy = yield* proxyTo(database, { pooler: true })

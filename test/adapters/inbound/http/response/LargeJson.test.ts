@@ -20,7 +20,7 @@ describe("encoding of large texts", () => {
     "\u0000"
   ]) {
     it.effect(
-      `encodeInSlices equals JSON.stringify byte for byte, for a text of ${JSON.stringify(unit)}`,
+      `encodeInSlices returns the bytes of JSON.stringify for a text of ${JSON.stringify(unit)}`,
       () =>
         Effect.gen(function* () {
           const text = repeatToLargeText(unit)

@@ -153,7 +153,7 @@ describe("a data directory of another PostgreSQL version", { timeout: 30_000 }, 
   })
 })
 
-/** Inserts the next number again and again, kills the server meanwhile, and returns the last number with a response. */
+/** Inserts the next number repeatedly, kills the server meanwhile, and returns the last number with a response. */
 const insertUntilKilled = async (
   server: ChildProcess,
   socketPath: string,

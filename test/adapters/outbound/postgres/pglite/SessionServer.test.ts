@@ -369,7 +369,7 @@ describe("a database that crashes", () => {
   /** Overflows PGlite's stack; PostgreSQL itself would limit the recursion. */
   const crashingQuery = `select ${"1+".repeat(50_000)}1`
 
-  it("is opened again: its client is closed with 57P02, other clients continue, and nothing committed is lost", async () => {
+  it("is opened again: the client that crashed it is disconnected with 57P02, other clients continue, and nothing committed is lost", async () => {
     const [client, other] = await Promise.all([connect(), connect()])
     await client.query("create table survived (a int); insert into survived values (1)")
     await client.query("begin; insert into survived values (2)")
