@@ -22,7 +22,7 @@ class UniqueValues {
 }
 
 /**
- * Collects the problems of a workspace that no single part shows: duplicates, references to items that do not exist, and
+ * Collects the problems of a workspace that no single part reveals: duplicates, references to items that do not exist, and
  * versions out of order. Keeps only ids and other unique values in memory.
  */
 export class ReferenceChecker {
