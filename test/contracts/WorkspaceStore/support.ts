@@ -1,11 +1,11 @@
 import { assert, type Vitest } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import { InvalidContent } from "../../../src/domain/Problem.ts"
 import type { Archive } from "../../../src/application/formats/Archive.ts"
 import { KeyStore } from "../../../src/application/ports/KeyStore.ts"
 import { PromptRepo } from "../../../src/application/ports/PromptRepo.ts"
 import { type NewKey, WorkspaceStore } from "../../../src/application/ports/WorkspaceStore.ts"
 import type { UserId } from "../../../src/domain/ApiKey.ts"
-import { InvalidContent } from "../../../src/domain/Problem.ts"
 import type { WorkspaceId } from "../../../src/domain/Prompt.ts"
 import {
   type Key,

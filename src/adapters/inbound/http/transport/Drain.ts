@@ -21,8 +21,7 @@ export const drain = (
   }).pipe(
     Effect.timeoutOrElse({
       duration: drainTimeoutMs,
-      orElse: () =>
-        Effect.die(new Error(`responses did not complete within ${drainTimeoutMs / 1000} s and were cut off`))
+      orElse: () => Effect.die(new Error(`responses cut off: not taken within ${drainTimeoutMs / 1000} s`))
     }),
     Effect.ensuring(Effect.sync(() => tracker.destroyAll()))
   )
