@@ -545,13 +545,13 @@ export const testPromptRepo = <E>(
           const one = prompt({ fragments: [last, ...tied, first] })
           const stored = archive({ fragments: [a, b], prompts: [one] })
           yield* importArchive(stored)
-          const contentOf = new Map([a, b].map(({ id, content }) => [id, content]))
+          const contents = new Map([a, b].map(({ id, content }) => [id, content]))
           const expected = [
             first,
             ...tied.toSorted((left, right) => (left.id < right.id ? -1 : 1)),
             last
           ].map(({ fragment_id, variable_overrides }) => ({
-            content: contentOf.get(fragment_id)!,
+            content: contents.get(fragment_id)!,
             variable_overrides
           }))
           assert.deepStrictEqual((yield* repo.getSource(stored.workspace.id, one.id)).fragments, expected)
