@@ -24,7 +24,9 @@ try {
   console.log(`${"".padEnd(48)}      p50      p99      max`)
   /** The 99th percentile during reads of small prompts, the first kind. */
   let p99OfSmall = 0
-  for (const kind of kinds.filter((kind) => only === undefined || kind === kinds[0] || kind.name.includes(only))) {
+  for (const kind of kinds.filter(
+    (kind) => only === undefined || kind === kinds[0] || kind.name.includes(only)
+  )) {
     const alone: Array<number> = []
     const meanwhile: Array<number> = []
     const statuses: Record<string, Record<string, number>> = { large: {}, small: {} }
@@ -53,7 +55,10 @@ try {
     console.log(
       `  large ${JSON.stringify(statuses.large)} in ${duration.toFixed(0)} ms, small ${JSON.stringify(statuses.small)}, memory +${growth.toFixed(0)} MiB`
     )
-    if (!(ratio <= maxRatio || p99 <= p99OfSmall) || Object.keys(statuses.small!).some((status) => status !== "200"))
+    if (
+      !(ratio <= maxRatio || p99 <= p99OfSmall) ||
+      Object.keys(statuses.small!).some((status) => status !== "200")
+    )
       process.exitCode = 1
   }
 } finally {

@@ -2,7 +2,7 @@ import { InvalidResponseError, PromptApiError, TimeoutError } from "./Errors.ts"
 import { type CallSettings, now, rejectOnAbort, withLimits } from "./Limits.ts"
 import type { Source } from "./Resources.ts"
 
-/** How long, and how many, results are cached. The default times are those that the service allows shared caches. */
+/** Options of the cache. The default times are those that the service allows shared caches. */
 export interface CacheOptions {
   /** How long a cached result is returned without a request, in milliseconds. Default: 30,000. */
   readonly ttl?: number | undefined
@@ -29,7 +29,7 @@ interface CacheEntry extends ResponseBody {
   readonly confirmedAt: number
 }
 
-/** A request that is shared by all callers who wait for it. */
+/** A request that all waiting callers share. */
 interface InFlightRead {
   readonly body: Promise<ResponseBody>
   readonly controller: AbortController

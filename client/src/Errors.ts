@@ -68,7 +68,7 @@ export class PastDueError extends PromptApiError {
   }
 }
 
-/** 403 `API_NOT_ALLOWED`: the workspace's plan does not include API access. */
+/** 403 `API_NOT_ALLOWED`: the workspace's tier does not include API access. */
 export class ApiNotAllowedError extends PromptApiError {
   override get name(): "ApiNotAllowedError" {
     return "ApiNotAllowedError"
@@ -97,8 +97,8 @@ export class RequestTimeoutError extends PromptApiError {
 }
 
 /**
- * 429 `RATE_LIMITED`: too many requests per minute. `retryAfter` is the number of seconds to wait, as received. The client itself
- * waits at most one minute.
+ * 429 `RATE_LIMITED`: too many requests per minute. `retryAfter` is the number of seconds to wait, as received. The client
+ * itself waits at most one minute.
  */
 export class RateLimitedError extends PromptApiError {
   override get name(): "RateLimitedError" {
@@ -185,6 +185,6 @@ const errorClasses = new Map<string, typeof PromptApiError>([
   ["SERVICE_UNAVAILABLE", ServiceUnavailableError]
 ])
 
-/** Creates an instance of the class of the response's `code`. */
+/** Creates an instance of the error class for the response's `code`. */
 export const toApiError = (response: ErrorResponse): PromptApiError =>
   new (errorClasses.get(response.code) ?? PromptApiError)(response)

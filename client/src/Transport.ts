@@ -64,14 +64,14 @@ export interface TransportOptions {
 const isTransient = (status: number): boolean => status === 408 || status === 429 || status >= 500
 
 /**
- * The longest delay that the client takes from a `Retry-After`, in milliseconds. The service sends at most one minute; a larger value
- * comes from a proxy and must not silence the client.
+ * The longest delay that the client takes from a `Retry-After`, in milliseconds. The service sends at most one minute. A
+ * larger value comes from a proxy and must not silence the client.
  */
 const maxRetryAfterMs = 60_000
 
 /**
- * Exponential backoff with jitter, in milliseconds: 500 before the first retry, doubled for each further one up to 8,000,
- * minus up to half at random.
+ * Exponential backoff with jitter, in milliseconds: 500 before the first retry, doubled for each further retry up to
+ * 8,000, minus up to half at random.
  */
 const computeBackoff = (attempt: number): number =>
   (Math.min(8000, 250 * 2 ** attempt) * (1 + Math.random())) / 2
@@ -265,7 +265,7 @@ export class Transport {
       try {
         logger[isFailure ? "warn" : "debug"]?.(`GET ${path} ${status ?? "without a response"}`, fields)
       } catch {
-        // A failing logger must not fail the call.
+        // An error in the logger must not fail the call.
       }
     }
   }

@@ -318,7 +318,7 @@ describe("cache eviction by errors", () => {
     expect(await captureError(client.prompts.list())).toMatchObject({ status })
   })
 
-  it.each([401, 403, 404])("a %i with an HTML body evicts like one of the service", async (status) => {
+  it.each([401, 403, 404])("a %i with an HTML body evicts like an error of the service", async (status) => {
     const page = () => new Response("<html>", { status, headers: { "content-type": "text/html" } })
     const { read, sentEtags } = makeCachingClient([revalidatable("a"), page, revalidatable("b")])
     await read()

@@ -90,7 +90,7 @@ const html = (status: number): Response =>
 const text = (status: number, body: string, type = "application/json"): Response =>
   new Response(body, { status, headers: { "content-type": type, "x-request-id": "r" } })
 
-describe("a response that is not the service's", () => {
+describe("a response that is not from the service", () => {
   const foreignResponses: Record<string, { readonly respond: () => Response; readonly message: string }> = {
     "200 text/html": {
       respond: () => html(200),
@@ -202,7 +202,7 @@ describe("a response that is not the service's", () => {
     }
   })
 
-  it("a JSON content type may have parameters, upper case letters and a +json suffix", async () => {
+  it("a JSON content type may have parameters, uppercase letters and a +json suffix", async () => {
     for (const type of ["application/json; charset=utf-8", "Application/JSON", "application/problem+json"]) {
       const { client } = makeScriptedClient([() => text(200, '{"data":{"id":"p"}}', type)])
       expect((await settle(client.prompts.get("p"))) as object).toMatchObject({

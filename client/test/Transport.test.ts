@@ -160,7 +160,7 @@ describe("a request", () => {
     { timeout: Number.NaN },
     { maxRetries: -1 },
     { maxRetries: Number.POSITIVE_INFINITY }
-  ])("limits that a timer cannot keep throw or reject with a RangeError: %j", async (options) => {
+  ])("invalid limits throw or reject with a RangeError: %j", async (options) => {
     expect(() => makeScriptedClient([ok], options)).toThrow(RangeError)
     const { client, requests } = makeScriptedClient([ok])
     for (const call of allCalls) expect(await captureError(call(client, options))).toBeInstanceOf(RangeError)

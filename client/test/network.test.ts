@@ -4,7 +4,7 @@ import { type ClientOptions, ConnectionError, PromptClient, TimeoutError } from 
 import { type Fault, type FaultyServer, listen, startFaultyServer } from "./FaultyServer.ts"
 import { flush, key } from "./support.ts"
 
-/** Faults that only a real connection shows. `Transport.test.ts` covers error responses. */
+/** Faults that occur only on real connections. `Transport.test.ts` covers error responses. */
 const resets = {
   "a reset before the response": (request: IncomingMessage) => void request.socket.resetAndDestroy(),
   "a connection closed in the response's head": (request: IncomingMessage) =>

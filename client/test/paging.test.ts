@@ -13,7 +13,7 @@ import {
 beforeEach(() => void installFakeTime())
 afterEach(() => void vi.useRealTimers())
 
-/** Creates a client of a list that `before` may change before each of its pages is returned. */
+/** Creates a client of a list. `before` may change the list before each page is returned. */
 const makeListClient = (
   ids: Array<string>,
   before: (page: number, ids: Array<string>) => void = () => {}

@@ -12,7 +12,7 @@ import {
   UnauthorizedError
 } from "../src/index.ts"
 import type { ArchivePrompt } from "../../src/application/formats/Archive.ts"
-import { startObservedService as startObserved } from "../../test/support/startObservedService.ts"
+import { startObservedService } from "../../test/support/startObservedService.ts"
 import { run, type Service } from "../../test/support/service.ts"
 
 const root = join(import.meta.dirname, "../..")
@@ -26,7 +26,7 @@ let key: string
 
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), "prompts-"))
-  service = await startObserved({ DATA_DIR: folder })
+  service = await startObservedService({ DATA_DIR: folder })
   const findKey = () => /key_live_[0-9a-f]{64}/.exec(service.output())?.[0]
   key = await vi.waitUntil(findKey, { timeout: 10_000 })
 })

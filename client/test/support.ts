@@ -83,7 +83,7 @@ export interface Request extends FetchInit {
 }
 export type Responder = (request: Request) => Response | Promise<Response>
 
-/** Creates a client whose requests get the responses of a script, the last one repeatedly. Records requests and log lines. */
+/** Creates a client that gets scripted responses, the last one repeatedly. Records its requests and log lines. */
 export const makeScriptedClient = (
   responders: ReadonlyArray<Responder>,
   options: Partial<ClientOptions> = {}

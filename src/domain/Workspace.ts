@@ -54,7 +54,7 @@ export const FreeForm = Schema.Record(Schema.String, Schema.Unknown).check(
 
 /** The four digits at either end of a key. */
 const KeyEnd = Schema.String.check(
-  Schema.isPattern(/^[0-9a-f]{4}$/, { message: "must be 4 lower-case hexadecimal digits" })
+  Schema.isPattern(/^[0-9a-f]{4}$/, { message: "must be 4 lowercase hexadecimal digits" })
 )
 
 /** A workspace without its content. */

@@ -59,7 +59,7 @@ const variable = <A, const D>(
 }
 
 const text = (name: string, defaultValue: string) =>
-  variable(name, Config.String(name), defaultValue, "must be a text")
+  variable(name, Config.String(name), defaultValue, "must be a string")
 
 const port = <const D>(name: string, defaultValue: D) =>
   variable(

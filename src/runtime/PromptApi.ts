@@ -41,7 +41,7 @@ const makeLoggedSchemaCheck = () => {
   const logged = new Set<string>()
   return assertSchemaCurrent.pipe(
     Effect.catchDefect((defect) =>
-      Effect.fail({ _tag: "SchemaUnreadable", message: `the database's schema can't be read: ${defect}` })
+      Effect.fail({ _tag: "SchemaUnreadable", message: `the database's schema cannot be read: ${defect}` })
     ),
     Effect.tapError((error) => {
       if (!("message" in error) || logged.has(error.message)) return Effect.void

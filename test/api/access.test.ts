@@ -22,8 +22,8 @@ const paymentDispute: ExpectedError = [402, "DISPUTED", "Workspace has an active
 const paymentDue: ExpectedError = [402, "PAST_DUE", "Subscription is past due or over its limit"]
 
 it.each([
-  ["of the tier free, even if it is disputed,", 403, freeAndDisputed, apiNotAllowed],
-  ["of an unknown tier", 403, unknownTier, apiNotAllowed],
+  ["on the Free tier, even if it is disputed,", 403, freeAndDisputed, apiNotAllowed],
+  ["on an unknown tier", 403, unknownTier, apiNotAllowed],
   ["that is disputed", 402, disputed, paymentDispute],
   ["that is past due", 402, pastDue, paymentDue],
   ["that is over its limit", 402, overLimit, paymentDue]

@@ -76,8 +76,8 @@ it.each([
 })
 
 it.each([
-  ["in lower case", `bearer ${key}`],
-  ["in upper case, before several spaces", `BEARER   ${key}`],
+  ["in lowercase", `bearer ${key}`],
+  ["in uppercase, before several spaces", `BEARER   ${key}`],
   ["between spaces", ` Bearer ${key}  `]
 ])("the scheme Bearer %s is accepted", async (_, value) => {
   expectSuccess(await send(target, [`authorization:${value}`]))

@@ -79,7 +79,7 @@ describe.skipIf(postgres.missing !== undefined)("connections", () => {
       maxConnections: 1_000,
       maxUnsentBytes: 128 * 1024 * 1024
     }
-    /** The most that a connection may last: 5 s for a request that waits for the database, then 1.5 s, then slack. */
+    /** The longest time that a connection may last: 5 s for a request that waits for the database, 1.5 s, and tolerance. */
     const boundMs = 10_000
     let child: ChildProcess
     let port: number
@@ -143,7 +143,7 @@ describe.skipIf(postgres.missing !== undefined)("connections", () => {
       "half-close": (socket) => socket.end()
     }
 
-    it("every connection ends within 10 s, however and at whatever moment its client stops", async () => {
+    it("every connection ends within 10 s, regardless of how and when its client stops", async () => {
       await start()
       // The page is rendered when it is first requested.
       await exchange(port, rawRequest("/docs", [], "HEAD"))
@@ -245,7 +245,7 @@ describe.skipIf(postgres.missing !== undefined)("connections", () => {
       await stop()
     })
 
-    it("a large response gets the memory of a client that has stalled, which is disconnected", async () => {
+    it("a stalled client is disconnected to make room for a large response", async () => {
       await start({ stallTimeoutMs: 60_000, maxUnsentBytes: 20_000_000, stallBeforeEvictionMs: 4_000 })
       try {
         const request = rawRequest(`/api/v1/prompts/${large.id}`, [authorization])
@@ -264,7 +264,7 @@ describe.skipIf(postgres.missing !== undefined)("connections", () => {
       }
     })
 
-    it("at the limit of connections, those that have been idle longest are closed for new ones", async () => {
+    it("at the connection limit, the connections that have been idle longest are closed to make room for new ones", async () => {
       await start({
         maxConnections: 100,
         keepAliveTimeoutMs: 60_000,
@@ -286,7 +286,7 @@ describe.skipIf(postgres.missing !== undefined)("connections", () => {
       for (let i = 0; i < 20; i++) await expectServed(port)
       await expect.poll(() => closed).toBeGreaterThanOrEqual(50)
       expect(findHeldConnections(port).size).toBeLessThanOrEqual(100)
-      // The newest are still open.
+      // The newest connections are still open.
       idle[148]!.write("GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")
       const [response] = (await once(idle[148]!, "data")) as [Buffer]
       expect(response.toString()).toMatch(/^HTTP\/1\.1 200 OK/)
@@ -336,7 +336,7 @@ describe.skipIf(postgres.missing !== undefined)("connections", () => {
       expect(await service.stop()).toBe(0)
     }, 40_000)
 
-    it("10,000 connections of one host that send nothing do not block new callers", async () => {
+    it("10,000 connections from one host that send nothing do not block new callers", async () => {
       await start()
       const sockets: Array<Socket> = []
       // As many as the service accepts, or as this process can open in addition to its own files.
@@ -346,7 +346,7 @@ describe.skipIf(postgres.missing !== undefined)("connections", () => {
         const some = Array.from({ length: Math.min(250, count - sockets.length) }, () => open(service.port))
         sockets.push(...(await Promise.all(some)))
       }
-      // Half of them are rejected, and the client keeps its half open.
+      // Half of the connections are rejected, and the client keeps its side of them open.
       for (const socket of sockets.slice(0, count / 2))
         socket.write("CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n")
       const durations: Array<number> = []

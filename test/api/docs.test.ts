@@ -191,7 +191,7 @@ describe.skipIf(noBrowser !== undefined)("the page in a browser", () => {
 
   it("cannot evaluate code, load a resource or call a host that the policy forbids, and the test detects each attempt", async () => {
     problems.length = 0
-    // In a timer, because code that the debugger runs may evaluate code.
+    // A timer runs the attempts, because code that the debugger runs may evaluate code.
     await page.evaluate(`setTimeout(() => {
       new Image().src = "https://example.com/pixel.png"
       new FontFace("Outside", "url(https://example.com/font.woff2)").load().catch(() => {})

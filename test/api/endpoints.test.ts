@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest"
 import { resolve } from "../../src/domain/Resolution.ts"
 import { fragment, newId, prompt, sample, use } from "../support/archives.ts"
 import { embedded, postgres } from "../support/database.ts"
-import { listOf, promptOf, sourceOf, versionSummaryOf, versionsOf } from "../support/model.ts"
+import * as model from "../support/model.ts"
 import { getHeader } from "../support/rawHttp.ts"
 import {
   expectError,
@@ -49,7 +49,7 @@ describe.each([embedded, postgres])("the API on $name", (backend) => {
     api.send(target, lines, method)
 
   it("GET /prompts returns the summaries of all prompts that are not archived, newest first", async () => {
-    const data = listOf(home, {})
+    const data = model.listPrompts(home, {})
     const meta = { page: 1, per_page: 20, total: data.length }
     expectSuccess(await send(targets.list), { data, meta })
   })
@@ -57,24 +57,24 @@ describe.each([embedded, postgres])("the API on $name", (backend) => {
   it("GET /prompts/{id} returns every prompt, archived or not, for its id in any case", async () => {
     for (const stored of home.prompts)
       for (const id of [stored.id, stored.id.toUpperCase()])
-        expectSuccess(await send(`/api/v1/prompts/${id}`), { data: promptOf(home, stored) })
+        expectSuccess(await send(`/api/v1/prompts/${id}`), { data: model.getPrompt(home, stored) })
   })
 
   it("GET /prompts/{id}/resolved returns the content with the fragments resolved", async () => {
     for (const stored of archive.prompts)
       expectSuccess(await send(`/api/v1/prompts/${stored.id}/resolved`), {
-        data: Result.getOrThrow(resolve(sourceOf(home, stored)))
+        data: Result.getOrThrow(resolve(model.getSource(home, stored)))
       })
   })
 
   it("GET /prompts/{id}/versions returns the summaries of all versions, newest first", async () => {
-    const data = versionsOf(greeting!).map(versionSummaryOf)
+    const data = model.listVersions(greeting!).map(model.toVersionSummary)
     const meta = { page: 1, per_page: 20, total: data.length }
     expectSuccess(await send(targets.listVersions), { data, meta })
   })
 
   it("GET /prompts/{id}/versions/{version} returns every version", async () => {
-    for (const version of versionsOf(greeting!))
+    for (const version of model.listVersions(greeting!))
       expectSuccess(await send(`${targets.listVersions}/${version.version_number}`), { data: version })
   })
 

@@ -1,13 +1,12 @@
-import { afterAll, beforeAll, expect, it } from "vitest"
+import { expect, it } from "vitest"
 import { sample } from "../support/archives.ts"
-import { connectTo, embedded, makeResources } from "../support/database.ts"
-import { startObservedService } from "../support/startObservedService.ts"
+import { embedded } from "../support/database.ts"
 import { exchangeAll, getHeader, type HttpResponse } from "../support/rawHttp.ts"
 import { makeRequestGenerator } from "../support/rawRequests.ts"
-import type { Service } from "../support/service.ts"
+import { startApi } from "./startApi.ts"
 
 const requests = 10_000
-const lanes = 24
+const clients = 24
 const seed = Number(process.env.FUZZ_SEED ?? Math.trunc(Math.random() * 2 ** 31))
 
 const tenant = sample()
@@ -26,32 +25,17 @@ const isEnvelope = (response: HttpResponse): boolean => {
         Object.keys(body).length === 1
 }
 
-const resources = makeResources()
-let service: Service
-beforeAll(async () => {
-  const env = await resources.acquire(embedded.acquire)
-  service = await startObservedService({
-    ...env,
-    RATE_LIMIT_PER_KEY: "1000000",
-    RATE_LIMIT_PER_PROCESS: "1000000"
-  })
-  const database = await resources.acquire(connectTo(env))
-  await database.importArchive(tenant.archive)
-})
-afterAll(async () => {
-  await service?.stop()
-  await resources.release()
-})
+const api = startApi([tenant.archive], { backend: embedded })
 
 it(`${requests} generated requests all get a response that has the envelope and is not a 5xx (FUZZ_SEED=${seed})`, async () => {
   console.log(`FUZZ_SEED=${seed}`)
   const statuses = new Map<number, number>()
   let sent = 0
-  const lane = async () => {
+  const runClient = async () => {
     while (sent < requests) {
       sent++
       const text = generate()
-      const responses = await exchangeAll(service.port, text)
+      const responses = await exchangeAll(api.service().port, text)
       const problem = responses.find((response) => response.status >= 500 || !isEnvelope(response))
       if (responses.length === 0 || problem !== undefined)
         throw new Error(`FUZZ_SEED=${seed}: ${JSON.stringify(text)} got ${JSON.stringify(problem)}`)
@@ -59,8 +43,8 @@ it(`${requests} generated requests all get a response that has the envelope and 
       statuses.set(status, (statuses.get(status) ?? 0) + 1)
     }
   }
-  await Promise.all(Array.from({ length: lanes }, lane))
+  await Promise.all(Array.from({ length: clients }, runClient))
   // The generator makes requests of every kind.
   for (const status of [200, 304, 400, 401, 404, 405]) expect(statuses.get(status)).toBeGreaterThanOrEqual(3)
-  expect(service.output()).not.toContain('"level":"error"')
+  expect(api.service().output()).not.toContain('"level":"error"')
 }, 120_000)

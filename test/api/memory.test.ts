@@ -26,7 +26,7 @@ const measureArrayBuffers = async (): Promise<number> => {
   return least
 }
 
-it("cached response bodies hold at most 1.2 times the memory of their bytes", async () => {
+it("cached response bodies occupy at most 1.2 times their size in memory", async () => {
   const envelope = { data: "x".repeat(1_500) }
   const text = JSON.stringify(envelope)
   const before = await measureArrayBuffers()
@@ -90,7 +90,7 @@ describe.skipIf(postgres.missing !== undefined)("clients that read slowly or not
     return socket
   }
 
-  /** Returns the peak of the memory within a period, and expects that other callers are served all the time. */
+  /** Returns the peak of the memory within a period, and expects that other callers are always served. */
   const measurePeakWhileServing = async (ms: number): Promise<number> => {
     let peak = 0
     for (const end = performance.now() + ms; performance.now() < end; await setTimeout(50)) {
@@ -124,7 +124,7 @@ describe.skipIf(postgres.missing !== undefined)("clients that read slowly or not
     await stop()
   }, 120_000)
 
-  it("64 slow readers of 7 MB responses cost less than 512 MiB, and responses without room become 503", async () => {
+  it("64 slow readers of 7 MB responses cost less than 512 MiB, and responses that do not fit become 503", async () => {
     await start()
     const target = `/api/v1/prompts/${large.id}`
     await exchange(service.port, rawRequest(target, [authorization]))

@@ -6,7 +6,7 @@ import { startObservedService } from "../support/startObservedService.ts"
 import { exchange, type HttpResponse, rawRequest } from "../support/rawHttp.ts"
 import type { Service } from "../support/service.ts"
 
-/** PostgreSQL where the tests have a server, otherwise the embedded database, which takes longer to start. */
+/** PostgreSQL if the tests have a server; otherwise the embedded database, which takes longer to start. */
 export const fastestBackend: Backend = postgres.missing === undefined ? postgres : embedded
 
 /** A running service whose output is searched for leaked secrets when it stops. */
@@ -48,7 +48,7 @@ export const startApi = (
   }
 }
 
-/** Returns the header line of a key. */
+/** Returns the Authorization header line for a key. */
 export const authorize = (key: string): string => `Authorization: Bearer ${key}`
 
 /** Returns an otherwise empty workspace with one key. */

@@ -1,24 +1,23 @@
-import { afterAll, beforeAll, expect, it } from "vitest"
+import { expect, it } from "vitest"
 import { archive, fragment, key, prompt, tag, use, user, version, workspace } from "../support/archives.ts"
-import { connectTo, embedded, makeResources } from "../support/database.ts"
-import { startObservedService } from "../support/startObservedService.ts"
-import type { Service } from "../support/service.ts"
+import { embedded } from "../support/database.ts"
+import { startApi } from "./startApi.ts"
 
 const connections = 50
 const rounds = 40
 
-/** Makes a workspace in which every text is the canary. */
-const makeTenant = (canary: string) => {
-  const where = workspace({ name: canary })
+/** Makes a workspace in which every text contains the canary, and a key of the workspace. */
+const makeCanaryTenant = (canary: string) => {
+  const home = workspace({ name: canary })
   const owner = user()
-  const issued = key(where.id, owner)
+  const issued = key(home.id, owner)
   const label = tag("shared")
   const part = fragment(`${canary} {{who}}`)
   return {
     canary,
     key: issued.plaintext,
     archive: archive({
-      workspace: where,
+      workspace: home,
       users: [owner],
       api_keys: [issued.stored],
       tags: [label],
@@ -37,28 +36,15 @@ const makeTenant = (canary: string) => {
   }
 }
 
-const tenants = [makeTenant("canary-of-the-first"), makeTenant("canary-of-the-second")] as const
-const resources = makeResources()
-let service: Service
-
-beforeAll(async () => {
-  const env = await resources.acquire(embedded.acquire)
-  service = await startObservedService({
-    ...env,
-    RATE_LIMIT_PER_KEY: "1000000",
-    RATE_LIMIT_PER_PROCESS: "1000000"
-  })
-  const database = await resources.acquire(connectTo(env))
-  for (const tenant of tenants) await database.importArchive(tenant.archive)
-})
-afterAll(async () => {
-  await service?.stop()
-  await resources.release()
-})
+const tenants = [makeCanaryTenant("canary-of-the-first"), makeCanaryTenant("canary-of-the-second")] as const
+const api = startApi(
+  tenants.map(({ archive }) => archive),
+  { backend: embedded }
+)
 
 it(`${connections} connections of two workspaces never get each other's content`, async () => {
   const responsesByStatus = new Map<number, number>()
-  const lane = async (index: number) => {
+  const runConnection = async (index: number) => {
     const mine = tenants[index % 2]!
     const theirs = tenants[(index + 1) % 2]!
     for (let round = 0; round < rounds; round++) {
@@ -73,7 +59,7 @@ it(`${connections} connections of two workspaces never get each other's content`
         `/${id}/versions/1`,
         "?tag=shared&page=2&per_page=7"
       ][round % 6]!
-      const response = await fetch(`${service.url}/api/v1/prompts${path}`, {
+      const response = await fetch(`${api.service().url}/api/v1/prompts${path}`, {
         headers: { authorization: `Bearer ${mine.key}` }
       })
       const text = await response.text()
@@ -87,7 +73,7 @@ it(`${connections} connections of two workspaces never get each other's content`
       responsesByStatus.set(response.status, (responsesByStatus.get(response.status) ?? 0) + 1)
     }
   }
-  await Promise.all(Array.from({ length: connections }, (_, index) => lane(index)))
+  await Promise.all(Array.from({ length: connections }, (_, index) => runConnection(index)))
   expect((responsesByStatus.get(200) ?? 0) + (responsesByStatus.get(404) ?? 0)).toBe(connections * rounds)
   expect(responsesByStatus.get(404)).toBeGreaterThan(connections)
 })

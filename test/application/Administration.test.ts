@@ -19,7 +19,7 @@ const layer = Administration.layer.pipe(
   Layer.provideMerge(Memory.layer)
 )
 
-/** The values of an archive's file, as `importArchive` takes them. */
+/** Streams the values of an archive's file, as `importArchive` takes them. */
 const toSource = (json: unknown): Stream.Stream<RawPart> => Stream.fromIterable(toRawParts(json))
 
 /** Returns a copy of everything that is stored. */
@@ -107,18 +107,23 @@ describe("createWorkspace and revokeKey", () => {
       Effect.gen(function* () {
         const admin = yield* Administration
         yield* TestClock.setTime(Date.UTC(2026, 0, 2, 3, 4, 5, 678))
-        const made = yield* admin.createWorkspace("New", "free")
-        assert.deepStrictEqual(made, { id: made.id, name: "New", tier: "free", billing_status: "active" })
-        assert.deepStrictEqual(yield* admin.workspaces, [made])
-        assert.notStrictEqual((yield* admin.createWorkspace("New", "free")).id, made.id)
+        const created = yield* admin.createWorkspace("New", "free")
+        assert.deepStrictEqual(created, {
+          id: created.id,
+          name: "New",
+          tier: "free",
+          billing_status: "active"
+        })
+        assert.deepStrictEqual(yield* admin.workspaces, [created])
+        assert.notStrictEqual((yield* admin.createWorkspace("New", "free")).id, created.id)
 
-        const { id } = yield* admin.issueKey(made.id, "new@example.com", "Key")
+        const { id } = yield* admin.issueKey(created.id, "new@example.com", "Key")
         yield* TestClock.adjust("1 minute")
         const revoked = yield* admin.revokeKey(id)
         assert.strictEqual(revoked.revoked_at, "2026-01-02T03:05:05.678Z")
         yield* TestClock.adjust("1 minute")
         assert.deepStrictEqual(yield* admin.revokeKey(id), revoked)
-        assert.deepStrictEqual(yield* admin.keys(made.id), [revoked])
+        assert.deepStrictEqual(yield* admin.keys(created.id), [revoked])
       }).pipe(Effect.provide(layer))
   )
 })
@@ -126,16 +131,16 @@ describe("createWorkspace and revokeKey", () => {
 describe("exportArchive", () => {
   it.effect.prop(
     "exportArchive writes any workspace as an archive whose import exports as the same text",
-    { made: archives },
-    Effect.fnUntraced(function* ({ made }) {
+    { original: archives },
+    Effect.fnUntraced(function* ({ original }) {
       const written = Effect.gen(function* () {
         const { exportArchive } = yield* Administration
         const texts: Array<string> = []
-        yield* exportArchive(made.workspace.id, (text) => Effect.sync(() => void texts.push(text)))
+        yield* exportArchive(original.workspace.id, (text) => Effect.sync(() => void texts.push(text)))
         return texts.join("")
       })
       const { importArchive } = yield* Administration
-      yield* importArchive(toSource(made))
+      yield* importArchive(toSource(original))
       const text = yield* written
       const again = yield* Effect.gen(function* () {
         const { importArchive } = yield* Administration
@@ -159,12 +164,12 @@ describe("exportArchive with a long history", () => {
           version(index + 1, { content: "x".repeat(100_000) })
         )
       })
-      const made = archive({ prompts: [long] })
-      yield* importArchive(toSource(made))
+      const original = archive({ prompts: [long] })
+      yield* importArchive(toSource(original))
       const texts: Array<string> = []
-      yield* exportArchive(made.workspace.id, (text) => Effect.sync(() => void texts.push(text)))
+      yield* exportArchive(original.workspace.id, (text) => Effect.sync(() => void texts.push(text)))
       assert.isBelow(Math.max(...texts.map(({ length }) => length)), 200_000)
-      assert.deepStrictEqual(JSON.parse(texts.join("")), JSON.parse(JSON.stringify(made)))
+      assert.deepStrictEqual(JSON.parse(texts.join("")), JSON.parse(JSON.stringify(original)))
     }).pipe(Effect.provide(layer))
   )
 })
@@ -224,7 +229,7 @@ describe("importArchive", () => {
       const invalid = { ...own, prompts: [], users: own.users.map((user) => ({ ...user, email: "same" })) }
       assert.deepStrictEqual(yield* Effect.flip(importArchive(toSource(invalid))), {
         _tag: "InvalidContent",
-        problems: [{ path: "users[1].email", message: "is there already" }],
+        problems: [{ path: "users[1].email", message: "is a duplicate" }],
         count: 1
       })
       assert.deepStrictEqual(yield* storedState, before)

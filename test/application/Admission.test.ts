@@ -32,28 +32,24 @@ import {
   workspace,
   toPartStream
 } from "../support/archives.ts"
-import {
-  ignoreObservations,
-  type RecordedObservations as Observed,
-  recordObservations
-} from "../support/observations.ts"
+import { ignoreObservations, type RecordedObservations, recordObservations } from "../support/observations.ts"
 
-/** Counts the lookups of keys. */
-class LookUps extends Context.Service<LookUps, { count: number }>()("test/LookUps") {
-  static readonly layer = Layer.sync(LookUps, () => ({ count: 0 }))
+/** The number of key lookups. */
+class Lookups extends Context.Service<Lookups, { count: number }>()("test/Lookups") {
+  static readonly layer = Layer.sync(Lookups, () => ({ count: 0 }))
 }
 
-/** The KeyStore, with its lookups counted. */
-const counted = Layer.effect(
+/** Counts the lookups of another KeyStore. */
+const countingKeyStore = Layer.effect(
   KeyStore,
   Effect.gen(function* () {
     const keys = yield* KeyStore
-    const lookUps = yield* LookUps
+    const lookups = yield* Lookups
     return {
       ...keys,
       find: (hash) =>
         Effect.suspend(() => {
-          lookUps.count++
+          lookups.count++
           return keys.find(hash)
         })
     }
@@ -62,8 +58,8 @@ const counted = Layer.effect(
 
 const makeLayer = (limits: RateLimits) =>
   Admission.layer(limits).pipe(
-    Layer.provide([counted, Lifecycle.serving, ignoreObservations]),
-    Layer.provideMerge(Layer.mergeAll(Memory.layer, LookUps.layer, Layer.fresh(InProcess.layer)))
+    Layer.provide([countingKeyStore, Lifecycle.serving, ignoreObservations]),
+    Layer.provideMerge(Layer.mergeAll(Memory.layer, Lookups.layer, Layer.fresh(InProcess.layer)))
   )
 
 const limits = { perKey: 100, perProcess: 500 }
@@ -72,7 +68,7 @@ const admit = (token: string | undefined) => Effect.flatMap(Admission, ({ admit 
 const admitKey = ({ plaintext }: Key) => admit(plaintext)
 
 /** Tokens that are rejected without a lookup, with their errors. */
-const malformed: ReadonlyArray<readonly [string | undefined, AdmissionError]> = [
+const malformedTokens: ReadonlyArray<readonly [string | undefined, AdmissionError]> = [
   [undefined, MalformedAuthorization],
   ["", InvalidKeyFormat],
   ["token", InvalidKeyFormat],
@@ -84,8 +80,8 @@ const malformed: ReadonlyArray<readonly [string | undefined, AdmissionError]> = 
 
 const booleans = [false, true]
 
-/** A key for every combination of states of key, owner and workspace, with the errors that apply to it, in order. */
-const everyState = () =>
+/** Makes a key for every combination of states of key, owner and workspace, with the errors that apply to it, in order. */
+const makeEveryState = () =>
   Tier.literals.flatMap((tier) =>
     BillingStatus.literals.map((billing_status) => {
       const home = workspace({ tier, billing_status })
@@ -111,7 +107,7 @@ const everyState = () =>
     })
   )
 
-const load = Effect.fnUntraced(function* (workspaces: ReturnType<typeof everyState>) {
+const load = Effect.fnUntraced(function* (workspaces: ReturnType<typeof makeEveryState>) {
   const { importWorkspace } = yield* WorkspaceStore
   for (const { home, owners, states } of workspaces) {
     yield* importWorkspace(
@@ -123,7 +119,7 @@ const load = Effect.fnUntraced(function* (workspaces: ReturnType<typeof everySta
 describe("admit", () => {
   it.effect("fails with the first error that applies, rate limits last", () =>
     Effect.gen(function* () {
-      const workspaces = everyState()
+      const workspaces = makeEveryState()
       yield* load(workspaces)
       for (const { key, errors } of workspaces.flatMap(({ states }) => states)) {
         assert.deepStrictEqual(
@@ -137,7 +133,7 @@ describe("admit", () => {
 
   it.effect("returns the key, its workspace and its tier if no error applies", () =>
     Effect.gen(function* () {
-      const workspaces = everyState()
+      const workspaces = makeEveryState()
       yield* load(workspaces)
       let admitted = 0
       for (const { home, states } of workspaces) {
@@ -158,15 +154,15 @@ describe("admit", () => {
     Effect.gen(function* () {
       const { archive: own, keys } = sample()
       yield* (yield* WorkspaceStore).importWorkspace(toPartStream(own))
-      const lookUps = yield* LookUps
-      for (const [token, error] of malformed) {
+      const lookups = yield* Lookups
+      for (const [token, error] of malformedTokens) {
         assert.deepStrictEqual(yield* Effect.flip(admit(token)), error, token)
       }
-      assert.strictEqual(lookUps.count, 0)
+      assert.strictEqual(lookups.count, 0)
       assert.deepStrictEqual(yield* Effect.flip(admitKey(key(own.workspace.id, user()))), InvalidKey)
-      assert.strictEqual(lookUps.count, 1)
+      assert.strictEqual(lookups.count, 1)
       yield* admitKey(keys.active)
-      assert.strictEqual(lookUps.count, 2)
+      assert.strictEqual(lookups.count, 2)
     }).pipe(Effect.provide(makeLayer(limits)))
   )
 
@@ -183,18 +179,18 @@ describe("admit", () => {
       const last = rest.pop()!
 
       yield* Effect.repeat(admitKey(first), { times: 99 })
-      const ofKey = { _tag: "RateLimited", scope: "key", limit: 100 } as const
-      assert.deepStrictEqual(yield* Effect.flip(admitKey(first)), { ...ofKey, retry_after: 48 })
+      const keyDenial = { _tag: "RateLimited", scope: "key", limit: 100 } as const
+      assert.deepStrictEqual(yield* Effect.flip(admitKey(first)), { ...keyDenial, retry_after: 48 })
       for (const other of rest) yield* Effect.repeat(admitKey(other), { times: 99 })
-      const ofProcess = { _tag: "RateLimited", scope: "process", limit: 500 } as const
-      assert.deepStrictEqual(yield* Effect.flip(admitKey(last)), { ...ofProcess, retry_after: 48 })
+      const processDenial = { _tag: "RateLimited", scope: "process", limit: 500 } as const
+      assert.deepStrictEqual(yield* Effect.flip(admitKey(last)), { ...processDenial, retry_after: 48 })
 
       yield* TestClock.adjust("47654 millis")
-      assert.deepStrictEqual(yield* Effect.flip(admitKey(last)), { ...ofProcess, retry_after: 1 })
-      assert.deepStrictEqual(yield* Effect.flip(admitKey(first)), { ...ofKey, retry_after: 1 })
+      assert.deepStrictEqual(yield* Effect.flip(admitKey(last)), { ...processDenial, retry_after: 1 })
+      assert.deepStrictEqual(yield* Effect.flip(admitKey(first)), { ...keyDenial, retry_after: 1 })
       yield* TestClock.adjust("1 millis")
       yield* Effect.repeat(admitKey(last), { times: 99 })
-      assert.deepStrictEqual(yield* Effect.flip(admitKey(last)), { ...ofKey, retry_after: 60 })
+      assert.deepStrictEqual(yield* Effect.flip(admitKey(last)), { ...keyDenial, retry_after: 60 })
     }).pipe(Effect.provide(makeLayer(limits)))
   )
 
@@ -237,7 +233,7 @@ describe("admit", () => {
         const { archive: own, keys } = sample()
         yield* (yield* WorkspaceStore).importWorkspace(toPartStream(own))
         assert.deepStrictEqual(yield* Effect.flip(admitKey(keys.active)), Unavailable)
-        for (const [token, error] of malformed) {
+        for (const [token, error] of malformedTokens) {
           assert.deepStrictEqual(yield* Effect.flip(admit(token)), error, token)
         }
         yield* lifecycle.markServing
@@ -255,7 +251,7 @@ describe("admit", () => {
   )
 
   it.effect("reports each denial with the limit that denied it", () => {
-    const observed: Observed = { denials: [], lookups: [] }
+    const observed: RecordedObservations = { denials: [], lookups: [] }
     return Effect.gen(function* () {
       const { archive: own, keys } = sample()
       yield* (yield* WorkspaceStore).importWorkspace(toPartStream(own))

@@ -11,7 +11,7 @@ import { Admission, type RateLimits } from "../../src/application/Admission.ts"
 import { Lifecycle } from "../../src/application/Lifecycle.ts"
 import { RateLimiter } from "../../src/application/ports/RateLimiter.ts"
 import { WorkspaceStore } from "../../src/application/ports/WorkspaceStore.ts"
-import { countAdmitted as admitted } from "../contracts/RateLimiter.ts"
+import { countAdmitted } from "../contracts/RateLimiter.ts"
 import { archive, type Key, key, sample, user, workspace, toPartStream } from "../support/archives.ts"
 import { ignoreObservations } from "../support/observations.ts"
 import { noRedis, type RedisServer, redisServer } from "../support/redis.ts"
@@ -46,8 +46,8 @@ const makeLayer = (limits: RateLimits, limiter: Layer.Layer<RateLimiter>) =>
     Layer.provideMerge(Layer.merge(Memory.layer, Layer.fresh(limiter)))
   )
 
-/** The test clock stays at 0, so all requests are in one minute. */
-const admissionCounts = (name: string, limiter: Layer.Layer<RateLimiter>): void => {
+/** Tests the rate limits of `Admission`. The test clock stays at 0, so all requests are in one minute. */
+const testAdmissionLimits = (name: string, limiter: Layer.Layer<RateLimiter>): void => {
   describe(`the rate limits of Admission: ${name}`, () => {
     it.effect(
       "RateLimited names the limit that denied the request, its size and the seconds until it resets",
@@ -87,7 +87,7 @@ const admissionCounts = (name: string, limiter: Layer.Layer<RateLimiter>): void 
           assert.deepStrictEqual([count("admitted"), count("process")], [25, 75])
           const limiter = yield* RateLimiter
           const remaining = yield* Effect.forEach(keys, ({ stored }) =>
-            admitted(limiter, stored.id, 20, 0, 10)
+            countAdmitted(limiter, stored.id, 20, 0, 10)
           )
           assert.strictEqual(
             remaining.reduce((sum, each) => sum + each),
@@ -111,23 +111,23 @@ const admissionCounts = (name: string, limiter: Layer.Layer<RateLimiter>): void 
         for (const { archive } of rejected) yield* importWorkspace(toPartStream(archive))
         const [{ keys: ownKeys }, ...others] = rejected as [Sample, ...Array<Sample>]
         const { active: _, second: __, ...unusable } = ownKeys
-        const theirs = [...Object.values(unusable), ...others.map(({ keys }) => keys.active)]
-        const outcomes = yield* Effect.forEach([...theirs, key(home.id, owner)], request)
+        const rejectedKeys = [...Object.values(unusable), ...others.map(({ keys }) => keys.active)]
+        const outcomes = yield* Effect.forEach([...rejectedKeys, key(home.id, owner)], request)
         assert.notInclude(outcomes, "admitted")
         assert.notInclude(outcomes, "process")
         for (const token of [undefined, "", "x", "key_live_x"]) yield* Effect.flip(admit(token))
         assert.deepStrictEqual(yield* Effect.forEach([keys[0]!, keys[0]!], request), ["admitted", "process"])
         const limiter = yield* RateLimiter
         assert.deepStrictEqual(
-          yield* Effect.forEach(theirs, ({ stored }) => admitted(limiter, stored.id, 1, 0, 1)),
-          theirs.map(() => 1)
+          yield* Effect.forEach(rejectedKeys, ({ stored }) => countAdmitted(limiter, stored.id, 1, 0, 1)),
+          rejectedKeys.map(() => 1)
         )
       }).pipe(Effect.provide(makeLayer({ perKey: 10, perProcess: 1 }, limiter)))
     )
   })
 }
 
-admissionCounts("memory", InProcess.layer)
+testAdmissionLimits("memory", InProcess.layer)
 
 describe.skipIf(noRedis !== undefined)(
   `with Redis${noRedis === undefined ? "" : ` (skipped: ${noRedis})`}`,
@@ -140,7 +140,7 @@ describe.skipIf(noRedis !== undefined)(
     afterAll(() => Effect.runPromise(Scope.close(scope, Exit.void)))
     const shared = Layer.unwrap(Effect.sync(() => Shared.layer({ url: redis.url })))
 
-    admissionCounts("redis", shared)
+    testAdmissionLimits("redis", shared)
 
     it.effect("a request that the exhausted process limit denies sends no command to Redis", () =>
       Effect.gen(function* () {

@@ -14,17 +14,17 @@ const workspaces = [newId<WorkspaceId>(), newId<WorkspaceId>()] as const
 
 const index = (count: number) => Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: count - 1 }))
 const Workspace = index(workspaces.length)
-/** Which of the unfinished requests or reads a step is about, counted around from the oldest. */
+/** Selects one of the unfinished requests or reads, counted from the oldest, with wraparound. */
 const Nth = index(6)
 const pick = <A>(items: ReadonlyArray<A>, nth: number): A | undefined => items[nth % items.length]
 
 const Step = Schema.Union([
-  /** A caller requests a workspace's value; whether the read knows its workspace beforehand is up to the mode. */
+  /** A caller requests a workspace's value. Depending on the mode, the read knows its workspace beforehand. */
   Schema.Struct({ step: Schema.Literal("request"), workspace: Workspace }),
-  /** The database gives an unfinished read what it holds now; the read returns it when it finishes. */
+  /** The database gives its current value to an unfinished read, which returns the value when it finishes. */
   Schema.Struct({ step: Schema.Literal("snapshot"), nth: Nth }),
   Schema.Struct({ step: Schema.Literal("finish"), nth: Nth }),
-  /** A caller leaves. */
+  /** A caller is interrupted. */
   Schema.Struct({ step: Schema.Literal("interrupt"), nth: Nth }),
   Schema.Struct({ step: Schema.Literal("change"), workspace: Workspace }),
   /** The cache evicts an entry. */
@@ -40,9 +40,9 @@ interface Read {
 }
 
 /**
- * Runs random steps against a database whose values are version numbers, and checks every request: it must return the
- * version of the last change that the feed had reported when it was made, or a later one. While the feed is down, it
- * must return what the database held when it was made, or something later.
+ * Runs random steps against a database whose values are version numbers, and checks every request: the request must return
+ * the version of the last change that the feed had reported when the request was made, or a later version. While the feed
+ * is down, the request must return what the database held when the request was made, or a later version.
  */
 const checkSteps = Effect.fnUntraced(function* (
   steps: ReadonlyArray<typeof Step.Type>,
@@ -138,7 +138,7 @@ const checkSteps = Effect.fnUntraced(function* (
 
   const run = Effect.fnUntraced(function* (step: typeof Step.Type) {
     yield* apply(step)
-    // Lets every fiber that can continue do so.
+    // Lets every fiber run that can continue.
     for (let turn = 0; turn < 5; turn++) yield* Effect.yieldNow
     checkFinished()
   })
@@ -152,10 +152,10 @@ const checkSteps = Effect.fnUntraced(function* (
 describe("freshness", () => {
   for (const [name, knowsWorkspace] of [
     ["whose workspace is known before the read", true],
-    ["whose workspace only the read tells", false]
+    ["whose workspace only the read reveals", false]
   ] as const) {
     it.effect.prop(
-      `no interleaving of reads, changes and outages of the feed returns a value, ${name}, from before the last known change`,
+      `for a value ${name}, no interleaving of reads, changes and feed outages returns a state from before the last reported change`,
       { steps: Schema.Array(Step).check(Schema.isMinLength(40), Schema.isMaxLength(60)) },
       Effect.fnUntraced(function* ({ steps }) {
         yield* checkSteps(steps, knowsWorkspace)
@@ -164,7 +164,7 @@ describe("freshness", () => {
     )
   }
 
-  it.effect("the cache of that model is used: it serves hits, and drops a value after a change", () =>
+  it.effect("the random steps use the cache: it serves hits, and drops a value after a change", () =>
     Effect.gen(function* () {
       const request = { step: "request", workspace: 0 } as const
       const finish = { step: "finish", nth: 0 } as const
@@ -239,23 +239,29 @@ describe("RevisionedCache", () => {
 })
 
 describe("SingleFlight", () => {
-  it.live("a caller that is interrupted at any step of its read leaves the key free for the next one", () =>
-    Effect.gen(function* () {
-      const slow = Effect.delay(Effect.succeed(1), "1 second")
-      // A fiber yields after some 2,000 steps, and may be interrupted there.
-      for (let steps = 900; steps < 1100; steps++) {
-        const flight = new SingleFlight<number, never>(switchedFeed())
-        let first: Effect.Effect<unknown> = Effect.void
-        for (let i = 0; i < steps; i++) first = Effect.flatMap(first, () => Effect.void)
-        const reader = Effect.runFork(
-          Effect.andThen(
-            first,
-            Effect.suspend(() => flight.run("key", undefined, slow))
+  it.live(
+    "a caller that is interrupted at any step of its read leaves the key free for the next caller",
+    () =>
+      Effect.gen(function* () {
+        const slow = Effect.delay(Effect.succeed(1), "1 second")
+        // A fiber yields after some 2,000 steps, and may be interrupted there.
+        for (let steps = 900; steps < 1100; steps++) {
+          const flight = new SingleFlight<number, never>(switchedFeed())
+          let first: Effect.Effect<unknown> = Effect.void
+          for (let i = 0; i < steps; i++) first = Effect.flatMap(first, () => Effect.void)
+          const reader = Effect.runFork(
+            Effect.andThen(
+              first,
+              Effect.suspend(() => flight.run("key", undefined, slow))
+            )
           )
-        )
-        reader.interruptUnsafe()
-        assert.strictEqual(yield* flight.run("key", undefined, Effect.succeed(2)), 2, `after ${steps} steps`)
-      }
-    })
+          reader.interruptUnsafe()
+          assert.strictEqual(
+            yield* flight.run("key", undefined, Effect.succeed(2)),
+            2,
+            `after ${steps} steps`
+          )
+        }
+      })
   )
 })

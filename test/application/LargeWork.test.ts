@@ -59,7 +59,7 @@ describe("LargeWork", () => {
       })
   )
 
-  it.effect("fails the read that would be the 1,001st to wait with Unavailable", () =>
+  it.effect("a read fails with Unavailable if 1,000 reads are already waiting", () =>
     Effect.gen(function* () {
       const { work, start } = yield* setUp
       const reads = []

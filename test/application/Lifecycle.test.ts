@@ -14,7 +14,7 @@ describe("Lifecycle", () => {
     }).pipe(Effect.provide(Lifecycle.starting))
   )
 
-  it.effect("stays draining when the database gets ready during the drain", () =>
+  it.effect("stays draining if the database becomes ready during the drain", () =>
     Effect.gen(function* () {
       const { markDraining, markServing, phase } = yield* Lifecycle
       yield* markDraining
@@ -23,7 +23,7 @@ describe("Lifecycle", () => {
     }).pipe(Effect.provide(Lifecycle.starting))
   )
 
-  it.effect("is serving from the start where the database is known to be ready", () =>
+  it.effect("is serving from the start if the database is known to be ready", () =>
     Effect.gen(function* () {
       assert.strictEqual((yield* Lifecycle).phase(), "serving")
     }).pipe(Effect.provide(Lifecycle.serving))

@@ -14,15 +14,15 @@ import { maxResolvedBytes, ResolvedTooLarge } from "../../src/domain/Resolution.
 import { toTimestamp } from "../../src/domain/Timestamp.ts"
 import { VersionNotFound } from "../../src/domain/Version.ts"
 import { archive, fragment, newId, prompt, sample, use, version, toPartStream } from "../support/archives.ts"
-import { listOf, promptOf, versionSummaryOf, versionsOf } from "../support/model.ts"
+import * as model from "../support/model.ts"
 
-/** The methods of the repository that were called, in order. */
+/** The names of the repository's methods that were called, in order. */
 class Calls extends Context.Service<Calls, Array<PropertyKey>>()("test/Calls") {
   static readonly layer = Layer.sync(Calls, () => [])
 }
 
-/** The PromptRepo, with its calls recorded. */
-const recorded = Layer.effect(
+/** Records the calls of the repository. */
+const recordingRepo = Layer.effect(
   PromptRepo,
   Effect.gen(function* () {
     const calls = yield* Calls
@@ -38,14 +38,14 @@ const recorded = Layer.effect(
 )
 
 const layer = Prompts.layer.pipe(
-  Layer.provide(recorded),
+  Layer.provide(recordingRepo),
   Layer.provideMerge(Layer.mergeAll(Memory.layer, Calls.layer))
 )
 
 const load = (archive: Archive) =>
   Effect.flatMap(WorkspaceStore, (store) => store.importWorkspace(toPartStream(archive)))
 
-const callerOf = ({ workspace }: Archive, tier: string = workspace.tier) => ({
+const toCaller = ({ workspace }: Archive, tier: string = workspace.tier) => ({
   workspaceId: workspace.id,
   tier
 })
@@ -58,18 +58,18 @@ describe("Prompts", () => {
       const prompts = yield* Prompts
       const { archive: own } = sample()
       yield* load(own)
-      const caller = callerOf(own)
+      const caller = toCaller(own)
       const filter = { tag: "production", type: "system" as const }
-      const matching = listOf(own, filter)
+      const matching = model.listPrompts(own, filter)
       assert.deepStrictEqual(yield* prompts.list(caller, filter, { page: 2, per_page: 1 }), {
         items: matching.slice(1, 2),
         total: matching.length
       })
       const greeting = own.prompts[0]!
-      assert.deepStrictEqual(yield* prompts.get(caller, greeting.id), promptOf(own, greeting))
-      const versions = versionsOf(greeting)
+      assert.deepStrictEqual(yield* prompts.get(caller, greeting.id), model.getPrompt(own, greeting))
+      const versions = model.listVersions(greeting)
       assert.deepStrictEqual(yield* prompts.listVersions(caller, greeting.id, { page: 1, per_page: 2 }), {
-        items: versions.slice(0, 2).map(versionSummaryOf),
+        items: versions.slice(0, 2).map(model.toVersionSummary),
         total: 3
       })
       assert.deepStrictEqual(yield* prompts.getVersion(caller, greeting.id, "2"), versions[1]!)
@@ -88,7 +88,7 @@ describe("Prompts", () => {
         [limits!.id]: "Use at most 120 words. {{unbound}}",
         [german!.id]: "Answer in a true tone, in Deutsch."
       }
-      assert.deepStrictEqual(yield* prompts.getResolved(callerOf(own), greeting.id.toUpperCase()), {
+      assert.deepStrictEqual(yield* prompts.getResolved(toCaller(own), greeting.id.toUpperCase()), {
         id: greeting.id,
         title: "Greeting",
         prompt_type: "system",
@@ -105,20 +105,20 @@ describe("Prompts", () => {
     }).pipe(Effect.provide(layer))
   )
 
-  it.effect("getResolved fails if the resolved content is larger than the bound", () =>
+  it.effect("getResolved fails if the resolved content exceeds the limit", () =>
     Effect.gen(function* () {
       const prompts = yield* Prompts
       const half = fragment("x".repeat(maxResolvedBytes / 2))
-      const [fits, over] = [
+      const [fitting, exceeding] = [
         prompt({ current_content: "", fragments: [use(half, 1)] }),
         prompt({ current_content: "", fragments: [use(half, 1), use(half, 2)] })
       ]
-      const own = archive({ fragments: [half], prompts: [fits, over] })
+      const own = archive({ fragments: [half], prompts: [fitting, exceeding] })
       yield* load(own)
-      assert.strictEqual((yield* prompts.getResolved(callerOf(own), fits.id)).fragment_count, 1)
+      assert.strictEqual((yield* prompts.getResolved(toCaller(own), fitting.id)).fragment_count, 1)
       assert.deepStrictEqual(
-        yield* Effect.flip(prompts.getResolved(callerOf(own), over.id)),
-        ResolvedTooLarge(over.id)
+        yield* Effect.flip(prompts.getResolved(toCaller(own), exceeding.id)),
+        ResolvedTooLarge(exceeding.id)
       )
     }).pipe(Effect.provide(layer))
   )
@@ -129,7 +129,7 @@ describe("Prompts", () => {
       const [own, other] = [sample().archive, sample().archive]
       yield* load(own)
       yield* load(other)
-      const caller = callerOf(own)
+      const caller = toCaller(own)
       for (const id of [other.prompts[0]!.id, newId()]) {
         assert.deepStrictEqual(yield* Effect.flip(prompts.get(caller, id)), PromptNotFound)
         assert.deepStrictEqual(yield* Effect.flip(prompts.getResolved(caller, id)), PromptNotFound)
@@ -158,7 +158,7 @@ describe("Prompts", () => {
     "a malformed id is not found, without a query",
     { id: Schema.Union([Schema.Literals(malformed), Schema.String]) },
     Effect.fnUntraced(function* ({ id }) {
-      const caller = callerOf(archive())
+      const caller = toCaller(archive())
       const [prompts, calls] = [yield* Prompts, yield* Calls]
       assert.deepStrictEqual(yield* Effect.flip(prompts.get(caller, id)), PromptNotFound)
       assert.deepStrictEqual(yield* Effect.flip(prompts.getResolved(caller, id)), PromptNotFound)
@@ -191,14 +191,14 @@ describe("Prompts", () => {
           "latest"
         ]) {
           assert.deepStrictEqual(
-            yield* Effect.flip(prompts.getVersion(callerOf(own), id, number)),
+            yield* Effect.flip(prompts.getVersion(toCaller(own), id, number)),
             VersionNotFound,
             number
           )
         }
         assert.deepStrictEqual(calls, [])
-        yield* prompts.getVersion(callerOf(own), id, "1")
-        yield* Effect.flip(prompts.getVersion(callerOf(own), id, "2147483647"))
+        yield* prompts.getVersion(toCaller(own), id, "1")
+        yield* Effect.flip(prompts.getVersion(toCaller(own), id, "2147483647"))
         assert.deepStrictEqual(calls, ["getVersion", "getVersion"])
       }).pipe(Effect.provide(layer))
   )
@@ -220,7 +220,7 @@ describe("Prompts", () => {
         yield* load(own)
 
         const numbersFor = Effect.fnUntraced(function* (tier: string) {
-          const caller = callerOf(own, tier)
+          const caller = toCaller(own, tier)
           const { items, total } = yield* prompts.listVersions(caller, one.id, everything)
           const numbers = items.map(({ version_number }) => Number(version_number))
           assert.strictEqual(total, numbers.length)

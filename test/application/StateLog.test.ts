@@ -3,11 +3,11 @@ import * as Effect from "effect/Effect"
 import * as Logger from "effect/Logger"
 import { makeStateLog, type StateLog } from "../../src/application/StateLog.ts"
 
-/** Returns the levels and messages that reports of a dependency's state log. */
-const logged = Effect.fnUntraced(function* (reports: Effect.Effect<unknown>) {
+/** Runs an effect and returns the levels and messages that it logs. */
+const collectLines = Effect.fnUntraced(function* (effect: Effect.Effect<unknown>) {
   const lines: Array<string> = []
   const logger = Logger.make(({ logLevel, message }) => void lines.push(`${logLevel}: ${message}`))
-  yield* Effect.provide(reports, Logger.layer([logger]))
+  yield* Effect.provide(effect, Logger.layer([logger]))
   return lines
 })
 
@@ -19,7 +19,7 @@ describe("makeStateLog", () => {
     Effect.gen(function* () {
       const stateLog = makeStateLog({ failed: "Redis failed", restored: "Redis restored" })
       const states = ["first", "second", "up", "up", "third", "fourth"]
-      assert.deepStrictEqual(yield* logged(reportAll(stateLog, states)), [
+      assert.deepStrictEqual(yield* collectLines(reportAll(stateLog, states)), [
         "Warn: Redis failed: first",
         "Info: Redis restored",
         "Warn: Redis failed: third"
@@ -27,10 +27,10 @@ describe("makeStateLog", () => {
     })
   )
 
-  it.effect("logs nothing of a dependency that works from the start", () =>
+  it.effect("logs nothing about a dependency that works from the start", () =>
     Effect.gen(function* () {
       const stateLog = makeStateLog({ failed: "Redis failed", restored: "Redis restored" })
-      assert.deepStrictEqual(yield* logged(reportAll(stateLog, ["up", "up"])), [])
+      assert.deepStrictEqual(yield* collectLines(reportAll(stateLog, ["up", "up"])), [])
     })
   )
 
@@ -38,7 +38,7 @@ describe("makeStateLog", () => {
     Effect.gen(function* () {
       const stateLog = makeStateLog({ failed: "Redis failed" })
       const states = ["first", "up", "second"]
-      assert.deepStrictEqual(yield* logged(reportAll(stateLog, states)), [
+      assert.deepStrictEqual(yield* collectLines(reportAll(stateLog, states)), [
         "Warn: Redis failed: first",
         "Warn: Redis failed: second"
       ])
@@ -48,7 +48,7 @@ describe("makeStateLog", () => {
   it.effect("logs the message alone if no reason is given", () =>
     Effect.gen(function* () {
       const { down } = makeStateLog({ failed: "Redis failed" })
-      assert.deepStrictEqual(yield* logged(down()), ["Warn: Redis failed"])
+      assert.deepStrictEqual(yield* collectLines(down()), ["Warn: Redis failed"])
     })
   )
 })

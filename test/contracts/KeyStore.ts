@@ -27,7 +27,7 @@ const importArchive = (archive: Archive) =>
 const find = ({ stored }: Key) => Effect.flatMap(KeyStore, (keys) => keys.find(stored.key_hash))
 
 /** Tests what every adapter of `KeyStore` must do. */
-export const contract = <E>(
+export const testKeyStore = <E>(
   name: string,
   layer: Layer.Layer<PromptRepo | KeyStore | WorkspaceStore, E>
 ): void =>
@@ -142,7 +142,7 @@ export const contract = <E>(
     )
 
     it.effect(
-      "markUsed returns at once for any key, also an unknown one, and does not change what find returns",
+      "markUsed returns immediately for any key, even an unknown one, and does not change what find returns",
       () =>
         Effect.gen(function* () {
           const { archive, keys } = sample()

@@ -35,7 +35,7 @@ import {
   versionNumber,
   toPartStream
 } from "../support/archives.ts"
-import { listOf, promptOf, sourceOf, versionSummaryOf, versionsOf } from "../support/model.ts"
+import * as model from "../support/model.ts"
 
 const wholeList: Page = { page: 1, per_page: 100 }
 
@@ -89,7 +89,7 @@ const makeCutoffs = (archive: Archive): ReadonlyArray<Timestamp | undefined> =>
   ])
 
 /** Tests what every adapter of `PromptRepo` must do. */
-export const contract = <E>(
+export const testPromptRepo = <E>(
   name: string,
   layer: Layer.Layer<PromptRepo | KeyStore | WorkspaceStore, E>
 ): void =>
@@ -101,14 +101,14 @@ export const contract = <E>(
         yield* importArchive(archive)
         const workspace = archive.workspace.id
         for (const filter of makeFilters(archive)) {
-          const whole = listOf(archive, filter)
+          const whole = model.listPrompts(archive, filter)
           assert.deepStrictEqual(yield* list(workspace, filter), { items: whole, total: whole.length })
           for (const page of [wholeList, { page: 2, per_page: 1 }, { page: 2 ** 40, per_page: 100 }]) {
             const { items } = yield* list(workspace, filter, page)
             assert.deepStrictEqual(yield* listPage(workspace, filter, page), items)
           }
         }
-        yield* assertPages((page) => list(workspace, {}, page), listOf(archive, {}))
+        yield* assertPages((page) => list(workspace, {}, page), model.listPrompts(archive, {}))
       }),
       { arbitrary: { runs: 25, maxShrinks: 100 } }
     )
@@ -121,9 +121,12 @@ export const contract = <E>(
         yield* importArchive(archive)
         const workspace = archive.workspace.id
         for (const prompt of archive.prompts) {
-          assert.deepStrictEqual(yield* repo.get(workspace, prompt.id), promptOf(archive, prompt))
-          assert.deepStrictEqual(yield* repo.getSource(workspace, prompt.id), sourceOf(archive, prompt))
-          for (const version of versionsOf(prompt)) {
+          assert.deepStrictEqual(yield* repo.get(workspace, prompt.id), model.getPrompt(archive, prompt))
+          assert.deepStrictEqual(
+            yield* repo.getSource(workspace, prompt.id),
+            model.getSource(archive, prompt)
+          )
+          for (const version of model.listVersions(prompt)) {
             assert.deepStrictEqual(
               yield* repo.getVersion(workspace, prompt.id, version.version_number, undefined),
               version
@@ -143,9 +146,9 @@ export const contract = <E>(
         const workspace = archive.workspace.id
         for (const prompt of archive.prompts.slice(0, 3)) {
           for (const oldest of makeCutoffs(archive)) {
-            const visible = versionsOf(prompt, oldest)
+            const visible = model.listVersions(prompt, oldest)
             assert.deepStrictEqual(yield* repo.listVersions(workspace, prompt.id, oldest, wholeList), {
-              items: visible.map(versionSummaryOf),
+              items: visible.map(model.toVersionSummary),
               total: visible.length
             })
             for (const version of prompt.versions) {
@@ -170,17 +173,20 @@ export const contract = <E>(
           for (const folder_id of withUndefined(archive.folders.map(({ id }) => id))) {
             for (const tag of withUndefined(archive.tags.map(({ name }) => name))) {
               const filter = { type, folder_id, tag }
-              const whole = listOf(archive, filter)
+              const whole = model.listPrompts(archive, filter)
               assert.deepStrictEqual(yield* list(workspace, filter), { items: whole, total: whole.length })
             }
           }
         }
         for (const prompt of archive.prompts) {
-          assert.deepStrictEqual(yield* repo.get(workspace, prompt.id), promptOf(archive, prompt))
-          assert.deepStrictEqual(yield* repo.getSource(workspace, prompt.id), sourceOf(archive, prompt))
+          assert.deepStrictEqual(yield* repo.get(workspace, prompt.id), model.getPrompt(archive, prompt))
+          assert.deepStrictEqual(
+            yield* repo.getSource(workspace, prompt.id),
+            model.getSource(archive, prompt)
+          )
           yield* assertPages(
             (page) => repo.listVersions(workspace, prompt.id, undefined, page),
-            versionsOf(prompt).map(versionSummaryOf)
+            model.listVersions(prompt).map(model.toVersionSummary)
           )
         }
       })
@@ -194,9 +200,12 @@ export const contract = <E>(
         yield* importArchive(other)
         const workspace = own.workspace.id
 
-        assert.deepStrictEqual((yield* list(workspace)).items, listOf(own, {}))
+        assert.deepStrictEqual((yield* list(workspace)).items, model.listPrompts(own, {}))
         for (const { name } of other.tags) {
-          assert.deepStrictEqual((yield* list(workspace, { tag: name })).items, listOf(own, { tag: name }))
+          assert.deepStrictEqual(
+            (yield* list(workspace, { tag: name })).items,
+            model.listPrompts(own, { tag: name })
+          )
         }
         for (const { id } of other.folders) {
           assert.deepStrictEqual(yield* list(workspace, { folder_id: id }), { items: [], total: 0 })
@@ -270,7 +279,7 @@ export const contract = <E>(
         }
         assert.deepStrictEqual(
           yield* repo.getVersion(workspace, two.id, versionNumber(2147483647), undefined),
-          versionsOf(two)[0]!
+          model.listVersions(two)[0]!
         )
       })
     )
@@ -347,15 +356,15 @@ export const contract = <E>(
         ]) {
           assert.deepStrictEqual(yield* list(workspace, filter), { items: [], total: 0 })
         }
-        assert.deepStrictEqual(yield* repo.get(workspace, shelved.id), promptOf(stored, shelved))
-        assert.deepStrictEqual(yield* repo.getSource(workspace, shelved.id), sourceOf(stored, shelved))
+        assert.deepStrictEqual(yield* repo.get(workspace, shelved.id), model.getPrompt(stored, shelved))
+        assert.deepStrictEqual(yield* repo.getSource(workspace, shelved.id), model.getSource(stored, shelved))
         assert.deepStrictEqual(yield* repo.listVersions(workspace, shelved.id, undefined, wholeList), {
-          items: versionsOf(shelved).map(versionSummaryOf),
+          items: model.listVersions(shelved).map(model.toVersionSummary),
           total: 1
         })
         assert.deepStrictEqual(
           yield* repo.getVersion(workspace, shelved.id, versionNumber(1), undefined),
-          versionsOf(shelved)[0]!
+          model.listVersions(shelved)[0]!
         )
       })
     )
@@ -427,7 +436,7 @@ export const contract = <E>(
         yield* importArchive(stored)
         for (const filter of [{}, { tag: "a" }, { tag: "c" }]) {
           assert.deepStrictEqual(yield* list(stored.workspace.id, filter), {
-            items: listOf(stored, {}),
+            items: model.listPrompts(stored, {}),
             total: 1
           })
         }
@@ -489,7 +498,7 @@ export const contract = <E>(
           const workspace = stored.workspace.id
           yield* assertPages(
             (page) => repo.listVersions(workspace, one.id, oldest, page),
-            versionsOf({ ...one, versions: [after, at] }).map(versionSummaryOf)
+            model.listVersions({ ...one, versions: [after, at] }).map(model.toVersionSummary)
           )
           assert.strictEqual((yield* repo.getVersion(workspace, one.id, versionNumber(1), oldest)).id, at.id)
           assert.strictEqual(
@@ -536,13 +545,13 @@ export const contract = <E>(
           const one = prompt({ fragments: [last, ...tied, first] })
           const stored = archive({ fragments: [a, b], prompts: [one] })
           yield* importArchive(stored)
-          const contentOf = new Map([a, b].map(({ id, content }) => [id, content]))
+          const contents = new Map([a, b].map(({ id, content }) => [id, content]))
           const expected = [
             first,
             ...tied.toSorted((left, right) => (left.id < right.id ? -1 : 1)),
             last
           ].map(({ fragment_id, variable_overrides }) => ({
-            content: contentOf.get(fragment_id)!,
+            content: contents.get(fragment_id)!,
             variable_overrides
           }))
           assert.deepStrictEqual((yield* repo.getSource(stored.workspace.id, one.id)).fragments, expected)
@@ -568,18 +577,18 @@ export const contract = <E>(
           yield* importArchive(stored)
           const workspace = stored.workspace.id
           assert.isTrue((yield* repo.get(workspace, one.id)).current_content === text)
-          assert.deepStrictEqual(yield* repo.get(workspace, one.id), promptOf(stored, one))
+          assert.deepStrictEqual(yield* repo.get(workspace, one.id), model.getPrompt(stored, one))
           const source = yield* repo.getSource(workspace, one.id)
           // An adapter may return large overrides as JSON text.
           const fragments = source.fragments.map(({ content, variable_overrides: overrides }) => ({
             content,
             variable_overrides: overrides instanceof JsonText ? JSON.parse(overrides.text) : overrides
           }))
-          assert.deepStrictEqual({ ...source, fragments }, sourceOf(stored, one))
-          assert.deepStrictEqual((yield* list(workspace)).items, listOf(stored, {}))
+          assert.deepStrictEqual({ ...source, fragments }, model.getSource(stored, one))
+          assert.deepStrictEqual((yield* list(workspace)).items, model.listPrompts(stored, {}))
           assert.deepStrictEqual(
             yield* repo.getVersion(workspace, one.id, versionNumber(1), undefined),
-            versionsOf(one)[0]!
+            model.listVersions(one)[0]!
           )
         }
       })
@@ -625,18 +634,18 @@ export const contract = <E>(
             current_content: "more",
             fragments: [use(half, 1, overridden), use(half, 2, overridden)]
           })
-          const over = prompt({
+          const exceeding = prompt({
             fragments: [use(half, 1, overridden), use(byte, 2), use(half, 3, overridden)]
           })
-          const stored = archive({ fragments: [half, byte], prompts: [full, over] })
+          const stored = archive({ fragments: [half, byte], prompts: [full, exceeding] })
           yield* importArchive(stored)
           const source = yield* repo.getSource(stored.workspace.id, full.id)
           assert.isTrue(
             source.fragments.length === 2 && source.fragments.every(({ content }) => content === half.content)
           )
           assert.deepStrictEqual(
-            yield* Effect.flip(repo.getSource(stored.workspace.id, over.id)),
-            ResolvedTooLarge(over.id)
+            yield* Effect.flip(repo.getSource(stored.workspace.id, exceeding.id)),
+            ResolvedTooLarge(exceeding.id)
           )
         })
     )

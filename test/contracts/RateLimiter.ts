@@ -59,8 +59,8 @@ const makeModel = () => {
   }
 }
 
-/** Tests what every RateLimiter must do within one process (specification 8). */
-export const rateLimiterContract = (name: string, layer: Layer.Layer<RateLimiter>): void => {
+/** Tests what every adapter of `RateLimiter` must do within one process (specification 8). */
+export const testRateLimiter = (name: string, layer: Layer.Layer<RateLimiter>): void => {
   const test = (title: string, body: (limiter: RateLimiter["Service"]) => Effect.Effect<void>): void =>
     it.effect(title, () => RateLimiter.use(body).pipe(Effect.provide(Layer.fresh(layer))))
 
@@ -92,7 +92,7 @@ export const rateLimiterContract = (name: string, layer: Layer.Layer<RateLimiter
             assert.isFalse(limiter.isKnownExhausted(bucket, 100, start + minute))
           }))
 
-        test("a refund takes back one counted request; without one it changes nothing", (limiter) =>
+        test("a refund undoes one counted request; without a counted request it changes nothing", (limiter) =>
           Effect.gen(function* () {
             const bucket = newBucket()
             yield* limiter.refund(bucket, start)

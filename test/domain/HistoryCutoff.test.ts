@@ -5,7 +5,7 @@ import { toTimestamp } from "../../src/domain/Timestamp.ts"
 
 const sevenDays = 604_800_000
 
-/** From 1970 to 2100, and how far from the cut. */
+/** An instant from 1970 to 2100, and the distance from the cutoff. */
 const Now = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: Date.UTC(2100, 0) }))
 const Distance = Schema.Int.check(Schema.isBetween({ minimum: -1_000_000, maximum: 1_000_000 }))
 

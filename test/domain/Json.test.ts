@@ -9,8 +9,8 @@ import {
 } from "../../src/domain/Json.ts"
 import { jsonMaps, numberTexts } from "../support/json.ts"
 
-/** A model: an integer and how many of its digits are after the decimal point, as PostgreSQL holds a number. */
-const decimal = (text: string): { readonly units: bigint; readonly scale: number } => {
+/** Parses a number as PostgreSQL stores it: an integer and how many of its digits are after the decimal point. */
+const parseDecimal = (text: string): { readonly units: bigint; readonly scale: number } => {
   const [mantissa = "", power = "0"] = text.toLowerCase().split("e")
   const [integer = "", fraction = ""] = mantissa.split(".")
   const scale = fraction.length - Number(power)
@@ -18,10 +18,10 @@ const decimal = (text: string): { readonly units: bigint; readonly scale: number
   return scale < 0 ? { units: units * 10n ** BigInt(-scale), scale: 0 } : { units, scale }
 }
 
-const textOf = (value: unknown): string => (isExactNumber(value) ? value.rawJSON : String(value))
+const toText = (value: unknown): string => (isExactNumber(value) ? value.rawJSON : String(value))
 
-/** A model of `parseJson`: reads character by character, each number as its text and each object as its members. */
-const model = (text: string): unknown => {
+/** The model of `parseJson`: reads character by character, and returns numbers as texts and objects as members. */
+const parseByModel = (text: string): unknown => {
   let at = 0
   const token = (pattern: RegExp): string => {
     const [found = ""] = new RegExp(pattern, "y").exec(text.slice(at)) ?? []
@@ -49,17 +49,18 @@ const model = (text: string): unknown => {
       token(/\s*:/)
       return [name, value()] as const
     })
-    // The last of several members with one name counts, at the place of the first.
+    // Of several members with the same name, the last value is kept, at the position of the first.
     return { members: [...new Map(members)].sort(([a], [b]) => (a < b ? -1 : 1)) }
   }
   return value()
 }
 
-const marksOf = (value: unknown): unknown => {
-  if (typeof value === "number" || isExactNumber(value)) return { number: textOf(value) }
+/** Converts a parsed value to the form that `parseByModel` returns. */
+const markNumbers = (value: unknown): unknown => {
+  if (typeof value === "number" || isExactNumber(value)) return { number: toText(value) }
   if (typeof value !== "object" || value === null) return value
-  if (Array.isArray(value)) return value.map(marksOf)
-  const members = Object.entries(value).map(([name, member]) => [name, marksOf(member)] as const)
+  if (Array.isArray(value)) return value.map(markNumbers)
+  const members = Object.entries(value).map(([name, member]) => [name, markNumbers(member)] as const)
   return { members: members.sort(([a], [b]) => (a < b ? -1 : 1)) }
 }
 
@@ -67,7 +68,7 @@ const marksOf = (value: unknown): unknown => {
 const assertSame = (a: unknown, b: unknown): void => {
   const decimals = (_: string, value: { readonly number?: unknown } | null): unknown => {
     if (typeof value?.number !== "string") return value
-    const { units, scale } = decimal(value.number)
+    const { units, scale } = parseDecimal(value.number)
     return `${units}/${scale}`
   }
   assert.deepStrictEqual(JSON.stringify(a, decimals), JSON.stringify(b, decimals))
@@ -77,7 +78,7 @@ describe("parseNumber", () => {
   it.prop(
     "keeps the value and the scale of every number",
     { text: numberTexts },
-    ({ text }) => assert.deepStrictEqual(decimal(textOf(parseNumber(text))), decimal(text)),
+    ({ text }) => assert.deepStrictEqual(parseDecimal(toText(parseNumber(text))), parseDecimal(text)),
     { arbitrary: { runs: 1500 } }
   )
 
@@ -88,8 +89,8 @@ describe("parseNumber", () => {
       const nearest = Number(text)
       const isSame =
         Number.isFinite(nearest) &&
-        decimal(String(nearest)).units === decimal(text).units &&
-        decimal(String(nearest)).scale === decimal(text).scale
+        parseDecimal(String(nearest)).units === parseDecimal(text).units &&
+        parseDecimal(String(nearest)).scale === parseDecimal(text).scale
       assert.strictEqual(typeof parseNumber(text) === "number", isSame)
       if (isSame) assert.strictEqual(parseNumber(text), nearest + 0)
     },
@@ -120,7 +121,7 @@ describe("toDecimal", () => {
     ({ text }) => {
       const written = toDecimal(text)!
       assert.match(written, /^-?(?:0|[1-9]\d*)(?:\.\d+)?$/)
-      assert.deepStrictEqual(decimal(written), decimal(text))
+      assert.deepStrictEqual(parseDecimal(written), parseDecimal(text))
     },
     { arbitrary: { runs: 1500 } }
   )
@@ -153,7 +154,7 @@ describe("isStorableNumber", () => {
     ["9".repeat(131_072), true],
     ["9".repeat(131_073), false],
     ["1e99999999999999999999", false]
-  ])("returns for %.20s whether PostgreSQL can store it", (text, expected) =>
+  ])("for %.20s, returns whether PostgreSQL can store it", (text, expected) =>
     assert.strictEqual(isStorableNumber(text), expected)
   )
 })
@@ -163,8 +164,8 @@ describe("parseJson", () => {
     "keeps every number, name and value of a JSON text",
     { text: jsonMaps },
     ({ text }) => {
-      assertSame(marksOf(parseJson(text)), model(text))
-      assertSame(model(JSON.stringify(parseJson(text))), model(text))
+      assertSame(markNumbers(parseJson(text)), parseByModel(text))
+      assertSame(parseByModel(JSON.stringify(parseJson(text))), parseByModel(text))
     },
     { arbitrary: { runs: 1500 } }
   )

@@ -17,7 +17,7 @@ const Count = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: Number.MA
 const PerPage = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 100 }))
 const Total = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 500 }))
 
-/** Digits, and all that number parsers are known to let through. */
+/** Digits, and other characters that number parsers may accept. */
 const numeric = Arbitrary.map(
   Arbitrary.array(
     Arbitrary.schema(Schema.Literals([..."0123456789", "e", ".", "+", "-", " ", "\n", "_", "x", "１", "٣"])),

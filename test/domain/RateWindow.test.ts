@@ -34,7 +34,7 @@ describe("toRateWindow", () => {
     [59_000, 1],
     [59_999, 1],
     [60_000, 60]
-  ])("has at %d ms %d s left", (now, left) => {
+  ])("at %d ms, the window has %d s left", (now, left) => {
     assert.strictEqual(secondsUntilReset(now), left)
     assert.strictEqual(secondsUntilReset(Date.UTC(2026, 0) + now), left)
   })

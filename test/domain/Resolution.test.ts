@@ -15,7 +15,10 @@ import {
 import { newId } from "../support/archives.ts"
 import { jsonMaps } from "../support/json.ts"
 
-const source = (current_content: string, fragments: ReadonlyArray<FragmentBinding>): ResolutionSource => ({
+const makeSource = (
+  current_content: string,
+  fragments: ReadonlyArray<FragmentBinding>
+): ResolutionSource => ({
   id: newId(),
   title: "Title",
   prompt_type: "template",
@@ -24,38 +27,38 @@ const source = (current_content: string, fragments: ReadonlyArray<FragmentBindin
   fragments
 })
 
-const contentOf = (current_content: string, fragments: ReadonlyArray<FragmentBinding>): string =>
-  Result.getOrThrow(resolve(source(current_content, fragments))).resolved_content
+const resolveContent = (current_content: string, fragments: ReadonlyArray<FragmentBinding>): string =>
+  Result.getOrThrow(resolve(makeSource(current_content, fragments))).resolved_content
 
-/** What one fragment adds, two newlines aside. */
-const filled = (content: string, variable_overrides: unknown): string =>
-  contentOf("", [{ content, variable_overrides }]).slice(2)
+/** Returns what one fragment appends, without the two newlines. */
+const fill = (content: string, variable_overrides: unknown): string =>
+  resolveContent("", [{ content, variable_overrides }]).slice(2)
 
-// ---- a model: reads character by character, with no regular expression and no bound on time
+// A model that reads character by character, without regular expressions and without a bound on its time
 
 const isSlotName = (name: string): boolean =>
   name.length <= 256 && !name.includes("{") && !name.includes("}") && name.trim() !== ""
 
-const boundText = (overrides: unknown, name: string): string | undefined => {
+const findBoundText = (overrides: unknown, name: string): string | undefined => {
   if (typeof overrides !== "object" || overrides === null || Array.isArray(overrides)) return undefined
   const value = new Map<string, unknown>(Object.entries(overrides)).get(name)
   return ["string", "number", "boolean"].includes(typeof value) ? `${value}` : undefined
 }
 
-const modelFilled = (content: string, overrides: unknown): string => {
+const fillByModel = (content: string, overrides: unknown): string => {
   let out = ""
   let at = 0
   while (at < content.length) {
     const close = content.startsWith("{{", at) ? content.indexOf("}}", at + 2) : -1
     const name = content.slice(at + 2, close)
-    const value = close !== -1 && isSlotName(name) ? boundText(overrides, name.trim()) : undefined
+    const value = close !== -1 && isSlotName(name) ? findBoundText(overrides, name.trim()) : undefined
     out += value ?? content.charAt(at)
     at = value === undefined ? at + 1 : close + 2
   }
   return out
 }
 
-// ---- generated prompts: text full of slots, near-slots and what substitution could trip over
+// Generated prompts: texts with slots, near-slots, and characters that have a meaning in substitutions
 
 const names = ["a", "b", "tone", "__proto__", "constructor", "toString", "", "ä", "$&", "a b"]
 
@@ -107,7 +110,7 @@ describe("resolve", () => {
     "appends two newlines and the filled content of every fragment, and counts the fragments",
     { content: text, fragments },
     ({ content, fragments }) => {
-      const from = source(content, fragments)
+      const from = makeSource(content, fragments)
       assert.deepStrictEqual(
         resolve(from),
         Result.succeed({
@@ -117,7 +120,7 @@ describe("resolve", () => {
           target_model: "model",
           resolved_content: [
             content,
-            ...fragments.map(({ content, variable_overrides }) => modelFilled(content, variable_overrides))
+            ...fragments.map(({ content, variable_overrides }) => fillByModel(content, variable_overrides))
           ].join("\n\n"),
           fragment_count: fragments.length
         })
@@ -140,7 +143,7 @@ describe("resolve", () => {
         content,
         variable_overrides: new JsonText(JSON.stringify(variable_overrides, null, indent))
       }))
-      const from = source(content, long)
+      const from = makeSource(content, long)
       const whole = resolve(from)
       for (const steps of [from, { ...from, fragments: asText }]) {
         const resolution = new Resolution(steps)
@@ -162,14 +165,14 @@ describe("resolve", () => {
     ({ json }) => {
       const names = Object.keys(parseJson(json) as object)
       const content = names.map((name) => `{{${name}}}`).join("|")
-      assert.strictEqual(filled(content, new JsonText(json)), filled(content, parseJson(json)))
+      assert.strictEqual(fill(content, new JsonText(json)), fill(content, parseJson(json)))
     },
     { arbitrary: { runs: 1000 } }
   )
 
   it.each(["[]", "null", "7", '"a"', '["a", "x"]', "{}", '{"b": "x"}', '{"b": {"a": "x"}}', '{"a": [1]}'])(
     "finds no binding of a in the overrides %s",
-    (text) => assert.strictEqual(filled("{{a}}", new JsonText(text)), "{{a}}")
+    (text) => assert.strictEqual(fill("{{a}}", new JsonText(text)), "{{a}}")
   )
 
   it.each([
@@ -179,15 +182,15 @@ describe("resolve", () => {
     ["9007199254740993", "9007199254740993"]
   ])("fills a slot bound to the number %s with %s", (number, text) => {
     const json = `{"a": ${number}}`
-    assert.strictEqual(filled("{{a}}", parseJson(json)), text)
-    assert.strictEqual(filled("{{a}}", new JsonText(json)), text)
+    assert.strictEqual(fill("{{a}}", parseJson(json)), text)
+    assert.strictEqual(fill("{{a}}", new JsonText(json)), text)
   })
 
   it("takes several steps for many slots and for many bindings", () => {
     const indexes = Array.from({ length: 100_000 }, (_, index) => index)
     const content = indexes.map((index) => `{{name ${index}}}`).join("")
     const json = `{${indexes.map((index) => `"name ${index}": ${index}`).join(", ")}}`
-    const resolution = new Resolution(source("", [{ content, variable_overrides: new JsonText(json) }]))
+    const resolution = new Resolution(makeSource("", [{ content, variable_overrides: new JsonText(json) }]))
     let steps = 1
     let result = resolution.run(32 * 1024)
     for (; result === undefined; steps++) result = resolution.run(32 * 1024)
@@ -199,19 +202,19 @@ describe("resolve", () => {
     "leaves the slots of the prompt unchanged",
     { content: text, fragments },
     ({ content, fragments }) => {
-      assert.isTrue(contentOf(content, fragments).startsWith(content))
-      assert.strictEqual(contentOf(content, []), content)
+      assert.isTrue(resolveContent(content, fragments).startsWith(content))
+      assert.strictEqual(resolveContent(content, []), content)
     }
   )
 
   it.prop("fills each fragment independently of the others", { fragments }, ({ fragments }) => {
-    const alone = fragments.map(({ content, variable_overrides }) => filled(content, variable_overrides))
-    assert.strictEqual(contentOf("", fragments), ["", ...alone].join("\n\n"))
+    const alone = fragments.map(({ content, variable_overrides }) => fill(content, variable_overrides))
+    assert.strictEqual(resolveContent("", fragments), ["", ...alone].join("\n\n"))
   })
 
   it.prop("keeps a slot without a binding byte for byte", { content: text }, ({ content }) => {
     for (const none of [{}, { other: "x" }, null, undefined, 7, "a", true, ["a"], [["a", "b"]]]) {
-      assert.strictEqual(filled(content, none), content)
+      assert.strictEqual(fill(content, none), content)
     }
   })
 
@@ -220,7 +223,7 @@ describe("resolve", () => {
     { bound: text, times: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 20 })) },
     ({ bound, times }) => {
       assert.strictEqual(
-        filled("<{{a}}{{ a }}>".repeat(times), { a: bound, b: "WRONG", tone: "WRONG", constructor: "WRONG" }),
+        fill("<{{a}}{{ a }}>".repeat(times), { a: bound, b: "WRONG", tone: "WRONG", constructor: "WRONG" }),
         `<${bound}${bound}>`.repeat(times)
       )
     }
@@ -228,7 +231,7 @@ describe("resolve", () => {
 
   it.prop("finds no slot that spans an inserted binding", { name: Schema.Literals(names) }, ({ name }) => {
     assert.strictEqual(
-      filled("{{open}}{{close}}", { open: `{{${name}`, close: "}}", [name]: "WRONG" }),
+      fill("{{open}}{{close}}", { open: `{{${name}`, close: "}}", [name]: "WRONG" }),
       `{{${name}}}`
     )
   })
@@ -238,73 +241,73 @@ describe("resolve", () => {
     { value: Schema.Json },
     ({ value }) => {
       const bound = typeof value === "object" ? "{{a}}" : String(value)
-      assert.strictEqual(filled("{{a}}", { a: value }), bound)
+      assert.strictEqual(fill("{{a}}", { a: value }), bound)
     }
   )
 
   it("ignores inherited properties of the bindings", () => {
     const inherited = ["__proto__", "constructor", "toString", "hasOwnProperty", "valueOf"]
     const content = inherited.map((name) => `{{${name}}}`).join()
-    assert.strictEqual(filled(content, {}), content)
-    assert.strictEqual(filled(content, Object.create({ constructor: "x", toString: "y" })), content)
+    assert.strictEqual(fill(content, {}), content)
+    assert.strictEqual(fill(content, Object.create({ constructor: "x", toString: "y" })), content)
     const own = JSON.parse(`{${inherited.map((name) => `"${name}": "[${name}]"`).join()}}`)
-    assert.strictEqual(filled(content, own), inherited.map((name) => `[${name}]`).join())
+    assert.strictEqual(fill(content, own), inherited.map((name) => `[${name}]`).join())
     assert.strictEqual(Object.hasOwn(Object.prototype, "polluted"), false)
   })
 
   it("treats 1 to 256 code units that are not all blank as a slot name", () => {
     const name = "n".repeat(256)
-    assert.strictEqual(filled(`{{${name}}}`, { [name]: "x" }), "x")
-    assert.strictEqual(filled(`{{${name}n}}`, { [`${name}n`]: "x" }), `{{${name}n}}`)
-    assert.strictEqual(filled(`{{ ${"n".repeat(254)} }}`, { ["n".repeat(254)]: "x" }), "x")
+    assert.strictEqual(fill(`{{${name}}}`, { [name]: "x" }), "x")
+    assert.strictEqual(fill(`{{${name}n}}`, { [`${name}n`]: "x" }), `{{${name}n}}`)
+    assert.strictEqual(fill(`{{ ${"n".repeat(254)} }}`, { ["n".repeat(254)]: "x" }), "x")
     assert.strictEqual(
-      filled(`{{ ${"n".repeat(255)} }}`, { ["n".repeat(255)]: "x" }),
+      fill(`{{ ${"n".repeat(255)} }}`, { ["n".repeat(255)]: "x" }),
       `{{ ${"n".repeat(255)} }}`
     )
-    assert.strictEqual(filled(`{{${"😀".repeat(128)}}}`, { ["😀".repeat(128)]: "x" }), "x")
+    assert.strictEqual(fill(`{{${"😀".repeat(128)}}}`, { ["😀".repeat(128)]: "x" }), "x")
     for (const blank of ["", " ", "\n\t", "\u00a0\ufeff\u2003"]) {
-      assert.strictEqual(filled(`{{${blank}}}`, { "": "x", [blank]: "x" }), `{{${blank}}}`)
+      assert.strictEqual(fill(`{{${blank}}}`, { "": "x", [blank]: "x" }), `{{${blank}}}`)
     }
   })
 })
 
-const tooLarge = (content: string, fragments: ReadonlyArray<FragmentBinding>): boolean => {
-  const from = source(content, fragments)
+const isTooLarge = (content: string, fragments: ReadonlyArray<FragmentBinding>): boolean => {
+  const from = makeSource(content, fragments)
   const result = resolve(from)
   if (Result.isSuccess(result)) return false
   assert.deepStrictEqual(result.failure, ResolvedTooLarge(from.id))
   return true
 }
 
-/** Text of exactly so many bytes, in characters of 1 to 4 bytes. */
-const textOfBytes = (bytes: number, char: string): string => {
+/** Makes a text of this many bytes from a character of 1 to 4 bytes. */
+const makeText = (bytes: number, char: string): string => {
   const size = Buffer.byteLength(char)
   return char.repeat(Math.floor(bytes / size)) + "x".repeat(bytes % size)
 }
 
 describe("the size limit of resolved content", () => {
   it.each(["x", "é", "€", "😀"])("is exact to the byte for characters like %s", (char) => {
-    const full = textOfBytes(maxResolvedBytes, char)
-    assert.isFalse(tooLarge(full, []))
-    assert.isTrue(tooLarge(`${full}x`, []))
+    const full = makeText(maxResolvedBytes, char)
+    assert.isFalse(isTooLarge(full, []))
+    assert.isTrue(isTooLarge(`${full}x`, []))
 
-    const rest = textOfBytes(maxResolvedBytes - 2 - 100, char)
+    const rest = makeText(maxResolvedBytes - 2 - 100, char)
     const use = (content: string, variable_overrides = {}): FragmentBinding => ({
       content,
       variable_overrides
     })
-    assert.isFalse(tooLarge("h".repeat(100), [use(rest)]))
-    assert.isTrue(tooLarge("h".repeat(101), [use(rest)]))
-    assert.isFalse(tooLarge("h".repeat(100), [use("{{a}}", { a: rest })]))
-    assert.isTrue(tooLarge("h".repeat(100), [use("{{a}}!", { a: rest })]))
-    assert.isTrue(tooLarge("h".repeat(100), [use(rest), use("")]))
+    assert.isFalse(isTooLarge("h".repeat(100), [use(rest)]))
+    assert.isTrue(isTooLarge("h".repeat(101), [use(rest)]))
+    assert.isFalse(isTooLarge("h".repeat(100), [use("{{a}}", { a: rest })]))
+    assert.isTrue(isTooLarge("h".repeat(100), [use("{{a}}!", { a: rest })]))
+    assert.isTrue(isTooLarge("h".repeat(100), [use(rest), use("")]))
   })
 
   it("applies to the resolved content, not to its sources", () => {
     const slots = `{{${"a".repeat(250)}}}`.repeat(40_000)
     assert.isAbove(slots.length, maxResolvedBytes)
-    assert.isFalse(tooLarge("", [{ content: slots, variable_overrides: { ["a".repeat(250)]: "" } }]))
-    assert.isTrue(tooLarge("", [{ content: slots, variable_overrides: {} }]))
+    assert.isFalse(isTooLarge("", [{ content: slots, variable_overrides: { ["a".repeat(250)]: "" } }]))
+    assert.isTrue(isTooLarge("", [{ content: slots, variable_overrides: {} }]))
   })
 
   it("ends the resolution as soon as it is exceeded", () => {
@@ -318,17 +321,17 @@ describe("the size limit of resolved content", () => {
     }
     const untouched: FragmentBinding = {
       get content(): string {
-        throw new Error("read beyond the bound")
+        throw new Error("read beyond the limit")
       },
       variable_overrides: {}
     }
-    assert.isTrue(tooLarge("", [{ content: "{{a}}".repeat(1_000_000), variable_overrides }, untouched]))
+    assert.isTrue(isTooLarge("", [{ content: "{{a}}".repeat(1_000_000), variable_overrides }, untouched]))
     assert.isAtMost(reads, 9)
   })
 })
 
-/** The best of some runs, in milliseconds; gives up once a second has gone by. */
-const bestTime = (run: () => void): number => {
+/** Returns the time of the fastest of up to 10 runs, in milliseconds. Starts no run after the first second. */
+const measureBestTime = (run: () => void): number => {
   const start = performance.now()
   let best = Number.POSITIVE_INFINITY
   for (let i = 0; i < 10 && performance.now() - start < 1000; i++) {
@@ -353,12 +356,12 @@ describe("resolve with hostile content", () => {
 
   // Four times the size takes 4 times the time if it is linear and 16 times if it is quadratic.
   it.each(Object.keys(hostile))("takes linear time: %s", (kind) => {
-    const timeOf = (size: number) => {
+    const measure = (size: number) => {
       const content = hostile[kind]!(size)
-      return bestTime(() => assert.strictEqual(filled(content, { a: "x" }).length, content.length))
+      return measureBestTime(() => assert.strictEqual(fill(content, { a: "x" }).length, content.length))
     }
-    timeOf(1000)
-    const [short, long] = [timeOf(50_000), timeOf(200_000)]
+    measure(1000)
+    const [short, long] = [measure(50_000), measure(200_000)]
     assert.isBelow(long, 10 * Math.max(short, 1))
   })
 })

@@ -44,7 +44,7 @@ describe("toTimestamp", () => {
     "2026-01-01T00:00:00.000Z\n",
     "+012026-01-01T00:00:00.000Z",
     ""
-  ])("is not written as %j", (text) => {
+  ])("the Timestamp schema rejects %j", (text) => {
     assert.isFalse(Schema.is(Timestamp)(text))
   })
 })

@@ -75,7 +75,7 @@ describe.skipIf((noNginx ?? noVarnish) !== undefined)("a revoked key behind a ca
     await revoke(revoked)
     const revokedAt = performance.now()
 
-    /** The last 200 in seconds after the revocation, and two late statuses of an entry that was not read in between. */
+    /** The time of the last 200, in seconds after the revocation, and two late statuses of an entry that was not read in between. */
     const measured = await mapCaches(async (cache) => {
       const late = setTimeout((times.fresh + times.stale - 1.5) * 1_000).then(async () => [
         await readStatus(cache, unreadPath, revoked),
@@ -111,7 +111,7 @@ describe.skipIf((noNginx ?? noVarnish) !== undefined)("a revoked key behind a ca
     }
   }, 30_000)
 
-  it("a revoked key cannot read anymore once the cache is purged", async () => {
+  it("a revoked key can read nothing once the cache is purged", async () => {
     const { active: revoked } = origin.theirs.keys
     const purged = [caches.nginx!, caches.Varnish!]
     const read = () => Promise.all(purged.map((cache) => readStatus(cache, path, revoked)))

@@ -9,7 +9,7 @@ const path = "/api/v1/prompts?per_page=2"
 /** Seconds in place of the service's 30 s fresh and 300 s stale, so that the test takes seconds. */
 const times = { fresh: 4, stale: 20 }
 
-/** Both caches in front of one service, because each waits for the same time. */
+/** Both caches are in front of one service, so that the test waits only once. */
 describe.skipIf((noNginx ?? noVarnish) !== undefined)("an entry that is no longer fresh", () => {
   let resources: ReturnType<typeof makeResources>
   let origin: Origin

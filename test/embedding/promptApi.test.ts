@@ -143,7 +143,7 @@ describe.skipIf(postgres.missing !== undefined)("createPromptApi", () => {
     expect(resolved.data.resolved_content.endsWith("\n\n1234567890123456789 0.1")).toBe(true)
   })
 
-  it("prompts applies no access check and no rate limit, only the 7 days of history of the tier free", async () => {
+  it("prompts applies no access check and no rate limit, only the 7 days of history of the Free tier", async () => {
     const free = { ...member, tier: "free" }
     expect((await api.prompts.get(free, greeting!.id)).data.id).toBe(greeting!.id)
     expect(await api.prompts.versions.list(free, greeting!.id)).toEqual({
@@ -259,29 +259,29 @@ describe.skipIf(postgres.missing !== undefined)("createPromptApi", () => {
     const name = freshName()
     const early = await createPromptApi({ databaseUrl: toDatabaseUrl(name) })
     try {
-      const status = async () => (await early.handler(request("/readyz"))).status
-      const logged = (text: RegExp) => printed.filter((line) => text.test(line)).length
-      expect(await status()).toBe(503)
+      const readStatus = async () => (await early.handler(request("/readyz"))).status
+      const countLogged = (text: RegExp) => printed.filter((line) => text.test(line)).length
+      expect(await readStatus()).toBe(503)
 
       await Effect.runPromise(onServer(`create database ${name} template template0`))
-      await expect.poll(() => logged(/version 0 and this program needs/), { timeout: 10_000 }).toBe(1)
+      await expect.poll(() => countLogged(/version 0 and this program needs/), { timeout: 10_000 }).toBe(1)
       const env = { DATABASE_URL: toDatabaseUrl(name) }
       const database = await own.acquire(connectTo(env))
       const table = "prompt_retrieval_migrations"
       await database.sql(`create table ${table} (id integer primary key, name text not null)`)
       await database.sql(`insert into ${table} values (999, 'from a newer program')`)
-      await expect.poll(() => logged(/version 999 .*upgrade the program/), { timeout: 10_000 }).toBe(1)
+      await expect.poll(() => countLogged(/version 999 .*upgrade the program/), { timeout: 10_000 }).toBe(1)
       // Two more checks, which log nothing new.
       await setTimeout(1_200)
-      expect(logged(/schema is version/)).toBe(2)
-      expect(await status()).toBe(503)
+      expect(countLogged(/schema is version/)).toBe(2)
+      expect(await readStatus()).toBe(503)
 
       await database.sql(`drop table ${table}`)
       expect((await run(["migrate"], env)).code).toBe(0)
-      await expect.poll(status, { timeout: 10_000 }).toBe(200)
+      await expect.poll(readStatus, { timeout: 10_000 }).toBe(200)
       await database.importArchive(tenant.archive)
       expect((await early.handler(request(path, key))).status).toBe(200)
-      expect(logged(/schema is version/)).toBe(2)
+      expect(countLogged(/schema is version/)).toBe(2)
     } finally {
       errors.mockRestore()
       await early.close()
@@ -303,20 +303,21 @@ describe.skipIf(postgres.missing !== undefined)("createPromptApi", () => {
   })
 
   describe("the examples", () => {
-    const resolved = async () => (await api.prompts.getResolved(member, greeting!.id)).data.resolved_content
+    const readResolved = async () =>
+      (await api.prompts.getResolved(member, greeting!.id)).data.resolved_content
 
     it("the route handler serves and reads prompts", async () => {
       process.env.DATABASE_URL = env.DATABASE_URL
       const response = await routeHandler.GET(request(path, key))
-      expect(((await response.json()) as ResolvedEnvelope).data.resolved_content).toBe(await resolved())
-      expect(await routeHandler.resolvedPrompt(member.workspaceId, greeting!.id)).toBe(await resolved())
+      expect(((await response.json()) as ResolvedEnvelope).data.resolved_content).toBe(await readResolved())
+      expect(await routeHandler.resolvedPrompt(member.workspaceId, greeting!.id)).toBe(await readResolved())
       await routeHandler.close()
     })
 
     it("the Hono application serves the API beside its own routes", async () => {
       const { application, close } = await makeApplication(env.DATABASE_URL!)
       const response = await application.fetch(request(path, key))
-      expect(((await response.json()) as ResolvedEnvelope).data.resolved_content).toBe(await resolved())
+      expect(((await response.json()) as ResolvedEnvelope).data.resolved_content).toBe(await readResolved())
       expect((await application.fetch(request(path))).status).toBe(401)
       expect(await (await application.fetch(request("/"))).text()).toBe("a page of the application")
       await close()
@@ -332,7 +333,7 @@ describe.skipIf(postgres.missing !== undefined)("createPromptApi", () => {
         await once(child.stdout, "data")
         const url = `http://127.0.0.1:${port}${path}`
         const response = await fetch(url, { headers: { authorization: `Bearer ${key}` } })
-        expect(((await response.json()) as ResolvedEnvelope).data.resolved_content).toBe(await resolved())
+        expect(((await response.json()) as ResolvedEnvelope).data.resolved_content).toBe(await readResolved())
         expect((await fetch(`http://127.0.0.1:${port}/elsewhere`)).status).toBe(404)
 
         const raw = (head: string, ending: "end" | "reset") => sendRaw(port, head, ending)

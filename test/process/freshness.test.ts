@@ -162,7 +162,7 @@ describe.skipIf(postgres.missing !== undefined)(
         cutter(),
         ...[1, 2].flatMap(() => [reader("near", slack), reader("far", maxStaleness + slack)])
       ]
-      // A failure stops the other loops, so that none of them runs on into the next test.
+      // A failure stops the other loops, so that none of them continues during the next test.
       for (const each of all) each.catch(() => (failed = true))
       await Promise.allSettled(all)
       await Promise.all(all)

@@ -46,7 +46,7 @@ describe.skipIf(missing !== undefined)("three processes on one PostgreSQL", () =
   /** Sends 240 requests with one key, 80 to each service with 4 at a time, and counts the responses by status. */
   const sendBurst = async (services: ReadonlyArray<Service>, token: string) => {
     const statuses: Record<number, number> = {}
-    const lane = async ({ url }: Service) => {
+    const runClient = async ({ url }: Service) => {
       for (let i = 0; i < 20; i++) {
         const response = await fetch(`${url}/api/v1/prompts?per_page=1`, {
           headers: { authorization: `Bearer ${token}` }
@@ -55,7 +55,7 @@ describe.skipIf(missing !== undefined)("three processes on one PostgreSQL", () =
         statuses[response.status] = (statuses[response.status] ?? 0) + 1
       }
     }
-    await Promise.all(services.flatMap((service) => Array.from({ length: 4 }, () => lane(service))))
+    await Promise.all(services.flatMap((service) => Array.from({ length: 4 }, () => runClient(service))))
     return statuses
   }
 
@@ -63,7 +63,7 @@ describe.skipIf(missing !== undefined)("three processes on one PostgreSQL", () =
     const statuses = await withServices({ REDIS_URL: redisUrl }, async (services) => {
       const window = currentWindow()
       const first = await sendBurst(services, keys[0]!.plaintext)
-      // A burst that crossed into another minute had two windows: the next burst, of another key, cannot do so too.
+      // A burst that crosses into another minute uses two windows. The next burst, with another key, cannot cross again.
       return currentWindow() === window ? first : sendBurst(services, keys[1]!.plaintext)
     })
     expect(statuses).toEqual({ 200: 100, 429: 140 })

@@ -86,7 +86,7 @@ const parseSeries = (text: string, name: string): Record<string, number> =>
       .map(([, labels, value]) => [labels, Number(value)])
   )
 
-/** Returns the names of the metrics in a Prometheus text; a histogram has three. */
+/** Returns the names of the metrics in a Prometheus text; a histogram has three names. */
 const parseMetricNames = (text: string): Set<string> =>
   new Set(
     [...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)].flatMap(([, name, type]) =>
@@ -94,7 +94,7 @@ const parseMetricNames = (text: string): Set<string> =>
     )
   )
 
-/** Returns the metrics that a document names in backticks; a histogram's name stands for its three. */
+/** Returns the metrics that a document names in backticks; a histogram's name stands for its three metrics. */
 const listDocumentedMetrics = (document: string): ReadonlyArray<string> =>
   [...readFileSync(join(root, document), "utf8").matchAll(/`(\w+)`/g)].flatMap(([, name]) => [
     name!,
@@ -365,7 +365,7 @@ describe("logs, metrics and traces", () => {
       expect(promtool(["check", "metrics"], text)).toEqual({ code: 0, output: "" })
   })
 
-  it("rate_limit_denials_total counts 429 responses by the limit that was reached", async () => {
+  it("rate_limit_denials_total counts 429 responses by the limit that was exceeded", async () => {
     const { service, metricsPort } = await start({ RATE_LIMIT_PER_KEY: "3", RATE_LIMIT_PER_PROCESS: "5" })
     const denied = { key: 0, process: 0 }
     /** Sends requests until this limit denies one; a new minute in between only adds a few requests. */
@@ -444,7 +444,7 @@ describe("logs, metrics and traces", () => {
 
   it("OTLP export sends a span of a response from the cache, in the caller's trace", async () => {
     const { service, metricsPort } = await start({ ...otlp, OTEL_EXPORTER_OTLP_ENDPOINT: otlpCollector.url })
-    const hits = async () =>
+    const readHits = async () =>
       parseSeries(await readMetrics(metricsPort), "cache_lookups_total")['cache="responses",result="hit"']
     const sendTraced = async () => {
       const [traceId, callerSpan] = [randomBytes(16).toString("hex"), randomBytes(8).toString("hex")]
@@ -458,8 +458,8 @@ describe("logs, metrics and traces", () => {
       return { traceId, parentSpanId: callerSpan }
     }
     let last = await sendTraced()
-    for (let n = 0; n < 100 && (await hits()) === 0; n++) last = await sendTraced()
-    expect(await hits()).toBe(1)
+    for (let n = 0; n < 100 && (await readHits()) === 0; n++) last = await sendTraced()
+    expect(await readHits()).toBe(1)
     await service.stop()
     expect(
       otlpCollector
@@ -564,16 +564,16 @@ describe.skipIf(postgres.missing !== undefined)("while PostgreSQL does not respo
           headers: { authorization: `Bearer ${key.plaintext}` }
         })
       expect((await send(keys.active)).status).toBe(200)
-      const statements = async () =>
+      const readRunning = async () =>
         parseSeries(await readMetrics(metricsPort), "postgres_statements_running")
-      expect(await statements()).toEqual({ 'pool="read"': 0, 'pool="lookup"': 0 })
+      expect(await readRunning()).toEqual({ 'pool="read"': 0, 'pool="lookup"': 0 })
       const lines = parseRequestLines(service.output()).length
 
       // The lookup of a key that is not cached.
       await Effect.runPromise(proxy.freeze)
       const client = new AbortController()
       const aborted = expect(send(keys.second, { signal: client.signal })).rejects.toThrow("aborted")
-      await expect.poll(statements).toEqual({ 'pool="read"': 0, 'pool="lookup"': 1 })
+      await expect.poll(readRunning).toEqual({ 'pool="read"': 0, 'pool="lookup"': 1 })
       client.abort()
       await aborted
       await Effect.runPromise(proxy.thaw)
@@ -583,7 +583,7 @@ describe.skipIf(postgres.missing !== undefined)("while PostgreSQL does not respo
         route: "/api/v1/prompts",
         key_id: keys.second.stored.id
       })
-      expect(await statements()).toEqual({ 'pool="read"': 0, 'pool="lookup"': 0 })
+      expect(await readRunning()).toEqual({ 'pool="read"': 0, 'pool="lookup"': 0 })
     } finally {
       await Effect.runPromise(proxy.thaw)
       await service.stop()

@@ -43,40 +43,48 @@ import { type ExportPart, toExportParts, type WorkspacePart } from "../../src/do
 /** Returns a random id of any kind. */
 export const newId = <Id extends string>(): Id => randomUUID() as string as Id
 
+/** Compares items by id, for sorting. */
+export const compareIds = (a: { readonly id: string }, b: { readonly id: string }): number =>
+  a.id < b.id ? -1 : 1
+
 /** Converts any text that `Date` parses to a timestamp. */
 export const instant = (text: string): Timestamp => new Date(text).toISOString() as Timestamp
 
 export const versionNumber = (number: number): VersionNumber => number as VersionNumber
 
-export const folder = (over: Partial<Folder> = {}): Folder => ({
+export const folder = (overrides: Partial<Folder> = {}): Folder => ({
   id: newId<FolderId>(),
   name: "Folder",
-  ...over
+  ...overrides
 })
 
-export const tag = (name: string, over: Partial<WorkspaceTag> = {}): WorkspaceTag => ({
+export const tag = (name: string, overrides: Partial<WorkspaceTag> = {}): WorkspaceTag => ({
   id: newId<TagId>(),
   name,
   color: "#0a1B2c",
-  ...over
+  ...overrides
 })
 
-export const fragment = (content: string, over: Partial<Fragment> = {}): Fragment => ({
+export const fragment = (content: string, overrides: Partial<Fragment> = {}): Fragment => ({
   id: newId(),
   name: "Fragment",
   content,
-  ...over
+  ...overrides
 })
 
-export const use = (of: Fragment, position: number, over: Partial<PromptFragment> = {}): PromptFragment => ({
+export const use = (
+  { id }: Fragment,
+  position: number,
+  overrides: Partial<PromptFragment> = {}
+): PromptFragment => ({
   id: newId(),
-  fragment_id: of.id,
+  fragment_id: id,
   position,
   variable_overrides: {},
-  ...over
+  ...overrides
 })
 
-export const version = (number: number, over: Partial<PromptVersion> = {}): PromptVersion => ({
+export const version = (number: number, overrides: Partial<PromptVersion> = {}): PromptVersion => ({
   id: newId<VersionId>(),
   version_number: versionNumber(number),
   content: `Content of version ${number}`,
@@ -85,10 +93,10 @@ export const version = (number: number, over: Partial<PromptVersion> = {}): Prom
   parent_version_id: null,
   metadata: {},
   created_at: instant("2026-03-01T12:00:00.000Z"),
-  ...over
+  ...overrides
 })
 
-export const prompt = (over: Partial<WorkspacePrompt> = {}): WorkspacePrompt => ({
+export const prompt = (overrides: Partial<WorkspacePrompt> = {}): WorkspacePrompt => ({
   id: newId<PromptId>(),
   title: "Title",
   description: "Description",
@@ -106,12 +114,12 @@ export const prompt = (over: Partial<WorkspacePrompt> = {}): WorkspacePrompt => 
   tags: [],
   fragments: [],
   versions: [],
-  ...over
+  ...overrides
 })
 
-export const user = (over: Partial<User> = {}): User => {
-  const id = over.id ?? newId<UserId>()
-  return { id, email: `user-${id}@example.com`, must_reset_password: false, ...over }
+export const user = (overrides: Partial<User> = {}): User => {
+  const id = overrides.id ?? newId<UserId>()
+  return { id, email: `user-${id}@example.com`, must_reset_password: false, ...overrides }
 }
 
 /** A stored key and its plaintext. */
@@ -121,7 +129,7 @@ export interface Key {
 }
 
 /** Returns a random key of a workspace or, for null, of no workspace. */
-export const key = (workspace: WorkspaceId | null, owner: User, over: Partial<StoredKey> = {}): Key => {
+export const key = (workspace: WorkspaceId | null, owner: User, overrides: Partial<StoredKey> = {}): Key => {
   const hex = randomBytes(32).toString("hex")
   const plaintext = `${keyPrefix}${hex}` as ApiKey
   return {
@@ -136,21 +144,21 @@ export const key = (workspace: WorkspaceId | null, owner: User, over: Partial<St
       key_end: hex.slice(-4),
       created_at: instant("2026-01-01T00:00:00.000Z"),
       revoked_at: null,
-      ...over
+      ...overrides
     }
   }
 }
 
-export const workspace = (over: Partial<Workspace> = {}): Workspace => ({
+export const workspace = (overrides: Partial<Workspace> = {}): Workspace => ({
   id: newId<WorkspaceId>(),
   name: "Workspace",
   tier: "solo",
   billing_status: "active",
-  ...over
+  ...overrides
 })
 
 /** Returns the archive of an empty workspace with the given fields replaced. */
-export const archive = (over: Partial<Archive> = {}): Archive => ({
+export const archive = (overrides: Partial<Archive> = {}): Archive => ({
   format: archiveFormat,
   workspace: workspace(),
   users: [],
@@ -159,10 +167,10 @@ export const archive = (over: Partial<Archive> = {}): Archive => ({
   tags: [],
   fragments: [],
   prompts: [],
-  ...over
+  ...overrides
 })
 
-/** Texts that an encoding error on the way to a database and back would change. */
+/** Texts that an encoding error in a round trip through a database would change. */
 export const awkwardTexts: ReadonlyArray<string> = [
   "",
   " leading and trailing ",
@@ -186,9 +194,9 @@ export const awkwardTexts: ReadonlyArray<string> = [
  * twice; and keys in every state. Its ids are new; its times and texts are always the same.
  */
 export const sample = (
-  over: { readonly tier?: Tier; readonly billing_status?: BillingStatus } = {}
+  overrides: { readonly tier?: Tier; readonly billing_status?: BillingStatus } = {}
 ): { readonly archive: Archive; readonly keys: Record<SampleKey, Key> } => {
-  const home = workspace({ name: "Sample", ...over })
+  const home = workspace({ name: "Sample", ...overrides })
   const ada = user()
   const ben = user({ must_reset_password: true })
   const revoked_at = instant("2026-02-01T00:00:00.000Z")
@@ -282,7 +290,7 @@ export type SampleKey =
 
 // Generated archives
 
-/** Replaces what PostgreSQL and UTF-8 cannot store in a text. */
+/** Replaces the characters that PostgreSQL and UTF-8 cannot store. */
 export const storable = (text: string): string => text.replaceAll("\0", "\u2400").toWellFormed()
 
 /** Any text that an archive may contain. */
@@ -399,20 +407,22 @@ export const archives: Arbitrary.Arbitrary<Archive> = Arbitrary.map(
     const tags = distinct(plan.tags.map((index) => pick(tagNames, index))).map((name) => tag(name))
     const fragments = plan.fragments.map((content) => fragment(content))
 
-    const versionsOf = (planned: (typeof plan.prompts)[number]["versions"]): ReadonlyArray<PromptVersion> => {
-      const made: Array<PromptVersion> = []
+    const makeVersions = (
+      planned: (typeof plan.prompts)[number]["versions"]
+    ): ReadonlyArray<PromptVersion> => {
+      const versions: Array<PromptVersion> = []
       let number = 0
       for (const { gap, parent, created, ...texts } of planned) {
         number += 1 + (gap % 3)
-        made.push({
+        versions.push({
           ...texts,
           id: newId(),
           version_number: versionNumber(number),
-          parent_version_id: [...made.map(({ id }) => id), null][parent % (made.length + 1)]!,
+          parent_version_id: [...versions.map(({ id }) => id), null][parent % (versions.length + 1)]!,
           created_at: pick(instants, created)
         })
       }
-      return made
+      return versions
     }
 
     const prompts = plan.prompts.map((planned): WorkspacePrompt => {
@@ -433,7 +443,7 @@ export const archives: Arbitrary.Arbitrary<Archive> = Arbitrary.map(
                 id: newId(),
                 fragment_id: pick(fragments, fragment).id
               })),
-        versions: versionsOf(planned.versions)
+        versions: makeVersions(planned.versions)
       }
     })
     return archive({ folders, tags, fragments, prompts })
@@ -442,18 +452,18 @@ export const archives: Arbitrary.Arbitrary<Archive> = Arbitrary.map(
 
 // Conversions of archives
 
-/** The parts of an archive's workspace as `WorkspaceStore.importWorkspace` takes them. */
+/** Streams the parts of an archive's workspace, as `WorkspaceStore.importWorkspace` takes them. */
 export const toPartStream = (archive: Archive): Stream.Stream<WorkspacePart> =>
   Stream.fromIterable(toWorkspaceParts(archive))
 
-/** The text of an archive's file, as an export writes it. */
+/** Returns the text of an archive's file, as an export writes it. */
 export const toArchiveText = (archive: Archive): string => {
   const writer = new ArchiveWriter()
   const texts = [...toExportParts(toWorkspaceParts(archive))].map((part) => writer.write(part))
   return texts.join("") + writer.end()
 }
 
-/** Reads an archive from parsed JSON, whole or not at all. */
+/** Reads an archive from parsed JSON. Fails if any part is invalid. */
 export const parseArchive = (json: unknown): Result.Result<Archive, InvalidContent> => {
   const reader = new ArchiveReader()
   const parts = [...toRawParts(json)].map((raw) => reader.read(raw)).filter((part) => part !== undefined)

@@ -15,7 +15,7 @@ const programs = versions
   .map((version) => join(installed, version, "bin"))
   .find((bin) => existsSync(join(bin, "initdb")))
 
-/** Why tests that start a PostgreSQL server are skipped here; `undefined` where they run. */
+/** The reason why tests that start a PostgreSQL server are skipped; `undefined` if they run. */
 export const noCluster: string | undefined =
   noPostgres ?? (programs === undefined ? `no initdb below ${installed}` : undefined)
 if (noCluster !== undefined && noPostgres === undefined) {
@@ -23,21 +23,21 @@ if (noCluster !== undefined && noPostgres === undefined) {
   console.warn(`Tests that start a PostgreSQL server are skipped: ${noCluster}`)
 }
 
-/** Returns the options that run a program as the user postgres when the tests run as root, which PostgreSQL rejects. */
+/** Returns the options that run a program as the user postgres if the tests run as root, which PostgreSQL rejects. */
 const makeSpawnOptions = (): SpawnOptions => {
   if (process.getuid!() !== 0) return {}
   const id = (flag: string) => Number(execFileSync("id", [flag, "postgres"], { encoding: "utf8" }))
   return { uid: id("-u"), gid: id("-g") }
 }
 
-/** Returns the ids of the processes that a process has started. */
+/** Returns the ids of the child processes of a process. */
 const listChildren = (pid: number): ReadonlyArray<number> =>
   readdirSync("/proc")
     .filter((name) => /^\d+$/.test(name))
     .map(Number)
     .filter((child) => {
       try {
-        // The command's name may contain anything; after it come the state and the parent's id.
+        // The command's name may contain any character; the state and the parent's id follow it.
         return Number(readFileSync(`/proc/${child}/stat`, "latin1").split(") ").at(-1)!.split(" ")[1]) === pid
       } catch {
         return false
@@ -57,13 +57,13 @@ export interface Cluster {
   readonly thaw: () => void
 }
 
-/** Runs one of PostgreSQL's programs to completion and throws when it fails. */
+/** Runs one of PostgreSQL's programs to completion and throws if it fails. */
 const runTool = (tool: string, args: ReadonlyArray<string>, options: SpawnOptions): void => {
   const { status, stderr } = spawnSync(join(programs!, tool), args, options)
   if (status !== 0) throw new Error(`${tool}: ${stderr}`)
 }
 
-/** Creates a cluster whose data `create` writes into an empty directory. It is not started; closing the scope removes it. */
+/** Creates a cluster without starting it. `create` writes its data directory. Closing the scope removes the cluster. */
 const makeCluster = Effect.fnUntraced(function* (create: (data: string, options: SpawnOptions) => void) {
   const user = makeSpawnOptions()
   const home = yield* Effect.acquireRelease(
@@ -113,7 +113,7 @@ const makeCluster = Effect.fnUntraced(function* (create: (data: string, options:
     start,
     stop,
     freeze: () => {
-      // The postmaster first: it cannot start another process after that.
+      // The postmaster is suspended first, so that it cannot start another process.
       process.kill(server!.pid!, "SIGSTOP")
       frozen = [server!.pid!, ...listChildren(server!.pid!)]
       for (const pid of frozen) process.kill(pid, "SIGSTOP")
@@ -122,7 +122,7 @@ const makeCluster = Effect.fnUntraced(function* (create: (data: string, options:
   }
 })
 
-/** A new cluster that is not started; closing the scope removes it. */
+/** Creates a new cluster without starting it. Closing the scope removes it. */
 export const freshCluster: Effect.Effect<Cluster, never, Scope.Scope> = makeCluster((data, options) =>
   runTool(
     "initdb",
@@ -131,7 +131,7 @@ export const freshCluster: Effect.Effect<Cluster, never, Scope.Scope> = makeClus
   )
 )
 
-/** Creates a hot standby of a running cluster. It follows the cluster once started; closing the scope removes it. */
+/** Creates a hot standby of a running cluster without starting it. Closing the scope removes it. */
 export const makeStandby = (primary: Cluster): Effect.Effect<Cluster, never, Scope.Scope> =>
   makeCluster((data, options) =>
     runTool(

@@ -18,7 +18,7 @@ import { freshDatabase, noPostgres, toDatabaseUrl } from "./postgres.ts"
 /** A kind of database that the service runs on. */
 export interface Backend {
   readonly name: string
-  /** Why it is not available here; `undefined` where it is. */
+  /** The reason why it is unavailable; `undefined` if it is available. */
   readonly missing: string | undefined
   /** Creates an empty database and returns the environment variables that select it; closing the scope removes it. */
   readonly acquire: Effect.Effect<Record<string, string>, never, Scope.Scope>

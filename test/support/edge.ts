@@ -90,7 +90,7 @@ export interface Cache {
 type Upstream = Pick<Service, "port">
 type Replacements = Readonly<Record<string, string>>
 
-/** Starts nginx with `deploy/nginx.conf`, in which `replacements` are made, in front of a service and a web application. */
+/** Applies replacements to `deploy/nginx.conf` and starts nginx with it, in front of a service and a web application. */
 export const startNginxCache = (
   service: Upstream,
   replacements: Replacements = {}
@@ -131,7 +131,7 @@ export const startNginxCache = (
     }
   })
 
-/** Starts Varnish with `deploy/varnish.vcl`, in which `replacements` are made, in front of a service. */
+/** Applies replacements to `deploy/varnish.vcl` and starts Varnish with it, in front of a service. */
 export const startVarnishCache = (
   service: Upstream,
   replacements: Replacements = {}

@@ -17,7 +17,7 @@ const secrets = new Map<string, string>()
 const requestIds = new Set<string>()
 const recordedLines = new Set<string>()
 
-/** Texts that a service writes by itself and that a test may send too: routes, methods, its SQL. */
+/** Texts that the service itself writes and that a test may also send: routes, methods, SQL. */
 const ownTexts = [
   ...["/api/v1/prompts/:id/resolved", "/api/v1/prompts/:id/versions/:version", "GET /healthz", "/readyz"],
   ...["/openapi.json", "/metrics", "Resolved content is too large", "on http://127.0.0.1", ...METHODS],
@@ -51,7 +51,7 @@ const addTarget = (target: string): void => {
   for (const segment of path.split("/"))
     for (const word of [segment, segment.toLowerCase()]) addSecret("a path", word)
   if (query === undefined) return
-  // A name with its value counts even where it is short: nothing else looks like it.
+  // A name with its value is recorded even if it is short, because nothing else looks like it.
   for (const part of [query, ...query.split("&")]) if (/...=./.test(part)) secrets.set(part, "a query")
   for (const part of query.split(/[&=]/)) for (const word of [part, decode(part)]) addSecret("a query", word)
 }
@@ -131,7 +131,7 @@ recordImported(demo as unknown as Archive)
 
 const isUuid = (text: string): boolean => /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text)
 
-/** Is true of fields that hold a time, a random id, or an id that the service logs on purpose. */
+/** True for fields that hold a time, a random id, or an id that the service logs on purpose. */
 const isHarmless = (name: string, value: unknown): boolean =>
   /^(time|traceId|spanId|parentSpanId|\w+UnixNano)$/.test(name) ||
   (name === "request_id" && requestIds.has(String(value))) ||
@@ -199,7 +199,7 @@ const leaks: Array<string> = []
 /** Returns the leaks found since the last call and forgets them. */
 export const takeLeaks = (): ReadonlyArray<string> => leaks.splice(0)
 
-/** Searches a text for leaks. The test file fails at its end, after all cleanup, if there are any. */
+/** Searches a text for leaks. If there are any, the test file fails at its end, after all cleanup. */
 export const searchForLeaks = (output: string): void => {
   if (isTest) leaks.push(...findLeaks(output))
 }

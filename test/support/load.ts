@@ -1,6 +1,6 @@
 import { Agent, get } from "node:http"
 
-/** How one request ended: the status of its response, or what happened to the connection instead. */
+/** The outcome of one request: the status of its response, or what happened to the connection instead. */
 export type LoadOutcome = number | string
 
 const sendOne = (

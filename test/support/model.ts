@@ -7,17 +7,17 @@ import type { WorkspacePrompt } from "../../src/domain/Workspace.ts"
 
 // The expected results of reads of an archive, computed as simply as possible and independently of all adapters.
 
-/** Orders by code point, as UTF-8 and PostgreSQL's "C" collation do. */
-const byCodePoint = (a: string, b: string): number => {
+/** Compares texts by code point, as UTF-8 and PostgreSQL's "C" collation order them. */
+const compareCodePoints = (a: string, b: string): number => {
   const [left, right] = [[...a], [...b]].map((text) => text.map((char) => char.codePointAt(0)!))
   const at = left!.findIndex((code, index) => code !== right![index])
   return at === -1 ? left!.length - right!.length : left![at]! - (right![at] ?? -1)
 }
 
-const descending = <A extends string | number>(a: A, b: A): number => (a === b ? 0 : a < b ? 1 : -1)
+const compareDescending = <A extends string | number>(a: A, b: A): number => (a === b ? 0 : a < b ? 1 : -1)
 
 /** Returns all prompts that match a filter, in the order of the list. */
-export const listOf = (archive: Archive, filter: PromptFilter): ReadonlyArray<PromptSummary> => {
+export const listPrompts = (archive: Archive, filter: PromptFilter): ReadonlyArray<PromptSummary> => {
   const { folder_id, tag, type } = filter
   const tagIds = archive.tags.filter(({ name }) => name === tag).map(({ id }) => id)
   let prompts = archive.prompts.filter(({ is_archived }) => !is_archived)
@@ -25,8 +25,8 @@ export const listOf = (archive: Archive, filter: PromptFilter): ReadonlyArray<Pr
   if (tag !== undefined) prompts = prompts.filter(({ tags }) => tags.some((id) => tagIds.includes(id)))
   if (type !== undefined) prompts = prompts.filter(({ prompt_type }) => prompt_type === type)
   return prompts
-    .toSorted((a, b) => descending(a.id, b.id))
-    .toSorted((a, b) => descending(Date.parse(a.updated_at), Date.parse(b.updated_at)))
+    .toSorted((a, b) => compareDescending(a.id, b.id))
+    .toSorted((a, b) => compareDescending(Date.parse(a.updated_at), Date.parse(b.updated_at)))
     .map(
       ({
         current_content: _content,
@@ -43,14 +43,14 @@ export const listOf = (archive: Archive, filter: PromptFilter): ReadonlyArray<Pr
 }
 
 /** Returns a prompt of an archive as `PromptRepo.get` does. */
-export const promptOf = (archive: Archive, prompt: WorkspacePrompt): Prompt => {
+export const getPrompt = (archive: Archive, prompt: WorkspacePrompt): Prompt => {
   const { fragments: _fragments, versions: _versions, ...rest } = prompt
   const tags = archive.tags.filter(({ id }) => rest.tags.includes(id))
-  return { ...rest, tags: tags.toSorted((a, b) => byCodePoint(a.name, b.name)) }
+  return { ...rest, tags: tags.toSorted((a, b) => compareCodePoints(a.name, b.name)) }
 }
 
 /** Returns a prompt of an archive as `PromptRepo.getSource` does. */
-export const sourceOf = (archive: Archive, prompt: WorkspacePrompt): ResolutionSource => {
+export const getSource = (archive: Archive, prompt: WorkspacePrompt): ResolutionSource => {
   const { id, title, prompt_type, target_model, current_content } = prompt
   return {
     id,
@@ -59,7 +59,7 @@ export const sourceOf = (archive: Archive, prompt: WorkspacePrompt): ResolutionS
     target_model,
     current_content,
     fragments: prompt.fragments
-      .toSorted((a, b) => descending(b.id, a.id))
+      .toSorted((a, b) => compareDescending(b.id, a.id))
       .toSorted((a, b) => a.position - b.position)
       .map(({ fragment_id, variable_overrides }) => ({
         content: archive.fragments.find((fragment) => fragment.id === fragment_id)!.content,
@@ -69,7 +69,7 @@ export const sourceOf = (archive: Archive, prompt: WorkspacePrompt): ResolutionS
 }
 
 /** Returns all versions of a prompt that were created at `oldest` or later, highest number first. */
-export const versionsOf = (prompt: WorkspacePrompt, oldest?: string): ReadonlyArray<Version> =>
+export const listVersions = (prompt: WorkspacePrompt, oldest?: string): ReadonlyArray<Version> =>
   prompt.versions
     .filter(({ created_at }) => oldest === undefined || Date.parse(created_at) >= Date.parse(oldest))
     .toSorted((a, b) => b.version_number - a.version_number)
@@ -79,7 +79,8 @@ export const versionsOf = (prompt: WorkspacePrompt, oldest?: string): ReadonlyAr
       metadata: version.metadata as Version["metadata"]
     }))
 
-export const versionSummaryOf = (version: Version): VersionSummary => ({
+/** Converts a version to an item of the version list. */
+export const toVersionSummary = (version: Version): VersionSummary => ({
   version_number: version.version_number,
   change_summary: version.change_summary,
   change_source: version.change_source,

@@ -11,7 +11,7 @@ import { migrate } from "../../src/adapters/outbound/postgres/Migrations.ts"
 
 const serverUrl = process.env.TEST_DATABASE_URL
 
-/** Why tests that need PostgreSQL are skipped here; `undefined` where they run. */
+/** The reason why tests that need PostgreSQL are skipped; `undefined` if they run. */
 export const noPostgres: string | undefined = serverUrl ? undefined : "TEST_DATABASE_URL is not set"
 if (noPostgres !== undefined) {
   if (process.env.CI !== undefined) throw new Error(noPostgres)
@@ -49,7 +49,7 @@ export const connect = (database: string, role?: string) =>
 /** The adapter's database layer over a new database without tables. */
 export const emptyDatabase = Layer.unwrap(Effect.map(freshDatabase, (name) => connect(name)))
 
-/** The adapter's database layer over a new database with every table and no row. */
+/** The adapter's database layer over a new database with every table and no rows. */
 export const migratedDatabase = Layer.effectDiscard(Effect.orDie(migrate)).pipe(
   Layer.provideMerge(emptyDatabase)
 )
@@ -60,7 +60,7 @@ export interface Proxy {
   /** Stops forwarding in both directions until `thaw`; connections stay open. */
   readonly freeze: Effect.Effect<void>
   readonly thaw: Effect.Effect<void>
-  /** Stops forwarding on open connections for good, as when a router forgets them; new connections work. */
+  /** Stops forwarding on open connections permanently, like a router that lost them; new connections work. */
   readonly silence: Effect.Effect<void>
   /** Closes every open connection. */
   readonly cut: Effect.Effect<void>

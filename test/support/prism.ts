@@ -19,7 +19,7 @@ export interface Violation {
 export const parseViolations = (response: Response): ReadonlyArray<Violation> =>
   JSON.parse(response.headers.get("sl-violations") ?? "[]")
 
-/** Starts the proxy. `listening` resolves to its address, and rejects when the proxy exits before it listens. */
+/** Starts the proxy. `listening` resolves to its address, and rejects if the proxy exits before it listens. */
 const launch = (document: string, upstream: string) => {
   const args = ["proxy", document, upstream, "--host", "127.0.0.1", "--port", "0", "--errors=false"]
   const child = spawn(process.execPath, [main, ...args], { stdio: ["ignore", "pipe", "pipe"] })

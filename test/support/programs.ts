@@ -8,7 +8,7 @@ import type * as Scope from "effect/Scope"
 /** PATH with Debian's system directories, which the PATH of an unprivileged user may lack. */
 export const programPath = `${process.env.PATH}:/usr/sbin:/sbin`
 
-/** Returns why tests with a program are skipped here, or undefined where they run. Throws instead when CI is set. */
+/** Returns the reason why tests with a program are skipped, or `undefined` if they run. Throws the reason if CI is set. */
 export const noProgram = (program: string, versionFlag: string): string | undefined => {
   if (spawnSync(program, [versionFlag], { env: { PATH: programPath } }).status === 0) return undefined
   const missing = `no ${program} on PATH`
@@ -62,7 +62,7 @@ export const runProgram = (
     (child) => Effect.promise(() => endProcess(child))
   )
 
-/** Replaces texts of an example configuration by what a test needs; throws when a text does not occur. */
+/** Replaces texts of an example configuration with what a test needs. Throws if a text does not occur. */
 export const adaptConfig = (text: string, replacements: Readonly<Record<string, string>>): string =>
   Object.entries(replacements).reduce((config, [from, to]) => {
     if (!config.includes(from)) throw new Error(`the configuration does not contain ${from}`)

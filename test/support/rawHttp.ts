@@ -1,22 +1,22 @@
 import { connect } from "node:net"
 import { recordSent } from "./leaks.ts"
 
-/** A response as it came over the wire. */
+/** A response as received over the wire. */
 export interface HttpResponse {
   readonly status: number
-  /** The headers in the order received, with names in lower case. */
+  /** The headers in the order received, with lowercase names. */
   readonly headers: ReadonlyArray<readonly [name: string, value: string]>
   readonly body: string
 }
 
-/** Returns the value of a header, or undefined; throws when the header came more than once. */
+/** Returns the value of a header, or undefined; throws if the header occurs more than once. */
 export const getHeader = (response: HttpResponse, name: string): string | undefined => {
   const values = response.headers.filter(([header]) => header === name)
-  if (values.length > 1) throw new Error(`${name} came ${values.length} times`)
+  if (values.length > 1) throw new Error(`${name} occurs ${values.length} times`)
   return values[0]?.[1]
 }
 
-/** Splits the bytes received over one connection into responses. `isBodiless` is true of the index of a response to HEAD. */
+/** Splits the bytes received over one connection into responses. `isBodiless` returns true for the index of a response to HEAD. */
 const parseResponses = (bytes: Buffer, isBodiless: (index: number) => boolean): Array<HttpResponse> => {
   const responses: Array<HttpResponse> = []
   let at = 0
@@ -45,7 +45,7 @@ const parseResponses = (bytes: Buffer, isBodiless: (index: number) => boolean): 
 }
 
 /**
- * Sends a string as Latin-1 bytes over a new connection and returns every response. Rejects when the server has not closed
+ * Sends a string as Latin-1 bytes over a new connection and returns every response. Rejects if the server has not closed
  * the connection within `timeout` milliseconds.
  */
 export const exchangeAll = (port: number, request: string, timeout = 8_000): Promise<Array<HttpResponse>> =>

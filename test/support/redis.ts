@@ -1,14 +1,14 @@
 import { type ChildProcess, spawn, spawnSync } from "node:child_process"
 import { once } from "node:events"
 import { mkdtempSync, rmSync } from "node:fs"
-import { type AddressInfo, createServer, connect as dial, type Socket } from "node:net"
+import { type AddressInfo, createServer, connect, type Socket } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { freePort } from "./ports.ts"
 
-/** Why tests that need Redis are skipped here; `undefined` where they run. */
+/** The reason why tests that need Redis are skipped; `undefined` if they run. */
 export const noRedis: string | undefined =
   spawnSync("redis-server", ["--version"]).status === 0 ? undefined : "no redis-server on PATH"
 if (noRedis !== undefined) {
@@ -31,7 +31,7 @@ export interface RedisServer {
   readonly ask: (command: string) => Effect.Effect<string>
 }
 
-/** Starts the server and resolves once it accepts connections; rejects when the server exits before that. */
+/** Starts the server and resolves once it accepts connections; rejects if the server exits before that. */
 const launch = (port: number, dir: string): Promise<ChildProcess> =>
   new Promise((resolve, reject) => {
     const args = [
@@ -65,7 +65,7 @@ const kill = async (child: ChildProcess | undefined): Promise<void> => {
 
 /** Sends one command and QUIT over a new connection and returns the reply to the command. */
 const ask = async (port: number, command: string): Promise<string> => {
-  const socket = dial(port, "127.0.0.1").setEncoding("utf8")
+  const socket = connect(port, "127.0.0.1").setEncoding("utf8")
   let reply = ""
   socket.on("data", (text: string) => {
     reply += text
@@ -118,7 +118,7 @@ export const slowProxy = (port: number): Effect.Effect<SlowProxy, never, Scope.S
       return socket.on("error", () => socket.destroy()).on("close", () => sockets.delete(socket))
     }
     const server = createServer((near) => {
-      const far = track(dial(port, "127.0.0.1"))
+      const far = track(connect(port, "127.0.0.1"))
       track(near).pipe(far)
       near.on("close", () => far.destroy())
       far.on("data", (chunk) => setTimeout(() => near.writable && near.write(chunk), delay))

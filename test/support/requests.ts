@@ -1,7 +1,7 @@
 import { expect } from "vitest"
 import type { Service } from "./service.ts"
 
-/** How a request ended, for a client that waits longer than the service may take. */
+/** The outcome of a request, for a client that waits longer than the service may take. */
 export interface Outcome {
   /** `closed`: the connection ended without a response. `hang`: no response before the client's timeout. */
   readonly status: number | "closed" | "hang"
@@ -15,7 +15,7 @@ export interface Outcome {
 /** The service's request deadline of 5 s and what a busy machine may add to it, in milliseconds. */
 const requestDeadlineMs = 5_000 + 1_000
 
-/** Returns `error.code` of an error envelope and `data` for any other JSON; throws when the body is not JSON. */
+/** Returns `error.code` of an error envelope and `data` for any other JSON; throws if the body is not JSON. */
 const parseCode = (body: string): string => {
   const { error } = JSON.parse(body)
   return error === undefined ? "data" : error.code

@@ -45,8 +45,8 @@ const isOk = async (url: string): Promise<boolean> => {
 }
 
 /**
- * Starts `serve`, on a free port unless `PORT` is given, and waits until `until` responds 200: /healthz where the database
- * is not available yet. Rejects with the output when the process exits before that.
+ * Starts `serve`, on a free port unless `PORT` is given, and waits until `until` responds 200: /healthz if the database
+ * is not available yet. Rejects with the output if the process exits before that.
  */
 export const startService = async (
   env: Readonly<Record<string, string>>,

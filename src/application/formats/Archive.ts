@@ -21,7 +21,7 @@ import { type ExportPart, type WorkspacePart, workspaceLists } from "../../domai
 // A workspace archive: a whole workspace as one JSON file. The file holds the items of the domain's `Workspace.ts`, but
 // ids may be in any case, and times may be any ISO 8601 times with an offset.
 
-/** An id in any case, decoded to lower case. */
+/** An id in any case, decoded to lowercase. */
 const anyCase = <Id extends string>(id: Schema.Codec<Id, string>): Schema.Codec<Id, string> =>
   Schema.String.pipe(Schema.decodeTo(id, SchemaTransformation.toLowerCase()))
 

@@ -115,7 +115,7 @@ export class ArchiveReader {
   }
 
   #readMember(key: string, value: unknown): WorkspacePart | undefined {
-    if (this.#members.has(key)) this.#format.add(key, "is there already")
+    if (this.#members.has(key)) this.#format.add(key, "is a duplicate")
     this.#members.add(key)
     if (!archiveMembers.includes(key)) this.#format.add(key, "Expected no excess property")
     else this.#requireOrder(key)

@@ -24,7 +24,7 @@ export interface FileMerge {
   readonly changes: ReadonlyArray<FileChange>
 }
 
-/** Items that files refer to by name. Of several items with the same name, the first counts. */
+/** Items that files refer to by name. Of several items with the same name, the first is used. */
 interface NamedItems<A> {
   readonly added: ReadonlyArray<A>
   /** Returns the item with a name. Adds the item if there is none. */
@@ -104,7 +104,7 @@ const mergeFragments = (
 
 const noHistory: CurrentPrompt["history"] = { current_id: null, last: null }
 
-/** Returns the prompt to merge a file into if its prompt does not exist. */
+/** Returns the prompt to merge a file into if the prompt does not exist yet. */
 const newPrompt = (
   { path: _, folder: __, tags: ___, fragments: ____, ...fields }: PromptFile,
   { now }: MergeContext
@@ -258,7 +258,7 @@ const removeFragments = (content: WorkspaceContent, files: PromptFiles): Readonl
 }
 
 /**
- * Returns the edit that makes a workspace match files: each prompt and fragment becomes what its file states, changed
+ * Returns the edit that makes a workspace match files: each prompt and fragment becomes what its file describes, changed
  * content becomes a new version, a prompt without a file is archived, and a fragment without a file is removed unless an
  * archived prompt contains it. The edit names only what differs from the files.
  */

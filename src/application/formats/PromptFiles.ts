@@ -7,7 +7,7 @@ import type {
   WorkspaceTag
 } from "../../domain/Workspace.ts"
 
-/** A prompt as its file states it (docs/prompts-as-files.md). The workspace keeps everything else. */
+/** A prompt as its file describes it (docs/prompts-as-files.md). The workspace keeps everything else. */
 export interface PromptFile
   extends Pick<
     WorkspacePrompt,
@@ -31,7 +31,7 @@ export interface PromptFile
   readonly fragments: ReadonlyArray<Pick<PromptFragment, "fragment_id" | "variable_overrides">>
 }
 
-/** A fragment as its file states it. */
+/** A fragment as its file describes it. */
 export interface FragmentFile extends Fragment {
   readonly path: string
 }
@@ -70,10 +70,10 @@ export interface FileSource {
   readonly prompts: ReadonlyArray<Omit<WorkspacePrompt, "versions">>
 }
 
-/** Converts the current state of a workspace to files. Archived prompts have no file. `pathOf` names each file. */
+/** Converts the current state of a workspace to files. Archived prompts have no file. `toPath` assigns the path of each file. */
 export const toPromptFiles = (
   source: FileSource,
-  pathOf: {
+  toPath: {
     readonly prompt: (prompt: FileSource["prompts"][number], folder: string | null) => string
     readonly fragment: (fragment: Fragment) => string
   }
@@ -83,7 +83,7 @@ export const toPromptFiles = (
   const toPromptFile = (prompt: FileSource["prompts"][number]): PromptFile => {
     const folder = prompt.folder_id === null ? null : (folders.get(prompt.folder_id) ?? null)
     return {
-      path: pathOf.prompt(prompt, folder),
+      path: toPath.prompt(prompt, folder),
       folder,
       id: prompt.id,
       title: prompt.title,
@@ -102,7 +102,7 @@ export const toPromptFiles = (
     }
   }
   return {
-    fragments: source.fragments.map((fragment) => ({ ...fragment, path: pathOf.fragment(fragment) })),
+    fragments: source.fragments.map((fragment) => ({ ...fragment, path: toPath.fragment(fragment) })),
     prompts: source.prompts.filter(({ is_archived }) => !is_archived).map(toPromptFile)
   }
 }
@@ -114,7 +114,7 @@ const findDuplicates = (
     others.map(({ path }) => ({ path, message: `has the id of ${first?.path}` }))
   )
 
-/** Returns the problems that no single file shows: files with the same id. */
+/** Returns the problems between files: files with the same id. */
 export const findFileProblems = ({ prompts, fragments }: PromptFiles): ReadonlyArray<Problem> => [
   ...findDuplicates(fragments),
   ...findDuplicates(prompts)

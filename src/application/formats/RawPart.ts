@@ -22,7 +22,7 @@ export const isWorkspaceList = (key: string): key is WorkspaceList =>
 export const isObject = (json: unknown): json is Record<string, unknown> =>
   typeof json === "object" && json !== null && !Array.isArray(json)
 
-/** Splits an archive's JSON into raw parts in the order of `archiveMembers`, whatever the order in the JSON. */
+/** Splits an archive's JSON into raw parts in the order of `archiveMembers`, regardless of the order in the JSON. */
 export function* toRawParts(json: unknown): Generator<RawPart> {
   if (isObject(json)) {
     const members = archiveMembers.filter((key) => Object.hasOwn(json, key))

@@ -2,7 +2,7 @@ import type { PromptVersion, StoredKey, WorkspacePrompt } from "../../domain/Wor
 import type { WorkspaceList, WorkspacePart } from "../../domain/WorkspaceParts.ts"
 import { ProblemList } from "./ProblemList.ts"
 
-const duplicate = "is there already"
+const duplicate = "is a duplicate"
 
 /** Sets of ids and other values that must be unique, by kind. */
 class UniqueValues {
@@ -22,7 +22,7 @@ class UniqueValues {
 }
 
 /**
- * Collects the problems of a workspace that no single part shows: duplicates, references to items that do not exist, and
+ * Collects the problems of a workspace that no single part reveals: duplicates, references to items that do not exist, and
  * versions out of order. Keeps only ids and other unique values in memory.
  */
 export class ReferenceChecker {
@@ -64,7 +64,7 @@ export class ReferenceChecker {
     this.#requireUnique(`${path}.key_hash`, "hashes", key.key_hash)
     this.#requireKnown(`${path}.created_by`, "users", key.created_by)
     if (key.workspace_id !== null && key.workspace_id !== this.#workspace)
-      this.problems.add(`${path}.workspace_id`, "is another workspace")
+      this.problems.add(`${path}.workspace_id`, "is the id of another workspace")
   }
 
   #checkPrompt(prompt: WorkspacePrompt, path: string): void {
@@ -95,7 +95,7 @@ export class ReferenceChecker {
       if (parent_version_id === null) continue
       const parent = numberById.get(parent_version_id)
       if (parent === undefined)
-        this.problems.add(`${versionPath}.parent_version_id`, "is no version of this prompt")
+        this.problems.add(`${versionPath}.parent_version_id`, "is not a version of this prompt")
       else if (parent >= version_number)
         this.problems.add(`${versionPath}.parent_version_id`, "is not an earlier version")
     }

@@ -14,8 +14,9 @@ const metricsLimits = {
   headersTimeoutMs: 10_000,
   requestTimeoutMs: 15_000,
   connectionsCheckingIntervalMs: 1_000,
-  /** A connection without progress is closed after this time; scrapers may keep theirs between scrapes. */
+  /** A connection without progress is closed after this time, except between scrapes. */
   inactivityTimeoutMs: 30_000,
+  /** A scraper may keep its connection open between scrapes for this time. */
   keepAliveTimeoutMs: 75_000,
   maxConnectionAgeMs: 10 * 60_000,
   maxConnections: 100

@@ -5,7 +5,7 @@ import * as OtlpMetrics from "effect/observability/OtlpMetrics"
 import * as OtlpSerialization from "effect/observability/OtlpSerialization"
 import * as OtlpTracer from "effect/observability/OtlpTracer"
 
-/** OpenTelemetry's own environment variables override these. */
+/** The defaults of OpenTelemetry's environment variables. */
 const defaults = {
   OTEL_SERVICE_NAME: "prompt-retrieval",
   OTEL_TRACES_EXPORTER: "otlp",

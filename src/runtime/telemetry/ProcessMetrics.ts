@@ -26,7 +26,7 @@ const registerCounter = (name: string, description: string, read: () => number):
 
 /** The sampling interval of the event loop delay. Every sample includes the interval. */
 const resolutionMs = 20
-/** The time that the statistics of the event loop delay cover; they are replaced when the next window ends. */
+/** The time that the statistics of the event loop delay cover. New statistics replace them when the next window ends. */
 const window = "15 seconds"
 
 const secondsPerNanosecond = 1e-9
@@ -49,12 +49,12 @@ export const measureProcess = Effect.gen(function* () {
   )
   registerGauge(
     "process_start_time_seconds",
-    "When the process started, in seconds since the epoch",
+    "Start time of the process, in seconds since the epoch",
     () => performance.timeOrigin / 1000
   )
   registerCounter(
     "process_cpu_seconds_total",
-    "Processor time used, by the user's code and the system",
+    "Processor time used in user and system mode, in seconds",
     () => {
       const { user, system } = process.cpuUsage()
       return (user + system) / 1e6

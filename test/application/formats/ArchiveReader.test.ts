@@ -24,11 +24,11 @@ import type { UserId } from "../../../src/domain/ApiKey.ts"
 import { parseJson } from "../../../src/domain/Json.ts"
 import type { TagId } from "../../../src/domain/Prompt.ts"
 
-const asJson = (archive: Archive): unknown => JSON.parse(JSON.stringify(archive))
+const toJson = (archive: Archive): unknown => JSON.parse(JSON.stringify(archive))
 
 /** Returns the JSON of an archive with one value replaced, or removed if `value` is undefined. */
 const withValue = (archive: Archive, path: string, value: unknown): unknown => {
-  const json = asJson(archive)
+  const json = toJson(archive)
   const steps = path.split(/[.[\]]+/).filter((step) => step !== "")
   const last = steps.pop()!
   // biome-ignore lint/suspicious/noExplicitAny: reaches into any JSON
@@ -43,10 +43,11 @@ const findProblems = (json: unknown): ReadonlyArray<Problem> => {
   return Result.isSuccess(result) ? [] : result.failure.problems
 }
 
-const sorted = (problems: ReadonlyArray<Problem>) => problems.toSorted((a, b) => (a.path < b.path ? -1 : 1))
+const sortByPath = (problems: ReadonlyArray<Problem>) =>
+  problems.toSorted((a, b) => (a.path < b.path ? -1 : 1))
 
 /** Returns an archive with one item in every list, so that every field has a path. */
-const makeWhole = (): Archive => {
+const makeFullArchive = (): Archive => {
   const [home, owner, drawer, label, snippet] = [
     workspace(),
     user(),
@@ -73,19 +74,19 @@ const makeWhole = (): Archive => {
   })
 }
 
-const nested = (depth: number): unknown => (depth === 0 ? {} : { a: nested(depth - 1) })
+const nest = (depth: number): unknown => (depth === 0 ? {} : { a: nest(depth - 1) })
 
 describe("ArchiveReader", () => {
   it.prop("reads every archive without changes", { archive: archives }, ({ archive }) => {
-    assert.deepStrictEqual(parseArchive(asJson(archive)), Result.succeed(archive))
+    assert.deepStrictEqual(parseArchive(toJson(archive)), Result.succeed(archive))
   })
 
   it("reads the sample archive without changes", () => {
     const { archive } = sample()
-    assert.deepStrictEqual(parseArchive(asJson(archive)), Result.succeed(archive))
+    assert.deepStrictEqual(parseArchive(toJson(archive)), Result.succeed(archive))
   })
 
-  it.prop("accepts ids in any case and converts them to lower case", { archive: archives }, ({ archive }) => {
+  it.prop("accepts ids in any case and converts them to lowercase", { archive: archives }, ({ archive }) => {
     const upper = JSON.stringify(archive).replace(
       /"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"/g,
       (id) => id.toUpperCase()
@@ -104,7 +105,9 @@ describe("ArchiveReader", () => {
     ["0001-01-01T00:00:00Z", "0001-01-01T00:00:00.000Z"],
     ["9999-12-31T23:59:59.999Z", "9999-12-31T23:59:59.999Z"]
   ])("converts the time %s to %s", (written, converted) => {
-    const read = Result.getOrThrow(parseArchive(withValue(makeWhole(), "prompts[0].updated_at", written)))
+    const read = Result.getOrThrow(
+      parseArchive(withValue(makeFullArchive(), "prompts[0].updated_at", written))
+    )
     assert.strictEqual(read.prompts[0]!.updated_at, converted)
   })
 
@@ -130,12 +133,12 @@ describe("ArchiveReader", () => {
     ["users[0].email", "", "must not be empty"],
     ["users[0].must_reset_password", "false", "Expected boolean"],
     ["api_keys[0].id", null, "Expected string"],
-    ["api_keys[0].workspace_id", newId(), "is another workspace"],
+    ["api_keys[0].workspace_id", newId(), "is the id of another workspace"],
     ["api_keys[0].created_by", newId<UserId>(), "is not in users"],
-    ["api_keys[0].key_hash", "A".repeat(64), "must be 64 lower-case hexadecimal digits"],
-    ["api_keys[0].key_hash", "a".repeat(63), "must be 64 lower-case hexadecimal digits"],
-    ["api_keys[0].key_start", "abcde", "must be 4 lower-case hexadecimal digits"],
-    ["api_keys[0].key_end", "ABCD", "must be 4 lower-case hexadecimal digits"],
+    ["api_keys[0].key_hash", "A".repeat(64), "must be 64 lowercase hexadecimal digits"],
+    ["api_keys[0].key_hash", "a".repeat(63), "must be 64 lowercase hexadecimal digits"],
+    ["api_keys[0].key_start", "abcde", "must be 4 lowercase hexadecimal digits"],
+    ["api_keys[0].key_end", "ABCD", "must be 4 lowercase hexadecimal digits"],
     ["api_keys[0].created_at", "2026-01-01", time],
     ["api_keys[0].revoked_at", undefined, "Missing key"],
     ["api_keys[0].key", "key_live_secret", "Expected no excess property"],
@@ -178,13 +181,13 @@ describe("ArchiveReader", () => {
       "must hold numbers that JSON can write"
     ],
     ["prompts[0].fragments[0].variable_overrides", null, "Expected object"],
-    ["prompts[0].versions[1].metadata", nested(100), "must nest at most 100 levels deep"],
+    ["prompts[0].versions[1].metadata", nest(100), "must nest at most 100 levels deep"],
     ["prompts[0].versions[1].version_number", 0, "Expected a value between 1 and 2147483647"],
-    ["prompts[0].versions[1].version_number", 1, "is there already"],
+    ["prompts[0].versions[1].version_number", 1, "is a duplicate"],
     ["prompts[0].versions[1].created_at", "now", time],
-    ["prompts[0].versions[1].parent_version_id", newId(), "is no version of this prompt"]
-  ])("rejects at %s the value %j: %s", (path, value, message) => {
-    const problems = findProblems(withValue(makeWhole(), path, value))
+    ["prompts[0].versions[1].parent_version_id", newId(), "is not a version of this prompt"]
+  ])("at %s, rejects the value %j: %s", (path, value, message) => {
+    const problems = findProblems(withValue(makeFullArchive(), path, value))
     // A version with a duplicate number is also no later than its parent.
     assert.deepStrictEqual(
       problems.filter(({ message }) => message !== "is not an earlier version"),
@@ -194,14 +197,14 @@ describe("ArchiveReader", () => {
 
   it.each<readonly [string, unknown]>([
     ["fragments[0].content", "é".repeat(maxTextBytes / 2)],
-    ["prompts[0].fragments[0].variable_overrides", nested(99)],
+    ["prompts[0].fragments[0].variable_overrides", nest(99)],
     ["tags[0].name", "😀".repeat(128)],
     ["prompts[0].sort_order", -2147483648],
     ["prompts[0].versions[1].version_number", 2147483647],
     ["api_keys[0].workspace_id", null],
     ["prompts[0].title", ""]
-  ])("accepts at %s a value at its limit", (path, value) => {
-    assert.deepStrictEqual(findProblems(withValue(makeWhole(), path, value)), [])
+  ])("at %s, accepts a value at its limit", (path, value) => {
+    assert.deepStrictEqual(findProblems(withValue(makeFullArchive(), path, value)), [])
   })
 
   it.each([null, undefined, 7, "archive", [], [archive()]])(
@@ -215,7 +218,7 @@ describe("ArchiveReader", () => {
   )
 
   it("reports every malformed value with its path", () => {
-    const own = makeWhole()
+    const own = makeFullArchive()
     const json = {
       ...own,
       format: "other",
@@ -230,7 +233,7 @@ describe("ArchiveReader", () => {
         }
       ]
     }
-    assert.deepStrictEqual(sorted(findProblems(json)), [
+    assert.deepStrictEqual(sortByPath(findProblems(json)), [
       { path: "format", message: 'Expected "prompt-retrieval/workspace@1"' },
       { path: "prompts[1].title", message: "Expected string" },
       { path: "prompts[1].versions[0].created_at", message: time },
@@ -244,11 +247,11 @@ describe("ArchiveReader", () => {
   })
 
   it("reports every duplicate and every unknown reference with its path", () => {
-    const own = makeWhole()
+    const own = makeFullArchive()
     const one = own.prompts[0]!
     const stranger = newId<TagId>()
     const [first, second] = one.versions
-    const json = asJson({
+    const json = toJson({
       ...own,
       users: [
         ...own.users,
@@ -279,38 +282,38 @@ describe("ArchiveReader", () => {
       ]
     })
     assert.deepStrictEqual(
-      sorted(findProblems(json)),
-      sorted([
-        { path: "users[1].id", message: "is there already" },
-        { path: "users[2].email", message: "is there already" },
-        { path: "api_keys[1].id", message: "is there already" },
-        { path: "api_keys[1].key_hash", message: "is there already" },
-        { path: "api_keys[2].key_hash", message: "is there already" },
+      sortByPath(findProblems(json)),
+      sortByPath([
+        { path: "users[1].id", message: "is a duplicate" },
+        { path: "users[2].email", message: "is a duplicate" },
+        { path: "api_keys[1].id", message: "is a duplicate" },
+        { path: "api_keys[1].key_hash", message: "is a duplicate" },
+        { path: "api_keys[2].key_hash", message: "is a duplicate" },
         { path: "api_keys[2].created_by", message: "is not in users" },
-        { path: "folders[1].id", message: "is there already" },
-        { path: "tags[1].id", message: "is there already" },
-        { path: "tags[2].name", message: "is there already" },
-        { path: "fragments[1].id", message: "is there already" },
+        { path: "folders[1].id", message: "is a duplicate" },
+        { path: "tags[1].id", message: "is a duplicate" },
+        { path: "tags[2].name", message: "is a duplicate" },
+        { path: "fragments[1].id", message: "is a duplicate" },
         { path: "prompts[0].tags[0]", message: "is not in tags" },
-        { path: "prompts[0].tags[2]", message: "is there already" },
-        { path: "prompts[1].id", message: "is there already" },
+        { path: "prompts[0].tags[2]", message: "is a duplicate" },
+        { path: "prompts[1].id", message: "is a duplicate" },
         { path: "prompts[1].folder_id", message: "is not in folders" },
-        { path: "prompts[1].fragments[0].id", message: "is there already" },
+        { path: "prompts[1].fragments[0].id", message: "is a duplicate" },
         { path: "prompts[1].fragments[1].fragment_id", message: "is not in fragments" },
-        { path: "prompts[1].versions[0].id", message: "is there already" },
+        { path: "prompts[1].versions[0].id", message: "is a duplicate" },
         { path: "prompts[1].versions[0].parent_version_id", message: "is not an earlier version" },
-        { path: "prompts[1].versions[1].parent_version_id", message: "is no version of this prompt" },
-        { path: "prompts[1].versions[2].version_number", message: "is there already" }
+        { path: "prompts[1].versions[1].parent_version_id", message: "is not a version of this prompt" },
+        { path: "prompts[1].versions[2].version_number", message: "is a duplicate" }
       ])
     )
   })
 
   it.each([
     ["of malformed values", { color: "red" }, "must be a color like #rrggbb", 0],
-    ["of duplicates", {}, "is there already", 1]
-  ])("reports the first 100 problems %s and the number of all problems", (_, over, message, first) => {
+    ["of duplicates", {}, "is a duplicate", 1]
+  ])("reports the first 100 problems %s and the number of all problems", (_, overrides, message, first) => {
     const reader = new ArchiveReader()
-    const value = tag("same", over)
+    const value = tag("same", overrides)
     for (let index = 0; index < 10_000; index++) reader.read({ path: ["tags", index], value })
     const { problems, count } = reader.toError()
     assert.strictEqual(problems.length, 100)
@@ -321,13 +324,13 @@ describe("ArchiveReader", () => {
   })
 
   it("does not check references if any value is malformed", () => {
-    const own = makeWhole()
+    const own = makeFullArchive()
     const json = withValue({ ...own, folders: [...own.folders, ...own.folders] }, "prompts[0].title", null)
     assert.deepStrictEqual(findProblems(json), [{ path: "prompts[0].title", message: "Expected string" }])
   })
 
   it("accepts 1.0 and 1e0 as integers and keeps their text in free-form JSON", () => {
-    const text = JSON.stringify(withValue(makeWhole(), "prompts[0].sort_order", "SORT"))
+    const text = JSON.stringify(withValue(makeFullArchive(), "prompts[0].sort_order", "SORT"))
       .replace('"SORT"', "1.0")
       .replace('"position":1', '"position":1e0')
       .replace('"metadata":{}', '"metadata":{"position":1.0}')
@@ -338,7 +341,7 @@ describe("ArchiveReader", () => {
   })
 
   it.each(["1.50", "1e400", "9007199254740993"])("rejects %s as an integer", (number) => {
-    const text = JSON.stringify(withValue(makeWhole(), "prompts[0].sort_order", "SORT")).replace(
+    const text = JSON.stringify(withValue(makeFullArchive(), "prompts[0].sort_order", "SORT")).replace(
       '"SORT"',
       number
     )
@@ -348,7 +351,7 @@ describe("ArchiveReader", () => {
 
   it("rejects a title that nests 5,000 levels deep without a stack overflow", () => {
     const deep = JSON.parse(`${"[".repeat(5000)}1${"]".repeat(5000)}`)
-    const json = asJson(makeWhole()) as { prompts: Array<{ title: unknown }> }
+    const json = toJson(makeFullArchive()) as { prompts: Array<{ title: unknown }> }
     json.prompts[0]!.title = deep
     assert.deepStrictEqual(findProblems(json), [{ path: "prompts[0].title", message: "Expected string" }])
   })
@@ -356,7 +359,7 @@ describe("ArchiveReader", () => {
   it("keeps free-form names that have a meaning in JavaScript", () => {
     const metadata = JSON.parse('{"__proto__": {"a": 1}, "constructor": 2, "toString": null}')
     const read = Result.getOrThrow(
-      parseArchive(withValue(makeWhole(), "prompts[0].versions[0].metadata", metadata))
+      parseArchive(withValue(makeFullArchive(), "prompts[0].versions[0].metadata", metadata))
     )
     assert.strictEqual(
       JSON.stringify(read.prompts[0]!.versions[0]!.metadata),

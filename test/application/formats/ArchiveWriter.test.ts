@@ -8,13 +8,13 @@ import {
 import { toExportParts } from "../../../src/domain/WorkspaceParts.ts"
 import { archive, archives, prompt, sample, toArchiveText } from "../../support/archives.ts"
 
-/** The archive with the members of each prompt in the order of an export. */
+/** Returns the archive with the members of each prompt in the order of an export. */
 const inExportOrder = ({ prompts, ...others }: Archive): Archive => ({
   ...others,
   prompts: prompts.map(({ tags, fragments, versions, ...row }) => ({ ...row, tags, fragments, versions }))
 })
 
-/** The text of an archive's file: one item per line. */
+/** Returns the text of an archive's file: one item per line. */
 const toLines = ({ workspace, format: _, ...lists }: Archive): string => {
   const list = (items: ReadonlyArray<unknown>): string =>
     items.length === 0 ? "[]" : `[\n${items.map((item) => JSON.stringify(item)).join(",\n")}\n]`
@@ -30,17 +30,17 @@ const toLines = ({ workspace, format: _, ...lists }: Archive): string => {
 }
 
 describe("ArchiveWriter", () => {
-  it.prop("writes one item per line, which parses as the archive", { made: archives }, ({ made }) => {
-    const ordered = inExportOrder(made)
+  it.prop("writes one item per line, which parses as the archive", { original: archives }, ({ original }) => {
+    const ordered = inExportOrder(original)
     const text = toArchiveText(ordered)
     assert.strictEqual(text, toLines(ordered))
-    assert.deepStrictEqual(JSON.parse(text), JSON.parse(JSON.stringify(made)))
+    assert.deepStrictEqual(JSON.parse(text), JSON.parse(JSON.stringify(original)))
   })
 
   it("writes prompts with and without fragments and versions in any order", () => {
     const { archive: own } = sample()
     const [greeting] = own.prompts
-    const made = archive({
+    const original = archive({
       prompts: [
         prompt(),
         greeting!,
@@ -49,14 +49,14 @@ describe("ArchiveWriter", () => {
         prompt()
       ]
     })
-    assert.deepStrictEqual(JSON.parse(toArchiveText(made)), JSON.parse(JSON.stringify(made)))
+    assert.deepStrictEqual(JSON.parse(toArchiveText(original)), JSON.parse(JSON.stringify(original)))
   })
 })
 
 describe("archiveFromExport", () => {
-  it.prop("builds the archive whose parts were exported", { made: archives }, ({ made }) => {
-    assert.deepStrictEqual(archiveFromExport(toExportParts(toWorkspaceParts(made))), {
-      ...made,
+  it.prop("builds the archive whose parts were exported", { original: archives }, ({ original }) => {
+    assert.deepStrictEqual(archiveFromExport(toExportParts(toWorkspaceParts(original))), {
+      ...original,
       format: archiveFormat
     })
   })

@@ -16,6 +16,7 @@ import { WorkspaceNotFound, WorkspaceStore } from "../../../src/application/port
 import type { PromptId, WorkspaceId } from "../../../src/domain/Prompt.ts"
 import {
   archive,
+  compareIds,
   folder,
   fragment,
   instant,
@@ -47,7 +48,7 @@ const toFiles = (archive: Archive): PromptFiles =>
     fragment: ({ id }) => `fragments/${id}.md`
   })
 
-const newFile = (over: Partial<PromptFile> = {}): PromptFile => {
+const newFile = (overrides: Partial<PromptFile> = {}): PromptFile => {
   const id = newId<PromptId>()
   return {
     path: `prompts/${id}.md`,
@@ -63,7 +64,7 @@ const newFile = (over: Partial<PromptFile> = {}): PromptFile => {
     sort_order: 0,
     tags: [],
     fragments: [],
-    ...over
+    ...overrides
   }
 }
 
@@ -88,7 +89,7 @@ const importAndRead = Effect.fnUntraced(function* (before: Archive, files: (read
   return { read, changes, after }
 })
 
-const promptOf = (archive: Archive, id: string) => archive.prompts.find((prompt) => prompt.id === id)!
+const findPrompt = (archive: Archive, id: string) => archive.prompts.find((prompt) => prompt.id === id)!
 
 /** Returns the files of a workspace with the file of one prompt changed. */
 const withPrompt = (archive: Archive, id: string, change: (file: PromptFile) => PromptFile): PromptFiles => {
@@ -113,8 +114,8 @@ describe("importFiles", () => {
           change: "new version"
         }
       ])
-      const before = promptOf(read, greeting!.id)
-      const changed = promptOf(after, greeting!.id)
+      const before = findPrompt(read, greeting!.id)
+      const changed = findPrompt(after, greeting!.id)
       assert.deepStrictEqual(changed, {
         ...before,
         current_content: "Changed",
@@ -144,9 +145,9 @@ describe("importFiles", () => {
   it.effect("gives a new version a higher number than all versions, whatever the current version is", () =>
     Effect.gen(function* () {
       const [one, seven] = [version(1), version(7)]
-      const kept = prompt({ current_version: 1, versions: [one, seven] })
-      const { after } = yield* importAndRead(archive({ prompts: [kept] }), (read) =>
-        withPrompt(read, kept.id, (file) => ({ ...file, current_content: "Changed" }))
+      const stored = prompt({ current_version: 1, versions: [one, seven] })
+      const { after } = yield* importAndRead(archive({ prompts: [stored] }), (read) =>
+        withPrompt(read, stored.id, (file) => ({ ...file, current_content: "Changed" }))
       )
       const { current_version, versions } = after.prompts[0]!
       assert.strictEqual(current_version, 8)
@@ -187,12 +188,12 @@ describe("importFiles", () => {
         changes.map(({ change, name }) => [change, name]),
         [["changed", "Hello"]]
       )
-      const before = promptOf(read, greeting.id)
+      const before = findPrompt(read, greeting.id)
       const added = after.folders.find(({ name }) => name === "New folder")!
       const label = after.tags.find(({ name }) => name === "new")!
       assert.strictEqual(label.color, "#808080")
       const uses = before.fragments.toReversed()
-      assert.deepStrictEqual(promptOf(after, greeting.id), {
+      assert.deepStrictEqual(findPrompt(after, greeting.id), {
         ...before,
         title: "Hello",
         description: "Changed",
@@ -204,10 +205,10 @@ describe("importFiles", () => {
         folder_id: added.id,
         updated_at: now,
         tags: [own.tags.find(({ name }) => name === "production")!.id, label.id].sort(),
-        fragments: promptOf(after, greeting.id).fragments
+        fragments: findPrompt(after, greeting.id).fragments
       })
       assert.deepStrictEqual(
-        promptOf(after, greeting.id).fragments.map(({ fragment_id, variable_overrides, position }) => ({
+        findPrompt(after, greeting.id).fragments.map(({ fragment_id, variable_overrides, position }) => ({
           fragment_id,
           variable_overrides,
           position
@@ -219,7 +220,7 @@ describe("importFiles", () => {
         }))
       )
       assert.deepStrictEqual(
-        promptOf(after, greeting.id)
+        findPrompt(after, greeting.id)
           .fragments.map(({ id }) => id)
           .sort(),
         before.fragments.map(({ id }) => id).sort()
@@ -240,12 +241,12 @@ describe("importFiles", () => {
         prompts: [file],
         fragments: [snippet]
       }))
-      const [made] = after.prompts
+      const [added] = after.prompts
       const { path: _, ...stored } = snippet
       assert.deepStrictEqual(after.fragments, [stored])
-      const { path: __, folder: ___, ...said } = file
-      assert.deepStrictEqual(made, {
-        ...said,
+      const { path: __, folder: ___, ...fields } = file
+      assert.deepStrictEqual(added, {
+        ...fields,
         current_version: 1,
         folder_id: after.folders[0]!.id,
         is_archived: false,
@@ -253,11 +254,11 @@ describe("importFiles", () => {
         updated_at: now,
         tags: [after.tags[0]!.id],
         fragments: [
-          { id: made!.fragments[0]!.id, fragment_id: snippet.id, position: 1, variable_overrides: { x: 1 } }
+          { id: added!.fragments[0]!.id, fragment_id: snippet.id, position: 1, variable_overrides: { x: 1 } }
         ],
         versions: [
           {
-            id: made!.versions[0]!.id,
+            id: added!.versions[0]!.id,
             version_number: versionNumber(1),
             content: "Body",
             change_summary: "",
@@ -273,30 +274,29 @@ describe("importFiles", () => {
 
   it.effect("archives a prompt without a file and restores it when the file exists again", () =>
     Effect.gen(function* () {
-      const kept = prompt({ title: "Gone", versions: [version(1)] })
-      const before = archive({ prompts: [kept] })
+      const stored = prompt({ title: "Gone", versions: [version(1)] })
+      const before = archive({ prompts: [stored] })
       const { after, changes } = yield* importAndRead(before, () => ({ prompts: [], fragments: [] }))
       assert.deepStrictEqual(changes, [
-        { kind: "prompt", id: kept.id, path: null, name: "Gone", change: "archived" }
+        { kind: "prompt", id: stored.id, path: null, name: "Gone", change: "archived" }
       ])
-      assert.deepStrictEqual(after.prompts, [{ ...kept, is_archived: true, updated_at: now }])
+      assert.deepStrictEqual(after.prompts, [{ ...stored, is_archived: true, updated_at: now }])
       const again = yield* importAndRead(after, () => toFiles(before))
-      assert.deepStrictEqual(again.after.prompts, [{ ...kept, updated_at: now }])
+      assert.deepStrictEqual(again.after.prompts, [{ ...stored, updated_at: now }])
     }).pipe(Effect.provide(layer))
   )
 
   it.effect("removes a fragment without a file unless an archived prompt contains it", () =>
     Effect.gen(function* () {
       const [unused, used, changed] = [fragment("unused"), fragment("used"), fragment("old")]
-      const kept = prompt({ is_archived: true, fragments: [use(used, 1)] })
-      const before = archive({ fragments: [unused, used, changed], prompts: [kept] })
+      const stored = prompt({ is_archived: true, fragments: [use(used, 1)] })
+      const before = archive({ fragments: [unused, used, changed], prompts: [stored] })
       const { after, changes } = yield* importAndRead(before, () => ({
         prompts: [],
         fragments: [{ ...changed, content: "new", path: "fragments/a.md" }]
       }))
-      const byId = (a: { readonly id: string }, b: { readonly id: string }) => (a.id < b.id ? -1 : 1)
-      assert.deepStrictEqual(after.fragments, [used, { ...changed, content: "new" }].sort(byId))
-      assert.deepStrictEqual(after.prompts, [kept])
+      assert.deepStrictEqual(after.fragments, [used, { ...changed, content: "new" }].sort(compareIds))
+      assert.deepStrictEqual(after.prompts, [stored])
       assert.deepStrictEqual(
         changes.map(({ change, path }) => [change, path]),
         [
@@ -350,7 +350,7 @@ describe("importFiles", () => {
         const taken = newFile({ id: theirs.prompts[0]!.id })
         assert.deepStrictEqual(
           yield* attempt([other, taken]),
-          InvalidFiles([{ path: taken.path, message: "id is another workspace's" }])
+          InvalidFiles([{ path: taken.path, message: "id belongs to another workspace" }])
         )
         assert.deepStrictEqual((yield* exportArchive(home.id)).prompts, [])
         assert.deepStrictEqual(

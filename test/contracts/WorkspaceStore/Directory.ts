@@ -7,10 +7,10 @@ import {
   WorkspaceStore
 } from "../../../src/application/ports/WorkspaceStore.ts"
 import type { WorkspaceId } from "../../../src/domain/Prompt.ts"
-import { archive, key, newId, sample, user, workspace } from "../../support/archives.ts"
+import { archive, compareIds, key, newId, sample, user, workspace } from "../../support/archives.ts"
 import { type ContractTests, assertReads, findKey, load } from "./support.ts"
 
-/** The rules of `WorkspaceStore` for the list of workspaces, and the settings of workspaces and users. */
+/** Tests the rules of `WorkspaceStore` for lists, and for the settings of workspaces and users. */
 export const testDirectory = (it: ContractTests): void => {
   it.effect("workspaces lists every workspace once, ordered by id", () =>
     Effect.gen(function* () {
@@ -25,7 +25,7 @@ export const testDirectory = (it: ContractTests): void => {
       // Other tests may use the same database.
       assert.deepStrictEqual(
         listed.filter(({ id }) => [imported.workspace.id, added.id].includes(id)),
-        [imported.workspace, added].sort((a, b) => (a.id < b.id ? -1 : 1))
+        [imported.workspace, added].sort(compareIds)
       )
     })
   )
@@ -65,34 +65,33 @@ export const testDirectory = (it: ContractTests): void => {
     })
   )
 
-  it.effect("users lists the owners of a workspace's keys once, keys its keys, both ordered by id", () =>
-    Effect.gen(function* () {
-      const { users, keys } = yield* WorkspaceStore
-      const { archive: own } = sample()
-      yield* load(own)
-      yield* load(sample().archive)
-      const listed = own.api_keys
-        .filter(({ workspace_id }) => workspace_id !== null)
-        .map(({ workspace_id: _, created_by, key_hash: __, ...info }) => ({
-          ...info,
-          owner: own.users.find(({ id }) => id === created_by)!.email,
-          last_used_at: null
-        }))
-        .sort((a, b) => (a.id < b.id ? -1 : 1))
-      assert.strictEqual(listed.length, 5)
-      assert.deepStrictEqual(yield* keys(own.workspace.id), listed)
-      assert.deepStrictEqual(
-        yield* users(own.workspace.id),
-        own.users.toSorted((a, b) => (a.id < b.id ? -1 : 1))
-      )
-      const empty = workspace()
-      yield* load(archive({ workspace: empty, users: [user()] }))
-      assert.deepStrictEqual(yield* users(empty.id), [])
-      assert.deepStrictEqual(yield* keys(empty.id), [])
-      const nowhere = newId<WorkspaceId>()
-      assert.deepStrictEqual(yield* Effect.flip(users(nowhere)), WorkspaceNotFound)
-      assert.deepStrictEqual(yield* Effect.flip(keys(nowhere)), WorkspaceNotFound)
-    })
+  it.effect(
+    "users lists the owners of a workspace's keys once, and keys lists its keys, both ordered by id",
+    () =>
+      Effect.gen(function* () {
+        const { users, keys } = yield* WorkspaceStore
+        const { archive: own } = sample()
+        yield* load(own)
+        yield* load(sample().archive)
+        const listed = own.api_keys
+          .filter(({ workspace_id }) => workspace_id !== null)
+          .map(({ workspace_id: _, created_by, key_hash: __, ...info }) => ({
+            ...info,
+            owner: own.users.find(({ id }) => id === created_by)!.email,
+            last_used_at: null
+          }))
+          .sort(compareIds)
+        assert.strictEqual(listed.length, 5)
+        assert.deepStrictEqual(yield* keys(own.workspace.id), listed)
+        assert.deepStrictEqual(yield* users(own.workspace.id), own.users.toSorted(compareIds))
+        const empty = workspace()
+        yield* load(archive({ workspace: empty, users: [user()] }))
+        assert.deepStrictEqual(yield* users(empty.id), [])
+        assert.deepStrictEqual(yield* keys(empty.id), [])
+        const nowhere = newId<WorkspaceId>()
+        assert.deepStrictEqual(yield* Effect.flip(users(nowhere)), WorkspaceNotFound)
+        assert.deepStrictEqual(yield* Effect.flip(keys(nowhere)), WorkspaceNotFound)
+      })
   )
 
   it.effect("setUser forces a reset or lifts it, for an email in any case", () =>

@@ -5,19 +5,19 @@ import type { WorkspaceId } from "../../../src/domain/Prompt.ts"
 import { archives, exportArchive, newId, sample, user } from "../../support/archives.ts"
 import { type ContractTests, assertReads, inExportOrder, load } from "./support.ts"
 
-/** The rules of `WorkspaceStore` for exports. */
+/** Tests the rules of `WorkspaceStore` for exports. */
 export const testExport = (it: ContractTests): void => {
   it.effect.prop(
     "exportWorkspace exports what was imported in a fixed order, and importing the export changes nothing",
-    { made: archives },
-    Effect.fnUntraced(function* ({ made }) {
-      yield* load(made)
-      const { users: _, ...content } = inExportOrder(made)
+    { original: archives },
+    Effect.fnUntraced(function* ({ original }) {
+      yield* load(original)
+      const { users: _, ...content } = inExportOrder(original)
       const expected = { ...content, users: [] }
-      assert.deepStrictEqual(yield* exportArchive(made.workspace.id), expected)
+      assert.deepStrictEqual(yield* exportArchive(original.workspace.id), expected)
       yield* load(expected)
-      assert.deepStrictEqual(yield* exportArchive(made.workspace.id), expected)
-      yield* assertReads(made)
+      assert.deepStrictEqual(yield* exportArchive(original.workspace.id), expected)
+      yield* assertReads(original)
     }),
     { arbitrary: { runs: 15, maxShrinks: 50 } }
   )

@@ -5,7 +5,6 @@ import type { Archive } from "../../../src/application/formats/Archive.ts"
 import { PromptRepo } from "../../../src/application/ports/PromptRepo.ts"
 import { WorkspaceNotFound, WorkspaceStore } from "../../../src/application/ports/WorkspaceStore.ts"
 import { InvalidKey, type UserId } from "../../../src/domain/ApiKey.ts"
-import { InvalidContent } from "../../../src/domain/Problem.ts"
 import { PromptNotFound } from "../../../src/domain/Prompt.ts"
 import type { WorkspacePrompt } from "../../../src/domain/Workspace.ts"
 import {
@@ -31,12 +30,13 @@ import {
   assertReads,
   everything,
   findKey,
+  foreignIdError,
   load,
-  oneOfEach,
+  makeOneOfEach,
   rejectedPaths
 } from "./support.ts"
 
-/** The rules of `WorkspaceStore` for imports. */
+/** Tests the rules of `WorkspaceStore` for imports. */
 export const testImport = (it: ContractTests): void => {
   it.effect.prop(
     "importWorkspace turns any workspace into any other, and importing the same again changes nothing",
@@ -373,9 +373,9 @@ export const testImport = (it: ContractTests): void => {
 
   it.effect("importWorkspace rejects ids of another workspace, each with its path", () =>
     Effect.gen(function* () {
-      const other = oneOfEach()
+      const other = makeOneOfEach()
       yield* load(other)
-      const own = oneOfEach()
+      const own = makeOneOfEach()
       const [drawer, label, snippet, one] = [
         other.folders[0]!,
         other.tags[0]!,
@@ -416,8 +416,8 @@ export const testImport = (it: ContractTests): void => {
           ]
         ]
       ]
-      for (const [over, paths] of attempts) {
-        assert.deepStrictEqual(yield* rejectedPaths({ ...own, ...over }), paths)
+      for (const [changes, paths] of attempts) {
+        assert.deepStrictEqual(yield* rejectedPaths({ ...own, ...changes }), paths)
       }
       yield* assertReads(other)
       yield* assertReads(archive({ workspace: own.workspace }))
@@ -426,7 +426,7 @@ export const testImport = (it: ContractTests): void => {
 
   it.effect("a rejected import changes nothing", () =>
     Effect.gen(function* () {
-      const taken = oneOfEach()
+      const taken = makeOneOfEach()
       yield* load(taken)
       const { archive: before, keys } = sample()
       yield* load(before)
@@ -497,7 +497,7 @@ export const testImport = (it: ContractTests): void => {
       for (const dryRun of [true, false]) {
         assert.deepStrictEqual(
           yield* Effect.flip(importWorkspace(toPartStream(taken), { dryRun })),
-          InvalidContent([{ path: "prompts[0].id", message: "is another workspace's" }])
+          foreignIdError("prompts[0].id")
         )
       }
       yield* importWorkspace(toPartStream(archive({ workspace: taken.workspace })), { dryRun: true })

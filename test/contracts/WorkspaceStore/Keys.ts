@@ -11,18 +11,18 @@ import type { WorkspaceId } from "../../../src/domain/Prompt.ts"
 import { archive, instant, key, newId, sample, user, workspace } from "../../support/archives.ts"
 import { type ContractTests, addKey, findKey, load } from "./support.ts"
 
-/** The rules of `WorkspaceStore` for keys. */
+/** Tests the rules of `WorkspaceStore` for keys. */
 export const testKeys = (it: ContractTests): void => {
   it.effect(
     "revokeKey revokes a key of any workspace or of none and keeps the time of the first revocation",
     () =>
       Effect.gen(function* () {
         const { revokeKey, keys } = yield* WorkspaceStore
-        const { archive: own, keys: made } = sample()
+        const { archive: own, keys: ownKeys } = sample()
         yield* load(own)
         const [first, later] = [instant("2026-04-01T00:00:00.000Z"), instant("2026-04-02T00:00:00.000Z")]
         const before = yield* keys(own.workspace.id)
-        const active = before.find(({ id }) => id === made.active.stored.id)!
+        const active = before.find(({ id }) => id === ownKeys.active.stored.id)!
         const revoked = { ...active, revoked_at: first }
         assert.deepStrictEqual(yield* revokeKey(active.id, first), revoked)
         assert.deepStrictEqual(yield* revokeKey(active.id, later), revoked)
@@ -30,10 +30,10 @@ export const testKeys = (it: ContractTests): void => {
           yield* keys(own.workspace.id),
           before.map((info) => (info.id === active.id ? revoked : info))
         )
-        assert.isTrue((yield* findKey(made.active)).revoked)
-        assert.isFalse((yield* findKey(made.second)).revoked)
-        assert.strictEqual((yield* revokeKey(made.legacy.stored.id, later)).revoked_at, later)
-        assert.isTrue((yield* findKey(made.legacy)).revoked)
+        assert.isTrue((yield* findKey(ownKeys.active)).revoked)
+        assert.isFalse((yield* findKey(ownKeys.second)).revoked)
+        assert.strictEqual((yield* revokeKey(ownKeys.legacy.stored.id, later)).revoked_at, later)
+        assert.isTrue((yield* findKey(ownKeys.legacy)).revoked)
         assert.deepStrictEqual(yield* Effect.flip(revokeKey(newId<ApiKeyId>(), first)), KeyNotFound)
       })
   )
@@ -43,10 +43,10 @@ export const testKeys = (it: ContractTests): void => {
       const home = workspace({ tier: "free" })
       const owner = user({ must_reset_password: true })
       yield* load(archive({ workspace: home, users: [owner] }))
-      const made = key(home.id, owner)
-      yield* addKey(home.id, owner.email.toUpperCase(), newId(), made)
-      assert.deepStrictEqual(yield* findKey(made), {
-        id: made.stored.id,
+      const added = key(home.id, owner)
+      yield* addKey(home.id, owner.email.toUpperCase(), newId(), added)
+      assert.deepStrictEqual(yield* findKey(added), {
+        id: added.stored.id,
         revoked: false,
         owner_must_reset: true,
         workspace: { id: home.id, tier: "free", billing_status: "active" }
@@ -80,12 +80,12 @@ export const testKeys = (it: ContractTests): void => {
     Effect.gen(function* () {
       const owner = user()
       const nowhere = newId<WorkspaceId>()
-      const made = key(nowhere, owner)
+      const added = key(nowhere, owner)
       assert.deepStrictEqual(
-        yield* Effect.flip(addKey(nowhere, owner.email, owner.id, made)),
+        yield* Effect.flip(addKey(nowhere, owner.email, owner.id, added)),
         WorkspaceNotFound
       )
-      assert.deepStrictEqual(yield* Effect.flip(findKey(made)), InvalidKey)
+      assert.deepStrictEqual(yield* Effect.flip(findKey(added)), InvalidKey)
       yield* load(archive({ users: [{ ...owner, id: newId<UserId>() }] }))
     })
   )

@@ -4,10 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type { Archive } from "../../../src/application/formats/Archive.ts"
 import { WorkspaceNotFound, WorkspaceStore } from "../../../src/application/ports/WorkspaceStore.ts"
-import type { ApiKeyId, UserId } from "../../../src/domain/ApiKey.ts"
-import { InvalidContent } from "../../../src/domain/Problem.ts"
-import type { FolderId, PromptId, TagId, WorkspaceId } from "../../../src/domain/Prompt.ts"
-import type { VersionId } from "../../../src/domain/Version.ts"
+import type { WorkspaceId } from "../../../src/domain/Prompt.ts"
 import type { PromptFragment, WorkspacePrompt } from "../../../src/domain/Workspace.ts"
 import {
   type ContentEdit,
@@ -17,21 +14,26 @@ import {
 import {
   archive,
   archives,
+  compareIds,
   exportArchive,
   folder,
   fragment,
-  key,
   newId,
-  prompt,
   sample,
-  tag,
   toPartStream,
   use,
-  user,
   version,
   workspace
 } from "../../support/archives.ts"
-import { type ContractTests, assertReads, byId, inExportOrder, load, oneOfEach } from "./support.ts"
+import {
+  type ContractTests,
+  assertReads,
+  foreignIdError,
+  inExportOrder,
+  load,
+  makeOneOfEach,
+  makeOneOfEachWithNilId
+} from "./support.ts"
 
 const emptyEdit: ContentEdit = { folders: [], tags: [], fragments: [], removedFragments: [], prompts: [] }
 
@@ -123,7 +125,7 @@ const makeEdit = (
   }
 }
 
-/** The rules of `WorkspaceStore` for revisions of content. */
+/** Tests the rules of `WorkspaceStore` for revisions of content. */
 export const testRevision = (it: ContractTests): void => {
   it.effect("reviseContent applies the edit, and changes nothing in a dry run or after a failure", () =>
     Effect.gen(function* () {
@@ -144,8 +146,8 @@ export const testRevision = (it: ContractTests): void => {
       } satisfies ContentEdit
       const after = {
         ...before,
-        folders: [...before.folders, ...edit.folders].sort(byId),
-        fragments: [...before.fragments, ...edit.fragments].sort(byId),
+        folders: [...before.folders, ...edit.folders].sort(compareIds),
+        fragments: [...before.fragments, ...edit.fragments].sort(compareIds),
         prompts: before.prompts.map((prompt) =>
           prompt.id === row.id
             ? { ...row, title: "Revised", tags, fragments: [], versions: [...versions, added] }
@@ -172,7 +174,7 @@ export const testRevision = (it: ContractTests): void => {
               { dryRun }
             )
           ),
-          InvalidContent([{ path: "folders[1].id", message: "is another workspace's" }])
+          foreignIdError("folders[1].id")
         )
       }
       assert.deepStrictEqual(yield* exportArchive(home), before)
@@ -191,7 +193,7 @@ export const testRevision = (it: ContractTests): void => {
     () =>
       Effect.gen(function* () {
         const { reviseContent } = yield* WorkspaceStore
-        const [other, own] = [oneOfEach(), oneOfEach()]
+        const [other, own] = [makeOneOfEach(), makeOneOfEach()]
         yield* load(other)
         yield* load(own)
         const [theirs] = other.prompts
@@ -206,13 +208,13 @@ export const testRevision = (it: ContractTests): void => {
             "prompts[0].fragments[0].id"
           ]
         ]
-        for (const [over, path] of attempts) {
-          const edit = { ...emptyEdit, ...over }
+        for (const [changes, path] of attempts) {
+          const edit = { ...emptyEdit, ...changes }
           assert.deepStrictEqual(
             yield* Effect.flip(
               reviseContent(own.workspace.id, () => Effect.succeed([edit, undefined] as const))
             ),
-            InvalidContent([{ path, message: "is another workspace's" }])
+            foreignIdError(path)
           )
         }
         yield* assertReads(other)
@@ -264,38 +266,17 @@ export const testRevision = (it: ContractTests): void => {
   it.effect("rows with the nil UUID can be imported, exported and revised", () =>
     Effect.gen(function* () {
       const { reviseContent, importWorkspace } = yield* WorkspaceStore
-      const nil = "00000000-0000-0000-0000-000000000000"
-      const home = workspace()
-      const owner = user({ id: nil as UserId })
-      const own = key(home.id, owner, { id: nil as ApiKeyId })
-      const [drawer, label] = [folder({ id: nil as FolderId }), tag("nil", { id: nil as TagId })]
-      const snippet = fragment("Snippet", { id: nil })
-      const made = archive({
-        workspace: home,
-        users: [owner],
-        api_keys: [own.stored],
-        folders: [drawer],
-        tags: [label],
-        fragments: [snippet],
-        prompts: [
-          prompt({
-            id: nil as PromptId,
-            folder_id: drawer.id,
-            tags: [label.id],
-            fragments: [use(snippet, 1, { id: nil })],
-            versions: [version(1, { id: nil as VersionId })]
-          })
-        ]
-      })
-      yield* load(made)
-      assert.deepStrictEqual(yield* exportArchive(home.id), made)
+      const original = makeOneOfEachWithNilId()
+      const home = original.workspace
+      yield* load(original)
+      assert.deepStrictEqual(yield* exportArchive(home.id), original)
       yield* load(yield* exportArchive(home.id))
       yield* reviseContent(home.id, (content) => {
-        assert.deepStrictEqual(content, toWorkspaceContent(made))
+        assert.deepStrictEqual(content, toWorkspaceContent(original))
         return Effect.succeed([{ ...emptyEdit, folders: [folder()] }, undefined] as const)
       })
       const { folders, ...rest } = yield* exportArchive(home.id)
-      assert.deepStrictEqual({ ...rest, folders: [folders[0]!] }, made)
+      assert.deepStrictEqual({ ...rest, folders: [folders[0]!] }, original)
       // Frees the ids for other tests of the same database.
       yield* importWorkspace(toPartStream(archive({ workspace: home })))
     })

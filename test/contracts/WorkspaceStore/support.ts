@@ -1,5 +1,6 @@
 import { assert, type Vitest } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import { InvalidContent } from "../../../src/domain/Problem.ts"
 import type { Archive } from "../../../src/application/formats/Archive.ts"
 import { KeyStore } from "../../../src/application/ports/KeyStore.ts"
 import { PromptRepo } from "../../../src/application/ports/PromptRepo.ts"
@@ -9,17 +10,22 @@ import type { WorkspaceId } from "../../../src/domain/Prompt.ts"
 import {
   type Key,
   archive,
+  compareIds,
   folder,
   fragment,
+  key,
+  newId,
   prompt,
   tag,
   toPartStream,
   use,
-  version
+  user,
+  version,
+  workspace
 } from "../../support/archives.ts"
-import { listOf, promptOf, sourceOf, versionSummaryOf, versionsOf } from "../../support/model.ts"
+import * as model from "../../support/model.ts"
 
-/** The tests of one area of the contract are registered with the `it` of its suite. */
+/** The `it` of a suite, with which each area of the contract registers its tests. */
 export type ContractTests = Vitest.MethodsNonLive<PromptRepo | KeyStore | WorkspaceStore>
 
 export const everything = { page: 1, per_page: 100 }
@@ -34,9 +40,9 @@ const toNewKey = ({ stored }: Key): NewKey => {
   return rest
 }
 
-export const addKey = (workspace: WorkspaceId, email: string, newUserId: UserId, made: Key) =>
+export const addKey = (workspace: WorkspaceId, email: string, newUserId: UserId, added: Key) =>
   Effect.flatMap(WorkspaceStore, (workspaces) =>
-    workspaces.addKey(workspace, { email, newUserId }, toNewKey(made))
+    workspaces.addKey(workspace, { email, newUserId }, toNewKey(added))
   )
 
 /** Returns the sorted paths of the problems for which an import is rejected. */
@@ -49,23 +55,26 @@ export const rejectedPaths = (archive: Archive) =>
 export const assertReads = Effect.fnUntraced(function* (archive: Archive) {
   const repo = yield* PromptRepo
   const id = archive.workspace.id
-  const whole = listOf(archive, {})
+  const whole = model.listPrompts(archive, {})
   assert.deepStrictEqual(yield* repo.list(id, {}, everything), { items: whole, total: whole.length })
   for (const { name: tag } of archive.tags) {
-    assert.deepStrictEqual((yield* repo.list(id, { tag }, everything)).items, listOf(archive, { tag }))
+    assert.deepStrictEqual(
+      (yield* repo.list(id, { tag }, everything)).items,
+      model.listPrompts(archive, { tag })
+    )
   }
   for (const { id: folder_id } of archive.folders) {
     assert.deepStrictEqual(
       (yield* repo.list(id, { folder_id }, everything)).items,
-      listOf(archive, { folder_id })
+      model.listPrompts(archive, { folder_id })
     )
   }
   for (const prompt of archive.prompts) {
-    assert.deepStrictEqual(yield* repo.get(id, prompt.id), promptOf(archive, prompt))
-    assert.deepStrictEqual(yield* repo.getSource(id, prompt.id), sourceOf(archive, prompt))
-    const versions = versionsOf(prompt)
+    assert.deepStrictEqual(yield* repo.get(id, prompt.id), model.getPrompt(archive, prompt))
+    assert.deepStrictEqual(yield* repo.getSource(id, prompt.id), model.getSource(archive, prompt))
+    const versions = model.listVersions(prompt)
     assert.deepStrictEqual(yield* repo.listVersions(id, prompt.id, undefined, everything), {
-      items: versions.map(versionSummaryOf),
+      items: versions.map(model.toVersionSummary),
       total: versions.length
     })
     for (const version of versions) {
@@ -77,32 +86,49 @@ export const assertReads = Effect.fnUntraced(function* (archive: Archive) {
   }
 })
 
-export const byId = (a: { readonly id: string }, b: { readonly id: string }): number => (a.id < b.id ? -1 : 1)
-
 /** Orders an archive as an export does. An export does not contain users without a key of the workspace. */
 export const inExportOrder = (archive: Archive): Archive => ({
   ...archive,
-  users: archive.users.toSorted(byId),
-  api_keys: archive.api_keys.toSorted(byId),
-  folders: archive.folders.toSorted(byId),
-  tags: archive.tags.toSorted(byId),
-  fragments: archive.fragments.toSorted(byId),
-  prompts: archive.prompts.toSorted(byId).map((prompt) => ({
+  users: archive.users.toSorted(compareIds),
+  api_keys: archive.api_keys.toSorted(compareIds),
+  folders: archive.folders.toSorted(compareIds),
+  tags: archive.tags.toSorted(compareIds),
+  fragments: archive.fragments.toSorted(compareIds),
+  prompts: archive.prompts.toSorted(compareIds).map((prompt) => ({
     ...prompt,
     tags: prompt.tags.toSorted(),
-    fragments: prompt.fragments.toSorted(byId).sort((a, b) => a.position - b.position),
+    fragments: prompt.fragments.toSorted(compareIds).sort((a, b) => a.position - b.position),
     versions: prompt.versions.toSorted((a, b) => a.version_number - b.version_number)
   }))
 })
 
-/** Returns an archive with one item of each kind that has an id. */
-export const oneOfEach = () => {
-  const [drawer, label, snippet] = [folder(), tag("label"), fragment("Snippet")]
+/** Returns the content of an archive with one item of each kind; `makeId` makes their ids. */
+const makeContent = (makeId: <Id extends string>() => Id) => {
+  const drawer = folder({ id: makeId() })
+  const label = tag("label", { id: makeId() })
+  const snippet = fragment("Snippet", { id: makeId() })
   const one = prompt({
+    id: makeId(),
     folder_id: drawer.id,
     tags: [label.id],
-    fragments: [use(snippet, 1)],
-    versions: [version(1)]
+    fragments: [use(snippet, 1, { id: makeId() })],
+    versions: [version(1, { id: makeId() })]
   })
-  return archive({ folders: [drawer], tags: [label], fragments: [snippet], prompts: [one] })
+  return { folders: [drawer], tags: [label], fragments: [snippet], prompts: [one] }
 }
+
+/** Returns an archive with one item of each kind that belongs to a workspace. */
+export const makeOneOfEach = () => archive(makeContent(newId))
+
+/** Returns an archive with one item of each kind, a user and a key, which all have the nil UUID as their id. */
+export const makeOneOfEachWithNilId = () => {
+  const makeNilId = <Id extends string>() => "00000000-0000-0000-0000-000000000000" as string as Id
+  const home = workspace()
+  const owner = user({ id: makeNilId() })
+  const { stored } = key(home.id, owner, { id: makeNilId() })
+  return archive({ workspace: home, users: [owner], api_keys: [stored], ...makeContent(makeNilId) })
+}
+
+/** Returns the error of a write whose item at a path has an id of another workspace. */
+export const foreignIdError = (path: string): InvalidContent =>
+  InvalidContent([{ path, message: "belongs to another workspace" }])

@@ -76,10 +76,10 @@ describe.skipIf(postgres.missing !== undefined)("clients that misbehave", () => 
     expect(await observed.stop()).toBe(0)
   })
 
-  const descriptors = () => readdirSync(`/proc/${service.process.pid}/fd`).length
+  const countDescriptors = () => readdirSync(`/proc/${service.process.pid}/fd`).length
 
-  it("clients that send no complete request in 10 s get 408 and are closed, and hold up no other client", async () => {
-    const before = descriptors()
+  it("clients that send no complete request in 10 s get 408, are disconnected and do not delay other clients", async () => {
+    const before = countDescriptors()
     const started = performance.now()
     const received: Array<string> = []
     const closedAfter: Array<number> = []
@@ -111,11 +111,11 @@ describe.skipIf(postgres.missing !== undefined)("clients that misbehave", () => 
     ])
     expect(Math.max(...closedAfter)).toBeLessThan(14_000)
     expect(Math.min(...closedAfter)).toBeGreaterThan(9_000)
-    await expect.poll(descriptors, { timeout: 8_000 }).toBeLessThan(before + 20)
+    await expect.poll(countDescriptors, { timeout: 8_000 }).toBeLessThan(before + 20)
   }, 60_000)
 
   it("500 clients that disconnect in the middle of a response leave no descriptor open", async () => {
-    const before = descriptors()
+    const before = countDescriptors()
     const disconnect = async () => {
       const socket = connect(service.port, "127.0.0.1", () =>
         socket.write(rawRequest(`/api/v1/prompts/${large.id}`, [`Authorization: ${authorization}`]))
@@ -125,16 +125,16 @@ describe.skipIf(postgres.missing !== undefined)("clients that misbehave", () => 
       return first.subarray(0, 15).toString()
     }
     const statusLines = new Set<string>()
-    const lane = async () => {
+    const runClient = async () => {
       for (let i = 0; i < 50; i++) statusLines.add(await disconnect())
     }
-    await Promise.all(Array.from({ length: 10 }, lane))
+    await Promise.all(Array.from({ length: 10 }, runClient))
     expect([...statusLines]).toEqual(["HTTP/1.1 200 OK"])
     expect((await send(service, `/api/v1/prompts/${large.id}`, authorization)).status).toBe(200)
-    await expect.poll(descriptors, { timeout: 8_000 }).toBeLessThan(before + 20)
+    await expect.poll(countDescriptors, { timeout: 8_000 }).toBeLessThan(before + 20)
   }, 60_000)
 
-  it("10,000 pipelined requests get 10,000 responses in order, and hold up no other client", async () => {
+  it("10,000 pipelined requests get 10,000 responses in order and do not delay other clients", async () => {
     const authorized = `GET /api/v1/prompts?per_page=1 HTTP/1.1\r\nHost: a\r\nAuthorization: ${authorization}\r\n`
     const notFound = "GET /nowhere HTTP/1.1\r\nHost: a\r\n"
     const requests = Array.from(
@@ -179,7 +179,7 @@ describe.skipIf(postgres.missing !== undefined)("clients that misbehave", () => 
     })
   })
 
-  it("a client that pipelines more than it reads holds up no other client", async () => {
+  it("a client that pipelines more than it reads does not delay other clients", async () => {
     const request = `GET /api/v1/prompts/${huge.id} HTTP/1.1\r\nHost: a\r\nAuthorization: ${authorization}\r\n\r\n`
     const readers = Array.from({ length: 5 }, () => {
       const socket = connect(service.port, "127.0.0.1", () => socket.write(request.repeat(3)))

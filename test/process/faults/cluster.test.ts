@@ -31,7 +31,7 @@ describe.skipIf(noCluster !== undefined)("a PostgreSQL server that fails and rec
     RATE_LIMIT_PER_KEY: "1000000",
     RATE_LIMIT_PER_PROCESS: "1000000"
   })
-  const reads = (count: number, of = service): Promise<ReadonlyArray<Outcome>> =>
+  const sendReads = (count: number, of = service): Promise<ReadonlyArray<Outcome>> =>
     Promise.all(Array.from({ length: count }, () => send(of, uncachedPath(path), authorization)))
 
   beforeAll(async () => {
@@ -51,7 +51,7 @@ describe.skipIf(noCluster !== undefined)("a PostgreSQL server that fails and rec
     const env = makeEnv(absent)
     const waiting = await startObservedService(env, "/healthz")
     try {
-      expectCodesInTime(await reads(5, waiting), ["SERVICE_UNAVAILABLE"])
+      expectCodesInTime(await sendReads(5, waiting), ["SERVICE_UNAVAILABLE"])
       expectCodesInTime([await send(waiting, "/readyz")], ["SERVICE_UNAVAILABLE"])
       await expectBystandersUnaffected(waiting)
       await absent.start()
@@ -61,37 +61,37 @@ describe.skipIf(noCluster !== undefined)("a PostgreSQL server that fails and rec
         .toBe(200)
       expect(performance.now() - startedAt).toBeLessThan(recoveryMs)
       await (await resources.acquire(connectTo(env))).importArchive(archive)
-      expect((await reads(1, waiting))[0]!.status).toBe(200)
+      expect((await sendReads(1, waiting))[0]!.status).toBe(200)
     } finally {
       await waiting.stop()
     }
   })
 
   it("reads get 503 while PostgreSQL is stopped, and data within 2 s of its restart", async () => {
-    const inFlight = reads(30)
+    const inFlight = sendReads(30)
     await cluster.stop()
     expectCodesInTime(await inFlight, ["data", "SERVICE_UNAVAILABLE"])
-    const during = await reads(30)
+    const during = await sendReads(30)
     expectCodesInTime(during, ["SERVICE_UNAVAILABLE"])
     expect((await send(service, "/readyz")).status).toBe(503)
     await expectBystandersUnaffected(service)
     await cluster.start()
     expect(await waitUntilOk(service, path, authorization)).toBeLessThan(recoveryMs)
-    expect((await reads(30)).map(({ status }) => status)).toEqual(Array(30).fill(200))
+    expect((await sendReads(30)).map(({ status }) => status)).toEqual(Array(30).fill(200))
   })
 
   it("reads get 503 within the deadline while PostgreSQL is frozen, and data within 2 s of its thaw", async () => {
     cluster.freeze()
-    const during = reads(60)
+    const during = sendReads(60)
     await setTimeout(500)
     await expectBystandersUnaffected(service)
     expectCodesInTime(await during, ["SERVICE_UNAVAILABLE"])
     // Later reads find discarded connections and new connections without a server response.
-    expectCodesInTime([...(await reads(10)), await send(service, "/readyz")], ["SERVICE_UNAVAILABLE"])
+    expectCodesInTime([...(await sendReads(10)), await send(service, "/readyz")], ["SERVICE_UNAVAILABLE"])
     await expectBystandersUnaffected(service)
     cluster.thaw()
     expect(await waitUntilOk(service, path, authorization)).toBeLessThan(recoveryMs)
-    expect((await reads(60)).map(({ status }) => status)).toEqual(Array(60).fill(200))
+    expect((await sendReads(60)).map(({ status }) => status)).toEqual(Array(60).fill(200))
   })
 
   it("while PostgreSQL is frozen, SIGTERM ends the process, which responds 503 to requests in flight", async () => {

@@ -31,18 +31,18 @@ describe.skipIf(postgres.missing !== undefined)("a database that fails or blocks
   let release = async () => {}
 
   /** Reads a different page with each request, because concurrent requests for one page share one read. */
-  const reads = (of: Service, count: number, path = prompts): Promise<ReadonlyArray<Outcome>> =>
+  const sendReads = (of: Service, count: number, path = prompts): Promise<ReadonlyArray<Outcome>> =>
     Promise.all(
       Array.from({ length: count }, (_, index) =>
         send(of, `${uncachedPath(path)}&page=${index + 1}`, authorization)
       )
     )
-  const onDatabase = async (text: string) => (await resources.acquire(connectTo(env))).sql(text)
+  const runSql = async (text: string) => (await resources.acquire(connectTo(env))).sql(text)
   const lock = async (tables: string) => {
     release = await lockTables(env.DATABASE_URL!, tables)
   }
-  const waitingForLocks = async () => {
-    const [row] = await onDatabase(
+  const countLockWaits = async () => {
+    const [row] = await runSql(
       `select count(*)::int as n from pg_stat_activity where datname = '${name}' and wait_event_type = 'Lock'`
     )
     return (row as { readonly n: number }).n
@@ -73,25 +73,25 @@ describe.skipIf(postgres.missing !== undefined)("a database that fails or blocks
 
   it("a read whose backend is terminated is retried once and returns data", async () => {
     await lock(promptTables)
-    const waiting = reads(service, 1)
-    await expect.poll(waitingForLocks).toBe(1)
+    const waiting = sendReads(service, 1)
+    await expect.poll(countLockWaits).toBe(1)
     await terminate("wait_event_type = 'Lock'")
-    await expect.poll(waitingForLocks).toBe(1)
+    await expect.poll(countLockWaits).toBe(1)
     await release()
     expect((await waiting).map(({ status }) => status)).toEqual([200])
   })
 
   it("when all backends are terminated, reads return data, or 503 if the retry fails too", async () => {
     await lock(promptTables)
-    const waiting = reads(service, 20)
-    await expect.poll(waitingForLocks).toBeGreaterThan(1)
+    const waiting = sendReads(service, 20)
+    await expect.poll(countLockWaits).toBeGreaterThan(1)
     await terminate()
     await release()
     expectCodesInTime(await waiting, ["data", "SERVICE_UNAVAILABLE"])
     expect(await waitUntilOk(service, uncachedPath(prompts), authorization)).toBeLessThan(500)
   })
 
-  it("while backends are terminated repeatedly, reads return data or 503, and data as soon as it stops", async () => {
+  it("while backends are terminated repeatedly, reads return data or 503, and return data once the terminations stop", async () => {
     const outcomes: Array<Outcome> = []
     let running = true
     const client = async () => {
@@ -107,8 +107,8 @@ describe.skipIf(postgres.missing !== undefined)("a database that fails or blocks
 
   it("while the prompt tables are locked, reads get 503 and rejections that need no prompt are immediate", async () => {
     await lock(promptTables)
-    const blocked = reads(service, 100)
-    await expect.poll(waitingForLocks).toBeGreaterThan(1)
+    const blocked = sendReads(service, 100)
+    await expect.poll(countLockWaits).toBeGreaterThan(1)
     const unknown = await send(service, prompts, `Bearer key_live_${"0".repeat(64)}`)
     const revoked = await send(service, prompts, `Bearer ${keys.revoked.plaintext}`)
     const forbidden = await Promise.all(
@@ -140,8 +140,8 @@ describe.skipIf(postgres.missing !== undefined)("a database that fails or blocks
 
   it("while a column is missing, reads of it get 500 without SQL in the body, other reads return data", async () => {
     const before = await send(service, uncachedPath(prompts), authorization)
-    await onDatabase("create table saved as select id, target_model from prompts")
-    await onDatabase("alter table prompts drop column target_model")
+    await runSql("create table saved as select id, target_model from prompts")
+    await runSql("alter table prompts drop column target_model")
     const broken = await send(service, uncachedPath(prompts), authorization)
     expect({ status: broken.status, body: broken.body }).toEqual({
       status: 500,
@@ -149,11 +149,11 @@ describe.skipIf(postgres.missing !== undefined)("a database that fails or blocks
     })
     expect((await send(service, uncachedPath(versions), authorization)).status).toBe(200)
     await expectBystandersUnaffected(service)
-    await onDatabase("alter table prompts add column target_model text not null default ''")
-    await onDatabase(
+    await runSql("alter table prompts add column target_model text not null default ''")
+    await runSql(
       "update prompts set target_model = saved.target_model from saved where saved.id = prompts.id"
     )
-    await onDatabase("drop table saved")
+    await runSql("drop table saved")
     expect(await waitUntilOk(service, uncachedPath(prompts), authorization)).toBeLessThan(500)
     expect(await send(service, uncachedPath(prompts), authorization)).toMatchObject({
       status: 200,
@@ -162,10 +162,10 @@ describe.skipIf(postgres.missing !== undefined)("a database that fails or blocks
   })
 
   it("after a column changes its type under a running service, its statements are prepared again", async () => {
-    expect((await reads(service, 50)).map(({ status }) => status)).toEqual(Array(50).fill(200))
-    await onDatabase("alter table prompts alter column title type varchar(1000)")
+    expect((await sendReads(service, 50)).map(({ status }) => status)).toEqual(Array(50).fill(200))
+    await runSql("alter table prompts alter column title type varchar(1000)")
     await waitUntilOk(service, uncachedPath(prompts), authorization)
-    expect((await reads(service, 50)).map(({ status }) => status)).toEqual(Array(50).fill(200))
+    expect((await sendReads(service, 50)).map(({ status }) => status)).toEqual(Array(50).fill(200))
   })
 
   it("with at most 5 connections, all of them blocked, reads get 503, and data once the lock is released", async () => {

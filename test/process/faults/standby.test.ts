@@ -39,7 +39,7 @@ describe.skipIf(noCluster !== undefined)("a hot standby of another PostgreSQL se
   })
 
   /** Returns the messages of all log lines of level warn and above. */
-  const warnings = () =>
+  const listWarnings = () =>
     service
       .output()
       .split("\n")
@@ -68,13 +68,13 @@ describe.skipIf(noCluster !== undefined)("a hot standby of another PostgreSQL se
     await readAll(keys.active)
     expect((await send(service, "/readyz")).status).toBe(200)
     await expectBystandersUnaffected(service)
-    await expect.poll(() => warnings().toSorted(), { timeout: 5_000 }).toEqual(expectedWarnings)
+    await expect.poll(() => listWarnings().toSorted(), { timeout: 5_000 }).toEqual(expectedWarnings)
 
     // Only time can show that no line is repeated: the feed reconnects and key uses are written within this time.
     await readAll(keys.second)
     await setTimeout(2_500)
     await readAll(keys.second)
-    expect(warnings().toSorted()).toEqual(expectedWarnings)
+    expect(listWarnings().toSorted()).toEqual(expectedWarnings)
     expect(await readMetric('cache_lookups_total{cache="responses",result="hit"}')).toBe(0)
     expect(await readMetric("change_feed_up")).toBe(0)
     expect(await primary.sql(usedKeys)).toEqual([])
@@ -92,7 +92,7 @@ describe.skipIf(noCluster !== undefined)("a hot standby of another PostgreSQL se
 
   it("after a standby is promoted, caching and the recording of key uses start without a restart", async () => {
     expect(await send(service, item, authorization)).toMatchObject({ status: 200 })
-    await expect.poll(() => warnings().toSorted(), { timeout: 5_000 }).toEqual(expectedWarnings)
+    await expect.poll(() => listWarnings().toSorted(), { timeout: 5_000 }).toEqual(expectedWarnings)
     const { sql } = await resources.acquire(connectTo({ DATABASE_URL: standby.url }))
     await sql("select pg_promote()")
     await expect.poll(() => readMetric("change_feed_up"), { timeout: 5_000 }).toBe(1)
@@ -100,6 +100,6 @@ describe.skipIf(noCluster !== undefined)("a hot standby of another PostgreSQL se
       expect(await send(service, item, `Bearer ${third.plaintext}`)).toMatchObject({ status: 200 })
     expect(await readMetric('cache_lookups_total{cache="responses",result="hit"}')).toBe(1)
     await expect.poll(() => sql(usedKeys), { timeout: 5_000 }).toEqual([{ id: third.stored.id }])
-    expect(warnings().toSorted()).toEqual(expectedWarnings)
+    expect(listWarnings().toSorted()).toEqual(expectedWarnings)
   })
 })

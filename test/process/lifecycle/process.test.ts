@@ -248,7 +248,7 @@ describe("serve exits with 1 and one line that names the invalid variable, not i
     writeFileSync(file, "")
     const result = await run(["serve"], { DATA_DIR: file, PORT: "0" })
     expect(result).toMatchObject({ code: 1, stdout: "" })
-    expect(result.stderr).toMatch(/^prompt-retrieval: DATA_DIR: \S+ can't be used: [^\n]+\n$/)
+    expect(result.stderr).toMatch(/^prompt-retrieval: DATA_DIR: \S+ cannot be used: [^\n]+\n$/)
     expect(result.stderr).toContain(file)
   })
 })

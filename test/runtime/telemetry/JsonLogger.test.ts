@@ -38,7 +38,7 @@ describe("a JSON log line", () => {
     })
   )
 
-  it.effect("has the level in lower case", () =>
+  it.effect("has the level in lowercase", () =>
     Effect.gen(function* () {
       const all = [Effect.logTrace, Effect.logDebug, Effect.logInfo, Effect.logWarning, Effect.logError]
       const entries = yield* collectEntries(Effect.forEach([...all, Effect.logFatal], (log) => log("")))
@@ -59,7 +59,7 @@ describe("a JSON log line", () => {
     })
   )
 
-  it.effect("has a cause or an error as the text err", () =>
+  it.effect("has a cause or an error as the string err", () =>
     Effect.gen(function* () {
       const [failed, died] = yield* collectEntries(
         Effect.all([

@@ -107,7 +107,7 @@ async function* readParts(
 }
 
 const readFailure = (file: string, error: unknown): CommandError =>
-  new CommandError({ message: `can't read ${file}: ${(error as Error).message}` })
+  new CommandError({ message: `cannot read ${file}: ${(error as Error).message}` })
 
 /** Streams the parts of an archive file. Calls `onBytes` with the size of each chunk that was read. */
 export const readArchiveFile = (

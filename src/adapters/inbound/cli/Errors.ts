@@ -64,7 +64,7 @@ const errors: {
     message: ({ problems }, { path }) => describeProblems(path ?? "the directory", problems, problems.length)
   },
   KeyNotFound: { exitCode: failed, message: (_, { key }) => `there is no key ${key}: see keys list` },
-  Unavailable: { exitCode: failed, message: () => "the database can't be reached" },
+  Unavailable: { exitCode: failed, message: () => "the database cannot be reached" },
   UsageError: { exitCode: wrongUsage, message: ({ message }) => message },
   UserNotFound: {
     exitCode: failed,

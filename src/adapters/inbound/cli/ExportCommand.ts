@@ -24,7 +24,7 @@ const attempt = <A>(
 ): Effect.Effect<A, CommandError> =>
   Effect.tryPromise({
     try: run,
-    catch: (error) => new CommandError({ message: `can't write ${target}: ${(error as Error).message}` })
+    catch: (error) => new CommandError({ message: `cannot write ${target}: ${(error as Error).message}` })
   })
 
 /** Creates a directory that is removed with its contents when the scope closes. */

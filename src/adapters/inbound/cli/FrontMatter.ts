@@ -76,7 +76,7 @@ const splitText = (text: string): { readonly yaml: string; readonly body: string
   const closing = /(?<![^\n])---[ \t]*(?:\r?\n|$)/.exec(rest)
   if (closing === null) return undefined
   const body = rest.slice(closing.index + closing[0].length)
-  // Git may have converted the line ends to CRLF; those are not part of the content.
+  // Git may have converted the line endings to CRLF; they are not part of the content.
   const content = opening[1] === "\r\n" ? body.replaceAll("\r\n", "\n") : body
   return { yaml: rest.slice(0, closing.index), body: content.endsWith("\n") ? content.slice(0, -1) : content }
 }
@@ -129,8 +129,8 @@ const parseYaml = (path: string, yaml: string): Result.Result<unknown, ReadonlyA
 }
 
 /**
- * Parses a text into front matter and body. Fails with every problem of the text. One line end at the end of the text is
- * not part of the body.
+ * Parses a text into front matter and body. Fails with every problem of the text. One trailing newline is not part of the
+ * body.
  */
 export const parseText = <Front>(
   front: Schema.Codec<Front, unknown>,

@@ -66,7 +66,7 @@ const isDirectory = (path: string): Effect.Effect<boolean, CommandError> =>
     ? Effect.succeed(false)
     : Effect.tryPromise({
         try: async () => (await stat(path)).isDirectory(),
-        catch: (error) => new CommandError({ message: `can't read ${path}: ${(error as Error).message}` })
+        catch: (error) => new CommandError({ message: `cannot read ${path}: ${(error as Error).message}` })
       })
 
 /** `import`. */
@@ -74,7 +74,7 @@ export const importCommand = Command.make(
   "import",
   {
     path: Argument.String("path").pipe(
-      Argument.withDescription("Workspace archive, - for standard input, or a directory of prompts")
+      Argument.withDescription("Workspace archive (- for standard input) or directory of prompts")
     ),
     workspace: optional(workspace).pipe(
       Flag.withDescription("Id of the workspace, for a directory of prompts")

@@ -41,7 +41,7 @@ const issue = Command.make(
   {
     workspace,
     user: Flag.String("user").pipe(
-      Flag.withDescription("Email of the key's owner; the user is created if there is none"),
+      Flag.withDescription("Email of the key's owner; the user is created if it does not exist"),
       Flag.filter(isEmail, expectEmail)
     ),
     name: Flag.String("name").pipe(Flag.withDefault(""), Flag.withDescription("What the key is for")),

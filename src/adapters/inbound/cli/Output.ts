@@ -4,7 +4,7 @@ import * as Console from "effect/Console"
 export const print = (asJson: boolean, value: unknown, text: string) =>
   Console.log(asJson ? JSON.stringify(value) : text)
 
-/** Replaces control characters, which could steer the terminal. */
+/** Replaces control characters, which could control the terminal. */
 export const printable = (text: string): string => text.replace(/\p{Cc}/gu, "\ufffd")
 
 /** Formats rows in columns under their headings. */

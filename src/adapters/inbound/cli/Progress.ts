@@ -9,8 +9,8 @@ const barLength = 30
 const toMebibytes = (bytes: number): string => (bytes / 1024 / 1024).toFixed(1)
 
 /**
- * Makes a progress indicator on stderr for reading `totalBytes`: a bar if stderr is a terminal, else a line every few
- * seconds. Reading that ends sooner shows nothing.
+ * Makes a progress indicator on stderr for reading `totalBytes`: a bar if stderr is a terminal, otherwise a line every
+ * few seconds. A shorter read shows nothing.
  */
 export const makeProgress = (totalBytes: number) => {
   const isBar = process.stderr.isTTY === true

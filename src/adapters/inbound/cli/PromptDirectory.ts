@@ -22,7 +22,7 @@ const readTexts = async (
   directory: string
 ): Promise<Result.Result<ReadonlyMap<string, string>, InvalidFiles>> => {
   const names = await readdir(directory)
-  if (!names.includes("prompts")) throw new Error("it has no directory prompts/")
+  if (!names.includes("prompts")) throw new Error("it has no prompts/ directory")
   const texts = new Map<string, string>()
   const problems: Array<Problem> = []
   for (const part of ["prompts", "fragments"].filter((name) => names.includes(name))) {
@@ -53,7 +53,7 @@ export const readDirectory = (
 ): Effect.Effect<PromptFiles, InvalidFiles | CommandError> =>
   Effect.tryPromise({
     try: () => readTexts(directory),
-    catch: (error) => toCommandError(`can't read ${directory}`, error)
+    catch: (error) => toCommandError(`cannot read ${directory}`, error)
   }).pipe(
     Effect.flatMap((texts) =>
       Effect.fromResult(Result.flatMap(texts, (texts) => parsePromptFiles(workspace, texts)))
@@ -109,7 +109,7 @@ const prepareStaging = async (directory: string): Promise<Staging> => {
   }
   const [existing] = (await readdir(directory)).filter((name) => ["prompts", "fragments"].includes(name))
   if (existing !== undefined)
-    throw new Error(`it already has a ${existing}/; remove it, or choose another directory`)
+    throw new Error(`it already contains ${existing}/; remove it or choose another directory`)
   return makeStaging(directory, moveInto(directory))
 }
 
@@ -118,7 +118,7 @@ export const writeDirectory = (directory: string, files: PromptFiles): Effect.Ef
   // No step is interruptible, so that nothing is written while the scratch directory is removed.
   const attempt = <A>(step: () => Promise<A>) =>
     Effect.uninterruptible(
-      Effect.tryPromise({ try: step, catch: (error) => toCommandError(`can't write ${directory}`, error) })
+      Effect.tryPromise({ try: step, catch: (error) => toCommandError(`cannot write ${directory}`, error) })
     )
   return Effect.acquireUseRelease(
     attempt(() => prepareStaging(directory)),

@@ -109,7 +109,7 @@ export const parsePromptFiles = (
   })
   for (const { path, folder } of prompts) {
     if (folder !== null && [...folder].length > maxFolderLength)
-      problems.push({ path, message: `its folder's name must be at most ${maxFolderLength} characters` })
+      problems.push({ path, message: `the folder's name must be at most ${maxFolderLength} characters` })
   }
   return problems.length > 0 ? Result.fail(InvalidFiles(problems)) : Result.succeed({ prompts, fragments })
 }

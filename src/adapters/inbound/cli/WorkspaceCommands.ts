@@ -30,7 +30,7 @@ const create = Command.make(
     ),
     tier: tier.pipe(
       Flag.withDefault("free" as const),
-      Flag.withDescription("Plan; a Free workspace has no API access")
+      Flag.withDescription("Tier of the workspace; Free has no API access")
     ),
     json
   },
@@ -44,7 +44,7 @@ const set = Command.make(
   "set",
   {
     workspace: workspaceArgument,
-    tier: optional(tier).pipe(Flag.withDescription("New plan")),
+    tier: optional(tier).pipe(Flag.withDescription("New tier")),
     billing: optional(Flag.Literals("billing", BillingStatus.literals)).pipe(
       Flag.withDescription("New billing status")
     ),
@@ -60,7 +60,7 @@ const set = Command.make(
     }),
     (workspace) => formatWorkspaces([workspace])
   )
-).pipe(Command.withDescription("Change a workspace's plan or billing status"))
+).pipe(Command.withDescription("Change a workspace's tier or billing status"))
 
 /** `workspaces list`, `create` and `set`. */
 export const workspaceCommands = Command.make("workspaces").pipe(

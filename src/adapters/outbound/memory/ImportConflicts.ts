@@ -27,7 +27,7 @@ const findContentConflicts = (state: State["Service"], archive: Archive): Readon
     const otherIds = new Set(others.flatMap((other) => other[kind].map(([, id]) => id)))
     return own[kind]
       .filter(([, id]) => otherIds.has(id))
-      .map(([path]) => ({ path, message: "is another workspace's" }))
+      .map(([path]) => ({ path, message: "belongs to another workspace" }))
   })
 }
 
@@ -38,10 +38,10 @@ const findUserConflicts = ({ users }: State["Service"], archive: Archive): Reado
     const byEmail = [...users.values()].find((user) => hasSameEmail(user.email))
     return [
       ...(byId !== undefined && !hasSameEmail(byId.email)
-        ? [{ path: `users[${index}].id`, message: "is another user's" }]
+        ? [{ path: `users[${index}].id`, message: "belongs to another user" }]
         : []),
       ...(byEmail !== undefined && byEmail.id !== id
-        ? [{ path: `users[${index}].email`, message: "is another user's" }]
+        ? [{ path: `users[${index}].email`, message: "belongs to another user" }]
         : [])
     ]
   })
@@ -52,10 +52,10 @@ const findKeyConflicts = ({ keys }: State["Service"], archive: Archive): Readonl
     const byHash = [...keys.values()].find((key) => key.key_hash === key_hash)
     return [
       ...(workspace !== archive.workspace.id
-        ? [{ path: `api_keys[${index}].id`, message: "is another workspace's" }]
+        ? [{ path: `api_keys[${index}].id`, message: "belongs to another workspace" }]
         : []),
       ...(byHash !== undefined && byHash.id !== id
-        ? [{ path: `api_keys[${index}].key_hash`, message: "is another key's" }]
+        ? [{ path: `api_keys[${index}].key_hash`, message: "belongs to another key" }]
         : [])
     ]
   })

@@ -172,7 +172,7 @@ const makeWorkspaceStore = (state: State["Service"]): WorkspaceStore["Service"] 
   addWorkspace: (workspace) =>
     Effect.suspend(() => {
       if (state.workspaces.has(workspace.id))
-        return Effect.die(new Error("a workspace with this id exists already"))
+        return Effect.die(new Error("a workspace with this id already exists"))
       state.workspaces.set(workspace.id, {
         workspace: workspace as Workspace["workspace"],
         folders: [],
@@ -240,7 +240,7 @@ const makeWorkspaceStore = (state: State["Service"]): WorkspaceStore["Service"] 
         state.keys.has(key.id) ||
         [...state.keys.values()].some(({ key_hash }) => key_hash === key.key_hash)
       )
-        return Effect.die(new Error("a key with this id or hash exists already"))
+        return Effect.die(new Error("a key with this id or hash already exists"))
       const owner = findUser(state, email)
       if (owner === undefined)
         state.users.set(newUserId, { id: newUserId, email, must_reset_password: false })

@@ -26,7 +26,7 @@ const makeCounter = (
 const makeDenialCounter = (bucket: "key" | "process"): Count =>
   makeCounter(
     "rate_limit_denials_total",
-    "Requests refused with 429, by the limit that was reached: the key's or the process's",
+    "Requests rejected with 429, by the limit that was exceeded: the key's or the process's",
     { bucket }
   )
 

@@ -39,7 +39,7 @@ const schemaTooOld = (version: number, latest: number) =>
   SchemaMismatch(`the database's schema is version ${version} and this program needs ${latest}: run migrate`)
 const migrationDenied = (error: SqlError) =>
   SchemaMismatch(
-    `the database's schema needs migrating, which the server refuses: ${describeSqlError(error)}`
+    `the database's schema needs a migration, which the server rejected: ${describeSqlError(error)}`
   )
 
 /** The oldest PostgreSQL that has the functions of the migrations and queries. */

@@ -19,7 +19,7 @@ const read = (content: string | Uint8Array) => {
   return Stream.runCollect(readArchiveFile(file, () => {}))
 }
 
-/** The parts as a stream yields them: a list or the root value no longer contains parts that were already emitted. */
+/** Converts an archive to the parts that a stream emits: a list or the root no longer contains parts that were emitted. */
 const toStreamedParts = (json: unknown) =>
   [...toRawParts(json)].map(({ path, value }) => {
     const [key, index] = path
@@ -120,7 +120,7 @@ describe("readArchiveFile", () => {
       assert.deepStrictEqual(
         yield* Effect.flip(Stream.runCollect(readArchiveFile(missing, () => {}))),
         new CommandError({
-          message: `can't read ${missing}: ENOENT: no such file or directory, open '${missing}'`
+          message: `cannot read ${missing}: ENOENT: no such file or directory, open '${missing}'`
         })
       )
     })

@@ -73,7 +73,7 @@ describe("export --out", { timeout: 60_000 }, () => {
     const names = readdirSync(root, { recursive: true, encoding: "utf8" })
     expect(names.filter((name) => name.includes(".export-"))).toEqual([])
   }
-  const done = (out: string) => ({
+  const expectedResult = (out: string) => ({
     code: 0,
     stdout: `Exported workspace ${workspace} to ${out}\n`,
     stderr: ""
@@ -83,19 +83,19 @@ describe("export --out", { timeout: 60_000 }, () => {
     const device = inRoot("null")
     if (spawnSync("mknod", [device, "c", "1", "3"]).status === 0) {
       const { rdev, ino } = lstatSync(device)
-      expect(await exportTo(device)).toEqual(done(device))
+      expect(await exportTo(device)).toEqual(expectedResult(device))
       expect(lstatSync(device)).toMatchObject({ rdev, ino })
       // /dev/stdout may be a link to a device.
       const link = inRoot("link")
       symlinkSync(device, link)
-      expect(await exportTo(link)).toEqual(done(link))
+      expect(await exportTo(link)).toEqual(expectedResult(link))
       expect(readlinkSync(link)).toBe(device)
       expect(lstatSync(device)).toMatchObject({ rdev, ino })
     } else {
       // Only root may create a device.
       execFileSync("mkfifo", [device])
       const left = once(spawn("cat", [device], { stdio: ["ignore", "ignore", "inherit"] }), "exit")
-      expect(await exportTo(device)).toEqual(done(device))
+      expect(await exportTo(device)).toEqual(expectedResult(device))
       await left
       expect(lstatSync(device).isFIFO()).toBe(true)
     }
@@ -109,7 +109,7 @@ describe("export --out", { timeout: 60_000 }, () => {
     await setTimeout(2_000)
     const reader = spawn("cat", [fifo], { stdio: ["ignore", "pipe", "inherit"] })
     expect(await text(reader.stdout)).toBe(whole)
-    expect(await exported).toEqual(done(fifo))
+    expect(await exported).toEqual(expectedResult(fifo))
     expect(lstatSync(fifo).isFIFO()).toBe(true)
     expectNoScratch()
   })
@@ -121,7 +121,7 @@ describe("export --out", { timeout: 60_000 }, () => {
     const result = await exportTo(fifo)
     await left
     expect(result).toMatchObject({ code: 1, stdout: "" })
-    expect(result.stderr).toMatch(/^prompt-retrieval: can't write .*fifo: .*EPIPE/)
+    expect(result.stderr).toMatch(/^prompt-retrieval: cannot write .*fifo: .*EPIPE/)
     expect(lstatSync(fifo).isFIFO()).toBe(true)
     expectNoScratch()
   })
@@ -146,7 +146,7 @@ describe("export --out", { timeout: 60_000 }, () => {
     await once(server, "listening")
     const result = await exportTo(path)
     expect(result).toMatchObject({ code: 1, stdout: "" })
-    expect(result.stderr).toMatch(/can't write .*socket: ENXIO/)
+    expect(result.stderr).toMatch(/cannot write .*socket: ENXIO/)
     expect(lstatSync(path).isSocket()).toBe(true)
     server.close()
     expectNoScratch()
@@ -171,18 +171,18 @@ describe("export --out", { timeout: 60_000 }, () => {
     writeFileSync(target, "old")
     symlinkSync("elsewhere/archive.json", inRoot("first"))
     symlinkSync("first", inRoot("second"))
-    expect(await exportTo(inRoot("second"))).toEqual(done(inRoot("second")))
+    expect(await exportTo(inRoot("second"))).toEqual(expectedResult(inRoot("second")))
     expect(readlinkSync(inRoot("second"))).toBe("first")
     expect(readlinkSync(inRoot("first"))).toBe("elsewhere/archive.json")
     expect(readFileSync(target, "utf8")).toBe(whole)
 
     symlinkSync("elsewhere/new.json", inRoot("dangling"))
-    expect(await exportTo(inRoot("dangling"))).toEqual(done(inRoot("dangling")))
+    expect(await exportTo(inRoot("dangling"))).toEqual(expectedResult(inRoot("dangling")))
     expect(readlinkSync(inRoot("dangling"))).toBe("elsewhere/new.json")
     expect(readFileSync(join(root, "elsewhere", "new.json"), "utf8")).toBe(whole)
 
     symlinkSync("loop", inRoot("loop"))
-    expect((await exportTo(inRoot("loop"))).stderr).toMatch(/can't write .*loop: ELOOP/)
+    expect((await exportTo(inRoot("loop"))).stderr).toMatch(/cannot write .*loop: ELOOP/)
     expectNoScratch()
   })
 
@@ -195,7 +195,7 @@ describe("export --out", { timeout: 60_000 }, () => {
       if (isRoot) chownSync(file, nobody, nobody)
       const { uid, gid } = statSync(file)
       const opened = openSync(file, "r")
-      expect(await exportTo(file)).toEqual(done(file))
+      expect(await exportTo(file)).toEqual(expectedResult(file))
       // An open file descriptor still reads the old file.
       expect(readFileSync(opened, "utf8")).toBe("old")
       closeSync(opened)
@@ -207,7 +207,7 @@ describe("export --out", { timeout: 60_000 }, () => {
       })
       expect(readFileSync(file, "utf8")).toBe(whole)
     }
-    expect(await exportTo(inRoot("new.json"))).toEqual(done(inRoot("new.json")))
+    expect(await exportTo(inRoot("new.json"))).toEqual(expectedResult(inRoot("new.json")))
     expect(statSync(inRoot("new.json")).mode & 0o7777).toBe(0o600)
     expectNoScratch()
   })
@@ -221,14 +221,14 @@ describe("export --out", { timeout: 60_000 }, () => {
     expect(await exportTo(root)).toEqual({
       code: 1,
       stdout: "",
-      stderr: `prompt-retrieval: can't write ${root}: it is a directory\n`
+      stderr: `prompt-retrieval: cannot write ${root}: it is a directory\n`
     })
 
     chmodSync(root, 0o555)
     const child = start(file, "pipe", isRoot ? withoutRootWriteAccess : [])
     const stderr = text(child.stderr!)
     expect(await once(child, "close")).toEqual([1, null])
-    expect(await stderr).toMatch(/^prompt-retrieval: can't write .*archive\.json: EACCES/)
+    expect(await stderr).toMatch(/^prompt-retrieval: cannot write .*archive\.json: EACCES/)
     chmodSync(root, 0o755)
 
     expect(statSync(file)).toMatchObject({ ino, mtimeMs })

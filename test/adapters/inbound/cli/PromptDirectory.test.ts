@@ -28,17 +28,17 @@ describe("a directory of prompts", () => {
     assert.deepStrictEqual(
       await Effect.runPromise(Effect.flip(writeDirectory(directory, files))),
       new CommandError({
-        message: `can't write ${directory}: it already has a fragments/; remove it, or choose another directory`
+        message: `cannot write ${directory}: it already contains fragments/; remove it or choose another directory`
       })
     )
   })
 
-  it("without prompts/ is rejected; with an empty prompts/ it has no prompts", async () => {
+  it("is rejected without prompts/; with an empty prompts/ it has no prompts", async () => {
     const directory = join(root, "empty")
     mkdirSync(directory)
     assert.deepStrictEqual(
       await readAt(directory),
-      Result.fail(new CommandError({ message: `can't read ${directory}: it has no directory prompts/` }))
+      Result.fail(new CommandError({ message: `cannot read ${directory}: it has no prompts/ directory` }))
     )
     mkdirSync(join(directory, "prompts"))
     assert.deepStrictEqual(await readAt(directory), Result.succeed({ prompts: [], fragments: [] }))
@@ -56,7 +56,7 @@ describe("a directory of prompts", () => {
     for (const directory of [existing, join(root, "new")]) {
       const before = readdirSync(root)
       const rejection = await Effect.runPromise(Effect.flip(writeDirectory(directory, broken)))
-      assert.match(rejection.message, /^can't write .*ENAMETOOLONG/)
+      assert.match(rejection.message, /^cannot write .*ENAMETOOLONG/)
       const many = Array.from({ length: 2_000 }, (_, index) => ({
         ...files.prompts[0]!,
         path: `prompts/${index}.md`
@@ -97,7 +97,7 @@ describe("a directory of prompts", () => {
     )
   })
 
-  it("is rejected for links and files that are not UTF-8; hidden and other files are ignored", async () => {
+  it("is rejected if it contains links or files that are not UTF-8; hidden files and other extensions are ignored", async () => {
     const directory = join(root, "mixed")
     mkdirSync(join(directory, "prompts", ".obsidian"), { recursive: true })
     writeFileSync(join(directory, "README.md"), "no prompt")

@@ -11,7 +11,7 @@ import { assignPaths } from "../../../../src/adapters/inbound/cli/PromptPaths.ts
 import { parsePromptFiles, renderFiles } from "../../../../src/adapters/inbound/cli/PromptText.ts"
 import type { PromptFiles } from "../../../../src/application/formats/PromptFiles.ts"
 import type { WorkspaceId } from "../../../../src/domain/Prompt.ts"
-import { archive, folder, newId, prompt, storable } from "../../../support/archives.ts"
+import { archive, compareIds, folder, newId, prompt, storable } from "../../../support/archives.ts"
 import { sortByPath } from "./promptFiles.ts"
 
 /** Folder names that no path can hold unchanged, or that collide on some file systems. */
@@ -73,8 +73,8 @@ const awkwardArchives = Arbitrary.map(
   }
 )
 
-/** Moves files to a file system that ignores case, where a directory keeps its first spelling. */
-const onDiskWithoutCase = (texts: ReadonlyMap<string, string>): ReadonlyMap<string, string> => {
+/** Moves files to a case-insensitive file system, on which a directory keeps its first spelling. */
+const moveToCaseInsensitiveDisk = (texts: ReadonlyMap<string, string>): ReadonlyMap<string, string> => {
   const spellings = new Map<string, string>()
   const spell = (path: string): string => {
     const key = path.normalize("NFC").toLowerCase()
@@ -99,11 +99,11 @@ describe("paths of prompts and folders", () => {
   afterAll(() => rmSync(root, { recursive: true }))
   let count = 0
 
-  const content = ({ prompts }: PromptFiles) =>
-    prompts.map(({ path: _, ...file }) => file).toSorted((a, b) => (a.id < b.id ? -1 : 1))
+  const withoutPaths = ({ prompts }: PromptFiles) =>
+    prompts.map(({ path: _, ...file }) => file).toSorted(compareIds)
 
   it.effect.prop(
-    "survive a directory, and a file system that ignores case, whatever the names are",
+    "any names survive a round trip through a directory and through a case-insensitive file system",
     { original: awkwardArchives },
     ({ original }) =>
       Effect.gen(function* () {
@@ -113,20 +113,20 @@ describe("paths of prompts and folders", () => {
         assert.deepStrictEqual(yield* readDirectory(directory, original.workspace.id), sortByPath(files))
         rmSync(directory, { recursive: true })
         const folded = Result.getOrThrow(
-          parsePromptFiles(original.workspace.id, onDiskWithoutCase(renderFiles(files)))
+          parsePromptFiles(original.workspace.id, moveToCaseInsensitiveDisk(renderFiles(files)))
         )
-        assert.deepStrictEqual(content(folded), content(files))
+        assert.deepStrictEqual(withoutPaths(folded), withoutPaths(files))
       }).pipe(Effect.orDie)
   )
 
-  it("leave the folder out of the front matter unless the path cannot express it", () => {
-    const pathsOf = (names: ReadonlyArray<string>) => {
+  it("the front matter names the folder only if the path cannot express it", () => {
+    const listPaths = (names: ReadonlyArray<string>) => {
       const folders = names.map((name) => folder({ name }))
       const prompts = folders.map(({ id }) => prompt({ title: "Agent", folder_id: id }))
       const texts = renderFiles(assignPaths(archive({ folders, prompts })))
       return [...texts].map(([path, text]) => [path, /^folder: .*$/m.exec(text)?.[0]])
     }
-    assert.deepStrictEqual(pathsOf(["Support", "a/b", "/", "日".repeat(85), ".x:"]), [
+    assert.deepStrictEqual(listPaths(["Support", "a/b", "/", "日".repeat(85), ".x:"]), [
       ["prompts/Support/agent.md", undefined],
       ["prompts/a/b/agent.md", undefined],
       ["prompts/%2F/agent.md", undefined],
@@ -134,16 +134,16 @@ describe("paths of prompts and folders", () => {
       ["prompts/%2Ex%3A/agent.md", undefined]
     ])
     const long = "日".repeat(86)
-    const [[path, front]] = pathsOf([long]) as [[string, string]]
+    const [[path, front]] = listPaths([long]) as [[string, string]]
     assert.match(path, /^prompts\/日{79}~[0-9a-f]{16}\/agent\.md$/)
     assert.strictEqual(front, `folder: ${long}`)
     assert.deepStrictEqual(
-      pathsOf(["Support", "support"]).map(([, front]) => front),
+      listPaths(["Support", "support"]).map(([, front]) => front),
       ["folder: Support", "folder: support"]
     )
   })
 
-  it("never give a file the name of a folder beside it", () => {
+  it("no file gets the name of a folder beside it", () => {
     const drawer = folder({ name: "Agent.md" })
     const first = prompt({ title: "agent" })
     const inner = prompt({ title: "inner", folder_id: drawer.id })
@@ -160,17 +160,17 @@ describe("paths of prompts and folders", () => {
     assert.strictEqual(paths(folders, [first, ...inside])[0], `prompts/agent-${first.id}-2.md`)
   })
 
-  it("yield to the folder in the front matter, of at most 256 characters", () => {
+  it("a folder in the front matter takes precedence over the path and has at most 256 characters", () => {
     const workspace = newId<WorkspaceId>()
-    const folderAt = (text: string) => {
+    const parseFolder = (text: string) => {
       const result = parsePromptFiles(workspace, new Map([["prompts/a/b.md", text]]))
       return Result.isSuccess(result) ? result.success.prompts[0]!.folder : result.failure.problems
     }
-    assert.strictEqual(folderAt("---\n---\n"), "a")
-    assert.strictEqual(folderAt("---\nfolder: c/d\n---\n"), "c/d")
-    assert.strictEqual(folderAt(`---\nfolder: ${"😀".repeat(256)}\n---\n`), "😀".repeat(256))
-    assert.deepStrictEqual(folderAt(`---\nfolder: ${"x".repeat(257)}\n---\n`), [
-      { path: "prompts/a/b.md", message: "its folder's name must be at most 256 characters" }
+    assert.strictEqual(parseFolder("---\n---\n"), "a")
+    assert.strictEqual(parseFolder("---\nfolder: c/d\n---\n"), "c/d")
+    assert.strictEqual(parseFolder(`---\nfolder: ${"😀".repeat(256)}\n---\n`), "😀".repeat(256))
+    assert.deepStrictEqual(parseFolder(`---\nfolder: ${"x".repeat(257)}\n---\n`), [
+      { path: "prompts/a/b.md", message: "the folder's name must be at most 256 characters" }
     ])
   })
 })

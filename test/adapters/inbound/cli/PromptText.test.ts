@@ -176,7 +176,7 @@ describe("the text of a file", () => {
         { path: "prompts/f.md", message: "fragments: there is no file fragments/none.md" },
         { path: "prompts/g.md", message: "id: Expected string" },
         { path: "prompts/h.md", message: "body: must not contain the NUL character" },
-        { path: `prompts/${long}/i.md`, message: "its folder's name must be at most 256 characters" }
+        { path: `prompts/${long}/i.md`, message: "the folder's name must be at most 256 characters" }
       ]
     )
   })

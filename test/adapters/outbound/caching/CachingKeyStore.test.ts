@@ -12,7 +12,7 @@ import type { Unavailable } from "../../../../src/application/ports/Unavailable.
 import { type ApiKeyId, InvalidKey, type KeyHash, type KeyRecord } from "../../../../src/domain/ApiKey.ts"
 import type { WorkspaceId } from "../../../../src/domain/Prompt.ts"
 import { newId } from "../../../support/archives.ts"
-import { type RecordedObservations as Observed, recordObservations } from "../../../support/observations.ts"
+import { type RecordedObservations, recordObservations } from "../../../support/observations.ts"
 import { switchedFeed } from "../../../support/switchedFeed.ts"
 
 type Lookup = Effect.Effect<KeyRecord, InvalidKey | Unavailable>
@@ -28,7 +28,7 @@ const makeCache = Effect.fnUntraced(function* (lookUp: (hash: KeyHash, n: number
   const changes = new WorkspaceRevisions()
   const feed = switchedFeed(changes)
   const lookups: Array<KeyHash> = []
-  const observed: Observed = { denials: [], lookups: [] }
+  const observed: RecordedObservations = { denials: [], lookups: [] }
   const store = Layer.succeed(KeyStore, {
     find: (hash) => Effect.suspend(() => lookUp(hash, lookups.push(hash))),
     markUsed: () => {}

@@ -5,8 +5,8 @@ import * as CachingPromptRepo from "../../../../src/adapters/outbound/caching/Ca
 import * as Memory from "../../../../src/adapters/outbound/memory/Memory.ts"
 import { WorkspaceRevisions } from "../../../../src/application/ports/ChangeFeed.ts"
 import { WorkspaceStore } from "../../../../src/application/ports/WorkspaceStore.ts"
-import * as keys from "../../../contracts/KeyStore.ts"
-import * as prompts from "../../../contracts/PromptRepo.ts"
+import { testKeyStore } from "../../../contracts/KeyStore.ts"
+import { testPromptRepo } from "../../../contracts/PromptRepo.ts"
 import { ignoreObservations } from "../../../support/observations.ts"
 import { switchedFeed } from "../../../support/switchedFeed.ts"
 
@@ -31,5 +31,5 @@ const caching = Layer.unwrap(
   })
 )
 
-keys.contract("CachingKeyStore over memory", caching)
-prompts.contract("CachingPromptRepo over memory", caching)
+testKeyStore("CachingKeyStore over memory", caching)
+testPromptRepo("CachingPromptRepo over memory", caching)

@@ -1,8 +1,8 @@
 import * as Memory from "../../../../src/adapters/outbound/memory/Memory.ts"
-import * as keys from "../../../contracts/KeyStore.ts"
-import * as prompts from "../../../contracts/PromptRepo.ts"
-import * as workspaces from "../../../contracts/WorkspaceStore.ts"
+import { testKeyStore } from "../../../contracts/KeyStore.ts"
+import { testPromptRepo } from "../../../contracts/PromptRepo.ts"
+import { testWorkspaceStore } from "../../../contracts/WorkspaceStore/contract.ts"
 
-prompts.contract("memory", Memory.layer)
-keys.contract("memory", Memory.layer)
-workspaces.contract("memory", Memory.layer)
+testPromptRepo("memory", Memory.layer)
+testKeyStore("memory", Memory.layer)
+testWorkspaceStore("memory", Memory.layer)

@@ -9,7 +9,7 @@ import { makeBatchedLookup } from "../../../../src/adapters/outbound/postgres/Ba
 import type { Row } from "../../../../src/adapters/outbound/postgres/connection/Query.ts"
 import { Unavailable } from "../../../../src/application/ports/Unavailable.ts"
 
-const parity = (key: number): "even" | "odd" => (key % 2 === 0 ? "even" : "odd")
+const getParity = (key: number): "even" | "odd" => (key % 2 === 0 ? "even" : "odd")
 
 /**
  * A lookup in a table of all numbers except multiples of 3. The table returns rows in reverse order; even and odd numbers
@@ -26,15 +26,15 @@ const makeLookup = Effect.fnUntraced(function* (
       const rows: ReadonlyArray<Row> = keys
         .map((key, index) => ({ ordinal: index + 1, key }))
         .filter(({ key }) => key % 3 !== 0)
-      return Effect.as(respond(parity(keys[0]!)), rows.toReversed())
+      return Effect.as(respond(getParity(keys[0]!)), rows.toReversed())
     },
     (keys: ReadonlyArray<number>) => ({ text: "", params: keys }),
-    parity
+    getParity
   )
   return { statements, lookUp }
 })
 
-const all = <A, E>(effects: ReadonlyArray<Effect.Effect<A, E>>) =>
+const runAll = <A, E>(effects: ReadonlyArray<Effect.Effect<A, E>>) =>
   Effect.all(effects, { concurrency: "unbounded" })
 
 /** Waits for the next turn of the event loop, before which all lookups share a batch. */
@@ -47,14 +47,14 @@ describe("a batched lookup", () => {
     ({ keys }) =>
       Effect.gen(function* () {
         const { statements, lookUp } = yield* makeLookup()
-        const rows = yield* all(keys.map(lookUp))
+        const rows = yield* runAll(keys.map(lookUp))
         assert.deepStrictEqual(
           rows.map((row) => row?.key),
           keys.map((key) => (key % 3 === 0 ? undefined : key))
         )
-        for (const sent of statements) assert.strictEqual(new Set(sent.map(parity)).size, 1)
+        for (const sent of statements) assert.strictEqual(new Set(sent.map(getParity)).size, 1)
         for (const partition of ["even", "odd"]) {
-          const isInPartition = (key: number) => parity(key) === partition
+          const isInPartition = (key: number) => getParity(key) === partition
           const keysOfPartition = keys.filter(isInPartition)
           const sent = statements.filter(([first]) => isInPartition(first!))
           assert.deepStrictEqual(sent.flat(), keysOfPartition)
@@ -69,7 +69,7 @@ describe("a batched lookup", () => {
       Effect.gen(function* () {
         for (const failure of [Effect.fail(Unavailable), Effect.die(new Error("no such column"))]) {
           const { lookUp } = yield* makeLookup((partition) => (partition === "odd" ? failure : Effect.void))
-          const exits = yield* all([1, 2, 5].map((key) => Effect.exit(lookUp(key))))
+          const exits = yield* runAll([1, 2, 5].map((key) => Effect.exit(lookUp(key))))
           const expected = yield* Effect.exit(failure)
           assert.deepStrictEqual(exits, [expected, Exit.succeed({ ordinal: 1, key: 2 }), expected])
         }

@@ -1,6 +1,6 @@
 import * as PgClient from "@effect/sql-pg/PgClient"
 import * as PgConnection from "@effect/sql-pg/PgConnection"
-import { assert, describe, it as plain, layer } from "@effect/vitest"
+import { assert, describe, it, layer } from "@effect/vitest"
 import * as Arbitrary from "effect/Arbitrary"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -20,11 +20,11 @@ const workspaces = [id<WorkspaceId>("1", 1), id<WorkspaceId>("1", 2)] as const
 const folders = [id<FolderId>("2", 1), id<FolderId>("2", 2)] as const
 const tags = [id("3", 1), id("3", 2)] as const
 const prompts = [id("4", 1), id("4", 2)] as const
-const sql = (value: string) => `'${value}'`
+const quote = (value: string) => `'${value}'`
 
 const reset = [
   "delete from workspaces",
-  `insert into workspaces (id) values (${workspaces.map(sql).join("), (")})`,
+  `insert into workspaces (id) values (${workspaces.map(quote).join("), (")})`,
   `insert into folders (id, workspace_id) values (${folders.map((folder) => `'${folder}', '${workspaces[0]}'`).join("), (")})`,
   `insert into tags (id, workspace_id, name) values (${tags.map((tag) => `'${tag}', '${workspaces[0]}', '${tag}'`).join("), (")})`,
   `insert into prompts (id, workspace_id) values (${prompts.map((prompt) => `'${prompt}', '${workspaces[0]}'`).join("), (")})`,
@@ -65,7 +65,7 @@ const Transaction = Schema.Struct({
   ),
   end: Schema.Literals(["commit", "commit", "commit", "rollback"])
 })
-/** Two sessions, one or two transactions each, and which session sends its next statement. */
+/** Two sessions with one or two transactions each, and the order in which the sessions send their statements. */
 const Interleaving = Schema.Struct({
   sessions: Schema.Tuple([
     Schema.Array(Transaction).check(Schema.isMinLength(1), Schema.isMaxLength(2)),
@@ -74,9 +74,9 @@ const Interleaving = Schema.Struct({
   order: Schema.Array(Schema.Literals([0, 1])).check(Schema.isMinLength(4), Schema.isMaxLength(12))
 })
 
-const statementsOf = (transactions: ReadonlyArray<typeof Transaction.Type>): Array<string> =>
+const toStatements = (transactions: ReadonlyArray<typeof Transaction.Type>): Array<string> =>
   transactions.flatMap(({ isolation, writes: indices, end }) => [
-    // Only a statement takes the snapshot.
+    // The first statement takes the snapshot.
     `begin isolation level ${isolation}; select from workspaces`,
     ...indices.map((index) => writes[index]!),
     end
@@ -89,7 +89,7 @@ const interleave = Effect.fnUntraced(function* (
   connections: readonly [PgConnection.PgConnection, PgConnection.PgConnection],
   { sessions, order }: typeof Interleaving.Type
 ) {
-  const left = sessions.map(statementsOf)
+  const left = sessions.map(toStatements)
   const running: Array<Fiber.Fiber<unknown>> = []
   const waits = (session: number) =>
     running[session] !== undefined && running[session].pollUnsafe() === undefined
@@ -98,7 +98,7 @@ const interleave = Effect.fnUntraced(function* (
     const session = [preferred, 1 - preferred].find((index) => left[index]!.length > 0 && !waits(index))
     if (session !== undefined) {
       const statement = left[session]!.shift()!
-      // Errors are conflicts, or a transaction that a conflict has aborted.
+      // An error is a conflict, or the result of an earlier conflict in the transaction.
       running[session] = yield* Effect.forkChild(
         Effect.forEach(statement.split("; "), (text) => Effect.exit(connections[session]!.query(text, []))),
         { startImmediately: true }
@@ -109,14 +109,14 @@ const interleave = Effect.fnUntraced(function* (
   for (const fiber of running) yield* Fiber.await(fiber)
 })
 
-const truth = (workspace: string, tag: string, { type, folder_id }: PromptFilter) => `
+const selectExpected = (workspace: string, tag: string, { type, folder_id }: PromptFilter) => `
   select p.id from prompts p join prompt_tags pt on pt.prompt_id = p.id join tags t on t.id = pt.tag_id
   where p.workspace_id = '${workspace}' and t.workspace_id = '${workspace}' and t.id = '${tag}' and not p.is_archived
     ${type === undefined ? "" : `and p.prompt_type = '${type}'`}
     ${folder_id === undefined ? "" : `and p.folder_id = '${folder_id}'`}
   order by p.updated_at desc, p.id desc`
 
-/** Compares every list by tag with the tables that the list stands for. */
+/** Asserts that every list by tag matches the tables that it is derived from. */
 const assertLists = Effect.fnUntraced(function* (what: string) {
   const client = yield* PgClient.PgClient
   const filters: ReadonlyArray<PromptFilter> = [{}, { type: "system" }, { folder_id: folders[1] }]
@@ -130,7 +130,7 @@ const assertLists = Effect.fnUntraced(function* (what: string) {
       const [listed, expected] = yield* Effect.all(
         [
           client.unsafe<{ readonly id: string | null; readonly total: number }>(text, params),
-          client.unsafe<{ readonly id: string }>(truth(workspace, tag, filter))
+          client.unsafe<{ readonly id: string }>(selectExpected(workspace, tag, filter))
         ],
         { concurrency: 2 }
       )
@@ -167,7 +167,7 @@ describe.skipIf(noPostgres !== undefined)("concurrent writes", () => {
     )
 
     for (const isolation of isolations) {
-      it.effect(`a tag's list leaves out a prompt that a ${isolation} transaction archives meanwhile`, () =>
+      it.effect(`a tag's list omits a prompt that a ${isolation} transaction archives meanwhile`, () =>
         withSessions(([editor, tagger]) =>
           Effect.gen(function* () {
             yield* prepare
@@ -201,7 +201,7 @@ describe.skipIf(noPostgres !== undefined)("concurrent writes", () => {
     )
 
     /** Returns the notifications that `work` causes. */
-    const notificationsOf = Effect.fnUntraced(function* <A, E, R>(work: Effect.Effect<A, E, R>) {
+    const collectNotifications = Effect.fnUntraced(function* <A, E, R>(work: Effect.Effect<A, E, R>) {
       const client = yield* PgClient.PgClient
       const notifications = yield* client.listen(channel)
       yield* work
@@ -247,7 +247,7 @@ describe.skipIf(noPostgres !== undefined)("concurrent writes", () => {
                 yield* admin.query("set local lock_timeout = '1ms'", [])
                 yield* admin.query(requireReset, [])
                 yield* issuer.query("commit", [])
-                assert.deepStrictEqual(yield* notificationsOf(admin.query("commit", [])), ["*"])
+                assert.deepStrictEqual(yield* collectNotifications(admin.query("commit", [])), ["*"])
               })
             )
         )
@@ -264,7 +264,7 @@ describe.skipIf(noPostgres !== undefined)("concurrent writes", () => {
                 const issued = yield* Effect.forkChild(issuer.query(change, []), { startImmediately: true })
                 yield* Effect.sleep("50 millis")
                 const waits = issued.pollUnsafe() === undefined
-                const notified = yield* notificationsOf(
+                const notified = yield* collectNotifications(
                   Effect.andThen(admin.query("commit", []), Fiber.join(issued))
                 )
                 assert.isTrue(
@@ -284,7 +284,7 @@ describe.skipIf(noPostgres !== undefined)("concurrent writes", () => {
             yield* admin.query("select from users", [])
             yield* issuer.query(addKey, [])
             yield* admin.query(requireReset, [])
-            assert.deepStrictEqual(yield* notificationsOf(admin.query("commit", [])), [
+            assert.deepStrictEqual(yield* collectNotifications(admin.query("commit", [])), [
               isolation === "read committed" ? workspaces[0] : "*"
             ])
           })
@@ -293,7 +293,7 @@ describe.skipIf(noPostgres !== undefined)("concurrent writes", () => {
     }
 
     it.effect(
-      "under session_replication_role = replica, every change is notified and tag lists are right",
+      "under session_replication_role = replica, every change is notified and tag lists are correct",
       () =>
         withSessions(([session]) =>
           Effect.gen(function* () {
@@ -334,7 +334,7 @@ describe.skipIf(noPostgres !== undefined)("concurrent writes", () => {
               [`delete from prompts where id = '${extra}'`, [other]]
             ]
             for (const [text, notified] of changes) {
-              assert.deepStrictEqual(yield* notificationsOf(session.query(text, [])), notified, text)
+              assert.deepStrictEqual(yield* collectNotifications(session.query(text, [])), notified, text)
               yield* assertLists(text)
             }
           })
@@ -342,7 +342,7 @@ describe.skipIf(noPostgres !== undefined)("concurrent writes", () => {
     )
   })
 
-  plain.live("the migration corrects tag lists and drops caches", () =>
+  it.live("the migration corrects tag lists and notifies every workspace", () =>
     Effect.gen(function* () {
       const client = yield* PgClient.PgClient
       yield* runMigrations(migrations.slice(0, 3))

@@ -16,12 +16,12 @@ const select1 = { text: "select 1 as one", params: [] }
 const read = (text: string, params: ReadonlyArray<unknown> = []) =>
   Effect.flatMap(Database, (database) => database.queryPrompts({ text, params }))
 
-const on = (url: string) => Effect.provide(Database.layer({ url: Redacted.make(url) }))
+const withDatabase = (url: string) => Effect.provide(Database.layer({ url: Redacted.make(url) }))
 
-const many = <A>(count: number, value: A): ReadonlyArray<A> => Array.from({ length: count }, () => value)
+const repeat = <A>(count: number, value: A): ReadonlyArray<A> => Array.from({ length: count }, () => value)
 
 /** Measures an effect, in milliseconds. */
-const timed = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+const measure = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.suspend(() => {
     const start = performance.now()
     return Effect.map(effect, (value) => ({ value, millis: performance.now() - start }))
@@ -53,8 +53,8 @@ describe("queries without a PostgreSQL server", () => {
   it.live("a query fails at once when the connection is refused; building the layer succeeds", () =>
     Effect.gen(function* () {
       const port = yield* Effect.scoped(silentServer)
-      const { value, millis } = yield* timed(
-        Effect.flip(read("select 1")).pipe(on(`postgres://postgres@127.0.0.1:${port}/none`))
+      const { value, millis } = yield* measure(
+        Effect.flip(read("select 1")).pipe(withDatabase(`postgres://postgres@127.0.0.1:${port}/none`))
       )
       assert.strictEqual(value, Unavailable)
       assert.isBelow(millis, 1000)
@@ -64,13 +64,13 @@ describe("queries without a PostgreSQL server", () => {
   it.live("queries and transactions fail within 1.5 s when the server never responds", () =>
     Effect.gen(function* () {
       const url = `postgres://postgres@127.0.0.1:${yield* silentServer}/none`
-      const { value, millis } = yield* timed(
+      const { value, millis } = yield* measure(
         Effect.gen(function* () {
           const { queryPrompts: read, queryKeys: lookUp, transact } = yield* Database
           const sql = yield* PgClient.PgClient
           const failures = [read(select1), lookUp(select1), transact(sql`select 1`)].map(Effect.flip)
           return yield* Effect.all(failures, { concurrency: "unbounded" })
-        }).pipe(on(url))
+        }).pipe(withDatabase(url))
       )
       assert.deepStrictEqual(value, [Unavailable, Unavailable, Unavailable])
       assert.isBelow(millis, 1500)
@@ -80,14 +80,14 @@ describe("queries without a PostgreSQL server", () => {
 
 describe.skipIf(noPostgres !== undefined)("queries of a PostgreSQL server", () => {
   it.live(
-    "fail within 4.5 s while the server is frozen, and succeed on a new connection once it responds again",
+    "queries fail within 4.5 s while the server is frozen, and succeed on a new connection once it responds again",
     () =>
       Effect.gen(function* () {
         const proxy = yield* proxyTo(yield* freshDatabase)
         yield* Effect.gen(function* () {
           const [before] = yield* read("select pg_backend_pid() as pid")
           yield* proxy.freeze
-          const { value, millis } = yield* timed(
+          const { value, millis } = yield* measure(
             Effect.all(
               Array.from({ length: 40 }, () => Effect.flip(read("select 1"))),
               { concurrency: "unbounded" }
@@ -96,11 +96,11 @@ describe.skipIf(noPostgres !== undefined)("queries of a PostgreSQL server", () =
           assert.deepStrictEqual(value, Array(40).fill(Unavailable))
           assert.isBelow(millis, 4500)
           yield* proxy.thaw
-          const after = yield* timed(read("select pg_backend_pid() as pid"))
+          const after = yield* measure(read("select pg_backend_pid() as pid"))
           assert.isBelow(after.millis, 1000)
           // A connection that missed a deadline is not used again, although it stayed open.
           assert.notStrictEqual(after.value[0]?.pid, before?.pid)
-        }).pipe(on(proxy.url))
+        }).pipe(withDatabase(proxy.url))
       })
   )
 
@@ -113,7 +113,7 @@ describe.skipIf(noPostgres !== undefined)("queries of a PostgreSQL server", () =
         yield* proxy.cut
         const [after] = yield* read("select pg_backend_pid() as pid")
         assert.notStrictEqual(after?.pid, before?.pid)
-        // In the middle of a statement, by the server itself.
+        // The server terminates the connection in the middle of a statement.
         const reading = yield* Effect.forkChild(read("select pg_sleep(0.3), 'again' as result"))
         yield* Effect.sleep("100 millis")
         yield* onServer(
@@ -123,7 +123,7 @@ describe.skipIf(noPostgres !== undefined)("queries of a PostgreSQL server", () =
         assert.strictEqual(row?.result, "again")
         const [settings] = yield* read("select current_setting('statement_timeout') as timeout")
         assert.strictEqual(settings?.timeout, "3s")
-      }).pipe(on(proxy.url))
+      }).pipe(withDatabase(proxy.url))
     })
   )
 
@@ -134,10 +134,10 @@ describe.skipIf(noPostgres !== undefined)("queries of a PostgreSQL server", () =
         ([row]) => row?.pid as number
       )
       for (let round = 0; round < 2; round++) {
-        const before = new Set(yield* Effect.all(many(24, slow), { concurrency: "unbounded" }))
+        const before = new Set(yield* Effect.all(repeat(24, slow), { concurrency: "unbounded" }))
         assert.strictEqual(before.size, 3)
-        const reading = yield* Effect.forkChild(Effect.all(many(100, slow), { concurrency: 40 }))
-        // A query that is repeated on another of these connections is lost again.
+        const reading = yield* Effect.forkChild(Effect.all(repeat(100, slow), { concurrency: 40 }))
+        // A query that is repeated on another of these connections fails again.
         yield* onServer(
           `select pg_terminate_backend(pid), pg_sleep(0.1) from unnest(array[${[...before].join()}]) pid`
         )
@@ -146,17 +146,17 @@ describe.skipIf(noPostgres !== undefined)("queries of a PostgreSQL server", () =
     }).pipe(Effect.provide(emptyDatabase))
   )
 
-  it.live("a query fails after 1 s without a free connection and logs that all were busy", () =>
+  it.live("a query fails after 1 s without a free connection and logs that all connections were busy", () =>
     Effect.gen(function* () {
       const lines: Array<unknown> = []
       const logger = Logger.make(({ message }) => void lines.push(message))
       yield* Effect.gen(function* () {
-        // As many as the pool's three connections run at once: eight on each.
+        // The pool's three connections run at most 24 statements at once, eight on each.
         const holding = yield* Effect.forkChild(
-          Effect.all(many(24, Effect.exit(read("select pg_sleep(1.5)"))), { concurrency: "unbounded" })
+          Effect.all(repeat(24, Effect.exit(read("select pg_sleep(1.5)"))), { concurrency: "unbounded" })
         )
         yield* Effect.sleep("200 millis")
-        const { value, millis } = yield* timed(Effect.flip(read("select 1")))
+        const { value, millis } = yield* measure(Effect.flip(read("select 1")))
         assert.strictEqual(value, Unavailable)
         assert.isAtLeast(millis, 950)
         assert.isBelow(millis, 1300)
@@ -169,7 +169,7 @@ describe.skipIf(noPostgres !== undefined)("queries of a PostgreSQL server", () =
   )
 
   it.live(
-    "that exceed the statement timeout log one line while others succeed, and not that PostgreSQL is unavailable",
+    "queries that exceed the statement timeout log one line, which does not say that PostgreSQL is unavailable",
     () => {
       const lines: Array<unknown> = []
       const logger = Logger.make(({ message }) => void lines.push(message))
@@ -192,7 +192,7 @@ describe.skipIf(noPostgres !== undefined)("queries of a PostgreSQL server", () =
     }
   )
 
-  it.live("a query behind a lock fails after 3 s and delays no key lookup", () =>
+  it.live("a query that waits for a lock fails after 3 s and delays no key lookup", () =>
     Effect.gen(function* () {
       const { queryPrompts: read, queryKeys: lookUp, transact } = yield* Database
       const sql = yield* PgClient.PgClient
@@ -201,10 +201,10 @@ describe.skipIf(noPostgres !== undefined)("queries of a PostgreSQL server", () =
         Effect.gen(function* () {
           yield* sql`lock table held in access exclusive mode`
           const blocked = yield* Effect.forkChild(
-            timed(Effect.flip(read({ text: "select count(*) from held", params: [] })))
+            measure(Effect.flip(read({ text: "select count(*) from held", params: [] })))
           )
           for (let i = 0; i < 20; i++) {
-            assert.isBelow((yield* timed(lookUp(select1))).millis, 1000)
+            assert.isBelow((yield* measure(lookUp(select1))).millis, 1000)
           }
           const { value, millis } = yield* Fiber.join(blocked)
           assert.strictEqual(value, Unavailable)
@@ -225,7 +225,7 @@ describe.skipIf(noPostgres !== undefined)("queries of a PostgreSQL server", () =
       yield* Effect.acquireRelease(onServer(`create role ${role} login`), () => onServer(`drop role ${role}`))
       const url = new URL(proxy.url)
       url.username = role
-      assert.strictEqual(yield* Effect.flip(read("select 1")).pipe(on(url.href)), Unavailable)
+      assert.strictEqual(yield* Effect.flip(read("select 1")).pipe(withDatabase(url.href)), Unavailable)
     })
   )
 
@@ -240,7 +240,7 @@ describe.skipIf(noPostgres !== undefined)("queries of a PostgreSQL server", () =
   )
 
   it.live(
-    "return every time from year 1 to 9999 as the domain's Timestamp, with the settings of a session",
+    "queries return every time from the years 1 to 9999 as a Timestamp, and their sessions have the right settings",
     () =>
       Effect.gen(function* () {
         const times = [

@@ -34,8 +34,8 @@ const directory = mkdtempSync(join(tmpdir(), "exact-numbers-"))
 afterAll(() => rmSync(directory, { recursive: true }))
 
 /** Returns the text of an archive whose metadata and overrides are exactly these texts. */
-const archiveText = (made: Archive, metadata: string, overrides: string): string =>
-  JSON.stringify(made)
+const toArchiveText = (original: Archive, metadata: string, overrides: string): string =>
+  JSON.stringify(original)
     .replace('"metadata":{}', () => `"metadata":${metadata}`)
     .replace('"variable_overrides":{}', () => `"variable_overrides":${overrides}`)
 
@@ -46,10 +46,10 @@ const importText = Effect.fnUntraced(function* (text: string) {
   yield* importArchive(readArchiveFile(file, () => {}))
 })
 
-const exportText = Effect.fnUntraced(function* (made: Archive) {
+const exportText = Effect.fnUntraced(function* (original: Archive) {
   const { exportArchive } = yield* Administration
   let text = ""
-  yield* exportArchive(made.workspace.id, (some) =>
+  yield* exportArchive(original.workspace.id, (some) =>
     Effect.sync(() => {
       text += some
     })
@@ -57,14 +57,14 @@ const exportText = Effect.fnUntraced(function* (made: Archive) {
   return text
 })
 
-const make = (content = "{{a}} {{1.10}}") => {
+const makeArchive = (content = "{{a}} {{1.10}}") => {
   const snippet = fragment(content)
   const one = prompt({ fragments: [use(snippet, 1)], versions: [version(1)] })
-  return { one, made: archive({ fragments: [snippet], prompts: [one] }) }
+  return { one, original: archive({ fragments: [snippet], prompts: [one] }) }
 }
 
 /** Reads the JSON text that PostgreSQL stores, and the text that it would store for `written`. */
-const stored = Effect.fnUntraced(function* ([table, column, id, written]: readonly [
+const readStored = Effect.fnUntraced(function* ([table, column, id, written]: readonly [
   table: string,
   column: string,
   id: string,
@@ -90,19 +90,19 @@ describe.skipIf(noPostgres !== undefined)("free-form JSON", () => {
       "holds the same numbers after import, export and import",
       { texts: freeFormTexts },
       Effect.fnUntraced(function* ({ texts }) {
-        const { one, made } = make()
+        const { one, original } = makeArchive()
         const rows = [
           ["prompt_versions", "metadata", one.versions[0]!.id, texts.metadata],
           ["prompt_fragments", "variable_overrides", one.fragments[0]!.id, texts.overrides]
         ] as const
-        yield* importText(archiveText(made, texts.metadata, texts.overrides))
-        const first = yield* Effect.forEach(rows, (row) => stored(row))
+        yield* importText(toArchiveText(original, texts.metadata, texts.overrides))
+        const first = yield* Effect.forEach(rows, (row) => readStored(row))
         for (const { held, expected } of first) assert.strictEqual(held, expected)
 
-        const exported = yield* exportText(made)
+        const exported = yield* exportText(original)
         yield* importText(exported)
-        assert.deepStrictEqual(yield* Effect.forEach(rows, (row) => stored(row)), first)
-        assert.strictEqual(yield* exportText(made), exported)
+        assert.deepStrictEqual(yield* Effect.forEach(rows, (row) => readStored(row)), first)
+        assert.strictEqual(yield* exportText(original), exported)
       }),
       { arbitrary: { runs: 60 } }
     )
@@ -111,36 +111,36 @@ describe.skipIf(noPostgres !== undefined)("free-form JSON", () => {
       "is unchanged by an import of exported files",
       { texts: freeFormTexts },
       Effect.fnUntraced(function* ({ texts }) {
-        const { made } = make()
+        const { original } = makeArchive()
         const { importFiles, readContent } = yield* Administration
-        yield* importText(archiveText(made, texts.metadata, texts.overrides))
-        const before = yield* exportText(made)
-        const files = assignPaths(yield* readContent(made.workspace.id))
-        const read = Result.getOrThrow(parsePromptFiles(made.workspace.id, renderFiles(files)))
-        assert.deepStrictEqual(yield* importFiles(made.workspace.id, read), [])
+        yield* importText(toArchiveText(original, texts.metadata, texts.overrides))
+        const before = yield* exportText(original)
+        const files = assignPaths(yield* readContent(original.workspace.id))
+        const read = Result.getOrThrow(parsePromptFiles(original.workspace.id, renderFiles(files)))
+        assert.deepStrictEqual(yield* importFiles(original.workspace.id, read), [])
         // Another change writes the fragments: JSON that no file mentions stays exact.
         const changed = {
           ...read,
           fragments: read.fragments.map((file) => ({ ...file, content: "changed" }))
         }
-        yield* importFiles(made.workspace.id, changed)
-        assert.strictEqual((yield* exportText(made)).replace("changed", "{{a}} {{1.10}}"), before)
+        yield* importFiles(original.workspace.id, changed)
+        assert.strictEqual((yield* exportText(original)).replace("changed", "{{a}} {{1.10}}"), before)
       }),
       { arbitrary: { runs: 60 } }
     )
 
     it.effect("keeps the numbers of overrides as a file writes them", () =>
       Effect.gen(function* () {
-        const { one, made } = make()
+        const { one, original } = makeArchive()
         const { importFiles } = yield* Administration
-        yield* importText(JSON.stringify(made))
+        yield* importText(JSON.stringify(original))
         const numbers = [...awkwardNumbers, "+7", "007", ".5", "5.", "0x20000000000001"]
         const list = `[${awkwardNumbers.join(", ")}, 7, 7, 0.5, 5, 9007199254740993]`
         const files = Result.getOrThrow(
           parsePromptFiles(
-            made.workspace.id,
+            original.workspace.id,
             new Map([
-              ["fragments/f.md", `---\nid: ${made.fragments[0]!.id}\n---\n{{a}}\n`],
+              ["fragments/f.md", `---\nid: ${original.fragments[0]!.id}\n---\n{{a}}\n`],
               [
                 "prompts/p.md",
                 `---\nid: ${one.id}\nsort_order: 1.0\nfragments:\n  - fragment: f\n    with:\n      a: 1.10\n      "1.10": 1\n      12345678901234567890: x\n      deep:\n        - [${numbers.join(", ")}]\n---\n`
@@ -149,9 +149,9 @@ describe.skipIf(noPostgres !== undefined)("free-form JSON", () => {
           )
         )
         assert.strictEqual(files.prompts[0]!.sort_order, 1)
-        yield* importFiles(made.workspace.id, files)
-        assert.deepStrictEqual(yield* importFiles(made.workspace.id, files), [])
-        const { held, expected } = yield* stored([
+        yield* importFiles(original.workspace.id, files)
+        assert.deepStrictEqual(yield* importFiles(original.workspace.id, files), [])
+        const { held, expected } = yield* readStored([
           "prompt_fragments",
           "variable_overrides",
           one.fragments[0]!.id,
@@ -166,10 +166,15 @@ describe.skipIf(noPostgres !== undefined)("free-form JSON", () => {
         const repo = yield* PromptRepo
         const members = awkwardNumbers.map((number, index) => `"n${index}": ${number}`).join(", ")
         const text = `{${members}, "list": [${awkwardNumbers}, {"a": [1.10]}]}`
-        const { one, made } = make(awkwardNumbers.map((_, index) => `{{n${index}}}`).join("|"))
-        yield* importText(archiveText(made, text, text))
-        const { metadata } = yield* repo.getVersion(made.workspace.id, one.id, 1 as VersionNumber, undefined)
-        const { held, expected } = yield* stored([
+        const { one, original } = makeArchive(awkwardNumbers.map((_, index) => `{{n${index}}}`).join("|"))
+        yield* importText(toArchiveText(original, text, text))
+        const { metadata } = yield* repo.getVersion(
+          original.workspace.id,
+          one.id,
+          1 as VersionNumber,
+          undefined
+        )
+        const { held, expected } = yield* readStored([
           "prompt_versions",
           "metadata",
           one.versions[0]!.id,
@@ -177,7 +182,7 @@ describe.skipIf(noPostgres !== undefined)("free-form JSON", () => {
         ])
         assert.strictEqual(held, expected)
 
-        const source = yield* repo.getSource(made.workspace.id, one.id)
+        const source = yield* repo.getSource(original.workspace.id, one.id)
         const { resolved_content } = Result.getOrThrow(resolve(source))
         const sql = yield* PgClient.PgClient
         const [row] = yield* sql.unsafe<{ readonly texts: ReadonlyArray<string> }>(
@@ -197,12 +202,16 @@ describe.skipIf(noPostgres !== undefined)("free-form JSON", () => {
       })
     )
 
-    it.effect("resolves 100,000 slots in many turns of the event loop", () =>
+    it.effect("100,000 slots are resolved in many turns of the event loop", () =>
       Effect.gen(function* () {
         const indexes = Array.from({ length: 100_000 }, (_, index) => index)
-        const { one, made } = make(indexes.map((index) => `{{name ${index}}}`).join(" "))
+        const { one, original } = makeArchive(indexes.map((index) => `{{name ${index}}}`).join(" "))
         yield* importText(
-          archiveText(made, "{}", `{${indexes.map((index) => `"name ${index}": ${index}.50`).join(", ")}}`)
+          toArchiveText(
+            original,
+            "{}",
+            `{${indexes.map((index) => `"name ${index}": ${index}.50`).join(", ")}}`
+          )
         )
         let turns = 0
         let isDone = false
@@ -211,11 +220,11 @@ describe.skipIf(noPostgres !== undefined)("free-form JSON", () => {
           if (!isDone) setImmediate(turn)
         }
         const repo = yield* PromptRepo
-        const source = yield* repo.getSource(made.workspace.id, one.id)
+        const source = yield* repo.getSource(original.workspace.id, one.id)
         const known = Layer.succeed(PromptRepo, { ...repo, getSource: () => Effect.succeed(source) })
         const { getResolved } = yield* Effect.provide(Prompts, Prompts.layer.pipe(Layer.provide(known)))
         turn()
-        const caller = { workspaceId: made.workspace.id, tier: "team" }
+        const caller = { workspaceId: original.workspace.id, tier: "team" }
         const { resolved_content } = yield* getResolved(caller, one.id)
         isDone = true
         assert.strictEqual(
@@ -228,19 +237,21 @@ describe.skipIf(noPostgres !== undefined)("free-form JSON", () => {
 
     it.effect("is rejected when PostgreSQL cannot store a number, and nothing changes", () =>
       Effect.gen(function* () {
-        const { made } = make()
-        yield* importText(archiveText(made, '{"a": 1.10}', "{}"))
-        const before = yield* exportText(made)
+        const { original } = makeArchive()
+        yield* importText(toArchiveText(original, '{"a": 1.10}', "{}"))
+        const before = yield* exportText(original)
         for (const number of ["1e131072", "1e-16384", "1".repeat(131_073), "1e99999999999999999999"]) {
-          const rejected = yield* Effect.flip(importText(archiveText(made, `{"a": [${number}]}`, "{}")))
+          const rejected = yield* Effect.flip(importText(toArchiveText(original, `{"a": [${number}]}`, "{}")))
           const message = "must hold numbers that JSON can write"
           assert.deepStrictEqual<unknown>(
             rejected,
             InvalidContent([{ path: "prompts[0].versions[0].metadata", message }])
           )
         }
-        assert.strictEqual(yield* exportText(made), before)
-        yield* importText(archiveText(made, `{"a": [1e131071, 1e-16383, ${"1".repeat(131_072)}]}`, "{}"))
+        assert.strictEqual(yield* exportText(original), before)
+        yield* importText(
+          toArchiveText(original, `{"a": [1e131071, 1e-16383, ${"1".repeat(131_072)}]}`, "{}")
+        )
       })
     )
   })

@@ -32,27 +32,29 @@ import {
   version,
   toPartStream
 } from "../../../support/archives.ts"
-import { connect, freshDatabase, noPostgres, toDatabaseUrl as urlOf } from "../../../support/postgres.ts"
+import { connect, freshDatabase, noPostgres, toDatabaseUrl } from "../../../support/postgres.ts"
 
-/** A migrated database with the store, and a second client. */
-const setting = Effect.gen(function* () {
+/** Creates a migrated database and returns its store and a second client. */
+const makeSetting = Effect.gen(function* () {
   const name = yield* freshDatabase
   const database = Layer.provideMerge(Layer.effectDiscard(Effect.orDie(migrate)), connect(name))
   const context = yield* Layer.build(Layer.provideMerge(PostgresWorkspaceStore.layer, database))
   const store = yield* Effect.provide(WorkspaceStore, context)
   const other = yield* Effect.provide(
     PgClient.PgClient,
-    yield* Layer.build(Layer.fresh(PgClient.layer({ url: Redacted.make(urlOf(name)), maxConnections: 4 })))
+    yield* Layer.build(
+      Layer.fresh(PgClient.layer({ url: Redacted.make(toDatabaseUrl(name)), maxConnections: 4 }))
+    )
   )
   return { store, other }
 })
 
 const withSetting = <E>(
-  test: (made: Effect.Success<typeof setting>) => Effect.Effect<void, E, Scope.Scope>
-) => Effect.scoped(Effect.flatMap(setting, test))
+  test: (setting: Effect.Success<typeof makeSetting>) => Effect.Effect<void, E, Scope.Scope>
+) => Effect.scoped(Effect.flatMap(makeSetting, test))
 
 /** Fails unless the effect completes within a second. */
-const atOnce = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.timeout(effect, "1 second")
+const withinOneSecond = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.timeout(effect, "1 second")
 
 const revokeKey = "update api_keys set revoked_at = now() where id = $1 and revoked_at is null returning id"
 const forceReset = "update users set must_reset_password = true where id = $1"
@@ -65,7 +67,7 @@ const heldLocks = `select distinct l.mode from pg_locks l join pg_class c on c.o
     and l.pid <> pg_backend_pid() and l.database = (select oid from pg_database where datname = current_database())
   order by l.mode`
 
-const exported = Effect.fnUntraced(function* (store: WorkspaceStore["Service"], workspace: WorkspaceId) {
+const exportArchive = Effect.fnUntraced(function* (store: WorkspaceStore["Service"], workspace: WorkspaceId) {
   const parts: Array<ExportPart> = []
   yield* store.exportWorkspace(workspace, (some) => Effect.sync(() => void parts.push(...some)))
   return archiveFromExport(parts)
@@ -83,7 +85,7 @@ const retitle = (content: WorkspaceContent, id: string, title: string): ContentE
 }
 
 /** Holds the locks of a statement in a transaction of another client, until they are released or the test ends. */
-const holding = Effect.fnUntraced(function* (
+const holdLocks = Effect.fnUntraced(function* (
   other: PgClient.PgClient,
   statement: string,
   params: ReadonlyArray<unknown>
@@ -102,8 +104,8 @@ const holding = Effect.fnUntraced(function* (
   return Effect.andThen(Deferred.succeed(release, undefined), Fiber.join(fiber))
 })
 
-/** An archive of many rows, which an import stages in temporary tables. */
-const large = (over: Partial<Archive> = {}): Archive => {
+/** Makes an archive of many rows, which an import stages in temporary tables. */
+const makeLargeArchive = (): Archive => {
   const snippet = fragment("x".repeat(1_000))
   return archive({
     fragments: [snippet],
@@ -114,8 +116,7 @@ const large = (over: Partial<Archive> = {}): Archive => {
         fragments: [use(snippet, 1)],
         versions: [version(1), version(2)]
       })
-    ),
-    ...over
+    )
   })
 }
 
@@ -152,11 +153,11 @@ describe.skipIf(noPostgres !== undefined)("imports and concurrent writers", () =
             [useKey, key.id],
             [dispute, own.workspace.id]
           ] as const) {
-            yield* atOnce(other.unsafe(statement, [id]))
+            yield* withinOneSecond(other.unsafe(statement, [id]))
           }
           yield* Deferred.succeed(resume, undefined)
           yield* Fiber.join(fiber)
-          const after = yield* exported(store, own.workspace.id)
+          const after = yield* exportArchive(store, own.workspace.id)
           assert.isNotNull(after.api_keys.find(({ id }) => id === key.id)!.revoked_at)
           assert.isTrue(after.users.find(({ id }) => id === owner.id)!.must_reset_password)
           assert.deepStrictEqual(after.workspace, {
@@ -168,7 +169,7 @@ describe.skipIf(noPostgres !== undefined)("imports and concurrent writers", () =
       )
   )
 
-  const { fragments, prompts } = large()
+  const { fragments, prompts } = makeLargeArchive()
   for (const [size, own] of [
     ["a small", sample().archive],
     ["a large", { ...sample().archive, fragments, prompts }]
@@ -184,7 +185,7 @@ describe.skipIf(noPostgres !== undefined)("imports and concurrent writers", () =
             own.users[0]!
           ]
           // The import waits for this row and holds all other locks meanwhile.
-          const release = yield* holding(other, "select from prompts where id = $1 for update", [
+          const release = yield* holdLocks(other, "select from prompts where id = $1 for update", [
             own.prompts[0]!.id
           ])
           const changed: Archive = {
@@ -202,11 +203,11 @@ describe.skipIf(noPostgres !== undefined)("imports and concurrent writers", () =
             [useKey, key.id],
             [dispute, own.workspace.id]
           ] as const) {
-            yield* atOnce(other.unsafe(statement, [id]))
+            yield* withinOneSecond(other.unsafe(statement, [id]))
           }
           yield* release
           yield* Fiber.join(fiber)
-          const after = yield* exported(store, own.workspace.id)
+          const after = yield* exportArchive(store, own.workspace.id)
           assert.isNotNull(after.api_keys.find(({ id }) => id === key.id)!.revoked_at)
           assert.strictEqual(after.workspace.name, "Renamed")
           assert.strictEqual(after.workspace.billing_status, "disputed")
@@ -223,7 +224,7 @@ describe.skipIf(noPostgres !== undefined)("imports and concurrent writers", () =
         yield* store.importWorkspace(toPartStream(own))
         yield* store.importWorkspace(toPartStream(theirs))
         const [mine] = own.prompts
-        const release = yield* holding(other, "select from prompts where id = $1 for update", [mine!.id])
+        const release = yield* holdLocks(other, "select from prompts where id = $1 for update", [mine!.id])
         const changed = { ...own, prompts: own.prompts.map((prompt) => ({ ...prompt, title: "Changed" })) }
         const imported = yield* Effect.forkScoped(store.importWorkspace(toPartStream(changed)))
         const revised = yield* Effect.forkScoped(
@@ -233,16 +234,16 @@ describe.skipIf(noPostgres !== undefined)("imports and concurrent writers", () =
         )
         yield* waitForBlocked(other)
         const [prompt] = theirs.prompts
-        yield* atOnce(
+        yield* withinOneSecond(
           other.unsafe("update prompts set title = 'Edited', updated_at = now() where id = $1", [prompt!.id])
         )
-        yield* atOnce(
+        yield* withinOneSecond(
           other.unsafe("insert into folders (workspace_id, name) values ($1, 'New')", [theirs.workspace.id])
         )
-        yield* atOnce(
+        yield* withinOneSecond(
           other.unsafe("delete from prompt_versions where prompt_id = $1", [theirs.prompts[1]!.id])
         )
-        yield* atOnce(store.importWorkspace(toPartStream({ ...theirs, prompts: [] })))
+        yield* withinOneSecond(store.importWorkspace(toPartStream({ ...theirs, prompts: [] })))
         yield* release
         yield* Fiber.join(imported)
         yield* Fiber.join(revised)
@@ -264,14 +265,14 @@ describe.skipIf(noPostgres !== undefined)("imports and concurrent writers", () =
           prompts: own.prompts.slice(1).map((prompt) => ({ ...prompt, title: "Changed" }))
         }
         // The dry run does not wait for these locks.
-        const release = yield* holding(
+        const release = yield* holdLocks(
           other,
           `with p as (select from prompts for update), k as (select from api_keys for update),
             u as (select from users for update) select from workspaces for update`,
           []
         )
-        yield* atOnce(store.importWorkspace(toPartStream(changed), { dryRun: true }))
-        yield* atOnce(
+        yield* withinOneSecond(store.importWorkspace(toPartStream(changed), { dryRun: true }))
+        yield* withinOneSecond(
           store.reviseContent(
             own.workspace.id,
             (content) =>
@@ -298,7 +299,7 @@ describe.skipIf(noPostgres !== undefined)("imports and concurrent writers", () =
         assert.deepStrictEqual(yield* other.unsafe(heldLocks), [{ mode: "AccessShareLock" }])
         yield* Deferred.succeed(resume, undefined)
         yield* Fiber.join(fiber)
-        assert.deepStrictEqual((yield* exported(store, own.workspace.id)).workspace, own.workspace)
+        assert.deepStrictEqual((yield* exportArchive(store, own.workspace.id)).workspace, own.workspace)
       })
     )
   )
@@ -306,10 +307,10 @@ describe.skipIf(noPostgres !== undefined)("imports and concurrent writers", () =
   it.live("a dry run of an archive takes only AccessShareLock on the tables", () =>
     withSetting(
       Effect.fnUntraced(function* ({ store, other }) {
-        const own = large()
+        const own = makeLargeArchive()
         yield* store.importWorkspace(toPartStream(own))
         // The dry run reads this table last, so it waits here with all its locks.
-        const release = yield* holding(other, "lock table prompt_versions in access exclusive mode", [])
+        const release = yield* holdLocks(other, "lock table prompt_versions in access exclusive mode", [])
         const changed = { ...own, prompts: own.prompts.map((prompt) => ({ ...prompt, title: "Changed" })) }
         const fiber = yield* Effect.forkScoped(store.importWorkspace(toPartStream(changed), { dryRun: true }))
         yield* waitForBlocked(other)
@@ -333,20 +334,22 @@ describe.skipIf(noPostgres !== undefined)("imports and concurrent writers", () =
         const owner = own.users.find(({ must_reset_password }) => must_reset_password)!
         yield* store.reviseContent(own.workspace.id, (content) =>
           Effect.gen(function* () {
-            yield* atOnce(other.unsafe("delete from api_keys where id = $1", [keys.active.stored.id]))
-            yield* atOnce(
+            yield* withinOneSecond(
+              other.unsafe("delete from api_keys where id = $1", [keys.active.stored.id])
+            )
+            yield* withinOneSecond(
               other.unsafe("update users set must_reset_password = false where id = $1", [owner.id])
             )
-            yield* atOnce(
+            yield* withinOneSecond(
               other.unsafe("update api_keys set name = 'Kept' where id = $1", [keys.second.stored.id])
             )
-            yield* atOnce(
+            yield* withinOneSecond(
               other.unsafe("update workspaces set name = 'Kept' where id = $1", [own.workspace.id])
             )
             return [retitle(content, own.prompts[0]!.id, "Revised"), undefined] as const
           }).pipe(Effect.orDie)
         )
-        const after = yield* exported(store, own.workspace.id)
+        const after = yield* exportArchive(store, own.workspace.id)
         assert.isUndefined(after.api_keys.find(({ id }) => id === keys.active.stored.id))
         assert.strictEqual(after.api_keys.find(({ id }) => id === keys.second.stored.id)!.name, "Kept")
         assert.isFalse(after.users.find(({ id }) => id === owner.id)!.must_reset_password)
@@ -361,7 +364,7 @@ describe.skipIf(noPostgres !== undefined)("imports and concurrent writers", () =
       Effect.fnUntraced(function* ({ store, other }) {
         const { archive: own } = sample()
         yield* store.importWorkspace(toPartStream(own))
-        // Numbers that a JavaScript number cannot hold.
+        // Numbers that a JavaScript number cannot represent.
         yield* other.unsafe(
           `update prompt_versions set metadata = '{"run_id": 1234567890123456789, "huge": 1e400}'`
         )
@@ -416,7 +419,7 @@ describe.skipIf(noPostgres !== undefined)("imports and concurrent writers", () =
           }).pipe(Effect.orDie)
         )
         assert.strictEqual(runs, 2)
-        const after = yield* exported(store, own.workspace.id)
+        const after = yield* exportArchive(store, own.workspace.id)
         const { title, current_content, current_version } = after.prompts.find(({ id }) => id === edited!.id)!
         assert.deepStrictEqual([title, current_content, current_version], ["Revised", "Edited", 77])
         assert.strictEqual(after.prompts.find(({ id }) => id === untouched!.id)!.description, "Kept")
@@ -450,7 +453,7 @@ describe.skipIf(noPostgres !== undefined)("imports and concurrent writers", () =
           }).pipe(Effect.orDie)
         )
         assert.strictEqual(runs, 2)
-        const after = yield* exported(store, own.workspace.id)
+        const after = yield* exportArchive(store, own.workspace.id)
         assert.deepStrictEqual(
           after.prompts[0]!.versions.map(({ version_number, content }) => [version_number, content]),
           [
@@ -469,7 +472,7 @@ describe.skipIf(noPostgres !== undefined)("imports and concurrent writers", () =
         const [home, owner] = [archive().workspace, user()]
         const { archive: taken } = sample()
         yield* store.importWorkspace(toPartStream(taken))
-        const release = yield* holding(other, "insert into users (email) values ($1)", [owner.email])
+        const release = yield* holdLocks(other, "insert into users (email) values ($1)", [owner.email])
         const fiber = yield* Effect.forkScoped(
           Effect.flip(store.importWorkspace(toPartStream(archive({ workspace: home, users: [owner] }))))
         )
@@ -477,7 +480,7 @@ describe.skipIf(noPostgres !== undefined)("imports and concurrent writers", () =
         yield* release
         assert.deepStrictEqual(
           yield* Fiber.join(fiber),
-          InvalidContent([{ path: "users[0].email", message: "is another user's" }])
+          InvalidContent([{ path: "users[0].email", message: "belongs to another user" }])
         )
       })
     )
@@ -518,7 +521,7 @@ describe.skipIf(noPostgres !== undefined)("imports and concurrent writers", () =
   )
 })
 
-/** Waits until a connection of the database waits for a lock of another. */
+/** Waits until a connection of the database waits for a lock of another connection. */
 function waitForBlocked(other: PgClient.PgClient): Effect.Effect<void> {
   const blocked = other.unsafe(
     `select from pg_stat_activity where datname = current_database()

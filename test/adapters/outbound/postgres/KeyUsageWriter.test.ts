@@ -18,7 +18,7 @@ const noon = Date.UTC(2026, 0, 1, 12)
 const minute = 60_000
 
 /** Adds two keys that were never used. */
-const twoKeys = Effect.gen(function* () {
+const addTwoKeys = Effect.gen(function* () {
   const { importWorkspace } = yield* WorkspaceStore
   const [home, owner] = [workspace(), user()]
   const keys = [key(home.id, owner).stored, key(home.id, owner).stored] as const
@@ -26,70 +26,73 @@ const twoKeys = Effect.gen(function* () {
   return keys.map(({ id }) => id) as [ApiKeyId, ApiKeyId]
 }).pipe(Effect.provide(PostgresWorkspaceStore.layer))
 
-/** Reads when keys were last used, and the version of their rows. */
-const lastUsed = Effect.fnUntraced(function* (ids: ReadonlyArray<ApiKeyId>) {
+/** Reads the times of the last use of keys, and the versions of their rows. */
+const readLastUsed = Effect.fnUntraced(function* (ids: ReadonlyArray<ApiKeyId>) {
   const sql = yield* PgClient.PgClient
   return yield* sql<{ readonly last_used_at: string | null; readonly row: string }>`
     select last_used_at, xmin::text as row from api_keys where id = any (${ids}::uuid[])
     order by array_position(${ids}::uuid[], id)`
 })
-const times = (ids: ReadonlyArray<ApiKeyId>) =>
-  Effect.map(lastUsed(ids), (rows) => rows.map(({ last_used_at }) => last_used_at))
+const readTimes = (ids: ReadonlyArray<ApiKeyId>) =>
+  Effect.map(readLastUsed(ids), (rows) => rows.map(({ last_used_at }) => last_used_at))
 
 describe.skipIf(noPostgres !== undefined)("last_used_at of keys", () => {
   it.live("last_used_at is written in one batch, at most once per minute for each key", () =>
     Effect.gen(function* () {
-      const [one, two] = yield* twoKeys
+      const [one, two] = yield* addTwoKeys
       const usage = yield* makeKeyUsageWriter
       usage.record(one, noon)
       usage.record(one, noon + 10)
       usage.record(newId<ApiKeyId>(), noon)
-      assert.deepStrictEqual(yield* times([one, two]), [null, null])
+      assert.deepStrictEqual(yield* readTimes([one, two]), [null, null])
       yield* usage.flush
-      assert.deepStrictEqual(yield* times([one, two]), [toTimestamp(noon + 10), null])
+      assert.deepStrictEqual(yield* readTimes([one, two]), [toTimestamp(noon + 10), null])
 
-      const before = yield* lastUsed([one])
+      const before = yield* readLastUsed([one])
       usage.record(one, noon + 9 + minute)
       usage.record(two, noon + minute)
       yield* usage.flush
-      assert.deepStrictEqual(yield* times([one, two]), [toTimestamp(noon + 10), toTimestamp(noon + minute)])
-      assert.deepStrictEqual(yield* lastUsed([one]), before)
+      assert.deepStrictEqual(yield* readTimes([one, two]), [
+        toTimestamp(noon + 10),
+        toTimestamp(noon + minute)
+      ])
+      assert.deepStrictEqual(yield* readLastUsed([one]), before)
 
       usage.record(one, noon + 10 + minute)
       yield* usage.flush
-      assert.deepStrictEqual(yield* times([one]), [toTimestamp(noon + 10 + minute)])
+      assert.deepStrictEqual(yield* readTimes([one]), [toTimestamp(noon + 10 + minute)])
     }).pipe(Effect.provide(migratedDatabase))
   )
 
   it.live("last_used_at never decreases, in whatever order processes write", () =>
     Effect.gen(function* () {
-      const [one] = yield* twoKeys
+      const [one] = yield* addTwoKeys
       for (const now of [noon + 5, noon]) {
         const usage = yield* makeKeyUsageWriter
         usage.record(one, now)
         yield* usage.flush
       }
-      assert.deepStrictEqual(yield* times([one]), [toTimestamp(noon + 5)])
+      assert.deepStrictEqual(yield* readTimes([one]), [toTimestamp(noon + 5)])
     }).pipe(Effect.provide(migratedDatabase))
   )
 
   it.live("last_used_at is written when the key store closes", () =>
     Effect.gen(function* () {
-      const [one] = yield* twoKeys
+      const [one] = yield* addTwoKeys
       yield* Effect.gen(function* () {
         const { markUsed } = yield* KeyStore
         markUsed(one, noon)
       }).pipe(Effect.provide(PostgresKeyStore.layer))
-      assert.deepStrictEqual(yield* times([one]), [toTimestamp(noon)])
+      assert.deepStrictEqual(yield* readTimes([one]), [toTimestamp(noon)])
     }).pipe(Effect.provide(migratedDatabase))
   )
 
   it.live("last_used_at is written in the background within seconds", () =>
     Effect.gen(function* () {
-      const [one] = yield* twoKeys
+      const [one] = yield* addTwoKeys
       const { markUsed } = yield* KeyStore
       markUsed(one, noon)
-      const written = yield* Effect.repeat(Effect.andThen(Effect.sleep("50 millis"), times([one])), {
+      const written = yield* Effect.repeat(Effect.andThen(Effect.sleep("50 millis"), readTimes([one])), {
         until: ([time]) => time !== null,
         times: 100
       })
@@ -97,7 +100,7 @@ describe.skipIf(noPostgres !== undefined)("last_used_at of keys", () => {
     }).pipe(Effect.provide(Layer.provideMerge(PostgresKeyStore.layer, migratedDatabase)))
   )
 
-  it.live("is dropped on a read-only server, and one line is logged", () =>
+  it.live("last_used_at is not written on a read-only server, and one line is logged", () =>
     Effect.gen(function* () {
       const database = yield* freshDatabase
       const lines: Array<unknown> = []

@@ -10,14 +10,14 @@ import {
 } from "../../../../src/adapters/outbound/postgres/Migrations.ts"
 import { connect, emptyDatabase, freshDatabase, noPostgres, onServer } from "../../../support/postgres.ts"
 
-const tables = Effect.flatMap(
+const readTables = Effect.flatMap(
   PgClient.PgClient,
   (sql) =>
     sql<{ readonly name: string }>`select table_name as name from information_schema.tables
       where table_schema = 'public' order by 1`
 ).pipe(Effect.map((rows) => rows.map(({ name }) => name)))
 
-const all = [
+const allTables = [
   "api_keys",
   "folders",
   "fragments",
@@ -31,13 +31,13 @@ const all = [
   "workspaces"
 ]
 
-const history = Effect.flatMap(
+const readHistory = Effect.flatMap(
   PgClient.PgClient,
   (sql) => sql`select id, name from prompt_retrieval_migrations order by id`
 )
 
 /** Migrations that insert a row each time they run. */
-const traced = (count: number) =>
+const makeTracedMigrations = (count: number) =>
   Array.from({ length: count }, (_, index) => ({
     name: `step ${index + 1}`,
     statements: [
@@ -47,13 +47,13 @@ const traced = (count: number) =>
     ]
   }))
 
-const trace = Effect.flatMap(
+const readTrace = Effect.flatMap(
   PgClient.PgClient,
   (sql) => sql<{ readonly step: number }>`select step from trace order by step`
 ).pipe(Effect.map((rows) => rows.map(({ step }) => step)))
 
 describe("a PostgreSQL server's version", () => {
-  it.each([90624, 130023])("%s is rejected with the version that is needed", (version) => {
+  it.each([90624, 130023])("%s is rejected with the required version", (version) => {
     assert.deepStrictEqual(findServerMismatch(version), {
       _tag: "SchemaMismatch",
       message: `the server is PostgreSQL ${Math.floor(version / 10_000)} and this program needs PostgreSQL 14 or later: upgrade the server`
@@ -66,17 +66,17 @@ describe("a PostgreSQL server's version", () => {
 })
 
 describe.skipIf(noPostgres !== undefined)("migrations", () => {
-  it.live("migrate creates every table, and changes nothing when it runs again", () =>
+  it.live("migrate creates every table, and changes nothing if it runs again", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* Effect.flip(assertSchemaCurrent), {
         _tag: "SchemaMismatch",
         message: `the database's schema is version 0 and this program needs ${migrations.length}: run migrate`
       })
       yield* migrate
-      assert.deepStrictEqual(yield* tables, all)
+      assert.deepStrictEqual(yield* readTables, allTables)
       yield* migrate
       yield* assertSchemaCurrent
-      assert.deepStrictEqual(yield* history, [
+      assert.deepStrictEqual(yield* readHistory, [
         { id: 1, name: "initial" },
         { id: 2, name: "changes" },
         { id: 3, name: "metadata depth" },
@@ -85,34 +85,39 @@ describe.skipIf(noPostgres !== undefined)("migrations", () => {
     }).pipe(Effect.provide(emptyDatabase))
   )
 
-  it.live("run once each and in order when six processes start at once, and only new ones run later", () =>
-    Effect.gen(function* () {
-      const database = yield* freshDatabase
-      const start = (count: number) =>
-        Effect.all(
-          Array.from({ length: 6 }, () =>
-            runMigrations(traced(count)).pipe(Effect.provide(connect(database)))
-          ),
-          { concurrency: "unbounded", discard: true }
-        )
-      yield* start(2)
-      yield* start(3)
-      assert.deepStrictEqual(yield* trace.pipe(Effect.provide(connect(database))), [1, 2, 3])
-    })
+  it.live(
+    "migrations run once each and in order if six processes start at once, and only new ones run later",
+    () =>
+      Effect.gen(function* () {
+        const database = yield* freshDatabase
+        const start = (count: number) =>
+          Effect.all(
+            Array.from({ length: 6 }, () =>
+              runMigrations(makeTracedMigrations(count)).pipe(Effect.provide(connect(database)))
+            ),
+            { concurrency: "unbounded", discard: true }
+          )
+        yield* start(2)
+        yield* start(3)
+        assert.deepStrictEqual(yield* readTrace.pipe(Effect.provide(connect(database))), [1, 2, 3])
+      })
   )
 
   it.live("migrate changes nothing if one migration fails", () =>
     Effect.gen(function* () {
-      const broken = [...traced(1), { name: "broken", statements: ["create table half ()", "select 1/0"] }]
+      const broken = [
+        ...makeTracedMigrations(1),
+        { name: "broken", statements: ["create table half ()", "select 1/0"] }
+      ]
       const exit = yield* Effect.exit(runMigrations(broken))
       assert.strictEqual(exit._tag, "Failure")
-      assert.deepStrictEqual(yield* tables, [])
-      yield* runMigrations(traced(2))
-      assert.deepStrictEqual(yield* trace, [1, 2])
+      assert.deepStrictEqual(yield* readTables, [])
+      yield* runMigrations(makeTracedMigrations(2))
+      assert.deepStrictEqual(yield* readTrace, [1, 2])
     }).pipe(Effect.provide(emptyDatabase))
   )
 
-  it.live("keep existing metadata that nests deeper than new metadata may", () =>
+  it.live("migrate keeps existing metadata that nests deeper than new metadata may", () =>
     Effect.gen(function* () {
       const sql = yield* PgClient.PgClient
       yield* runMigrations(migrations.slice(0, 2))
@@ -140,27 +145,29 @@ describe.skipIf(noPostgres !== undefined)("migrations", () => {
     }).pipe(Effect.provide(emptyDatabase))
   )
 
-  it.live("need no privilege to write when none is pending, and report the missing privilege otherwise", () =>
-    Effect.gen(function* () {
-      const database = yield* freshDatabase
-      const role = `${database}_reader`
-      yield* Effect.acquireRelease(onServer(`create role ${role} login in role pg_read_all_data`), () =>
-        onServer(`drop role ${role}`)
-      )
-      const asReader = Effect.provide(connect(database, role))
-      assert.deepStrictEqual(yield* Effect.flip(migrate).pipe(asReader), {
-        _tag: "SchemaMismatch",
-        message:
-          "the database's schema needs migrating, which the server refuses: permission denied for schema public"
+  it.live(
+    "migrate needs no write privilege if nothing is pending, and reports the missing privilege otherwise",
+    () =>
+      Effect.gen(function* () {
+        const database = yield* freshDatabase
+        const role = `${database}_reader`
+        yield* Effect.acquireRelease(onServer(`create role ${role} login in role pg_read_all_data`), () =>
+          onServer(`drop role ${role}`)
+        )
+        const asReader = Effect.provide(connect(database, role))
+        assert.deepStrictEqual(yield* Effect.flip(migrate).pipe(asReader), {
+          _tag: "SchemaMismatch",
+          message:
+            "the database's schema needs a migration, which the server rejected: permission denied for schema public"
+        })
+        yield* migrate.pipe(Effect.provide(connect(database)))
+        yield* migrate.pipe(asReader)
+        yield* assertSchemaCurrent.pipe(asReader)
       })
-      yield* migrate.pipe(Effect.provide(connect(database)))
-      yield* migrate.pipe(asReader)
-      yield* assertSchemaCurrent.pipe(asReader)
-    })
   )
 
   it.live(
-    "succeed on a read-only server when none is pending, and report the read-only server otherwise",
+    "migrate succeeds on a read-only server if nothing is pending, and reports the read-only server otherwise",
     () =>
       Effect.gen(function* () {
         const database = yield* freshDatabase
@@ -169,7 +176,7 @@ describe.skipIf(noPostgres !== undefined)("migrations", () => {
         assert.deepStrictEqual(yield* Effect.flip(migrate).pipe(Effect.provide(connect(database))), {
           _tag: "SchemaMismatch",
           message:
-            "the database's schema needs migrating, which the server refuses: cannot execute CREATE TABLE in a read-only transaction"
+            "the database's schema needs a migration, which the server rejected: cannot execute CREATE TABLE in a read-only transaction"
         })
         yield* onServer(`alter database ${database} reset default_transaction_read_only`)
         yield* migrate.pipe(Effect.provide(connect(database)))

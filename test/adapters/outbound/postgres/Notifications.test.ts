@@ -4,17 +4,17 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Queue from "effect/Queue"
 import { channel } from "../../../../src/adapters/outbound/postgres/NotifyChannel.ts"
-import * as WorkspaceStore from "../../../../src/adapters/outbound/postgres/PostgresWorkspaceStore.ts"
-import { WorkspaceStore as Store } from "../../../../src/application/ports/WorkspaceStore.ts"
+import * as PostgresWorkspaceStore from "../../../../src/adapters/outbound/postgres/PostgresWorkspaceStore.ts"
+import { WorkspaceStore } from "../../../../src/application/ports/WorkspaceStore.ts"
 import { newId, sample, toPartStream } from "../../../support/archives.ts"
 import { migratedDatabase, noPostgres } from "../../../support/postgres.ts"
 
-const database = WorkspaceStore.layer.pipe(Layer.provideMerge(migratedDatabase))
+const database = PostgresWorkspaceStore.layer.pipe(Layer.provideMerge(migratedDatabase))
 
 describe.skipIf(noPostgres !== undefined)("the notifications of a write", () => {
   layer(database, { excludeTestServices: true })((it) => {
     /** Returns the workspaces that a write notifies, in the order of their ids. */
-    const notifiedBy = Effect.fnUntraced(function* (
+    const collectNotifications = Effect.fnUntraced(function* (
       write: Effect.Effect<unknown, unknown, PgClient.PgClient>
     ) {
       const sql = yield* PgClient.PgClient
@@ -33,7 +33,7 @@ describe.skipIf(noPostgres !== undefined)("the notifications of a write", () => 
     const other = second.archive.workspace.id
     const [greeting] = first.archive.prompts
     const seed = Effect.gen(function* () {
-      const store = yield* Store
+      const store = yield* WorkspaceStore
       yield* store.importWorkspace(toPartStream(first.archive))
       yield* store.importWorkspace(toPartStream(second.archive))
     })
@@ -112,21 +112,28 @@ describe.skipIf(noPostgres !== undefined)("the notifications of a write", () => 
       Effect.gen(function* () {
         yield* seed
         for (const [name, text, expected] of writes) {
-          const notified = yield* notifiedBy(Effect.flatMap(PgClient.PgClient, (sql) => sql.unsafe(text)))
+          const notified = yield* collectNotifications(
+            Effect.flatMap(PgClient.PgClient, (sql) => sql.unsafe(text))
+          )
           assert.deepStrictEqual(notified, expected.toSorted(), name)
         }
       })
     )
 
-    it.effect("name the workspace of an import once, and none when the same archive is imported again", () =>
-      Effect.gen(function* () {
-        const store = yield* Store
-        const { archive } = sample()
-        assert.deepStrictEqual(yield* notifiedBy(store.importWorkspace(toPartStream(archive))), [
-          archive.workspace.id
-        ])
-        assert.deepStrictEqual(yield* notifiedBy(store.importWorkspace(toPartStream(archive))), [])
-      })
+    it.effect(
+      "an import notifies its workspace once, and no workspace if the same archive is imported again",
+      () =>
+        Effect.gen(function* () {
+          const store = yield* WorkspaceStore
+          const { archive } = sample()
+          assert.deepStrictEqual(yield* collectNotifications(store.importWorkspace(toPartStream(archive))), [
+            archive.workspace.id
+          ])
+          assert.deepStrictEqual(
+            yield* collectNotifications(store.importWorkspace(toPartStream(archive))),
+            []
+          )
+        })
     )
   })
 })

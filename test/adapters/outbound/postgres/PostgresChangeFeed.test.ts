@@ -11,30 +11,24 @@ import { Database } from "../../../../src/adapters/outbound/postgres/Database.ts
 import { ChangeFeed } from "../../../../src/application/ports/ChangeFeed.ts"
 import type { WorkspaceId } from "../../../../src/domain/Prompt.ts"
 import { newId } from "../../../support/archives.ts"
-import {
-  freshDatabase,
-  noPostgres,
-  onServer,
-  proxyTo,
-  toDatabaseUrl as urlOf
-} from "../../../support/postgres.ts"
+import { freshDatabase, noPostgres, onServer, proxyTo, toDatabaseUrl } from "../../../support/postgres.ts"
 
 /** A silent connection is detected within 3 s by the clock of the feed, however late a busy machine runs the test. */
-const heartbeatTtl = 3_000
-/** The most that a feed takes to recover, in milliseconds: 3 s, two connection attempts and a heartbeat. */
-const recovery = 12_000
+const heartbeatTtlMs = 3_000
+/** The longest time that a feed takes to recover, in milliseconds: 3 s, two connection attempts and a heartbeat. */
+const recoveryMs = 12_000
 
-const until = Effect.fnUntraced(function* (what: string, within: number, holds: () => boolean) {
+const waitUntil = Effect.fnUntraced(function* (what: string, timeoutMs: number, holds: () => boolean) {
   const started = performance.now()
   while (!holds()) {
-    if (performance.now() - started > within) assert.fail(`${what}: not within ${within} ms`)
+    if (performance.now() - started > timeoutMs) assert.fail(`${what}: not within ${timeoutMs} ms`)
     yield* Effect.sleep("2 millis")
   }
   return performance.now() - started
 })
 
 /** Starts a feed of a database behind `url`, collects its log, and sends notifications on a direct connection. */
-const feedAt = Effect.fnUntraced(function* (url: string, database: string) {
+const startFeed = Effect.fnUntraced(function* (url: string, database: string) {
   const lines: Array<unknown> = []
   const logger = Logger.layer([Logger.make(({ message }) => lines.push(message))])
   const context = yield* Layer.build(
@@ -42,12 +36,12 @@ const feedAt = Effect.fnUntraced(function* (url: string, database: string) {
   )
   const feed = Context.get(context, ChangeFeed)
   const { sql } = yield* Effect.map(
-    Layer.build(PgClient.layer({ url: Redacted.make(urlOf(database)) })),
+    Layer.build(PgClient.layer({ url: Redacted.make(toDatabaseUrl(database)) })),
     (direct) => ({ sql: Context.get(direct, PgClient.PgClient) })
   ).pipe(Effect.orDie)
   const notify = (workspace: WorkspaceId) => Effect.orDie(sql.notify(channel, workspace))
   const isUp = () => feed.revision() !== undefined
-  return { feed, lines, notify, isUp, untilUp: until("up", recovery, isUp), sql }
+  return { feed, lines, notify, isUp, waitUntilUp: waitUntil("up", recoveryMs, isUp), sql }
 })
 
 const downLine = ["Change feed down; caching disabled"]
@@ -62,12 +56,12 @@ describe.skipIf(noPostgres !== undefined)("the PostgreSQL change feed", { timeou
   it.live("raises the revision of the workspace that changed and of no other", () =>
     Effect.gen(function* () {
       const database = yield* freshDatabase
-      const { feed, lines, notify, untilUp } = yield* feedAt(urlOf(database), database)
-      yield* untilUp
+      const { feed, lines, notify, waitUntilUp } = yield* startFeed(toDatabaseUrl(database), database)
+      yield* waitUntilUp
       const [changed, other] = [newId<WorkspaceId>(), newId<WorkspaceId>()]
       const [before, same, now] = [feed.revisionOf(changed), feed.revisionOf(other), feed.revision()!]
       yield* notify(changed)
-      yield* until("notified", 1_000, () => feed.revisionOf(changed) !== before)
+      yield* waitUntil("notified", 1_000, () => feed.revisionOf(changed) !== before)
       assert.isAbove(feed.revisionOf(changed)!, now)
       assert.strictEqual(feed.revisionOf(other), same)
       assert.deepStrictEqual(lines, [])
@@ -79,13 +73,13 @@ describe.skipIf(noPostgres !== undefined)("the PostgreSQL change feed", { timeou
     () =>
       Effect.gen(function* () {
         const database = yield* freshDatabase
-        const { feed, isUp, lines, untilUp } = yield* feedAt(urlOf(database), database)
-        yield* untilUp
+        const { feed, isUp, lines, waitUntilUp } = yield* startFeed(toDatabaseUrl(database), database)
+        yield* waitUntilUp
         const workspace = newId<WorkspaceId>()
         const before = feed.revision()!
         yield* terminateListeners(database)
-        assert.isBelow(yield* until("down", 1_000, () => !isUp()), 500)
-        yield* untilUp
+        assert.isBelow(yield* waitUntil("down", 1_000, () => !isUp()), 500)
+        yield* waitUntilUp
         assert.isAbove(feed.revisionOf(workspace)!, before)
         assert.deepStrictEqual(lines, [downLine, restoredLine])
       })
@@ -95,41 +89,41 @@ describe.skipIf(noPostgres !== undefined)("the PostgreSQL change feed", { timeou
     Effect.gen(function* () {
       const database = yield* freshDatabase
       const proxy = yield* proxyTo(database)
-      const { feed, isUp, lines, untilUp } = yield* feedAt(proxy.url, database)
-      yield* untilUp
+      const { feed, isUp, lines, waitUntilUp } = yield* startFeed(proxy.url, database)
+      yield* waitUntilUp
       const before = feed.revision()!
       yield* proxy.freeze
-      assert.isBelow(yield* until("down", 2 * heartbeatTtl, () => !isUp()), heartbeatTtl + 50)
+      assert.isBelow(yield* waitUntil("down", 2 * heartbeatTtlMs, () => !isUp()), heartbeatTtlMs + 50)
       yield* Effect.sleep("2 seconds")
       assert.isFalse(isUp())
       yield* proxy.thaw
-      yield* untilUp
+      yield* waitUntilUp
       assert.isAbove(feed.revisionOf(newId<WorkspaceId>())!, before)
       assert.deepStrictEqual(lines, [downLine, restoredLine])
     })
   )
 
-  it.live("reconnects after its connections went silent for good", () =>
+  it.live("reconnects after its connections have gone permanently silent", () =>
     Effect.gen(function* () {
       const database = yield* freshDatabase
       const proxy = yield* proxyTo(database)
-      const { feed, isUp, notify, untilUp } = yield* feedAt(proxy.url, database)
-      yield* untilUp
+      const { feed, isUp, notify, waitUntilUp } = yield* startFeed(proxy.url, database)
+      yield* waitUntilUp
       yield* proxy.silence
-      yield* until("down", 2 * heartbeatTtl, () => !isUp())
-      yield* untilUp
+      yield* waitUntil("down", 2 * heartbeatTtlMs, () => !isUp())
+      yield* waitUntilUp
       const workspace = newId<WorkspaceId>()
       const before = feed.revisionOf(workspace)
       yield* notify(workspace)
-      yield* until("notified", 1_000, () => feed.revisionOf(workspace) !== before)
+      yield* waitUntil("notified", 1_000, () => feed.revisionOf(workspace) !== before)
     })
   )
 
-  it.live("stays down behind a pooler that drops notifications, and logs it once", () =>
+  it.live("stays down behind a pooler that drops notifications, and logs this once", () =>
     Effect.gen(function* () {
       const database = yield* freshDatabase
       const proxy = yield* proxyTo(database, { pooler: true })
-      const { isUp, lines } = yield* feedAt(proxy.url, database)
+      const { isUp, lines } = yield* startFeed(proxy.url, database)
       const started = performance.now()
       // Long enough for the feed to reconnect twice.
       while (performance.now() - started < 8_000) {
@@ -146,8 +140,8 @@ describe.skipIf(noPostgres !== undefined)("the PostgreSQL change feed", { timeou
       const proxy = yield* proxyTo(database)
       const closed = yield* Effect.scoped(
         Effect.gen(function* () {
-          const { lines, untilUp } = yield* feedAt(proxy.url, database)
-          yield* untilUp
+          const { lines, waitUntilUp } = yield* startFeed(proxy.url, database)
+          yield* waitUntilUp
           yield* proxy.silence
           return { lines, since: performance.now() }
         })

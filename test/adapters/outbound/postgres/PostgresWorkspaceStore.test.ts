@@ -10,6 +10,7 @@ import type { ExportPart } from "../../../../src/domain/WorkspaceParts.ts"
 import { WorkspaceStore } from "../../../../src/application/ports/WorkspaceStore.ts"
 import {
   archive,
+  compareIds,
   fragment,
   instant,
   key,
@@ -38,7 +39,7 @@ const tables = [
 ]
 
 /** Reads every row of every table with its transaction and position, which change with each write of the row. */
-const everyRow = Effect.gen(function* () {
+const readEveryRow = Effect.gen(function* () {
   const sql = yield* PgClient.PgClient
   return yield* Effect.forEach(tables, (table) =>
     sql.unsafe(`select xmin::text, ctid::text, to_jsonb(t) as row from ${table} t order by ctid`)
@@ -52,9 +53,9 @@ describe.skipIf(noPostgres !== undefined)("the PostgreSQL workspace store", () =
         const { importWorkspace } = yield* WorkspaceStore
         const { archive } = sample()
         yield* importWorkspace(toPartStream(archive))
-        const before = yield* everyRow
+        const before = yield* readEveryRow
         yield* importWorkspace(toPartStream(archive))
-        assert.deepStrictEqual(yield* everyRow, before)
+        assert.deepStrictEqual(yield* readEveryRow, before)
         assert.isTrue(before.every((rows) => rows.length > 0))
       })
     )
@@ -64,7 +65,7 @@ describe.skipIf(noPostgres !== undefined)("the PostgreSQL workspace store", () =
         const { importWorkspace } = yield* WorkspaceStore
         const { archive: theirs, keys } = sample()
         yield* importWorkspace(toPartStream(theirs))
-        const before = yield* everyRow
+        const before = yield* readEveryRow
         const owner = user()
         const [first, second] = theirs.prompts
         const mine = archive({
@@ -82,31 +83,31 @@ describe.skipIf(noPostgres !== undefined)("the PostgreSQL workspace store", () =
         assert.deepStrictEqual(
           yield* Effect.flip(importWorkspace(toPartStream(mine))),
           InvalidContent([
-            { path: "users[1].id", message: "is another user's" },
-            { path: "api_keys[0].key_hash", message: "is another key's" },
-            { path: "api_keys[1].id", message: "is another workspace's" },
-            { path: "folders[0].id", message: "is another workspace's" },
-            { path: "prompts[1].id", message: "is another workspace's" },
-            { path: "prompts[1].versions[1].id", message: "is another workspace's" }
+            { path: "users[1].id", message: "belongs to another user" },
+            { path: "api_keys[0].key_hash", message: "belongs to another key" },
+            { path: "api_keys[1].id", message: "belongs to another workspace" },
+            { path: "folders[0].id", message: "belongs to another workspace" },
+            { path: "prompts[1].id", message: "belongs to another workspace" },
+            { path: "prompts[1].versions[1].id", message: "belongs to another workspace" }
           ])
         )
-        assert.deepStrictEqual(yield* everyRow, before)
+        assert.deepStrictEqual(yield* readEveryRow, before)
       })
     )
 
     it.effect("rejects values that the tables cannot store, and changes nothing", () =>
       Effect.gen(function* () {
         const { importWorkspace } = yield* WorkspaceStore
-        const before = yield* everyRow
+        const before = yield* readEveryRow
         const large = { a: "x".repeat(9_000_000), b: "x".repeat(9_000_000) }
         const rejected = [
           [
             prompt({ created_at: instant("0000-01-01T00:00:00.000Z") }),
-            'can\'t be stored: date/time field value out of range: "0000-01-01T00:00:00.000Z"'
+            'cannot be stored: date/time field value out of range: "0000-01-01T00:00:00.000Z"'
           ],
           [
             prompt({ versions: [version(1, { metadata: large })] }),
-            'can\'t be stored: new row for relation "prompt_versions" violates check constraint "prompt_versions_metadata_check"'
+            'cannot be stored: new row for relation "prompt_versions" violates check constraint "prompt_versions_metadata_check"'
           ]
         ] as const
         for (const [one, message] of rejected) {
@@ -115,7 +116,7 @@ describe.skipIf(noPostgres !== undefined)("the PostgreSQL workspace store", () =
             InvalidContent([{ path: "", message }])
           )
         }
-        assert.deepStrictEqual(yield* everyRow, before)
+        assert.deepStrictEqual(yield* readEveryRow, before)
       })
     )
 
@@ -131,7 +132,7 @@ describe.skipIf(noPostgres !== undefined)("the PostgreSQL workspace store", () =
             version(2_500 - index, { content: "v".repeat(10_000) })
           )
         })
-        const made = archive({
+        const original = archive({
           fragments: [
             snippet,
             ...Array.from({ length: 1_200 }, (_, index) =>
@@ -145,29 +146,27 @@ describe.skipIf(noPostgres !== undefined)("the PostgreSQL workspace store", () =
             )
           ]
         })
-        yield* importWorkspace(toPartStream(made))
+        yield* importWorkspace(toPartStream(original))
         const parts: Array<ExportPart> = []
         let largest = 0
-        yield* exportWorkspace(made.workspace.id, (some) =>
+        yield* exportWorkspace(original.workspace.id, (some) =>
           Effect.sync(() => {
             largest = Math.max(largest, JSON.stringify(some).length)
             parts.push(...some)
           })
         )
         assert.isBelow(largest, 6 * 1024 * 1024)
-        const byId = (a: { readonly id: string }, b: { readonly id: string }): number =>
-          a.id < b.id ? -1 : 1
         const exported = archiveFromExport(parts)
-        assert.deepStrictEqual(exported.fragments, made.fragments.toSorted(byId))
+        assert.deepStrictEqual(exported.fragments, original.fragments.toSorted(compareIds))
         assert.deepStrictEqual(
           exported.prompts.map(({ id }) => id),
-          made.prompts.map(({ id }) => id).sort()
+          original.prompts.map(({ id }) => id).sort()
         )
         const { fragments, versions } = exported.prompts.find(({ id }) => id === long.id)!
         assert.deepStrictEqual(versions, long.versions.toReversed())
         assert.deepStrictEqual(
           fragments,
-          long.fragments.toSorted(byId).sort((a, b) => a.position - b.position)
+          long.fragments.toSorted(compareIds).sort((a, b) => a.position - b.position)
         )
       })
     )
@@ -185,18 +184,18 @@ describe.skipIf(noPostgres !== undefined)("the PostgreSQL workspace store", () =
             versions: [version(2, { parent_version_id: first.id }), first]
           })
         })
-        const made = archive({
+        const original = archive({
           fragments: [snippet, fragment("y".repeat(3_000_000)), fragment("z".repeat(3_000_000))],
           prompts
         })
-        yield* importWorkspace(toPartStream(made))
+        yield* importWorkspace(toPartStream(original))
         const [counts] = yield* read({
           text: `select count(*)::int as prompts, sum(versions)::int as versions, sum(uses)::int as uses from (
               select (select count(*) from prompt_versions v where v.prompt_id = p.id) as versions,
                 (select count(*) from prompt_fragments f where f.prompt_id = p.id) as uses
               from prompts p where p.workspace_id = $1
             ) counted`,
-          params: [made.workspace.id]
+          params: [original.workspace.id]
         })
         assert.deepStrictEqual(counts, { prompts: 6000, versions: 12_000, uses: 6000 })
       })

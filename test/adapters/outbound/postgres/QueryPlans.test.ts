@@ -19,23 +19,23 @@ const id = <A extends string>(kind: number, index: number): A =>
 const sqlId = (kind: number, index: string) =>
   `('00000000-0000-4000-800${kind}-' || lpad(to_hex(${index}), 12, '0'))::uuid`
 const [home, other] = [id<WorkspaceId>(1, 1), id<WorkspaceId>(1, 2)]
-const workspaceOf = (index: string, count: number) =>
+const selectWorkspace = (index: string, count: number) =>
   `case when ${index} <= ${count} then '${home}'::uuid else '${other}' end`
 
 /** Two workspaces: one with a hundred thousand prompts, in 20 folders, with 20 tags, one of them on every second prompt. */
-const load = [
+const loadStatements = [
   `insert into workspaces (id) values ('${home}'), ('${other}')`,
   "insert into users (email) select 'user' || i from generate_series(1, 1000) i",
   `insert into api_keys (workspace_id, created_by, key_hash)
     select '${home}', (select id from users limit 1), sha256(i::text::bytea) from generate_series(1, 5000) i`,
   `insert into folders (id, workspace_id)
-    select ${sqlId(2, "i")}, ${workspaceOf("i", 20)} from generate_series(1, 40) i`,
+    select ${sqlId(2, "i")}, ${selectWorkspace("i", 20)} from generate_series(1, 40) i`,
   `insert into tags (id, workspace_id, name)
-    select ${sqlId(3, "i")}, ${workspaceOf("i", 20)}, 'tag' || i % 20 from generate_series(1, 40) i`,
+    select ${sqlId(3, "i")}, ${selectWorkspace("i", 20)}, 'tag' || i % 20 from generate_series(1, 40) i`,
   `insert into fragments (id, workspace_id, content)
-    select ${sqlId(4, "i")}, ${workspaceOf("i", 1000)}, repeat('x', 200) from generate_series(1, 1200) i`,
+    select ${sqlId(4, "i")}, ${selectWorkspace("i", 1000)}, repeat('x', 200) from generate_series(1, 1200) i`,
   `insert into prompts (id, workspace_id, current_content, prompt_type, folder_id, is_archived, updated_at)
-    select ${sqlId(5, "i")}, ${workspaceOf("i", prompts)}, repeat('x', 200),
+    select ${sqlId(5, "i")}, ${selectWorkspace("i", prompts)}, repeat('x', 200),
       (array['system', 'user', 'assistant', 'template', 'few-shot', 'chain-of-thought'])[1 + i % 6],
       case when i % 3 > 0 then ${sqlId(2, `i / 3 % 20 + ${`case when i <= ${prompts} then 1 else 21 end`}`)} end,
       i % 50 = 0, timestamptz '2026-01-01Z' + (i * 7919 % ${prompts}) * interval '1 minute'
@@ -54,11 +54,11 @@ const load = [
     select ${sqlId(5, "i")}, ${sqlId(4, "1 + (i + f) % 1000")}, f from generate_series(1, 5000) i, generate_series(1, 3) f`
 ]
 
-const loaded = Layer.effectDiscard(
+const loadedDatabase = Layer.effectDiscard(
   Effect.gen(function* () {
     const sql = yield* PgClient.PgClient
     const { transact } = yield* Database
-    yield* transact(Effect.forEach(load, (statement) => sql.unsafe(statement), { discard: true }))
+    yield* transact(Effect.forEach(loadStatements, (statement) => sql.unsafe(statement), { discard: true }))
     yield* sql`vacuum analyze`
   })
 ).pipe(Layer.provideMerge(migratedDatabase))
@@ -72,14 +72,14 @@ interface Plan {
   readonly Plans?: ReadonlyArray<Plan>
 }
 
-const nodes = (plan: Plan): ReadonlyArray<Plan> => [plan, ...(plan.Plans ?? []).flatMap(nodes)]
+const listNodes = (plan: Plan): ReadonlyArray<Plan> => [plan, ...(plan.Plans ?? []).flatMap(listNodes)]
 
-const quoted = (value: unknown): string => `'${String(value).replaceAll("'", "''")}'`
+const quote = (value: unknown): string => `'${String(value).replaceAll("'", "''")}'`
 
 /** Returns the nodes of a statement's plan: the custom plan for its values, or the generic plan of a prepared statement. */
 const explain = Effect.fnUntraced(function* ({ text, params }: Statement, mode: "custom" | "generic") {
   const sql = yield* PgClient.PgClient
-  const values = params.length === 0 ? "" : `(${params.map(quoted).join(", ")})`
+  const values = params.length === 0 ? "" : `(${params.map(quote).join(", ")})`
   const [row] = yield* sql.withTransaction(
     Effect.gen(function* () {
       yield* sql.unsafe(`set local plan_cache_mode = force_${mode}_plan`)
@@ -91,7 +91,7 @@ const explain = Effect.fnUntraced(function* ({ text, params }: Statement, mode: 
       return rows
     })
   )
-  return nodes(row!["QUERY PLAN"][0]!.Plan)
+  return listNodes(row!["QUERY PLAN"][0]!.Plan)
 })
 
 const folder_id = id<FolderId>(2, 3)
@@ -108,21 +108,21 @@ const filters: ReadonlyArray<readonly [filter: PromptFilter, index: string]> = [
 ]
 
 /** The tables that grow with a workspace. */
-const large = ["prompts", "prompt_tags", "prompt_versions", "prompt_fragments", "fragments", "api_keys"]
+const largeTables = ["prompts", "prompt_tags", "prompt_versions", "prompt_fragments", "fragments", "api_keys"]
 
-const assertNoScan = (plan: ReadonlyArray<Plan>, what: string): void => {
+const assertNoScan = (plan: ReadonlyArray<Plan>, context: string): void => {
   for (const node of plan) {
-    if (node["Node Type"] === "Seq Scan") assert.notInclude(large, node["Relation Name"], what)
+    if (node["Node Type"] === "Seq Scan") assert.notInclude(largeTables, node["Relation Name"], context)
     // The rows of the page are sorted again after they were fetched.
     if (node["Node Type"].includes("Sort"))
-      assert.isAtMost(node["Actual Rows"] * node["Actual Loops"], 100, what)
+      assert.isAtMost(node["Actual Rows"] * node["Actual Loops"], 100, context)
     if (node["Node Type"] === "Index Scan")
-      assert.isAtMost(node["Actual Rows"] * node["Actual Loops"], 100, what)
+      assert.isAtMost(node["Actual Rows"] * node["Actual Loops"], 100, context)
   }
 }
 
 describe.skipIf(noPostgres !== undefined)("plans with 100,000 prompts", () => {
-  layer(loaded, { excludeTestServices: true, timeout: "180 seconds" })((it) => {
+  layer(loadedDatabase, { excludeTestServices: true, timeout: "180 seconds" })((it) => {
     for (const mode of ["custom", "generic"] as const) {
       it.effect(
         `count and skip with one index, without a sort of the workspace, and fetch only the page (${mode} plan)`,
@@ -133,14 +133,14 @@ describe.skipIf(noPostgres !== undefined)("plans with 100,000 prompts", () => {
                 [1, 50, 2000].map((page) => [query, page] as const)
               )) {
                 const plan = yield* explain(query(home, filter, { page, per_page: 20 }), mode)
-                const what = JSON.stringify({ filter, page, plan })
-                assertNoScan(plan, what)
+                const context = JSON.stringify({ filter, page, plan })
+                assertNoScan(plan, context)
                 const indexScans = plan.filter((node) => node["Node Type"] === "Index Only Scan")
                 const used = new Set(indexScans.map((node) => node["Index Name"]))
-                assert.isTrue(used.has(index), what)
+                assert.isTrue(used.has(index), context)
                 assert.isTrue(
                   [...used].every((name) => [index, "folders_pkey"].includes(name!)),
-                  what
+                  context
                 )
               }
             }

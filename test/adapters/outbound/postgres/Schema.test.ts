@@ -14,7 +14,7 @@ const own = `workspace_id) values ('${home}'`
 const tooLong = "repeat('x', 16 * 1024 * 1024 + 1)"
 
 /** A map that nests `depth` levels deep, with a scalar at the bottom. */
-const nested = (depth: number) =>
+const nest = (depth: number) =>
   `('{"a":' || repeat('[', ${depth} - 1) || '0' || repeat(']', ${depth} - 1) || '}')::jsonb`
 
 /** Statements in their order and the SQLSTATE of their result; `00000` is success. */
@@ -35,12 +35,12 @@ const statements: ReadonlyArray<readonly [text: string, state: string]> = [
   ["update prompt_fragments set variable_overrides = '[1]'", "00000"],
   ["update prompt_fragments set variable_overrides = 'null'", "00000"],
   ["update prompt_versions set metadata = '{\"a\": 1e400}'", "00000"],
-  [`update prompt_versions set metadata = ${nested(100)}`, "00000"],
+  [`update prompt_versions set metadata = ${nest(100)}`, "00000"],
   // Values that the domain cannot read.
-  [`update prompt_versions set metadata = ${nested(101)}`, "23514"],
-  [`update prompt_versions set metadata = ${nested(5000)}`, "23514"],
+  [`update prompt_versions set metadata = ${nest(101)}`, "23514"],
+  [`update prompt_versions set metadata = ${nest(5000)}`, "23514"],
   [
-    `update prompt_versions set metadata = jsonb_build_object('a', jsonb_build_array(), 'b', ${nested(100)})`,
+    `update prompt_versions set metadata = jsonb_build_object('a', jsonb_build_array(), 'b', ${nest(100)})`,
     "23514"
   ],
   ["update workspaces set billing_status = 'free'", "23514"],

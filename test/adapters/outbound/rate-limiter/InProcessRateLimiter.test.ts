@@ -1,4 +1,4 @@
 import { layer } from "../../../../src/adapters/outbound/rate-limiter/InProcessRateLimiter.ts"
-import { rateLimiterContract } from "../../../contracts/RateLimiter.ts"
+import { testRateLimiter } from "../../../contracts/RateLimiter.ts"
 
-rateLimiterContract("in process", layer)
+testRateLimiter("in process", layer)

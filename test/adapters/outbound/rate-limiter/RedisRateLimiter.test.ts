@@ -11,7 +11,7 @@ import * as TestClock from "effect/testing/TestClock"
 import { layer, sharedCounterUp } from "../../../../src/adapters/outbound/rate-limiter/RedisRateLimiter.ts"
 import { type Bucket, RateLimiter } from "../../../../src/application/ports/RateLimiter.ts"
 import type { ApiKeyId } from "../../../../src/domain/ApiKey.ts"
-import { countAdmitted, newKey, rateLimiterContract } from "../../../contracts/RateLimiter.ts"
+import { countAdmitted, newKey, testRateLimiter } from "../../../contracts/RateLimiter.ts"
 import { noRedis, type RedisServer, redisServer, slowProxy } from "../../../support/redis.ts"
 
 const now = 29_000_000 * 60_000
@@ -21,7 +21,7 @@ const toRedisKey = (key: ApiKeyId) => `prompt-retrieval:rate:{${key}}:29000000`
 const readCount = (redis: RedisServer, key: ApiKeyId): Effect.Effect<number> =>
   Effect.map(redis.ask(`GET ${toRedisKey(key)}`), (reply) => Number(reply.split("\r\n")[1] ?? 0))
 
-/** Makes a limiter with a connection and counts that nothing else uses, like another process, until the scope closes. */
+/** Makes a limiter with a separate connection and separate counts, as in another process, until the scope closes. */
 const makeLimiter = (url: string) =>
   Effect.map(Layer.build(Layer.fresh(layer({ url }))), (context) => Context.get(context, RateLimiter))
 
@@ -36,7 +36,7 @@ const waitUntilShared = Effect.fnUntraced(function* (redis: RedisServer, limiter
     yield* TestClock.adjust("1 second")
     yield* sleepLive(20)
   }
-  assert.fail("the limiter does not count in Redis again")
+  assert.fail("the limiter did not return to counting in Redis")
 })
 
 /** Takes one request that only the timeout can end, asserts that it ends after 50 ms and not earlier, and returns the result. */
@@ -62,7 +62,7 @@ describe.skipIf(noRedis !== undefined)(
     afterEach(() => Effect.runPromise(redis.thaw))
     afterAll(() => Effect.runPromise(Scope.close(scope, Exit.void)))
 
-    rateLimiterContract("Redis", Layer.unwrap(Effect.sync(() => layer({ url: redis.url }))))
+    testRateLimiter("Redis", Layer.unwrap(Effect.sync(() => layer({ url: redis.url }))))
 
     describe("with Redis", () => {
       it.effect(
@@ -173,12 +173,12 @@ describe.skipIf(noRedis !== undefined)(
             yield* Fiber.join(running)
             const [one = 0, other = 0] = admitted
             assert.isAtMost(Math.max(one, other), limit, `${admitted}`)
-            // Until the first restart ends, each process may use up what it counts as left.
+            // Until the first restart ends, each process may use up the requests that remain by its own count.
             assert.isTrue(one + other >= limit && one + other < 2 * limit, `${admitted}`)
           })
       )
 
-      it.live("while Redis is flushed again and again, each process admits at most the limit of a key", () =>
+      it.live("while Redis is flushed repeatedly, each process admits at most the limit of a key", () =>
         Effect.gen(function* () {
           let isDone = false
           const { admitted, running } = yield* startLoad(newKey(), () => isDone)
@@ -323,7 +323,7 @@ describe.skipIf(noRedis !== undefined)(
                 Effect.map(([time]) => Duration.toMillis(time) - 5)
               )
             )
-            // Once just over 50 ms on an idle machine; the rest is tolerance for a busy one.
+            // One request waits just over 50 ms on an idle machine; the rest is tolerance for a busy machine.
             assert.isBelow(Math.max(...times), 200, `${times}`)
           })
         )
@@ -335,7 +335,7 @@ describe.skipIf(noRedis !== undefined)(
           yield* proxy.delay(70)
           const limiter = yield* makeLimiter(proxy.url)
           const key = newKey()
-          // Longer than a connection takes with that delay.
+          // This takes longer than a connection attempt with that delay.
           for (let n = 0; n < 80; n++) yield* Effect.delay(limiter.take(key, 100, now), 10)
           assert.strictEqual(yield* readCount(redis, key), 0)
           assert.strictEqual((yield* Metric.value(sharedCounterUp)).value, 0)
@@ -352,7 +352,7 @@ describe.skipIf(noRedis !== undefined)(
             })
           ).pipe(Effect.timeout("5 seconds"))
           const [time] = yield* Effect.timed(Effect.scoped(makeLimiter(redis.url)))
-          // Only as long as the start waits for its first connection.
+          // Includes the time that the start waits for its first connection.
           assert.isBelow(Duration.toMillis(time), 1000)
         }).pipe(Effect.ensuring(redis.thaw))
       )

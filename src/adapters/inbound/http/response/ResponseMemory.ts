@@ -7,7 +7,7 @@ import { type Representation, respondConditionally } from "./Representation.ts"
 export type HasRoom = (bodyBytes: number) => boolean
 
 const failWithoutRoom = Effect.andThen(
-  Effect.logWarning("Clients take their responses too slowly; large response replaced by 503"),
+  Effect.logWarning("Clients read their responses too slowly; large response replaced by 503"),
   Effect.fail(Unavailable)
 )
 

@@ -14,6 +14,6 @@ export const toInvalidContent = (error: SqlError): InvalidContent =>
   InvalidContent([
     {
       path: "",
-      message: `can't be stored: ${describeSqlError(error).replaceAll(`"${stagedTablePrefix}`, '"')}`
+      message: `cannot be stored: ${describeSqlError(error).replaceAll(`"${stagedTablePrefix}`, '"')}`
     }
   ])

@@ -19,7 +19,7 @@ export class DataDirectoryUnusable extends Data.TaggedError("DataDirectoryUnusab
   readonly path: string
   readonly cause: unknown
 }> {
-  override readonly message = `${this.path} can't be used: ${toReason(this.cause)}`
+  override readonly message = `${this.path} cannot be used: ${toReason(this.cause)}`
 }
 
 /** SQLITE_BUSY, the low byte of the error code when another process has the lock. */

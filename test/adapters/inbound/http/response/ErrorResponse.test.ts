@@ -26,7 +26,7 @@ const respond = Effect.fnUntraced(function* (request: Parameters<typeof respondT
 })
 
 describe("respondToFailures", () => {
-  it.effect("responds to an expected error as the table of errors says, and logs nothing", () =>
+  it.effect("responds to an expected error as the error table says, and logs nothing", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* respond(Effect.fail(PromptNotFound)), {
         response: toErrorResponse(PromptNotFound),

@@ -117,7 +117,7 @@ describe("EmbeddedPostgres", { timeout: 30_000 }, () => {
       for (const method of [EmbeddedPostgres.open, EmbeddedPostgres.connect]) {
         const error = await openError(method, dataDir)
         assert.strictEqual(error._tag, "DataDirectoryUnusable")
-        assert.match(error.message, new RegExp(`^${dataDir} can't be used: \\w`))
+        assert.match(error.message, new RegExp(`^${dataDir} cannot be used: \\w`))
       }
     }
     assert.strictEqual(readFileSync(join(oldVersion, "pglite", "PG_VERSION"), "utf8"), "12\n")
@@ -134,7 +134,7 @@ describe("a data directory of another PostgreSQL version", { timeout: 30_000 }, 
       const error = await openError(EmbeddedPostgres.open, dataDir)
       assert.strictEqual(
         error.message,
-        `${dataDir} can't be used: it holds a PostgreSQL ${major} database and this program embeds PostgreSQL 18; to carry the data over, run "prompt-retrieval export" for each workspace with the version of the program that wrote it, then "prompt-retrieval import" with this version on an empty DATA_DIR`
+        `${dataDir} cannot be used: it holds a PostgreSQL ${major} database and this program embeds PostgreSQL 18; to carry the data over, run "prompt-retrieval export" for each workspace with the version of the program that wrote it, then "prompt-retrieval import" with this version on an empty DATA_DIR`
       )
       const program = spawnSync(process.execPath, ["src/main.ts", "migrate"], {
         env: { ...process.env, DATABASE_URL: undefined, DATA_DIR: dataDir },
@@ -153,7 +153,7 @@ describe("a data directory of another PostgreSQL version", { timeout: 30_000 }, 
   })
 })
 
-/** Inserts the next number again and again, kills the server meanwhile, and returns the last number with a response. */
+/** Inserts the next number repeatedly, kills the server meanwhile, and returns the last number with a response. */
 const insertUntilKilled = async (
   server: ChildProcess,
   socketPath: string,

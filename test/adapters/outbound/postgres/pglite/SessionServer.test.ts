@@ -48,7 +48,7 @@ const idle = { tags: [], errors: [], rows: [], status: "I" } as const
 describe("SessionServer responses", { timeout: 40_000 }, () => {
   const rounds = 600
 
-  const rawLane = async (lane: number): Promise<void> => {
+  const runRawClient = async (lane: number): Promise<void> => {
     const client = await connect()
     for (let i = 0; i < rounds; i++) {
       const mark = `raw-${lane}-${i}`
@@ -78,7 +78,7 @@ describe("SessionServer responses", { timeout: 40_000 }, () => {
     await client.drop()
   }
 
-  const driverLane = Effect.fnUntraced(function* (lane: number) {
+  const runDriverClient = Effect.fnUntraced(function* (lane: number) {
     const sql = yield* pgClient
     const runRound = Effect.fnUntraced(function* (i: number) {
       const mark = `driver-${lane}-${i}`
@@ -114,9 +114,9 @@ describe("SessionServer responses", { timeout: 40_000 }, () => {
     await client.query("create table marks (mark text)")
     const lanes = [0, 1, 2, 3]
     await Promise.all([
-      ...lanes.map(rawLane),
+      ...lanes.map(runRawClient),
       Effect.runPromise(
-        Effect.scoped(Effect.forEach(lanes, driverLane, { concurrency: "unbounded", discard: true }))
+        Effect.scoped(Effect.forEach(lanes, runDriverClient, { concurrency: "unbounded", discard: true }))
       )
     ])
     assert.deepStrictEqual((await client.query("select count(*) from marks")).rows, [["0"]])
@@ -369,7 +369,7 @@ describe("a database that crashes", () => {
   /** Overflows PGlite's stack; PostgreSQL itself would limit the recursion. */
   const crashingQuery = `select ${"1+".repeat(50_000)}1`
 
-  it("is opened again: its client is closed with 57P02, other clients continue, and nothing committed is lost", async () => {
+  it("is opened again: the client that crashed it is disconnected with 57P02, other clients continue, and nothing committed is lost", async () => {
     const [client, other] = await Promise.all([connect(), connect()])
     await client.query("create table survived (a int); insert into survived values (1)")
     await client.query("begin; insert into survived values (2)")
@@ -383,7 +383,7 @@ describe("a database that crashes", () => {
   it("delivers NOTIFY before and after the crash, and reports the gap in between", async () => {
     const received: Array<string> = []
     let wake = (): void => {}
-    const receives = async (...expected: ReadonlyArray<string>): Promise<void> => {
+    const expectReceived = async (...expected: ReadonlyArray<string>): Promise<void> => {
       while (received.length < expected.length)
         await new Promise<void>((resolve) => {
           wake = resolve
@@ -405,13 +405,13 @@ describe("a database that crashes", () => {
     const notify = (payload: string): string => `notify "Odd ""name""", '${payload}'`
     const [client, other] = await Promise.all([connect(), connect()])
     assert.strictEqual((await client.query(notify("one"))).types, "CZ")
-    await receives("one")
+    await expectReceived("one")
     await client.query("unlisten *")
     await other.query(notify("two"))
-    await receives("one", "gap", "two")
+    await expectReceived("one", "gap", "two")
     await client.query(crashingQuery)
     await other.query(notify("three"))
-    await receives("one", "gap", "two", "gap", "three")
+    await expectReceived("one", "gap", "two", "gap", "three")
     await Effect.runPromise(Scope.close(listening, Exit.void))
     await other.query(notify("four"))
     assert.strictEqual(received.length, 5)
@@ -423,7 +423,7 @@ describe("a session whose statements end LISTEN", () => {
   const change = "notify verified, 'change'"
   const createFunction =
     "create or replace function unlisten_all() returns int language plpgsql as $$ begin unlisten *; return 1; end $$"
-  const extended = (...statements: ReadonlyArray<string>) => [
+  const makeBatch = (...statements: ReadonlyArray<string>) => [
     ...statements.flatMap((text) => [parse(text), bind(), execute()]),
     sync
   ]
@@ -441,8 +441,8 @@ describe("a session whose statements end LISTEN", () => {
     ["a DO block", [[query("do $$ begin unlisten *; end $$")], [query(change)]]],
     ["a function", [[query(createFunction)], [query("select unlisten_all()")], [query(change)]]],
     ["a function in the same query", [[query(createFunction)], [query(`select unlisten_all(); ${change}`)]]],
-    ["an extended batch", [extended("unlisten *"), extended(change)]],
-    ["an extended batch with the change", [extended("unlisten *", change)]],
+    ["an extended batch", [makeBatch("unlisten *"), makeBatch(change)]],
+    ["an extended batch with the change", [makeBatch("unlisten *", change)]],
     [
       "a prepared statement",
       [[parse("unlisten *", "unlisten"), sync], [bind("unlisten"), execute(), sync], [query(change)]]

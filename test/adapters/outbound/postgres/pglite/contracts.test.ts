@@ -2,13 +2,13 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as EmbeddedPostgres from "../../../../../src/adapters/outbound/postgres/pglite/EmbeddedPostgres.ts"
 import { Database } from "../../../../../src/adapters/outbound/postgres/Database.ts"
-import * as KeyStore from "../../../../../src/adapters/outbound/postgres/PostgresKeyStore.ts"
+import * as PostgresKeyStore from "../../../../../src/adapters/outbound/postgres/PostgresKeyStore.ts"
 import { migrate } from "../../../../../src/adapters/outbound/postgres/Migrations.ts"
-import * as PromptRepo from "../../../../../src/adapters/outbound/postgres/PostgresPromptRepo.ts"
-import * as WorkspaceStore from "../../../../../src/adapters/outbound/postgres/PostgresWorkspaceStore.ts"
-import * as keys from "../../../../contracts/KeyStore.ts"
-import * as prompts from "../../../../contracts/PromptRepo.ts"
-import * as workspaces from "../../../../contracts/WorkspaceStore.ts"
+import * as PostgresPromptRepo from "../../../../../src/adapters/outbound/postgres/PostgresPromptRepo.ts"
+import * as PostgresWorkspaceStore from "../../../../../src/adapters/outbound/postgres/PostgresWorkspaceStore.ts"
+import { testKeyStore } from "../../../../contracts/KeyStore.ts"
+import { testPromptRepo } from "../../../../contracts/PromptRepo.ts"
+import { testWorkspaceStore } from "../../../../contracts/WorkspaceStore/contract.ts"
 import { embedded } from "../../../../support/database.ts"
 
 /** A fresh embedded database. */
@@ -20,10 +20,12 @@ const database = Layer.unwrap(
   })
 )
 
-const ports = Layer.mergeAll(PromptRepo.layer, KeyStore.layer, WorkspaceStore.layer).pipe(
-  Layer.provide(database)
-)
+const ports = Layer.mergeAll(
+  PostgresPromptRepo.layer,
+  PostgresKeyStore.layer,
+  PostgresWorkspaceStore.layer
+).pipe(Layer.provide(database))
 
-keys.contract("the embedded database", Layer.fresh(ports))
-prompts.contract("the embedded database", Layer.fresh(ports))
-workspaces.contract("the embedded database", Layer.fresh(ports))
+testKeyStore("the embedded database", Layer.fresh(ports))
+testPromptRepo("the embedded database", Layer.fresh(ports))
+testWorkspaceStore("the embedded database", Layer.fresh(ports))

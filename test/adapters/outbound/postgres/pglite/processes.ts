@@ -34,7 +34,7 @@ export const databaseDirectory = async (): Promise<string> => {
   return directory
 }
 
-/** What `serve.ts` reports once it has the database (`served`: whether it serves the database itself) or has failed. */
+/** The report of `serve.ts`: the database that it has (`served` if it serves the database itself), or its error. */
 export type Report =
   | { readonly socketPath: string; readonly served: boolean }
   | { readonly error: string; readonly message: string }
