@@ -1,14 +1,11 @@
-import * as Context from "effect/Context"
 import * as Layer from "effect/Layer"
 import * as Metric from "effect/Metric"
+import { metricRegistry } from "../../../application/MetricRegistry.ts"
 import {
   type CacheLookup,
   type ObservedCache,
   Observations
 } from "../../../application/ports/Observations.ts"
-
-/** The process-wide metric registry, which an empty context falls back to. */
-const registry = Context.empty()
 
 type Count = () => void
 
@@ -19,8 +16,8 @@ const makeCounter = (
   attributes: Readonly<Record<string, string>>
 ): Count => {
   const counter = Metric.counter(name, { description, attributes, incremental: true })
-  counter.updateUnsafe(0, registry)
-  return () => counter.updateUnsafe(1, registry)
+  counter.updateUnsafe(0, metricRegistry)
+  return () => counter.updateUnsafe(1, metricRegistry)
 }
 
 const makeDenialCounter = (bucket: "key" | "process"): Count =>
