@@ -1,13 +1,14 @@
 import * as Schema from "effect/Schema"
 import * as Struct from "effect/Struct"
-import { ApiKeyId, KeyHash, UserId } from "../../../../domain/ApiKey.ts"
-import { BillingStatus, Tier } from "../../../../domain/Billing.ts"
-import { FolderId, Prompt, PromptId, Tag, TagId, WorkspaceId } from "../../../../domain/Prompt.ts"
+import { Tier } from "../../../../domain/Billing.ts"
+import { FolderId, Prompt, PromptId, Tag, TagId, type WorkspaceId } from "../../../../domain/Prompt.ts"
 import { Timestamp } from "../../../../domain/Timestamp.ts"
 import { Uuid } from "../../../../domain/Uuid.ts"
 import { VersionId, VersionNumber } from "../../../../domain/Version.ts"
 import type { Statement } from "../connection/Query.ts"
 import { makeRowDecoder, type RowDecoder } from "../connection/RowDecoder.ts"
+import { fromKeyOwners } from "../WorkspaceQueries.ts"
+import { KeyRow, UserRow, WorkspaceRow } from "../WorkspaceRows.ts"
 
 /** Maximum number of rows whose sizes are read at once. */
 export const sizePageRows = 1_000
@@ -37,15 +38,10 @@ const toColumns = (
     .map((name) => (name in expressions ? `${expressions[name]} as ${name}` : name))
     .join(", ")
 
-const WorkspaceRow = Schema.Struct({
-  id: WorkspaceId,
-  name: Schema.String,
-  tier: Tier,
-  billing_status: BillingStatus
-})
+const ExportedWorkspaceRow = WorkspaceRow.mapFields(Struct.assign({ tier: Tier }))
 
 /** Decodes the row of `selectWorkspace`. */
-export const decodeWorkspace = makeRowDecoder(WorkspaceRow)
+export const decodeWorkspace = makeRowDecoder(ExportedWorkspaceRow)
 
 /** Selects a workspace. A tier that this program does not know is treated as Free, and so it is exported as Free. */
 export const selectWorkspace = (workspace: WorkspaceId): Statement => ({
@@ -64,25 +60,13 @@ export interface WorkspaceList<A> {
   readonly decode: RowDecoder<A>
 }
 
-const UserRow = Schema.Struct({ id: UserId, email: Schema.String, must_reset_password: Schema.Boolean })
 export const users: WorkspaceList<typeof UserRow.Type> = {
   columns: toColumns(UserRow),
-  from: "users u where exists (select from api_keys k where k.created_by = u.id and k.workspace_id = $1)",
+  from: fromKeyOwners,
   bytes: "0",
   decode: makeRowDecoder(UserRow)
 }
 
-const KeyRow = Schema.Struct({
-  id: ApiKeyId,
-  workspace_id: WorkspaceId,
-  created_by: UserId,
-  name: Schema.String,
-  key_hash: KeyHash,
-  key_start: Schema.String,
-  key_end: Schema.String,
-  created_at: Timestamp,
-  revoked_at: Schema.NullOr(Timestamp)
-})
 export const keys: WorkspaceList<typeof KeyRow.Type> = {
   columns: toColumns(KeyRow, { key_hash: "encode(key_hash, 'hex')" }),
   from: "api_keys where workspace_id = $1",
