@@ -14,7 +14,7 @@ const keyColumns = Object.keys(KeyInfoRow.fields)
   .map((column) => (column === "owner" ? "u.email as owner" : `k.${column}`))
   .join(", ")
 
-/** Decodes the rows of `listWorkspaces` and `updateWorkspace`. */
+/** Decodes the rows of `listWorkspaces`, `selectWorkspace` and `updateWorkspace`. */
 export const decodeWorkspaces = makeRowDecoder(WorkspaceRow)
 
 /** Decodes the rows of `listUsers` and `updateUser`. */
@@ -32,6 +32,12 @@ export const listWorkspaces: Statement = {
   text: `select ${workspaceColumns} from workspaces order by id`,
   params: []
 }
+
+/** Selects a workspace. */
+export const selectWorkspace = (workspace: WorkspaceId): Statement => ({
+  text: `select ${workspaceColumns} from workspaces where id = $1`,
+  params: [workspace]
+})
 
 /** Selects one row without columns if the workspace exists. */
 export const findWorkspace = (workspace: WorkspaceId): Statement => ({

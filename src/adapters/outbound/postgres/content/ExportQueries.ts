@@ -1,6 +1,5 @@
 import * as Schema from "effect/Schema"
 import * as Struct from "effect/Struct"
-import { Tier } from "../../../../domain/Billing.ts"
 import { FolderId, Prompt, PromptId, Tag, TagId, type WorkspaceId } from "../../../../domain/Prompt.ts"
 import { Timestamp } from "../../../../domain/Timestamp.ts"
 import { Uuid } from "../../../../domain/Uuid.ts"
@@ -8,7 +7,7 @@ import { VersionId, VersionNumber } from "../../../../domain/Version.ts"
 import type { Statement } from "../connection/Query.ts"
 import { makeRowDecoder, type RowDecoder } from "../connection/RowDecoder.ts"
 import { fromKeyOwners } from "../WorkspaceQueries.ts"
-import { KeyRow, UserRow, WorkspaceRow } from "../WorkspaceRows.ts"
+import { KeyRow, UserRow } from "../WorkspaceRows.ts"
 
 /** Maximum number of rows whose sizes are read at once. */
 export const sizePageRows = 1_000
@@ -37,18 +36,6 @@ const toColumns = (
   Object.keys(row.fields)
     .map((name) => (name in expressions ? `${expressions[name]} as ${name}` : name))
     .join(", ")
-
-const ExportedWorkspaceRow = WorkspaceRow.mapFields(Struct.assign({ tier: Tier }))
-
-/** Decodes the row of `selectWorkspace`. */
-export const decodeWorkspace = makeRowDecoder(ExportedWorkspaceRow)
-
-/** Selects a workspace. A tier that this program does not know is treated as Free, and so it is exported as Free. */
-export const selectWorkspace = (workspace: WorkspaceId): Statement => ({
-  text: `select ${toColumns(WorkspaceRow, { tier: "case when tier in ('solo', 'team') then tier else 'free' end" })}
-    from workspaces where id = $1`,
-  params: [workspace]
-})
 
 /** A list of rows that belong to a workspace. */
 export interface WorkspaceList<A> {
