@@ -41,10 +41,13 @@ const findJsonProblem = (value: unknown, depth = 0): string | undefined => {
 /** Text that PostgreSQL can store: well-formed Unicode without NUL, at most `maxTextBytes`. */
 export const Text = Schema.String.check(Schema.makeFilter(findTextProblem))
 
-/** A name: 1 to 256 UTF-16 code units of text. */
+/** The longest name of anything in a workspace, and the longest email, in characters. PostgreSQL's columns have this limit. */
+export const maxNameLength = 256
+
+/** A name: 1 to `maxNameLength` UTF-16 code units of text. */
 export const Name = Text.check(
   Schema.isMinLength(1, { message: "must not be empty" }),
-  Schema.isMaxLength(256, { message: "must be at most 256 characters" })
+  Schema.isMaxLength(maxNameLength, { message: `must be at most ${maxNameLength} characters` })
 )
 
 /** A JSON object with any members. A number may be an `ExactNumber`. */
