@@ -48,7 +48,7 @@ export class Admission extends Context.Service<
   {
     /**
      * Admits the caller with this token, `undefined` if the request has none or a malformed one. The checks run in
-     * this order, which is stated here only, and the first that fails decides:
+     * this order, and the first that fails decides:
      *
      * 1. The request has a token: `MalformedAuthorization`.
      * 2. The token has the form of a key: `InvalidKeyFormat` without the prefix, otherwise `InvalidKey`.
