@@ -3,7 +3,7 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import type { Caller } from "../../../application/Admission.ts"
 import { Prompts } from "../../../application/Prompts.ts"
-import { Endpoints } from "./contract/Api.ts"
+import { PromptsGroup } from "./contract/Api.ts"
 import { readPageEnvelope, toDataEnvelope } from "./contract/Envelope.ts"
 import type { ApiError } from "./contract/Errors.ts"
 import { makeParameterReader } from "./contract/Parameters.ts"
@@ -12,7 +12,7 @@ import type { MatchedRoute } from "./request/Route.ts"
 import { encodeJson } from "./response/JsonBody.ts"
 
 /** The contract of one endpoint. */
-type EndpointSpec = (typeof Endpoints.endpoints)[keyof typeof Endpoints.endpoints]
+type EndpointSpec = (typeof PromptsGroup.endpoints)[keyof typeof PromptsGroup.endpoints]
 
 /** Handles one endpoint: (caller, path parameters, query) → response envelope. */
 type Handler<Spec extends EndpointSpec> = (
@@ -58,7 +58,7 @@ export const makeEndpoints: Effect.Effect<ReadonlyMap<string, Endpoint>, never, 
   (prompts) => {
     const handlers = makeHandlers(prompts)
     return new Map(
-      Object.values(Endpoints.endpoints).map((spec) => [
+      Object.values(PromptsGroup.endpoints).map((spec) => [
         spec.path,
         makeEndpoint(spec, handlers[spec.identifier] as Handler<EndpointSpec>)
       ])
