@@ -12,7 +12,7 @@ import {
   parseApiKey
 } from "../domain/ApiKey.ts"
 import type { WorkspaceId } from "../domain/Prompt.ts"
-import { type RateLimited, rateLimited } from "../domain/RateWindow.ts"
+import { type RateLimited, type RateLimitScope, rateLimited } from "../domain/RateWindow.ts"
 import { KeyStore } from "./ports/KeyStore.ts"
 import { Lifecycle } from "./Lifecycle.ts"
 import { Observations } from "./ports/Observations.ts"
@@ -78,7 +78,7 @@ export class Admission extends Context.Service<
         const lifecycle = yield* Lifecycle
         const observations = yield* Observations
 
-        const deny = (scope: RateLimited["scope"], limit: number, now: number) => {
+        const deny = (scope: RateLimitScope, limit: number, now: number) => {
           observations.recordRateLimitDenial(scope)
           return Effect.fail(rateLimited(scope, limit, now))
         }

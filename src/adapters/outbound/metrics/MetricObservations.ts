@@ -6,6 +6,7 @@ import {
   type ObservedCache,
   Observations
 } from "../../../application/ports/Observations.ts"
+import type { RateLimitScope } from "../../../domain/RateWindow.ts"
 
 type Count = () => void
 
@@ -20,11 +21,12 @@ const makeCounter = (
   return () => counter.updateUnsafe(1, metricRegistry)
 }
 
-const makeDenialCounter = (bucket: "key" | "process"): Count =>
+/** Makes the counter of one scope. The label of the scope is `bucket`, which dashboards use. */
+const makeDenialCounter = (scope: RateLimitScope): Count =>
   makeCounter(
     "rate_limit_denials_total",
     "Requests refused with 429, by the limit that was reached: the key's or the process's",
-    { bucket }
+    { bucket: scope }
   )
 
 const makeLookupCounters = (cache: ObservedCache): Readonly<Record<CacheLookup, Count>> => {
@@ -42,7 +44,7 @@ export const layer: Layer.Layer<Observations> = Layer.sync(Observations, () => {
   const denials = { key: makeDenialCounter("key"), process: makeDenialCounter("process") }
   const lookups = { keys: makeLookupCounters("keys"), responses: makeLookupCounters("responses") }
   return {
-    recordRateLimitDenial: (limit) => denials[limit](),
+    recordRateLimitDenial: (scope) => denials[scope](),
     recordCacheLookup: (cache, result) => lookups[cache][result]()
   }
 })
