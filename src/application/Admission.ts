@@ -11,8 +11,8 @@ import {
   MalformedAuthorization,
   parseApiKey
 } from "../domain/ApiKey.ts"
-import type { WorkspaceId } from "../domain/Prompt.ts"
 import { type RateLimited, type RateLimitScope, rateLimited } from "../domain/RateWindow.ts"
+import type { WorkspaceId } from "../domain/WorkspaceId.ts"
 import { KeyStore } from "./ports/KeyStore.ts"
 import { Lifecycle } from "./Lifecycle.ts"
 import { Observations } from "./ports/Observations.ts"

@@ -2,7 +2,7 @@ import * as Cause from "effect/Cause"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import type { WorkspaceId } from "../domain/Prompt.ts"
+import type { WorkspaceId } from "../domain/WorkspaceId.ts"
 import type { ChangeFeed } from "./ports/ChangeFeed.ts"
 import type { CacheLookup } from "./ports/Observations.ts"
 

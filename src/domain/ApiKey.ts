@@ -2,8 +2,8 @@ import { hash } from "node:crypto"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import type { BillingStatus } from "./Billing.ts"
-import type { WorkspaceId } from "./Prompt.ts"
 import { Uuid } from "./Uuid.ts"
+import type { WorkspaceId } from "./WorkspaceId.ts"
 
 export const ApiKeyId = Uuid.pipe(Schema.brand("ApiKeyId"))
 export type ApiKeyId = typeof ApiKeyId.Type

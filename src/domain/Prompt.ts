@@ -1,15 +1,14 @@
 import * as Schema from "effect/Schema"
+import { FolderId } from "./FolderId.ts"
 import { Timestamp } from "./Timestamp.ts"
 import { parseUuid, Uuid } from "./Uuid.ts"
 
-export const WorkspaceId = Uuid.pipe(Schema.brand("WorkspaceId"))
-export type WorkspaceId = typeof WorkspaceId.Type
+// Kept for embedders that import these ids from this module.
+export { FolderId } from "./FolderId.ts"
+export { WorkspaceId } from "./WorkspaceId.ts"
 
 export const PromptId = Uuid.pipe(Schema.brand("PromptId")).annotate({ description: "Id of the prompt." })
 export type PromptId = typeof PromptId.Type
-
-export const FolderId = Uuid.pipe(Schema.brand("FolderId"))
-export type FolderId = typeof FolderId.Type
 
 export const TagId = Uuid.pipe(Schema.brand("TagId")).annotate({ description: "Id of the tag." })
 export type TagId = typeof TagId.Type

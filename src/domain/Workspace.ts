@@ -1,11 +1,13 @@
 import * as Schema from "effect/Schema"
 import { ApiKeyId, KeyHash, UserId } from "./ApiKey.ts"
 import { BillingStatus, Tier } from "./Billing.ts"
+import { FolderId } from "./FolderId.ts"
 import { isExactNumber, isStorableNumber } from "./Json.ts"
-import { FolderId, Prompt, PromptId, Tag, TagId, WorkspaceId } from "./Prompt.ts"
+import { Prompt, PromptId, Tag, TagId } from "./Prompt.ts"
 import { Timestamp } from "./Timestamp.ts"
 import { Uuid } from "./Uuid.ts"
 import { VersionId, VersionNumber } from "./Version.ts"
+import { WorkspaceId } from "./WorkspaceId.ts"
 
 // The content of a workspace, as operators import, revise and export it. Readers see it as `Prompt` and `Version`.
 

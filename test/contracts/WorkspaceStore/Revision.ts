@@ -5,8 +5,9 @@ import * as Schema from "effect/Schema"
 import type { Archive } from "../../../src/application/formats/Archive.ts"
 import { WorkspaceNotFound, WorkspaceStore } from "../../../src/application/ports/WorkspaceStore.ts"
 import type { ApiKeyId, UserId } from "../../../src/domain/ApiKey.ts"
+import type { FolderId } from "../../../src/domain/FolderId.ts"
 import { InvalidContent } from "../../../src/domain/Problem.ts"
-import type { FolderId, PromptId, TagId, WorkspaceId } from "../../../src/domain/Prompt.ts"
+import type { PromptId, TagId } from "../../../src/domain/Prompt.ts"
 import type { VersionId } from "../../../src/domain/Version.ts"
 import type { PromptFragment, WorkspacePrompt } from "../../../src/domain/Workspace.ts"
 import {
@@ -14,6 +15,7 @@ import {
   type PromptEdit,
   toWorkspaceContent
 } from "../../../src/domain/WorkspaceContent.ts"
+import type { WorkspaceId } from "../../../src/domain/WorkspaceId.ts"
 import {
   archive,
   archives,

@@ -4,7 +4,7 @@ import { LRUCache } from "lru-cache"
 import { type CacheEntry, RevisionedCache, SingleFlight } from "../../../application/Freshness.ts"
 import { ChangeFeed } from "../../../application/ports/ChangeFeed.ts"
 import { type PromptFilter, PromptRepo } from "../../../application/ports/PromptRepo.ts"
-import type { WorkspaceId } from "../../../domain/Prompt.ts"
+import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
 
 type Repo = PromptRepo["Service"]
 

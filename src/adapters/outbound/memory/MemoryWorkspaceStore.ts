@@ -9,6 +9,7 @@ import {
   archiveFormat,
   archiveFromParts
 } from "../../../application/formats/Archive.ts"
+import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
 import { type WorkspacePart, toExportParts, workspaceLists } from "../../../domain/WorkspaceParts.ts"
 import { InvalidContent } from "../../../domain/Problem.ts"
 import { type ContentEdit, toWorkspaceContent } from "../../../domain/WorkspaceContent.ts"
@@ -19,7 +20,6 @@ import {
   WorkspaceNotFound,
   WorkspaceStore
 } from "../../../application/ports/WorkspaceStore.ts"
-import type { WorkspaceId } from "../../../domain/Prompt.ts"
 import { toTimestamp } from "../../../domain/Timestamp.ts"
 import { findConflicts } from "./ImportConflicts.ts"
 import { State, type Workspace } from "./MemoryState.ts"

@@ -1,8 +1,8 @@
 import * as Schema from "effect/Schema"
 import { ApiKeyId, KeyHash, UserId } from "../../../domain/ApiKey.ts"
 import { BillingStatus } from "../../../domain/Billing.ts"
-import { WorkspaceId } from "../../../domain/Prompt.ts"
 import { Timestamp } from "../../../domain/Timestamp.ts"
+import { WorkspaceId } from "../../../domain/WorkspaceId.ts"
 
 // The rows of workspaces, users and keys. Texts are not checked: a reader accepts what PostgreSQL has accepted.
 

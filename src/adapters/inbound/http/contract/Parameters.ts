@@ -2,8 +2,9 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as SchemaIssue from "effect/SchemaIssue"
 import * as SchemaTransformation from "effect/SchemaTransformation"
+import { FolderId } from "../../../../domain/FolderId.ts"
 import { InvalidParameter, parsePositiveInt, positiveIntRule } from "../../../../domain/Page.ts"
-import { FolderId, PromptType } from "../../../../domain/Prompt.ts"
+import { PromptType } from "../../../../domain/Prompt.ts"
 import { parseUuid } from "../../../../domain/Uuid.ts"
 
 /** A parameter that may be given at most once: a repeated one arrives as an array. */
