@@ -7,7 +7,7 @@ import { PromptsGroup } from "./contract/Api.ts"
 import { readPageEnvelope, toDataEnvelope } from "./contract/Envelope.ts"
 import type { ApiError } from "./contract/Errors.ts"
 import { makeParameterReader } from "./contract/Parameters.ts"
-import { parseQuery } from "./request/Query.ts"
+import { parseQuery } from "./request/QueryString.ts"
 import type { MatchedRoute } from "./request/Route.ts"
 import { encodeJson } from "./response/JsonBody.ts"
 

@@ -21,7 +21,7 @@ import {
   WorkspaceStore
 } from "../../../application/ports/WorkspaceStore.ts"
 import { toTimestamp } from "../../../domain/Timestamp.ts"
-import { findConflicts } from "./ImportConflicts.ts"
+import { findConflicts } from "./MemoryImportConflicts.ts"
 import { State, type Workspace } from "./MemoryState.ts"
 
 /**
