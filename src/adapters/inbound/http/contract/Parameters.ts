@@ -52,8 +52,10 @@ const formatIssue = SchemaIssue.makeFormatterStandardSchemaV1()
 
 /** Names the first invalid parameter and its rule. The message never contains the value. */
 const toInvalidParameter = ({ issue }: Schema.SchemaError): InvalidParameter => {
-  const [first] = formatIssue(issue).issues
-  return InvalidParameter(`${String(first!.path?.[0])} ${first!.message}`)
+  const [first = "the parameters are invalid"] = formatIssue(issue).issues.map(
+    ({ path, message }) => `${String(path?.[0])} ${message}`
+  )
+  return InvalidParameter(first)
 }
 
 /** Makes a function that decodes parameters as their schema says. */

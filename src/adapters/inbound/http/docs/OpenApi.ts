@@ -186,7 +186,7 @@ const describeErrorEnvelope = (tags: ReadonlyArray<Tag>): Json => ({
 })
 
 /** Returns the name of the component of a status, such as `NotFound`. */
-const toComponentName = (status: number): string => STATUS_CODES[status]!.replaceAll(" ", "")
+const toComponentName = (status: number): string => (STATUS_CODES[status] ?? "").replaceAll(" ", "")
 
 /** Describes the response with one status, which several errors may share. */
 const describeErrorResponse = (status: number, tags: ReadonlyArray<Tag>): Json => {
@@ -248,12 +248,17 @@ const describeErrorResponses = (own: ReadonlyArray<Tag>) =>
       : { $ref: `#/components/responses/${toComponentName(status)}` }
   ])
 
-const describeSuccessResponse = (response: OpenApi.OpenApiSpecResponse, exampleBody: unknown): Json => ({
+const describeSuccessResponse = (
+  response: OpenApi.OpenApiSpecResponse | undefined,
+  exampleBody: unknown
+): Json => ({
   description: "Success",
   headers: describeHeaders([
     { ...cachingHeaders, etag: computeEtag(Buffer.from(JSON.stringify(exampleBody))) }
   ]),
-  content: { "application/json": { ...response.content!["application/json"], ...makeExample(exampleBody) } }
+  content: {
+    "application/json": { ...response?.content?.["application/json"], ...makeExample(exampleBody) }
+  }
 })
 
 /** Adds examples, headers and errors to a generated operation. */
@@ -266,9 +271,9 @@ const describeOperation = (generated: OpenApi.OpenAPISpecOperation): Json => {
       ...Object.keys(requestHeaders).map((name) => ({ $ref: `#/components/parameters/${name}` }))
     ],
     responses: {
-      200: describeSuccessResponse(generated.responses[200]!, exampleResponses[operationId]),
+      200: describeSuccessResponse(generated.responses[200], exampleResponses[operationId]),
       304: { $ref: "#/components/responses/NotModified" },
-      ...describeErrorResponses(errorsByOperation.get(operationId)!)
+      ...describeErrorResponses(errorsByOperation.get(operationId) ?? [])
     }
   }
 }
@@ -277,7 +282,10 @@ const describeOperation = (generated: OpenApi.OpenAPISpecOperation): Json => {
 const addDetails = ({ paths, components, ...spec }: OpenApi.OpenAPISpec): Json => ({
   ...spec,
   paths: Object.fromEntries(
-    Object.entries(paths).map(([path, { get }]) => [path, { get: describeOperation(get!) }])
+    Object.entries(paths).map(([path, { get }]) => [
+      path,
+      get === undefined ? {} : { get: describeOperation(get) }
+    ])
   ),
   components: {
     ...components,
