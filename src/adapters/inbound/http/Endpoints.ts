@@ -36,18 +36,19 @@ const makeHandlers = (prompts: Prompts["Service"]): Handlers => ({
 /** Responds to an admitted caller with the body that the contract describes. */
 export type Endpoint = (caller: Caller, matched: MatchedRoute) => Effect.Effect<Uint8Array, ApiError>
 
-/** The query of an endpoint without query parameters, which ignores any that are sent. */
-const noQuery = Result.succeed({} as never)
+type Params = EndpointSpec["~Params"]["Type"]
+type Query = EndpointSpec["~Query"]["Type"]
 
 /** Combines the steps of one endpoint: parse the query, run the handler, encode the envelope. */
 const makeEndpoint = (spec: EndpointSpec, handle: Handler<EndpointSpec>): Endpoint => {
-  const readParameters = spec.query && makeParameterReader(spec.query as Schema.Decoder<never>)
+  const readParameters = spec.query && makeParameterReader(spec.query as Schema.Decoder<Query>)
+  // An endpoint without query parameters ignores any that are sent.
   const readQuery = (query: string) =>
-    readParameters === undefined ? noQuery : readParameters(parseQuery(query))
+    readParameters === undefined ? Result.succeed({}) : readParameters(parseQuery(query))
   const encodeEnvelope = Schema.encodeSync([...spec.success][0] as Schema.Encoder<unknown>)
   return (caller, { params, query }) =>
     Effect.fromResult(readQuery(query)).pipe(
-      Effect.flatMap((query) => handle(caller, params as never, query)),
+      Effect.flatMap((query) => handle(caller, params as Params, query)),
       Effect.flatMap((envelope) => encodeJson(encodeEnvelope(envelope)))
     )
 }

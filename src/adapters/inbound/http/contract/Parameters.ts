@@ -24,13 +24,13 @@ const PositiveInt = Parameter.check(
 
 const FolderFilter = Parameter.check(
   Schema.makeFilter((text: string) => (parseUuid(text) === undefined ? "must be a UUID" : undefined))
-).pipe(Schema.decodeTo(FolderId, SchemaTransformation.toLowerCase() as never))
+).pipe(Schema.decodeTo(FolderId, SchemaTransformation.toLowerCase()))
 
 const TypeFilter = Parameter.check(
   Schema.makeFilter((text: string) =>
     Schema.is(PromptType)(text) ? undefined : `must be one of ${PromptType.literals.join(", ")}`
   )
-).pipe(Schema.decodeTo(PromptType, SchemaTransformation.passthrough() as never))
+).pipe(Schema.decodeTo(PromptType, SchemaTransformation.passthroughSupertype<PromptType, string>()))
 
 const pagingFields = {
   page: Schema.optionalKey(PositiveInt),
