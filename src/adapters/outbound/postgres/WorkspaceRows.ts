@@ -1,38 +1,26 @@
 import * as Schema from "effect/Schema"
-import { ApiKeyId, KeyHash, UserId } from "../../../domain/ApiKey.ts"
-import { BillingStatus } from "../../../domain/Billing.ts"
+import * as Struct from "effect/Struct"
 import { Timestamp } from "../../../domain/Timestamp.ts"
+import { StoredKey, User, Workspace } from "../../../domain/Workspace.ts"
 import { WorkspaceId } from "../../../domain/WorkspaceId.ts"
 
-// The rows of workspaces, users and keys. Texts are not checked: a reader accepts what PostgreSQL has accepted.
+// The domain's schemas without their checks of texts: PostgreSQL may hold texts that an import would reject.
 
 /** A row of `workspaces`. `tier` may be a tier that this program does not know. */
-export const WorkspaceRow = Schema.Struct({
-  id: WorkspaceId,
-  name: Schema.String,
-  tier: Schema.String,
-  billing_status: BillingStatus
-})
+export const WorkspaceRow = Workspace.mapFields(Struct.assign({ name: Schema.String, tier: Schema.String }))
 
 /** A row of `users`. */
-export const UserRow = Schema.Struct({
-  id: UserId,
-  email: Schema.String,
-  must_reset_password: Schema.Boolean
-})
+export const UserRow = User.mapFields(Struct.assign({ email: Schema.String }))
 
 /** A row of `api_keys` that belongs to a workspace, with the hash in hexadecimal digits. */
-export const KeyRow = Schema.Struct({
-  id: ApiKeyId,
-  workspace_id: WorkspaceId,
-  created_by: UserId,
-  name: Schema.String,
-  key_hash: KeyHash,
-  key_start: Schema.String,
-  key_end: Schema.String,
-  created_at: Timestamp,
-  revoked_at: Schema.NullOr(Timestamp)
-})
+export const KeyRow = StoredKey.mapFields(
+  Struct.assign({
+    workspace_id: WorkspaceId,
+    name: Schema.String,
+    key_start: Schema.String,
+    key_end: Schema.String
+  })
+)
 
 const { id, name, key_start, key_end, created_at, revoked_at } = KeyRow.fields
 

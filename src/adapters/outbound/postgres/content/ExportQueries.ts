@@ -1,10 +1,8 @@
 import * as Schema from "effect/Schema"
 import * as Struct from "effect/Struct"
-import { FolderId } from "../../../../domain/FolderId.ts"
 import { Prompt, PromptId, Tag, TagId } from "../../../../domain/Prompt.ts"
-import { Timestamp } from "../../../../domain/Timestamp.ts"
-import { Uuid } from "../../../../domain/Uuid.ts"
-import { VersionId, VersionNumber } from "../../../../domain/Version.ts"
+import { VersionId } from "../../../../domain/Version.ts"
+import { Folder, Fragment, PromptFragment, PromptVersion } from "../../../../domain/Workspace.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import type { Statement } from "../connection/Query.ts"
 import { makeRowDecoder, type RowDecoder } from "../connection/RowDecoder.ts"
@@ -63,7 +61,7 @@ export const keys: WorkspaceList<typeof KeyRow.Type> = {
   decode: makeRowDecoder(KeyRow)
 }
 
-const FolderRow = Schema.Struct({ id: FolderId, name: Schema.String })
+const FolderRow = Folder.mapFields(Struct.assign({ name: Schema.String }))
 export const folders: WorkspaceList<typeof FolderRow.Type> = {
   columns: toColumns(FolderRow),
   from: "folders where workspace_id = $1",
@@ -78,7 +76,7 @@ export const tags: WorkspaceList<Tag> = {
   decode: makeRowDecoder(Tag)
 }
 
-const FragmentRow = Schema.Struct({ id: Uuid, name: Schema.String, content: Schema.String })
+const FragmentRow = Fragment.mapFields(Struct.assign({ name: Schema.String, content: Schema.String }))
 export const fragments: WorkspaceList<typeof FragmentRow.Type> = {
   columns: toColumns(FragmentRow),
   from: "fragments where workspace_id = $1",
@@ -156,12 +154,7 @@ export interface ChildList<A> {
   readonly decode: RowDecoder<Child<A>>
 }
 
-const BindingRow = Schema.Struct({
-  id: Uuid,
-  fragment_id: Uuid,
-  position: Prompt.fields.sort_order,
-  variable_overrides: FreeForm
-})
+const BindingRow = PromptFragment.mapFields(Struct.assign({ variable_overrides: FreeForm }))
 
 /** The fragment bindings of prompts; bindings of other workspaces' fragments are left out. */
 export const bindings: ChildList<typeof BindingRow.Type> = {
@@ -175,16 +168,14 @@ export const bindings: ChildList<typeof BindingRow.Type> = {
   decode: makeChildDecoder(BindingRow)
 }
 
-const VersionRow = Schema.Struct({
-  id: VersionId,
-  version_number: VersionNumber,
-  content: Schema.String,
-  change_summary: Schema.String,
-  change_source: Schema.String,
-  parent_version_id: Schema.NullOr(VersionId),
-  metadata: FreeForm,
-  created_at: Timestamp
-})
+const VersionRow = PromptVersion.mapFields(
+  Struct.assign({
+    content: Schema.String,
+    change_summary: Schema.String,
+    change_source: Schema.String,
+    metadata: FreeForm
+  })
+)
 
 /** The versions of prompts; a parent of another prompt, or with a higher number, is left out. */
 export const versions: ChildList<typeof VersionRow.Type> = {
