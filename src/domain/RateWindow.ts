@@ -1,4 +1,6 @@
-const windowMs = 60_000
+/** The length of the windows in which requests are counted, in seconds (specification 8). */
+export const windowSeconds = 60
+const windowMs = windowSeconds * 1_000
 
 /** A clock minute, numbered from the epoch. Both rate limits count per clock minute (specification 8). */
 export type RateWindow = number

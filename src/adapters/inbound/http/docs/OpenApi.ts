@@ -3,9 +3,10 @@ import { STATUS_CODES } from "node:http"
 import * as Context from "effect/Context"
 import * as HttpApi from "effect/http-api/HttpApi"
 import * as OpenApi from "effect/http-api/OpenApi"
+import { defaultRateLimits } from "../../../../application/Admission.ts"
 import { defaultPerPage, InvalidParameter, maxPerPage, positiveIntRule } from "../../../../domain/Page.ts"
 import { PromptType } from "../../../../domain/Prompt.ts"
-import { rateLimited } from "../../../../domain/RateWindow.ts"
+import { rateLimited, windowSeconds } from "../../../../domain/RateWindow.ts"
 import { maxVersionNumber } from "../../../../domain/Version.ts"
 import { Api, EndpointErrors } from "../contract/Api.ts"
 import {
@@ -116,11 +117,11 @@ const responseHeaders: Readonly<Record<string, Json>> = {
   },
   "Retry-After": {
     description: "Seconds to wait before the next attempt.",
-    schema: { type: "integer", minimum: 1, maximum: 60 }
+    schema: { type: "integer", minimum: 1, maximum: windowSeconds }
   },
   "RateLimit-Policy": {
     description: "The limit that was exceeded: requests (`q`) per window of `w` seconds.",
-    schema: { type: "string", pattern: '^"(key|process)";q=[0-9]+;w=60$' }
+    schema: { type: "string", pattern: `^"(key|process)";q=[0-9]+;w=${windowSeconds}$` }
   },
   RateLimit: {
     description: "Requests left (`r`) and seconds until the limit resets (`t`).",
@@ -158,7 +159,7 @@ const sampleError = (tag: Tag): ErrorDescription => {
     case "InvalidParameter":
       return describeError(InvalidParameter(`page ${positiveIntRule}`))
     case "RateLimited":
-      return describeError(rateLimited("key", 100, 18_000))
+      return describeError(rateLimited("key", defaultRateLimits.perKey, 18_000))
     default:
       return describeError({ _tag: tag } as ApiError)
   }
