@@ -7,9 +7,10 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { Prompts } from "../src/application/Prompts.ts"
 import { PromptRepo } from "../src/application/ports/PromptRepo.ts"
-import { type Prompt, type PromptId, PromptNotFound, type WorkspaceId } from "../src/domain/Prompt.ts"
+import { type Prompt, type PromptId, PromptNotFound } from "../src/domain/Prompt.ts"
 import type { Timestamp } from "../src/domain/Timestamp.ts"
 import { VersionNotFound } from "../src/domain/Version.ts"
+import type { WorkspaceId } from "../src/domain/WorkspaceId.ts"
 
 const workspaceId = "0b7a3f6e-5a52-4b0f-9c9e-2a1f4a6f1d11" as WorkspaceId
 const greeting: Prompt = {

@@ -6,7 +6,16 @@ import { afterAll, beforeAll, expect, it } from "vitest"
 
 const root = join(import.meta.dirname, "..")
 const { vcs: _, $schema: __, ...biome } = JSON.parse(readFileSync(join(root, "biome.json"), "utf8"))
-const rules: ReadonlyArray<{ readonly includes: ReadonlyArray<string> }> = biome.overrides
+
+interface Override {
+  readonly includes: ReadonlyArray<string>
+  readonly linter: { readonly rules: { readonly style: { readonly noRestrictedImports?: object } } }
+}
+
+/** The import rules. The other overrides of biome.json concern no import. */
+const rules = (biome.overrides as ReadonlyArray<Override>).filter(
+  ({ linter }) => linter.rules.style.noRestrictedImports !== undefined
+)
 
 /** A temporary tree with the project's rules, so that planted files never appear in the real one. */
 let tree: string
@@ -129,7 +138,7 @@ it.each(allowedImports)(
   }
 )
 
-/** Returns the rule that governs a file: the last one of biome.json that includes it. */
+/** Returns the import rule that governs a file: the last one of biome.json that includes it. */
 const findRule = (file: string) =>
   rules.findLast(({ includes }) => includes.some((pattern) => matchesGlob(file, pattern)))
 

@@ -11,8 +11,8 @@ import {
   MalformedAuthorization,
   parseApiKey
 } from "../domain/ApiKey.ts"
-import type { WorkspaceId } from "../domain/Prompt.ts"
-import { type RateLimited, rateLimited } from "../domain/RateWindow.ts"
+import { type RateLimited, type RateLimitScope, rateLimited } from "../domain/RateWindow.ts"
+import type { WorkspaceId } from "../domain/WorkspaceId.ts"
 import { KeyStore } from "./ports/KeyStore.ts"
 import { Lifecycle } from "./Lifecycle.ts"
 import { Observations } from "./ports/Observations.ts"
@@ -48,7 +48,7 @@ export class Admission extends Context.Service<
   {
     /**
      * Admits the caller with this token, `undefined` if the request has none or a malformed one. The checks run in
-     * this order, which is stated here only, and the first that fails decides:
+     * this order, and the first that fails decides:
      *
      * 1. The request has a token: `MalformedAuthorization`.
      * 2. The token has the form of a key: `InvalidKeyFormat` without the prefix, otherwise `InvalidKey`.
@@ -78,7 +78,7 @@ export class Admission extends Context.Service<
         const lifecycle = yield* Lifecycle
         const observations = yield* Observations
 
-        const deny = (scope: RateLimited["scope"], limit: number, now: number) => {
+        const deny = (scope: RateLimitScope, limit: number, now: number) => {
           observations.recordRateLimitDenial(scope)
           return Effect.fail(rateLimited(scope, limit, now))
         }

@@ -2,7 +2,7 @@ import * as Cause from "effect/Cause"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import type { WorkspaceId } from "../domain/Prompt.ts"
+import type { WorkspaceId } from "../domain/WorkspaceId.ts"
 import type { ChangeFeed } from "./ports/ChangeFeed.ts"
 import type { CacheLookup } from "./ports/Observations.ts"
 
@@ -25,15 +25,15 @@ export interface CacheEntry<Value> extends Cacheable<Value> {
 
 /**
  * A cache that never returns a value from before the last known change of the value's workspace. Every cache of the
- * service is one, so the rule is stated here only:
+ * service is one:
  *
  * 1. A read takes the change feed's revision before it starts.
  * 2. The result is stored only if its workspace has not changed since: the workspace's revision is not later than the
  *    revision that was taken.
  * 3. A stored value is served only while its workspace still has the revision that the value was stored with.
- * 4. Concurrent reads with the same key run once, but a read that is requested after a change never joins a read that
- *    started before the change (`SingleFlight`).
- * 5. While the change feed is down, it reports no revision: nothing is stored, served or shared.
+ * 4. While the change feed is down, it reports no revision: nothing is stored or served.
+ *
+ * The cache does not join concurrent reads with the same key; `SingleFlight` does.
  */
 export class RevisionedCache<Value> {
   readonly #feed: ChangeFeed["Service"]
@@ -119,7 +119,12 @@ interface InFlightRead<A, E> {
   outcome: Deferred.Deferred<Exit.Exit<A, E>> | undefined
 }
 
-/** Runs concurrent reads with the same key once (rule 4 of `RevisionedCache`). */
+/**
+ * Runs concurrent reads with the same key once. A read that is requested after a change never joins a read that started
+ * before the change. While the change feed is down, reads are not shared.
+ *
+ * Key lookups and reads of prompts are shared. Whole responses are not: each request counts against the rate limits.
+ */
 export class SingleFlight<A, E> {
   readonly #feed: ChangeFeed["Service"]
   readonly #inFlight = new Map<string, InFlightRead<A, E>>()

@@ -2,8 +2,8 @@ import { hash } from "node:crypto"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import type { BillingStatus } from "./Billing.ts"
-import type { WorkspaceId } from "./Prompt.ts"
 import { Uuid } from "./Uuid.ts"
+import type { WorkspaceId } from "./WorkspaceId.ts"
 
 export const ApiKeyId = Uuid.pipe(Schema.brand("ApiKeyId"))
 export type ApiKeyId = typeof ApiKeyId.Type
@@ -57,7 +57,7 @@ export const makeApiKey = (random: Uint8Array): ApiKey => {
   return (keyPrefix + Buffer.from(random).toString("hex")) as ApiKey
 }
 
-const keyPattern = /^key_live_[0-9a-f]{64}$/
+const keyPattern = new RegExp(`^${keyPrefix}[0-9a-f]{64}$`)
 
 /**
  * Parses a token as a key. A token without the prefix fails with `InvalidKeyFormat`; a token with the prefix that is not followed

@@ -4,6 +4,11 @@ import * as Schema from "effect/Schema"
 export const Tier = Schema.Literals(["free", "solo", "team"])
 export type Tier = typeof Tier.Type
 
+const isTier = Schema.is(Tier)
+
+/** Returns the tier of a workspace: `free` for a tier that this program does not know. */
+export const toTier = (tier: string): Tier => (isTier(tier) ? tier : "free")
+
 export const BillingStatus = Schema.Literals(["active", "past_due", "over_limit", "disputed"])
 export type BillingStatus = typeof BillingStatus.Type
 

@@ -1,4 +1,4 @@
-import { findStringEnd, isExactNumber, parseNumber, parseStringBody } from "./Json.ts"
+import { findTokenEnd, isExactNumber, parseScalar, parseStringBody, findToken } from "./Json.ts"
 
 /** The text of valid JSON that is too large to parse at once. */
 export class JsonText {
@@ -46,8 +46,6 @@ class PlaceMap {
   }
 }
 
-const scalarPattern = /[^\s,\]}]+/y
-
 /** The bindings of a large JSON object, located in its text step by step. */
 export class Bindings {
   readonly #text: string
@@ -77,68 +75,33 @@ export class Bindings {
   get(name: string): string | undefined {
     const at = this.#places.get(name)
     if (at === undefined) return undefined
-    if (this.#text[at] === '"')
-      return parseStringBody(this.#text.slice(at + 1, findStringEnd(this.#text, at + 1)))
-    const text = this.#readScalar(at)
-    switch (text) {
-      case "null":
-        return undefined
-      case "true":
-      case "false":
-        return text
-      default:
-        return toSlotText(parseNumber(text))
-    }
+    return toSlotText(parseScalar(this.#text, at, findTokenEnd(this.#text, at)))
   }
 
   #readToken(text: string): void {
-    switch (text[this.#at]) {
-      case '"': {
-        const end = findStringEnd(text, this.#at + 1)
-        if (this.#depth === 1 && this.#name === undefined)
-          this.#name = parseStringBody(text.slice(this.#at + 1, end))
-        else this.#bindName()
-        this.#at = end + 1
-        break
-      }
+    const at = findToken(text, this.#at)
+    const end = findTokenEnd(text, at)
+    switch (text[at]) {
       case "{":
       case "[":
         this.#depth++
         // The last of several values of a name counts, and an object or array binds nothing.
         if (this.#name !== undefined) this.#places.delete(this.#name)
         this.#name = undefined
-        this.#at++
         break
       case "}":
       case "]":
         this.#depth--
-        this.#at++
-        break
-      case " ":
-      case "\n":
-      case "\r":
-      case "\t":
-      case ",":
-      case ":":
-        this.#at++
         break
       default:
-        this.#bindName()
-        this.#at += this.#readScalar(this.#at).length
+        if (this.#depth !== 1) break
+        if (this.#name === undefined) {
+          this.#name = parseStringBody(text.slice(at + 1, end - 1))
+        } else {
+          this.#places.set(this.#name, at)
+          this.#name = undefined
+        }
     }
-  }
-
-  /** Binds the current name to the value at the current place. */
-  #bindName(): void {
-    if (this.#depth !== 1 || this.#name === undefined) return
-    this.#places.set(this.#name, this.#at)
-    this.#name = undefined
-  }
-
-  /** Returns the text of the number, boolean or null at a place. */
-  #readScalar(at: number): string {
-    scalarPattern.lastIndex = at
-    // biome-ignore lint/style/noNonNullAssertion: a scalar has at least one character
-    return scalarPattern.exec(this.#text)![0]
+    this.#at = end
   }
 }

@@ -119,7 +119,52 @@ export const findStringEnd = (text: string, at: number): number => {
 /** Parses a JSON string without its quotation marks. */
 export const parseStringBody = (raw: string): string => (raw.includes("\\") ? JSON.parse(`"${raw}"`) : raw)
 
-const delimiterPattern = /[\s,\]}]/g
+/** Returns a table that holds 1 at the code of each character. */
+const toCodeTable = (characters: string): Uint8Array => {
+  const table = new Uint8Array(128)
+  for (let at = 0; at < characters.length; at++) table[characters.charCodeAt(at)] = 1
+  return table
+}
+
+const separators = toCodeTable(" \n\r\t,:")
+const brackets = toCodeTable("{}[]")
+const scalarDelimiters = toCodeTable(" \n\r\t,}]")
+
+/** Returns the index of the first JSON token at `at` or later, or the length of the text. */
+export const findToken = (text: string, at: number): number => {
+  let start = at
+  while (separators[text.charCodeAt(start)] === 1) start++
+  return start
+}
+
+/** Returns the index after the JSON token that starts at `at`. */
+export const findTokenEnd = (text: string, at: number): number => {
+  if (brackets[text.charCodeAt(at)] === 1) return at + 1
+  if (text[at] === '"') return findStringEnd(text, at + 1) + 1
+  let end = at
+  while (end < text.length && scalarDelimiters[text.charCodeAt(end)] !== 1) end++
+  return end
+}
+
+/** Parses a JSON string, number, boolean or null: the token from `at` to `end`. */
+export const parseScalar = (
+  text: string,
+  at: number,
+  end: number
+): string | number | ExactNumber | boolean | null => {
+  switch (text[at]) {
+    case '"':
+      return parseStringBody(text.slice(at + 1, end - 1))
+    case "t":
+      return true
+    case "f":
+      return false
+    case "n":
+      return null
+    default:
+      return parseNumber(text.slice(at, end))
+  }
+}
 
 /** Parses valid JSON with exact numbers. Not recursive, so that deep nesting cannot overflow the stack. */
 const parseExactly = (text: string): unknown => {
@@ -134,15 +179,9 @@ const parseExactly = (text: string): unknown => {
     else if (name !== undefined) container[name] = value
     name = undefined
   }
-  for (let at = 0; at < text.length; at++) {
+  for (let at = findToken(text, 0); at < text.length; ) {
+    const end = findTokenEnd(text, at)
     switch (text[at]) {
-      case " ":
-      case "\n":
-      case "\r":
-      case "\t":
-      case ",":
-      case ":":
-        break
       case "{":
       case "[": {
         const inner = text[at] === "{" ? {} : []
@@ -156,33 +195,11 @@ const parseExactly = (text: string): unknown => {
         containers.pop()
         container = containers.at(-1) ?? root
         break
-      case '"': {
-        const end = findStringEnd(text, at + 1)
-        const string = parseStringBody(text.slice(at + 1, end))
-        if (name === undefined && !Array.isArray(container)) name = string
-        else add(string)
-        at = end
-        break
-      }
-      case "t":
-        add(true)
-        at += 3
-        break
-      case "f":
-        add(false)
-        at += 4
-        break
-      case "n":
-        add(null)
-        at += 3
-        break
-      default: {
-        delimiterPattern.lastIndex = at
-        const end = delimiterPattern.exec(text)?.index ?? text.length
-        add(parseNumber(text.slice(at, end)))
-        at = end - 1
-      }
+      default:
+        if (name !== undefined || Array.isArray(container)) add(parseScalar(text, at, end))
+        else name = parseStringBody(text.slice(at + 1, end - 1))
     }
+    at = findToken(text, end)
   }
   return root[0]
 }

@@ -1,5 +1,9 @@
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
+import { maxInt32 } from "./Int32.ts"
+
+export const defaultPerPage = 20
+export const maxPerPage = 100
 
 /** A page of a list: `page` counts from 1, `per_page` is 1 to 100 (specification 4.1). */
 export interface Page {
@@ -12,7 +16,7 @@ export const PageMeta = Schema.Struct({
   page: Schema.Int.check(Schema.isGreaterThanOrEqualTo(1)).annotate({
     description: "Page number, starting at 1."
   }),
-  per_page: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 100 })).annotate({
+  per_page: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: maxPerPage })).annotate({
     description: "Maximum number of items per page."
   }),
   total: Schema.Int.check(Schema.isGreaterThanOrEqualTo(0)).annotate({
@@ -26,9 +30,6 @@ export interface PageOfItems<A> {
   readonly items: ReadonlyArray<A>
   readonly total: number
 }
-
-export const defaultPerPage = 20
-export const maxPerPage = 100
 
 /** A parameter that breaks its rule. The message names the parameter and the rule, never the value. */
 export interface InvalidParameter {
@@ -68,8 +69,8 @@ export const parsePositiveInt = (text: string): number | undefined => {
 /** Returns the number of items before the page. May exceed 2^53: check with `isWithinOffsetLimit` before use. */
 export const offset = (page: Page): number => (page.page - 1) * page.per_page
 
-/** Returns true if a page can contain items: no list has 2^31 items. */
-export const isWithinOffsetLimit = (page: Page): boolean => offset(page) <= 2147483647
+/** Returns true if a page can contain items: no list has more than `maxInt32` items. */
+export const isWithinOffsetLimit = (page: Page): boolean => offset(page) <= maxInt32
 
 /** Returns the `meta` object of a page (specification 2.1). */
 export const pageMeta = (page: Page, total: number): PageMeta => ({

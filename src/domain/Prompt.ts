@@ -1,15 +1,15 @@
 import * as Schema from "effect/Schema"
+import { FolderId } from "./FolderId.ts"
+import { maxInt32, minInt32 } from "./Int32.ts"
 import { Timestamp } from "./Timestamp.ts"
 import { parseUuid, Uuid } from "./Uuid.ts"
 
-export const WorkspaceId = Uuid.pipe(Schema.brand("WorkspaceId"))
-export type WorkspaceId = typeof WorkspaceId.Type
+// Kept for embedders that import these ids from this module.
+export { FolderId } from "./FolderId.ts"
+export { WorkspaceId } from "./WorkspaceId.ts"
 
 export const PromptId = Uuid.pipe(Schema.brand("PromptId")).annotate({ description: "Id of the prompt." })
 export type PromptId = typeof PromptId.Type
-
-export const FolderId = Uuid.pipe(Schema.brand("FolderId"))
-export type FolderId = typeof FolderId.Type
 
 export const TagId = Uuid.pipe(Schema.brand("TagId")).annotate({ description: "Id of the tag." })
 export type TagId = typeof TagId.Type
@@ -39,10 +39,10 @@ const Title = Schema.String.annotate({ description: "Title of the prompt." })
 const Description = Schema.String.annotate({ description: "What the prompt does." })
 const TargetModel = Schema.String.annotate({ description: "Model that the prompt is written for." })
 const Intent = Schema.String.annotate({ description: "Purpose of the prompt." })
-const CurrentVersion = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 2147483647 })).annotate({
+const CurrentVersion = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: maxInt32 })).annotate({
   description: "Version number of `current_content`."
 })
-const SortOrder = Schema.Int.check(Schema.isBetween({ minimum: -2147483648, maximum: 2147483647 })).annotate({
+const SortOrder = Schema.Int.check(Schema.isBetween({ minimum: minInt32, maximum: maxInt32 })).annotate({
   description: "Position of the prompt in the editor."
 })
 

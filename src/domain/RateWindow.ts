@@ -1,4 +1,6 @@
-const windowMs = 60_000
+/** The length of the windows in which requests are counted, in seconds (specification 8). */
+export const windowSeconds = 60
+const windowMs = windowSeconds * 1_000
 
 /** A clock minute, numbered from the epoch. Both rate limits count per clock minute (specification 8). */
 export type RateWindow = number
@@ -10,16 +12,19 @@ export const toRateWindow = (now: number): RateWindow => Math.floor(now / window
 export const secondsUntilReset = (now: number): number =>
   Math.max(1, Math.ceil(((toRateWindow(now) + 1) * windowMs - now) / 1000))
 
+/** The scope of a rate limit: the requests of one key, or all requests to this process (specification 8). */
+export type RateLimitScope = "key" | "process"
+
 /** An exceeded rate limit: its scope, the requests that it allows per minute, and the seconds until it resets. */
 export interface RateLimited {
   readonly _tag: "RateLimited"
-  readonly scope: "key" | "process"
+  readonly scope: RateLimitScope
   readonly limit: number
   readonly retry_after: number
 }
 
 /** Returns the error of a limit that is exceeded at `now` (milliseconds since the epoch). */
-export const rateLimited = (scope: RateLimited["scope"], limit: number, now: number): RateLimited => ({
+export const rateLimited = (scope: RateLimitScope, limit: number, now: number): RateLimited => ({
   _tag: "RateLimited",
   scope,
   limit,

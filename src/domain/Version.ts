@@ -1,4 +1,5 @@
 import * as Schema from "effect/Schema"
+import { maxInt32 } from "./Int32.ts"
 import { PromptId } from "./Prompt.ts"
 import { Timestamp } from "./Timestamp.ts"
 import { Uuid } from "./Uuid.ts"
@@ -7,7 +8,7 @@ export const VersionId = Uuid.pipe(Schema.brand("VersionId")).annotate({ descrip
 export type VersionId = typeof VersionId.Type
 
 /** The largest version number: versions are counted in 32-bit integers. */
-export const maxVersionNumber = 2147483647
+export const maxVersionNumber = maxInt32
 
 const ChangeSummary = Schema.String.annotate({ description: "Description of the change." })
 const ChangeSource = Schema.String.annotate({
@@ -56,7 +57,7 @@ export type VersionNotFound = typeof VersionNotFound
 
 const numberPattern = /^[1-9][0-9]{0,9}$/
 
-/** Parses the version number of a path: digits only, 1 to 2147483647. Returns `undefined` for any other text. */
+/** Parses the version number of a path: digits only, 1 to `maxVersionNumber`. Returns `undefined` for any other text. */
 export const parseVersionNumber = (text: string): VersionNumber | undefined => {
   if (!numberPattern.test(text)) return undefined
   const number = Number(text)

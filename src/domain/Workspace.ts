@@ -1,11 +1,13 @@
 import * as Schema from "effect/Schema"
 import { ApiKeyId, KeyHash, UserId } from "./ApiKey.ts"
 import { BillingStatus, Tier } from "./Billing.ts"
+import { FolderId } from "./FolderId.ts"
 import { isExactNumber, isStorableNumber } from "./Json.ts"
-import { FolderId, Prompt, PromptId, Tag, TagId, WorkspaceId } from "./Prompt.ts"
+import { Prompt, PromptId, Tag, TagId } from "./Prompt.ts"
 import { Timestamp } from "./Timestamp.ts"
 import { Uuid } from "./Uuid.ts"
 import { VersionId, VersionNumber } from "./Version.ts"
+import { WorkspaceId } from "./WorkspaceId.ts"
 
 // The content of a workspace, as operators import, revise and export it. Readers see it as `Prompt` and `Version`.
 
@@ -41,10 +43,13 @@ const findJsonProblem = (value: unknown, depth = 0): string | undefined => {
 /** Text that PostgreSQL can store: well-formed Unicode without NUL, at most `maxTextBytes`. */
 export const Text = Schema.String.check(Schema.makeFilter(findTextProblem))
 
-/** A name: 1 to 256 UTF-16 code units of text. */
+/** The longest name of anything in a workspace, and the longest email, in characters. PostgreSQL's columns have this limit. */
+export const maxNameLength = 256
+
+/** A name: 1 to `maxNameLength` UTF-16 code units of text. */
 export const Name = Text.check(
   Schema.isMinLength(1, { message: "must not be empty" }),
-  Schema.isMaxLength(256, { message: "must be at most 256 characters" })
+  Schema.isMaxLength(maxNameLength, { message: `must be at most ${maxNameLength} characters` })
 )
 
 /** A JSON object with any members. A number may be an `ExactNumber`. */

@@ -1,4 +1,5 @@
-import type { FolderId, PromptId, TagId } from "./Prompt.ts"
+import type { FolderId } from "./FolderId.ts"
+import type { PromptId, TagId } from "./Prompt.ts"
 import type { VersionId } from "./Version.ts"
 import type {
   Folder,

@@ -6,7 +6,7 @@ import * as Fiber from "effect/Fiber"
 import * as Schema from "effect/Schema"
 import { type CacheEntry, RevisionedCache, SingleFlight } from "../../src/application/Freshness.ts"
 import type { CacheLookup } from "../../src/application/ports/Observations.ts"
-import type { WorkspaceId } from "../../src/domain/Prompt.ts"
+import type { WorkspaceId } from "../../src/domain/WorkspaceId.ts"
 import { newId } from "../support/archives.ts"
 import { switchedFeed } from "../support/switchedFeed.ts"
 

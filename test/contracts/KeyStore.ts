@@ -7,7 +7,7 @@ import type { PromptRepo } from "../../src/application/ports/PromptRepo.ts"
 import { WorkspaceStore } from "../../src/application/ports/WorkspaceStore.ts"
 import { BillingStatus, Tier } from "../../src/domain/Billing.ts"
 import { type ApiKeyId, hashApiKey, InvalidKey, type KeyRecord } from "../../src/domain/ApiKey.ts"
-import type { WorkspaceId } from "../../src/domain/Prompt.ts"
+import type { WorkspaceId } from "../../src/domain/WorkspaceId.ts"
 import {
   archive,
   instant,

@@ -7,17 +7,13 @@ import type { KeyStore } from "../../src/application/ports/KeyStore.ts"
 import { type PromptFilter, PromptRepo } from "../../src/application/ports/PromptRepo.ts"
 import { JsonText } from "../../src/domain/Bindings.ts"
 import { WorkspaceStore } from "../../src/application/ports/WorkspaceStore.ts"
+import type { FolderId } from "../../src/domain/FolderId.ts"
 import type { Page } from "../../src/domain/Page.ts"
-import {
-  type FolderId,
-  type PromptId,
-  PromptNotFound,
-  PromptType,
-  type WorkspaceId
-} from "../../src/domain/Prompt.ts"
+import { type PromptId, PromptNotFound, PromptType } from "../../src/domain/Prompt.ts"
 import { maxSourceBytes, ResolvedTooLarge } from "../../src/domain/Resolution.ts"
 import type { Timestamp } from "../../src/domain/Timestamp.ts"
 import { VersionNotFound } from "../../src/domain/Version.ts"
+import type { WorkspaceId } from "../../src/domain/WorkspaceId.ts"
 import {
   archive,
   archives,

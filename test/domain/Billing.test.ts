@@ -7,7 +7,8 @@ import {
   checkAccess,
   isPaid,
   PastDue,
-  Tier
+  Tier,
+  toTier
 } from "../../src/domain/Billing.ts"
 
 describe("checkAccess", () => {
@@ -47,4 +48,15 @@ describe("checkAccess", () => {
   ])("returns the error of the tier %j with billing status %s, if any", (tier, billing_status, expected) => {
     assert.deepStrictEqual(checkAccess({ tier, billing_status }), expected)
   })
+})
+
+describe("toTier", () => {
+  it.prop(
+    "returns every known tier as it is, and free for every other tier",
+    { tier: Schema.Union([Tier, Schema.String]) },
+    ({ tier }) => {
+      const isKnown = ["free", "solo", "team"].includes(tier)
+      assert.strictEqual(toTier(tier), isKnown ? tier : "free")
+    }
+  )
 })

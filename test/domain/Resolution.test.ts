@@ -175,6 +175,11 @@ describe("resolve", () => {
     (text) => assert.strictEqual(fill("{{a}}", new JsonText(text)), "{{a}}")
   )
 
+  it.each([' {"a":"x"} ', '\n{\r\n\t"b" : [ ] , "a" : "x"\n}\n', '{"a":false,"a":"x"}'])(
+    "finds the binding of a in the overrides %j",
+    (text) => assert.strictEqual(fill("{{a}}", new JsonText(text)), "x")
+  )
+
   it.each([
     ["1234567890123456789", "1234567890123456789"],
     ["1.10", "1.10"],

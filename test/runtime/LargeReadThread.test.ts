@@ -13,7 +13,7 @@ import * as PostgresPromptRepo from "../../src/adapters/outbound/postgres/Postgr
 import * as PostgresWorkspaceStore from "../../src/adapters/outbound/postgres/PostgresWorkspaceStore.ts"
 import { Prompts } from "../../src/application/Prompts.ts"
 import { WorkspaceStore } from "../../src/application/ports/WorkspaceStore.ts"
-import type { WorkspaceId } from "../../src/domain/Prompt.ts"
+import type { WorkspaceId } from "../../src/domain/WorkspaceId.ts"
 import * as LargeReadThread from "../../src/runtime/LargeReadThread.ts"
 import { archive, fragment, prompt, toPartStream, use, version } from "../support/archives.ts"
 import { freshDatabase, noPostgres, toDatabaseUrl } from "../support/postgres.ts"

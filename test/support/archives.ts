@@ -17,14 +17,9 @@ import { toRawParts } from "../../src/application/formats/RawPart.ts"
 import { WorkspaceStore } from "../../src/application/ports/WorkspaceStore.ts"
 import { type ApiKey, type ApiKeyId, type KeyHash, keyPrefix, type UserId } from "../../src/domain/ApiKey.ts"
 import type { BillingStatus, Tier } from "../../src/domain/Billing.ts"
+import type { FolderId } from "../../src/domain/FolderId.ts"
 import type { InvalidContent } from "../../src/domain/Problem.ts"
-import {
-  type FolderId,
-  type PromptId,
-  PromptType,
-  type TagId,
-  type WorkspaceId
-} from "../../src/domain/Prompt.ts"
+import { type PromptId, PromptType, type TagId } from "../../src/domain/Prompt.ts"
 import type { Timestamp } from "../../src/domain/Timestamp.ts"
 import type { VersionId, VersionNumber } from "../../src/domain/Version.ts"
 import type {
@@ -38,6 +33,7 @@ import type {
   WorkspacePrompt,
   WorkspaceTag
 } from "../../src/domain/Workspace.ts"
+import type { WorkspaceId } from "../../src/domain/WorkspaceId.ts"
 import { type ExportPart, toExportParts, type WorkspacePart } from "../../src/domain/WorkspaceParts.ts"
 
 /** Returns a random id of any kind. */

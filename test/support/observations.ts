@@ -5,17 +5,18 @@ import {
   Observations,
   type ObservedCache
 } from "../../src/application/ports/Observations.ts"
+import type { RateLimitScope } from "../../src/domain/RateWindow.ts"
 
 /** The observations that were reported, in order. */
 export interface RecordedObservations {
-  readonly denials: Array<"key" | "process">
+  readonly denials: Array<RateLimitScope>
   readonly lookups: Array<readonly [ObservedCache, CacheLookup]>
 }
 
 /** Appends every observation to `observed`. */
 export const recordObservations = (observed: RecordedObservations): Layer.Layer<Observations> =>
   Layer.succeed(Observations, {
-    recordRateLimitDenial: (limit) => void observed.denials.push(limit),
+    recordRateLimitDenial: (scope) => void observed.denials.push(scope),
     recordCacheLookup: (cache, result) => void observed.lookups.push([cache, result])
   })
 

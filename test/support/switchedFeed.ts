@@ -1,6 +1,6 @@
 import * as Layer from "effect/Layer"
 import { ChangeFeed, WorkspaceRevisions } from "../../src/application/ports/ChangeFeed.ts"
-import type { WorkspaceId } from "../../src/domain/Prompt.ts"
+import type { WorkspaceId } from "../../src/domain/WorkspaceId.ts"
 
 /** Creates a change feed that a test takes down and up with `isUp`, over revisions that the test controls. */
 export const switchedFeed = (changes = new WorkspaceRevisions()) => {

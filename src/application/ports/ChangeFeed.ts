@@ -1,5 +1,5 @@
 import * as Context from "effect/Context"
-import type { WorkspaceId } from "../../domain/Prompt.ts"
+import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
 
 /**
  * Port: reports changes of the database as revisions, so that caches can tell whether a value is still current

@@ -1,4 +1,5 @@
 import * as Context from "effect/Context"
+import type { RateLimitScope } from "../../domain/RateWindow.ts"
 
 /** The caches whose lookups are counted. */
 export type ObservedCache = "keys" | "responses"
@@ -13,8 +14,8 @@ export type CacheLookup = "hit" | "miss" | "drop"
 export class Observations extends Context.Service<
   Observations,
   {
-    /** Reports one request that a rate limit denied: the key's limit, or the limit of the whole process. */
-    readonly recordRateLimitDenial: (limit: "key" | "process") => void
+    /** Reports one request that the rate limit of this scope denied. */
+    readonly recordRateLimitDenial: (scope: RateLimitScope) => void
     /** Reports one lookup of a cache. */
     readonly recordCacheLookup: (cache: ObservedCache, result: CacheLookup) => void
   }

@@ -1,18 +1,12 @@
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
+import type { FolderId } from "../../domain/FolderId.ts"
 import type { Page, PageOfItems } from "../../domain/Page.ts"
-import type {
-  FolderId,
-  Prompt,
-  PromptId,
-  PromptNotFound,
-  PromptSummary,
-  PromptType,
-  WorkspaceId
-} from "../../domain/Prompt.ts"
+import type { Prompt, PromptId, PromptNotFound, PromptSummary, PromptType } from "../../domain/Prompt.ts"
 import type { ResolutionSource, ResolvedTooLarge } from "../../domain/Resolution.ts"
 import type { Timestamp } from "../../domain/Timestamp.ts"
 import type { Version, VersionNotFound, VersionNumber, VersionSummary } from "../../domain/Version.ts"
+import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
 import type { Unavailable } from "./Unavailable.ts"
 
 /** Selects prompts of a workspace; an absent field selects all. `tag` is a tag's exact name. */

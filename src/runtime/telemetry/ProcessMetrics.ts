@@ -1,14 +1,11 @@
 import { monitorEventLoopDelay } from "node:perf_hooks"
-import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
-
-/** The process-wide metric registry, which an empty context falls back to. */
-const registry = Context.empty()
+import { metricRegistry } from "../../application/MetricRegistry.ts"
 
 /** Registers a gauge that calls `read` whenever metrics are collected. */
 const registerGauge = (name: string, description: string, read: () => number): void => {
-  Metric.registerUnsafe(Metric.gauge(name, { description }), registry, {
+  Metric.registerUnsafe(Metric.gauge(name, { description }), metricRegistry, {
     get: () => ({ value: read() }),
     update: () => {},
     modify: () => {}
@@ -17,7 +14,7 @@ const registerGauge = (name: string, description: string, read: () => number): v
 
 /** Registers a counter that calls `read` whenever metrics are collected. */
 const registerCounter = (name: string, description: string, read: () => number): void => {
-  Metric.registerUnsafe(Metric.counter(name, { description, incremental: true }), registry, {
+  Metric.registerUnsafe(Metric.counter(name, { description, incremental: true }), metricRegistry, {
     get: () => ({ count: read(), incremental: true }),
     update: () => {},
     modify: () => {}

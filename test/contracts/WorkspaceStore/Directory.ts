@@ -6,7 +6,7 @@ import {
   WorkspaceNotFound,
   WorkspaceStore
 } from "../../../src/application/ports/WorkspaceStore.ts"
-import type { WorkspaceId } from "../../../src/domain/Prompt.ts"
+import type { WorkspaceId } from "../../../src/domain/WorkspaceId.ts"
 import { archive, compareIds, key, newId, sample, user, workspace } from "../../support/archives.ts"
 import { type ContractTests, assertReads, findKey, load } from "./support.ts"
 

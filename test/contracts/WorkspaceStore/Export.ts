@@ -1,7 +1,7 @@
 import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { WorkspaceNotFound } from "../../../src/application/ports/WorkspaceStore.ts"
-import type { WorkspaceId } from "../../../src/domain/Prompt.ts"
+import type { WorkspaceId } from "../../../src/domain/WorkspaceId.ts"
 import { archives, exportArchive, newId, sample, user } from "../../support/archives.ts"
 import { type ContractTests, assertReads, inExportOrder, load } from "./support.ts"
 

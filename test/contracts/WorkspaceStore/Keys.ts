@@ -7,7 +7,7 @@ import {
   WorkspaceStore
 } from "../../../src/application/ports/WorkspaceStore.ts"
 import { type ApiKeyId, InvalidKey, type UserId } from "../../../src/domain/ApiKey.ts"
-import type { WorkspaceId } from "../../../src/domain/Prompt.ts"
+import type { WorkspaceId } from "../../../src/domain/WorkspaceId.ts"
 import { archive, instant, key, newId, sample, user, workspace } from "../../support/archives.ts"
 import { type ContractTests, addKey, findKey, load } from "./support.ts"
 

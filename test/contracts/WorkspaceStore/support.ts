@@ -6,7 +6,7 @@ import { KeyStore } from "../../../src/application/ports/KeyStore.ts"
 import { PromptRepo } from "../../../src/application/ports/PromptRepo.ts"
 import { type NewKey, WorkspaceStore } from "../../../src/application/ports/WorkspaceStore.ts"
 import type { UserId } from "../../../src/domain/ApiKey.ts"
-import type { WorkspaceId } from "../../../src/domain/Prompt.ts"
+import type { WorkspaceId } from "../../../src/domain/WorkspaceId.ts"
 import {
   type Key,
   archive,

@@ -7,15 +7,10 @@ import { Prompts } from "../../../application/Prompts.ts"
 import { Unavailable } from "../../../application/ports/Unavailable.ts"
 import { toPlainNumbers } from "../../../domain/Json.ts"
 import { InvalidParameter, type PageMeta } from "../../../domain/Page.ts"
-import type {
-  Prompt,
-  PromptSummary,
-  PromptType,
-  ResolvedPrompt,
-  WorkspaceId
-} from "../../../domain/Prompt.ts"
+import type { Prompt, PromptSummary, PromptType, ResolvedPrompt } from "../../../domain/Prompt.ts"
 import { parseUuid } from "../../../domain/Uuid.ts"
 import type { Version, VersionSummary } from "../../../domain/Version.ts"
+import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
 import { readPageEnvelope, toDataEnvelope } from "../http/contract/Envelope.ts"
 import { type ApiError, describeError, InternalError } from "../http/contract/Errors.ts"
 import { ListQuery, makeParameterReader, PageQuery } from "../http/contract/Parameters.ts"

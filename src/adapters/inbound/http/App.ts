@@ -2,7 +2,7 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { Admission } from "../../../application/Admission.ts"
 import { Unavailable } from "../../../application/ports/Unavailable.ts"
-import { Endpoints } from "./contract/Api.ts"
+import { PromptsGroup } from "./contract/Api.ts"
 import { type ApiError, MethodNotAllowed, RouteNotFound } from "./contract/Errors.ts"
 import { type Endpoint, makeEndpoints } from "./Endpoints.ts"
 import { type HttpRequest, type HttpResponse, isGetOrHead, withCommonHeaders } from "./HttpMessage.ts"
@@ -29,7 +29,7 @@ const alwaysHasRoom: HasRoom = () => true
 
 /** Matches a raw request target against every route of the service. */
 export const matchRoute = makeRouteMatcher([
-  ...Object.values(Endpoints.endpoints).map(({ path }) => path),
+  ...Object.values(PromptsGroup.endpoints).map(({ path }) => path),
   ...operationalPaths
 ])
 

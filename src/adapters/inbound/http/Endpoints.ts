@@ -3,16 +3,16 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import type { Caller } from "../../../application/Admission.ts"
 import { Prompts } from "../../../application/Prompts.ts"
-import { Endpoints } from "./contract/Api.ts"
+import { PromptsGroup } from "./contract/Api.ts"
 import { readPageEnvelope, toDataEnvelope } from "./contract/Envelope.ts"
 import type { ApiError } from "./contract/Errors.ts"
 import { makeParameterReader } from "./contract/Parameters.ts"
-import { parseQuery } from "./request/Query.ts"
+import { parseQuery } from "./request/QueryString.ts"
 import type { MatchedRoute } from "./request/Route.ts"
 import { encodeBody, type TaggedBody } from "./response/Representation.ts"
 
 /** The contract of one endpoint. */
-type EndpointSpec = (typeof Endpoints.endpoints)[keyof typeof Endpoints.endpoints]
+type EndpointSpec = (typeof PromptsGroup.endpoints)[keyof typeof PromptsGroup.endpoints]
 
 /** Handles one endpoint: (caller, path parameters, query) → response envelope. */
 type Handler<Spec extends EndpointSpec> = (
@@ -39,18 +39,19 @@ export type Endpoint = (caller: Caller, matched: MatchedRoute) => Effect.Effect<
 /** The endpoints by the patterns of their paths. */
 export type EndpointsByRoute = ReadonlyMap<string, Endpoint>
 
-/** The query of an endpoint without query parameters, which ignores any that are sent. */
-const noQuery = Result.succeed({} as never)
+type Params = EndpointSpec["~Params"]["Type"]
+type Query = EndpointSpec["~Query"]["Type"]
 
 /** Combines the steps of one endpoint: parse the query, run the handler, encode the envelope. */
 const makeEndpoint = (spec: EndpointSpec, handle: Handler<EndpointSpec>): Endpoint => {
-  const readParameters = spec.query && makeParameterReader(spec.query as Schema.Decoder<never>)
+  const readParameters = spec.query && makeParameterReader(spec.query as Schema.Decoder<Query>)
+  // An endpoint without query parameters ignores any that are sent.
   const readQuery = (query: string) =>
-    readParameters === undefined ? noQuery : readParameters(parseQuery(query))
+    readParameters === undefined ? Result.succeed({}) : readParameters(parseQuery(query))
   const encodeEnvelope = Schema.encodeSync([...spec.success][0] as Schema.Encoder<unknown>)
   return (caller, { params, query }) =>
     Effect.fromResult(readQuery(query)).pipe(
-      Effect.flatMap((query) => handle(caller, params as never, query)),
+      Effect.flatMap((query) => handle(caller, params as Params, query)),
       Effect.map((envelope) => encodeBody(encodeEnvelope(envelope)))
     )
 }
@@ -61,7 +62,7 @@ export const makeEndpoints: Effect.Effect<EndpointsByRoute, never, Prompts> = Ef
   (prompts) => {
     const handlers = makeHandlers(prompts)
     return new Map(
-      Object.values(Endpoints.endpoints).map((spec) => [
+      Object.values(PromptsGroup.endpoints).map((spec) => [
         spec.path,
         makeEndpoint(spec, handlers[spec.identifier] as Handler<EndpointSpec>)
       ])

@@ -36,7 +36,10 @@ export const toRawHeaders = (headers: HeaderFields): ReadonlyArray<string> => Ob
 
 /** Returns the headers of a response as pairs of name and value. */
 export const toHeaderPairs = ({ headers }: HttpResponse): Array<[string, string]> =>
-  Array.from({ length: headers.length / 2 }, (_, i) => [headers[2 * i]!, headers[2 * i + 1]!])
+  headers.flatMap((name, index): Array<[string, string]> => {
+    const value = headers[index + 1]
+    return index % 2 === 0 && value !== undefined ? [[name, value]] : []
+  })
 
 /** Returns the headers that describe a body. */
 export const entityHeaders = (body: Uint8Array, contentType: string) => ({

@@ -25,8 +25,9 @@ const serveLazily = (load: () => Promise<Representation>): Handler => {
   let loading: Promise<Representation> | undefined
   return (request) => {
     loading ??= load()
+    const loaded = loading
     return Effect.map(
-      Effect.promise(() => loading!),
+      Effect.promise(() => loaded),
       (representation) => respondConditionally(request, representation)
     )
   }

@@ -5,7 +5,7 @@ import { type CacheEntry, RevisionedCache, SingleFlight } from "../../../applica
 import { LargeRowPolicy } from "../../../application/LargeRows.ts"
 import { ChangeFeed } from "../../../application/ports/ChangeFeed.ts"
 import { type PromptFilter, PromptRepo } from "../../../application/ports/PromptRepo.ts"
-import type { WorkspaceId } from "../../../domain/Prompt.ts"
+import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
 
 type Repo = PromptRepo["Service"]
 

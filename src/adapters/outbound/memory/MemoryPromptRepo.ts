@@ -9,11 +9,11 @@ import {
   type PromptId,
   PromptNotFound,
   type PromptSummary,
-  type Tag,
-  type WorkspaceId
+  type Tag
 } from "../../../domain/Prompt.ts"
 import { maxSourceBytes, type ResolutionSource, ResolvedTooLarge } from "../../../domain/Resolution.ts"
 import { type Version, VersionNotFound, type VersionSummary } from "../../../domain/Version.ts"
+import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
 import { State, type Workspace } from "./MemoryState.ts"
 
 type ArchivePrompt = Archive["prompts"][number]

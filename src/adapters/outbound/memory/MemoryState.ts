@@ -2,7 +2,7 @@ import * as Context from "effect/Context"
 import * as Layer from "effect/Layer"
 import type { Archive, ArchiveKey, ArchiveUser } from "../../../application/formats/Archive.ts"
 import type { ApiKeyId, UserId } from "../../../domain/ApiKey.ts"
-import type { WorkspaceId } from "../../../domain/Prompt.ts"
+import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
 
 /** A workspace and its content. */
 export type Workspace = Omit<Archive, "format" | "users" | "api_keys">

@@ -9,6 +9,7 @@ import {
   archiveFormat,
   archiveFromParts
 } from "../../../application/formats/Archive.ts"
+import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
 import { type WorkspacePart, toExportParts, workspaceLists } from "../../../domain/WorkspaceParts.ts"
 import { InvalidContent } from "../../../domain/Problem.ts"
 import { type ContentEdit, toWorkspaceContent } from "../../../domain/WorkspaceContent.ts"
@@ -19,9 +20,8 @@ import {
   WorkspaceNotFound,
   WorkspaceStore
 } from "../../../application/ports/WorkspaceStore.ts"
-import type { WorkspaceId } from "../../../domain/Prompt.ts"
 import { toTimestamp } from "../../../domain/Timestamp.ts"
-import { findConflicts } from "./ImportConflicts.ts"
+import { findConflicts } from "./MemoryImportConflicts.ts"
 import { State, type Workspace } from "./MemoryState.ts"
 
 /**
@@ -67,6 +67,17 @@ const findUser = (state: State["Service"], email: string): ArchiveUser | undefin
 const listKeys = (state: State["Service"], workspace: WorkspaceId): ReadonlyArray<ArchiveKey> =>
   [...state.keys.values()].filter(({ workspace_id }) => workspace_id === workspace).sort(compareById)
 
+/** Returns the owner of a key. Users are never removed, and a key is stored with its owner. */
+const getOwner = (state: State["Service"], { id, created_by }: ArchiveKey): ArchiveUser => {
+  const owner = state.users.get(created_by)
+  if (owner === undefined) throw new Error(`the owner of key ${id} is missing`)
+  return owner
+}
+
+/** Returns the owners of keys, each once, ordered by id. */
+const listOwners = (state: State["Service"], keys: ReadonlyArray<ArchiveKey>): ReadonlyArray<ArchiveUser> =>
+  [...new Set(keys.map((key) => getOwner(state, key)))].sort(compareById)
+
 const toKeyInfo = (state: State["Service"], key: ArchiveKey): KeyInfo => {
   const used = state.lastUsed.get(key.id)
   return {
@@ -74,7 +85,7 @@ const toKeyInfo = (state: State["Service"], key: ArchiveKey): KeyInfo => {
     name: key.name,
     key_start: key.key_start,
     key_end: key.key_end,
-    owner: state.users.get(key.created_by)!.email,
+    owner: getOwner(state, key).email,
     created_at: key.created_at,
     last_used_at: used === undefined ? null : toTimestamp(used),
     revoked_at: key.revoked_at
@@ -90,8 +101,7 @@ const sortPrompt = (prompt: ArchivePrompt): ArchivePrompt => ({
 
 const toParts = (state: State["Service"], content: Workspace): ReadonlyArray<WorkspacePart> => {
   const api_keys = listKeys(state, content.workspace.id)
-  const owners = new Set(api_keys.map(({ created_by }) => created_by))
-  const users = [...owners].map((owner) => state.users.get(owner)!)
+  const users = listOwners(state, api_keys)
   const archive: Archive = { format: archiveFormat, ...content, users, api_keys }
   return [
     { list: "workspace", item: content.workspace },
@@ -193,11 +203,7 @@ const makeWorkspaceStore = (state: State["Service"]): WorkspaceStore["Service"] 
       state.workspaces.set(id, { ...found, workspace: updated })
       return updated
     }),
-  users: (id) =>
-    Effect.map(findWorkspace(state, id), () => {
-      const owners = new Set(listKeys(state, id).map(({ created_by }) => created_by))
-      return [...owners].map((owner) => state.users.get(owner)!).sort(compareById)
-    }),
+  users: (id) => Effect.map(findWorkspace(state, id), () => listOwners(state, listKeys(state, id))),
   setUser: (email, must_reset_password) =>
     Effect.suspend(() => {
       const user = findUser(state, email)

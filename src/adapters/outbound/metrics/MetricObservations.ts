@@ -1,14 +1,12 @@
-import * as Context from "effect/Context"
 import * as Layer from "effect/Layer"
 import * as Metric from "effect/Metric"
+import { metricRegistry } from "../../../application/MetricRegistry.ts"
 import {
   type CacheLookup,
   type ObservedCache,
   Observations
 } from "../../../application/ports/Observations.ts"
-
-/** The process-wide metric registry, which an empty context falls back to. */
-const registry = Context.empty()
+import type { RateLimitScope } from "../../../domain/RateWindow.ts"
 
 type Count = () => void
 
@@ -19,15 +17,16 @@ const makeCounter = (
   attributes: Readonly<Record<string, string>>
 ): Count => {
   const counter = Metric.counter(name, { description, attributes, incremental: true })
-  counter.updateUnsafe(0, registry)
-  return () => counter.updateUnsafe(1, registry)
+  counter.updateUnsafe(0, metricRegistry)
+  return () => counter.updateUnsafe(1, metricRegistry)
 }
 
-const makeDenialCounter = (bucket: "key" | "process"): Count =>
+/** Makes the counter of one scope. The label of the scope is `bucket`, which dashboards use. */
+const makeDenialCounter = (scope: RateLimitScope): Count =>
   makeCounter(
     "rate_limit_denials_total",
     "Requests rejected with 429, by the limit that was exceeded: the key's or the process's",
-    { bucket }
+    { bucket: scope }
   )
 
 const makeLookupCounters = (cache: ObservedCache): Readonly<Record<CacheLookup, Count>> => {
@@ -45,7 +44,7 @@ export const layer: Layer.Layer<Observations> = Layer.sync(Observations, () => {
   const denials = { key: makeDenialCounter("key"), process: makeDenialCounter("process") }
   const lookups = { keys: makeLookupCounters("keys"), responses: makeLookupCounters("responses") }
   return {
-    recordRateLimitDenial: (limit) => denials[limit](),
+    recordRateLimitDenial: (scope) => denials[scope](),
     recordCacheLookup: (cache, result) => lookups[cache][result]()
   }
 })

@@ -1,8 +1,8 @@
 import * as Schema from "effect/Schema"
+import * as Struct from "effect/Struct"
 import { ApiKeyId, type KeyHash, type KeyRecord } from "../../../domain/ApiKey.ts"
-import { BillingStatus } from "../../../domain/Billing.ts"
-import { WorkspaceId } from "../../../domain/Prompt.ts"
 import type { Statement } from "./connection/Query.ts"
+import { WorkspaceRow } from "./WorkspaceRows.ts"
 
 /** Finds keys by their hashes, with the state of their owners and workspaces; `ordinal` is the position of the hash. */
 export const findKeys = (hashes: ReadonlyArray<KeyHash>): Statement => ({
@@ -23,9 +23,7 @@ export const decodeKeyRecord: (row: unknown) => KeyRecord = Schema.decodeUnknown
     id: ApiKeyId,
     revoked: Schema.Boolean,
     owner_must_reset: Schema.Boolean,
-    workspace: Schema.NullOr(
-      Schema.Struct({ id: WorkspaceId, tier: Schema.String, billing_status: BillingStatus })
-    )
+    workspace: Schema.NullOr(WorkspaceRow.mapFields(Struct.omit(["name"])))
   })
 )
 

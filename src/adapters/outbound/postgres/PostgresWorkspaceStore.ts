@@ -7,7 +7,7 @@ import {
   WorkspaceNotFound,
   WorkspaceStore
 } from "../../../application/ports/WorkspaceStore.ts"
-import type { WorkspaceId } from "../../../domain/Prompt.ts"
+import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
 import { execute, type Statement } from "./connection/Query.ts"
 import type { RowDecoder } from "./connection/RowDecoder.ts"
 import { exportWorkspace } from "./content/WorkspaceExport.ts"

@@ -1,52 +1,43 @@
-import * as Schema from "effect/Schema"
 import type { NewKey, WorkspaceInfo } from "../../../application/ports/WorkspaceStore.ts"
-import { ApiKeyId, UserId } from "../../../domain/ApiKey.ts"
-import { BillingStatus, type Tier } from "../../../domain/Billing.ts"
-import { WorkspaceId } from "../../../domain/Prompt.ts"
-import { Timestamp } from "../../../domain/Timestamp.ts"
+import type { ApiKeyId, UserId } from "../../../domain/ApiKey.ts"
+import type { BillingStatus, Tier } from "../../../domain/Billing.ts"
+import type { Timestamp } from "../../../domain/Timestamp.ts"
+import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
 import type { Statement } from "./connection/Query.ts"
 import { makeRowDecoder } from "./connection/RowDecoder.ts"
+import { KeyInfoRow, UserRow, WorkspaceRow } from "./WorkspaceRows.ts"
 
-const WorkspaceRow = Schema.Struct({
-  id: WorkspaceId,
-  name: Schema.String,
-  tier: Schema.String,
-  billing_status: BillingStatus
-})
 const workspaceColumns = Object.keys(WorkspaceRow.fields).join(", ")
-
-/** Decodes the rows of `listWorkspaces` and `updateWorkspace`. */
-export const decodeWorkspaces = makeRowDecoder(WorkspaceRow)
-
-const UserRow = Schema.Struct({ id: UserId, email: Schema.String, must_reset_password: Schema.Boolean })
 const userColumns = Object.keys(UserRow.fields).join(", ")
+/** The columns of a key `k` and its owner `u`. */
+const keyColumns = Object.keys(KeyInfoRow.fields)
+  .map((column) => (column === "owner" ? "u.email as owner" : `k.${column}`))
+  .join(", ")
+
+/** Decodes the rows of `listWorkspaces`, `selectWorkspace` and `updateWorkspace`. */
+export const decodeWorkspaces = makeRowDecoder(WorkspaceRow)
 
 /** Decodes the rows of `listUsers` and `updateUser`. */
 export const decodeUsers = makeRowDecoder(UserRow)
 
-const KeyRow = Schema.Struct({
-  id: ApiKeyId,
-  name: Schema.String,
-  key_start: Schema.String,
-  key_end: Schema.String,
-  owner: Schema.String,
-  created_at: Timestamp,
-  last_used_at: Schema.NullOr(Timestamp),
-  revoked_at: Schema.NullOr(Timestamp)
-})
-/** The columns of a key `k` and its owner `u`. */
-const keyColumns = Object.keys(KeyRow.fields)
-  .map((column) => (column === "owner" ? "u.email as owner" : `k.${column}`))
-  .join(", ")
-
 /** Decodes the rows of `listKeys` and `revokeKey`. */
-export const decodeKeys = makeRowDecoder(KeyRow)
+export const decodeKeys = makeRowDecoder(KeyInfoRow)
+
+/** The FROM clause that selects the owners `u` of the keys of workspace `$1`. */
+export const fromKeyOwners =
+  "users u where exists (select from api_keys k where k.created_by = u.id and k.workspace_id = $1)"
 
 /** Selects all workspaces. */
 export const listWorkspaces: Statement = {
   text: `select ${workspaceColumns} from workspaces order by id`,
   params: []
 }
+
+/** Selects a workspace. */
+export const selectWorkspace = (workspace: WorkspaceId): Statement => ({
+  text: `select ${workspaceColumns} from workspaces where id = $1`,
+  params: [workspace]
+})
 
 /** Selects one row without columns if the workspace exists. */
 export const findWorkspace = (workspace: WorkspaceId): Statement => ({
@@ -78,8 +69,7 @@ export const updateWorkspace = (
 
 /** Selects the owners of a workspace's keys. */
 export const listUsers = (workspace: WorkspaceId): Statement => ({
-  text: `select ${userColumns} from users u
-    where exists (select from api_keys k where k.created_by = u.id and k.workspace_id = $1) order by id`,
+  text: `select ${userColumns} from ${fromKeyOwners} order by id`,
   params: [workspace]
 })
 

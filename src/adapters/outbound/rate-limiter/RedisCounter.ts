@@ -7,6 +7,7 @@ import * as Layer from "effect/Layer"
 import * as Redis from "effect/persistence/Redis"
 import * as References from "effect/References"
 import * as Scope from "effect/Scope"
+import { windowSeconds } from "../../../domain/RateWindow.ts"
 import type { Count } from "./FixedWindowCounter.ts"
 
 /** A counter on a Redis server that many processes share, over one connection. */
@@ -23,18 +24,20 @@ export interface RedisCounter {
   readonly lost: Deferred.Deferred<never, unknown>
 }
 
-/** A count expires two minutes after its first request: after the end of its clock minute, even if clocks differ. */
+/** A count expires two windows after its first request: after its window has ended, even if clocks differ. */
+const expiryMs = 2 * windowSeconds * 1_000
+
 const take = Redis.script((name: string, limit: number, { own, total }: Count) => [name, limit, own, total], {
   numberOfKeys: 1,
   lua: `
 local count = tonumber(redis.call('GET', KEYS[1]) or '0')
 if count < tonumber(ARGV[2]) then
   count = tonumber(ARGV[3])
-  redis.call('SET', KEYS[1], count, 'PX', 120000)
+  redis.call('SET', KEYS[1], count, 'PX', ${expiryMs})
 end
 if count >= tonumber(ARGV[1]) then return -count end
 count = redis.call('INCR', KEYS[1])
-if count == 1 then redis.call('PEXPIRE', KEYS[1], 120000) end
+if count == 1 then redis.call('PEXPIRE', KEYS[1], ${expiryMs}) end
 return count`
 }).withReturnType<number>()
 

@@ -10,7 +10,7 @@ import { WorkspaceRevisions } from "../../../../src/application/ports/ChangeFeed
 import { KeyStore } from "../../../../src/application/ports/KeyStore.ts"
 import type { Unavailable } from "../../../../src/application/ports/Unavailable.ts"
 import { type ApiKeyId, InvalidKey, type KeyHash, type KeyRecord } from "../../../../src/domain/ApiKey.ts"
-import type { WorkspaceId } from "../../../../src/domain/Prompt.ts"
+import type { WorkspaceId } from "../../../../src/domain/WorkspaceId.ts"
 import { newId } from "../../../support/archives.ts"
 import { type RecordedObservations, recordObservations } from "../../../support/observations.ts"
 import { switchedFeed } from "../../../support/switchedFeed.ts"

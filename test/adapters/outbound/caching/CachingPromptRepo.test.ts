@@ -8,7 +8,8 @@ import { layer } from "../../../../src/adapters/outbound/caching/CachingPromptRe
 import { WorkspaceRevisions } from "../../../../src/application/ports/ChangeFeed.ts"
 import { type PromptFilter, PromptRepo } from "../../../../src/application/ports/PromptRepo.ts"
 import type { Page } from "../../../../src/domain/Page.ts"
-import { type PromptId, PromptNotFound, type WorkspaceId } from "../../../../src/domain/Prompt.ts"
+import { type PromptId, PromptNotFound } from "../../../../src/domain/Prompt.ts"
+import type { WorkspaceId } from "../../../../src/domain/WorkspaceId.ts"
 import { newId } from "../../../support/archives.ts"
 import { switchedFeed } from "../../../support/switchedFeed.ts"
 

@@ -11,7 +11,8 @@ import { channel } from "../../../../src/adapters/outbound/postgres/NotifyChanne
 import { migrate, migrations, runMigrations } from "../../../../src/adapters/outbound/postgres/Migrations.ts"
 import * as queries from "../../../../src/adapters/outbound/postgres/PromptQueries.ts"
 import type { PromptFilter } from "../../../../src/application/ports/PromptRepo.ts"
-import type { FolderId, WorkspaceId } from "../../../../src/domain/Prompt.ts"
+import type { FolderId } from "../../../../src/domain/FolderId.ts"
+import type { WorkspaceId } from "../../../../src/domain/WorkspaceId.ts"
 import { emptyDatabase, migratedDatabase, noPostgres } from "../../../support/postgres.ts"
 
 const id = <A extends string>(kind: string, index: number): A =>

@@ -15,10 +15,10 @@ import {
   toWorkspaceParts
 } from "../../../../src/application/formats/Archive.ts"
 import { InvalidContent } from "../../../../src/domain/Problem.ts"
+import type { WorkspaceId } from "../../../../src/domain/WorkspaceId.ts"
 import type { ExportPart } from "../../../../src/domain/WorkspaceParts.ts"
 import type { ContentEdit, WorkspaceContent } from "../../../../src/domain/WorkspaceContent.ts"
 import { WorkspaceStore } from "../../../../src/application/ports/WorkspaceStore.ts"
-import type { WorkspaceId } from "../../../../src/domain/Prompt.ts"
 import {
   archive,
   folder,

@@ -9,7 +9,7 @@ import { layer } from "../../../../src/adapters/outbound/postgres/PostgresChange
 import { channel } from "../../../../src/adapters/outbound/postgres/NotifyChannel.ts"
 import { Database } from "../../../../src/adapters/outbound/postgres/Database.ts"
 import { ChangeFeed } from "../../../../src/application/ports/ChangeFeed.ts"
-import type { WorkspaceId } from "../../../../src/domain/Prompt.ts"
+import type { WorkspaceId } from "../../../../src/domain/WorkspaceId.ts"
 import { newId } from "../../../support/archives.ts"
 import { freshDatabase, noPostgres, onServer, proxyTo, toDatabaseUrl } from "../../../support/postgres.ts"
 

@@ -14,7 +14,8 @@ import { LargeRowPolicy, LargeRows } from "../../../../src/application/LargeRows
 import * as Keys from "../../../../src/application/ports/KeyStore.ts"
 import { type PromptFilter, PromptRepo } from "../../../../src/application/ports/PromptRepo.ts"
 import * as Workspaces from "../../../../src/application/ports/WorkspaceStore.ts"
-import type { FolderId, PromptId, PromptType } from "../../../../src/domain/Prompt.ts"
+import type { FolderId } from "../../../../src/domain/FolderId.ts"
+import type { PromptId, PromptType } from "../../../../src/domain/Prompt.ts"
 import * as Resolution from "../../../../src/domain/Resolution.ts"
 import { Version, type VersionNumber } from "../../../../src/domain/Version.ts"
 import {

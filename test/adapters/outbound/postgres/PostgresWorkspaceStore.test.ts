@@ -120,6 +120,19 @@ describe.skipIf(noPostgres !== undefined)("the PostgreSQL workspace store", () =
       })
     )
 
+    it.effect("exports a workspace with an unknown tier as Free", () =>
+      Effect.gen(function* () {
+        const { importWorkspace, exportWorkspace } = yield* WorkspaceStore
+        const sql = yield* PgClient.PgClient
+        const { archive: made } = sample({ tier: "team" })
+        yield* importWorkspace(toPartStream(made))
+        yield* sql`update workspaces set tier = 'enterprise' where id = ${made.workspace.id}`
+        const parts: Array<ExportPart> = []
+        yield* exportWorkspace(made.workspace.id, (some) => Effect.sync(() => parts.push(...some)))
+        assert.deepStrictEqual(archiveFromExport(parts).workspace, { ...made.workspace, tier: "free" })
+      })
+    )
+
     it.effect("exports at most 6 MiB at a time, however long a history or a list is", () =>
       Effect.gen(function* () {
         const { importWorkspace, exportWorkspace } = yield* WorkspaceStore

@@ -8,9 +8,11 @@ import { findKeys } from "../../../../src/adapters/outbound/postgres/KeyQueries.
 import * as queries from "../../../../src/adapters/outbound/postgres/PromptQueries.ts"
 import type { PromptFilter } from "../../../../src/application/ports/PromptRepo.ts"
 import type { KeyHash } from "../../../../src/domain/ApiKey.ts"
-import type { FolderId, PromptId, WorkspaceId } from "../../../../src/domain/Prompt.ts"
+import type { FolderId } from "../../../../src/domain/FolderId.ts"
+import type { PromptId } from "../../../../src/domain/Prompt.ts"
 import type { Timestamp } from "../../../../src/domain/Timestamp.ts"
 import type { VersionNumber } from "../../../../src/domain/Version.ts"
+import type { WorkspaceId } from "../../../../src/domain/WorkspaceId.ts"
 import { migratedDatabase, noPostgres } from "../../../support/postgres.ts"
 
 const prompts = 100_000

@@ -43,7 +43,8 @@ const withDocs = (docs: {
 
 const promptParams = { id: Schema.String }
 
-export const Endpoints = HttpApiGroup.make("prompts")
+/** The contracts of the endpoints of specification 4. */
+export const PromptsGroup = HttpApiGroup.make("prompts")
   .add(
     HttpApiEndpoint.get("list", "/prompts", {
       query: ListQuery,
@@ -113,4 +114,4 @@ export const Endpoints = HttpApiGroup.make("prompts")
  * their schemas and generates the OpenAPI document. Effect's HttpApi server is not used: it reaches 0.3 to 0.5 of the
  * throughput of bare `node:http`, and its router accepts paths that this API rejects.
  */
-export const Api = HttpApi.make("prompt-retrieval").add(Endpoints)
+export const Api = HttpApi.make("prompt-retrieval").add(PromptsGroup)

@@ -2,7 +2,7 @@ import type { AdmissionError } from "../../../../application/Admission.ts"
 import type { Unavailable } from "../../../../application/ports/Unavailable.ts"
 import type { InvalidParameter } from "../../../../domain/Page.ts"
 import type { PromptNotFound } from "../../../../domain/Prompt.ts"
-import type { RateLimited } from "../../../../domain/RateWindow.ts"
+import { type RateLimited, windowSeconds } from "../../../../domain/RateWindow.ts"
 import type { ResolvedTooLarge } from "../../../../domain/Resolution.ts"
 import type { VersionNotFound } from "../../../../domain/Version.ts"
 
@@ -50,7 +50,7 @@ const internal = { status: 500, code: "INTERNAL_ERROR", message: "Internal error
 
 const rateHeaders = (error: RateLimited) => ({
   "retry-after": String(error.retry_after),
-  "ratelimit-policy": `"${error.scope}";q=${error.limit};w=60`,
+  "ratelimit-policy": `"${error.scope}";q=${error.limit};w=${windowSeconds}`,
   ratelimit: `"${error.scope}";r=0;t=${error.retry_after}`
 })
 

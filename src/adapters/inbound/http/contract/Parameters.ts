@@ -2,8 +2,9 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as SchemaIssue from "effect/SchemaIssue"
 import * as SchemaTransformation from "effect/SchemaTransformation"
+import { FolderId } from "../../../../domain/FolderId.ts"
 import { InvalidParameter, parsePositiveInt, positiveIntRule } from "../../../../domain/Page.ts"
-import { FolderId, PromptType } from "../../../../domain/Prompt.ts"
+import { PromptType } from "../../../../domain/Prompt.ts"
 import { parseUuid } from "../../../../domain/Uuid.ts"
 
 /** A parameter that may be given at most once: a repeated one arrives as an array. */
@@ -23,13 +24,13 @@ const PositiveInt = Parameter.check(
 
 const FolderFilter = Parameter.check(
   Schema.makeFilter((text: string) => (parseUuid(text) === undefined ? "must be a UUID" : undefined))
-).pipe(Schema.decodeTo(FolderId, SchemaTransformation.toLowerCase() as never))
+).pipe(Schema.decodeTo(FolderId, SchemaTransformation.toLowerCase()))
 
 const TypeFilter = Parameter.check(
   Schema.makeFilter((text: string) =>
     Schema.is(PromptType)(text) ? undefined : `must be one of ${PromptType.literals.join(", ")}`
   )
-).pipe(Schema.decodeTo(PromptType, SchemaTransformation.passthrough() as never))
+).pipe(Schema.decodeTo(PromptType, SchemaTransformation.passthroughSupertype<PromptType, string>()))
 
 const pagingFields = {
   page: Schema.optionalKey(PositiveInt),
@@ -51,8 +52,10 @@ const formatIssue = SchemaIssue.makeFormatterStandardSchemaV1()
 
 /** Names the first invalid parameter and its rule. The message never contains the value. */
 const toInvalidParameter = ({ issue }: Schema.SchemaError): InvalidParameter => {
-  const [first] = formatIssue(issue).issues
-  return InvalidParameter(`${String(first!.path?.[0])} ${first!.message}`)
+  const [first = "the parameters are invalid"] = formatIssue(issue).issues.map(
+    ({ path, message }) => `${String(path?.[0])} ${message}`
+  )
+  return InvalidParameter(first)
 }
 
 /** Makes a function that decodes parameters as their schema says. */

@@ -57,7 +57,7 @@ const renderScalar = async (): Promise<string> => {
 
 /** Makes a policy that lets only the page's own scripts run, by their hashes, and lets them call only this service. */
 const makeContentSecurityPolicy = (page: string): string => {
-  const scripts = Array.from(page.matchAll(/<script>([\s\S]*?)<\/script>/g), ([, source]) => source!)
+  const scripts = Array.from(page.matchAll(/<script>([\s\S]*?)<\/script>/g), ([, source = ""]) => source)
   const hashes = scripts.map((source) => `'sha256-${hash("sha256", source, "base64")}'`)
   return [
     "default-src 'none'",

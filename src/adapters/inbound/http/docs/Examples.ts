@@ -3,6 +3,7 @@ import type { Prompt, PromptSummary, ResolvedPrompt } from "../../../../domain/P
 import type { Version, VersionSummary } from "../../../../domain/Version.ts"
 
 const id = "cef02dd3-514f-5723-8852-d3305a2e66a8"
+const folderId = "bab2b473-f525-5bbd-9bfd-ea3313c3418e"
 
 const summary: (typeof PromptSummary)["Encoded"] = {
   id,
@@ -28,7 +29,7 @@ const prompt: (typeof Prompt)["Encoded"] = {
   target_model: summary.target_model,
   intent: summary.intent,
   current_version: summary.current_version,
-  folder_id: "bab2b473-f525-5bbd-9bfd-ea3313c3418e",
+  folder_id: folderId,
   is_favorite: true,
   is_archived: false,
   sort_order: 1,
@@ -82,4 +83,4 @@ export const exampleResponses: Readonly<Record<string, unknown>> = {
 }
 
 /** The parameter values that produce the example responses. */
-export const exampleIds = { id, version: versionSummary.version_number, folder_id: prompt.folder_id! }
+export const exampleIds = { id, version: versionSummary.version_number, folder_id: folderId }

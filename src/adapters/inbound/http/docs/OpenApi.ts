@@ -3,9 +3,10 @@ import { STATUS_CODES } from "node:http"
 import * as Context from "effect/Context"
 import * as HttpApi from "effect/http-api/HttpApi"
 import * as OpenApi from "effect/http-api/OpenApi"
+import { defaultRateLimits } from "../../../../application/Admission.ts"
 import { defaultPerPage, InvalidParameter, maxPerPage, positiveIntRule } from "../../../../domain/Page.ts"
 import { PromptType } from "../../../../domain/Prompt.ts"
-import { rateLimited } from "../../../../domain/RateWindow.ts"
+import { rateLimited, windowSeconds } from "../../../../domain/RateWindow.ts"
 import { maxVersionNumber } from "../../../../domain/Version.ts"
 import { Api, EndpointErrors } from "../contract/Api.ts"
 import {
@@ -116,11 +117,11 @@ const responseHeaders: Readonly<Record<string, Json>> = {
   },
   "Retry-After": {
     description: "Seconds to wait before the next attempt.",
-    schema: { type: "integer", minimum: 1, maximum: 60 }
+    schema: { type: "integer", minimum: 1, maximum: windowSeconds }
   },
   "RateLimit-Policy": {
     description: "The limit that was exceeded: requests (`q`) per window of `w` seconds.",
-    schema: { type: "string", pattern: '^"(key|process)";q=[0-9]+;w=60$' }
+    schema: { type: "string", pattern: `^"(key|process)";q=[0-9]+;w=${windowSeconds}$` }
   },
   RateLimit: {
     description: "Requests left (`r`) and seconds until the limit resets (`t`).",
@@ -158,7 +159,7 @@ const sampleError = (tag: Tag): ErrorDescription => {
     case "InvalidParameter":
       return describeError(InvalidParameter(`page ${positiveIntRule}`))
     case "RateLimited":
-      return describeError(rateLimited("key", 100, 18_000))
+      return describeError(rateLimited("key", defaultRateLimits.perKey, 18_000))
     default:
       return describeError({ _tag: tag } as ApiError)
   }
@@ -186,7 +187,7 @@ const describeErrorEnvelope = (tags: ReadonlyArray<Tag>): Json => ({
 })
 
 /** Returns the name of the component of a status, such as `NotFound`. */
-const toComponentName = (status: number): string => STATUS_CODES[status]!.replaceAll(" ", "")
+const toComponentName = (status: number): string => (STATUS_CODES[status] ?? "").replaceAll(" ", "")
 
 /** Describes the response with one status, which several errors may share. */
 const describeErrorResponse = (status: number, tags: ReadonlyArray<Tag>): Json => {
@@ -248,12 +249,17 @@ const describeErrorResponses = (own: ReadonlyArray<Tag>) =>
       : { $ref: `#/components/responses/${toComponentName(status)}` }
   ])
 
-const describeSuccessResponse = (response: OpenApi.OpenApiSpecResponse, exampleBody: unknown): Json => ({
+const describeSuccessResponse = (
+  response: OpenApi.OpenApiSpecResponse | undefined,
+  exampleBody: unknown
+): Json => ({
   description: "Success",
   headers: describeHeaders([
     { ...cachingHeaders, etag: computeEtag(Buffer.from(JSON.stringify(exampleBody))) }
   ]),
-  content: { "application/json": { ...response.content!["application/json"], ...makeExample(exampleBody) } }
+  content: {
+    "application/json": { ...response?.content?.["application/json"], ...makeExample(exampleBody) }
+  }
 })
 
 /** Adds examples, headers and errors to a generated operation. */
@@ -266,9 +272,9 @@ const describeOperation = (generated: OpenApi.OpenAPISpecOperation): Json => {
       ...Object.keys(requestHeaders).map((name) => ({ $ref: `#/components/parameters/${name}` }))
     ],
     responses: {
-      200: describeSuccessResponse(generated.responses[200]!, exampleResponses[operationId]),
+      200: describeSuccessResponse(generated.responses[200], exampleResponses[operationId]),
       304: { $ref: "#/components/responses/NotModified" },
-      ...describeErrorResponses(errorsByOperation.get(operationId)!)
+      ...describeErrorResponses(errorsByOperation.get(operationId) ?? [])
     }
   }
 }
@@ -277,7 +283,10 @@ const describeOperation = (generated: OpenApi.OpenAPISpecOperation): Json => {
 const addDetails = ({ paths, components, ...spec }: OpenApi.OpenAPISpec): Json => ({
   ...spec,
   paths: Object.fromEntries(
-    Object.entries(paths).map(([path, { get }]) => [path, { get: describeOperation(get!) }])
+    Object.entries(paths).map(([path, { get }]) => [
+      path,
+      get === undefined ? {} : { get: describeOperation(get) }
+    ])
   ),
   components: {
     ...components,

@@ -1,8 +1,5 @@
-import * as Context from "effect/Context"
 import * as Metric from "effect/Metric"
-
-/** The process-wide metric registry, which an empty context falls back to. */
-const registry = Context.empty()
+import { metricRegistry } from "../../../../application/MetricRegistry.ts"
 
 /** In seconds: from a cache hit to the deadline of a request. */
 const boundaries = [
@@ -62,6 +59,6 @@ export const recordRequestMetrics = (
 ): void => {
   const label = route ?? noRoute
   const metrics = findOrCreateRoute(label)
-  metrics.duration.updateUnsafe(milliseconds / 1000, registry)
-  findOrCreateCounter(label, metrics, status).updateUnsafe(1, registry)
+  metrics.duration.updateUnsafe(milliseconds / 1000, metricRegistry)
+  findOrCreateCounter(label, metrics, status).updateUnsafe(1, metricRegistry)
 }

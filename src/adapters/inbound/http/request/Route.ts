@@ -27,8 +27,9 @@ const matchSegments = (
   if (pattern.length !== segments.length) return undefined
   const params: Record<string, string> = {}
   for (const [i, expected] of pattern.entries()) {
-    const segment = segments[i]!
-    if ("literal" in expected ? segment !== expected.literal : segment === "") return undefined
+    const segment = segments[i]
+    if (segment === undefined || ("literal" in expected ? segment !== expected.literal : segment === ""))
+      return undefined
     if ("param" in expected) params[expected.param] = segment
   }
   return params

@@ -1,6 +1,7 @@
 import type { PgClient } from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
-import type { PromptId, TagId, WorkspaceId } from "../../../../domain/Prompt.ts"
+import type { PromptId, TagId } from "../../../../domain/Prompt.ts"
+import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import { execute } from "../connection/Query.ts"
 import * as queries from "./ExportQueries.ts"
 

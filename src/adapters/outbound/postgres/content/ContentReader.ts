@@ -1,16 +1,19 @@
 import type { PgClient } from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
 import { WorkspaceNotFound } from "../../../../application/ports/WorkspaceStore.ts"
+import { toTier } from "../../../../domain/Billing.ts"
 import type { CurrentPrompt, VersionHistory, WorkspaceContent } from "../../../../domain/WorkspaceContent.ts"
-import type { PromptId, WorkspaceId } from "../../../../domain/Prompt.ts"
+import type { PromptId } from "../../../../domain/Prompt.ts"
+import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import { execute } from "../connection/Query.ts"
+import { decodeWorkspaces, selectWorkspace } from "../WorkspaceQueries.ts"
 import { forEachPage, readChildren, readTags, toIds } from "./ContentPages.ts"
 import * as queries from "./ExportQueries.ts"
 
-/** Reads the row of a workspace. */
+/** Reads a workspace without its content. */
 export const readWorkspace = Effect.fnUntraced(function* (sql: PgClient, workspace: WorkspaceId) {
-  const [row] = queries.decodeWorkspace(yield* execute(sql, queries.selectWorkspace(workspace)))
-  return row === undefined ? yield* Effect.fail(WorkspaceNotFound) : row
+  const [row] = decodeWorkspaces(yield* execute(sql, selectWorkspace(workspace)))
+  return row === undefined ? yield* Effect.fail(WorkspaceNotFound) : { ...row, tier: toTier(row.tier) }
 })
 
 const readList = Effect.fnUntraced(function* <A>(

@@ -9,7 +9,8 @@ import {
   isEmptyEdit,
   type WorkspaceContent
 } from "../../../../domain/WorkspaceContent.ts"
-import type { PromptId, WorkspaceId } from "../../../../domain/Prompt.ts"
+import type { PromptId } from "../../../../domain/Prompt.ts"
+import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import { readContent } from "./ContentReader.ts"
 import { writeContent } from "./ContentWriter.ts"
 import { rejectConflicts } from "./ImportConflicts.ts"

@@ -1,13 +1,13 @@
 import * as Schema from "effect/Schema"
 import * as Struct from "effect/Struct"
-import { ApiKeyId, KeyHash, UserId } from "../../../../domain/ApiKey.ts"
-import { BillingStatus, Tier } from "../../../../domain/Billing.ts"
-import { FolderId, Prompt, PromptId, Tag, TagId, WorkspaceId } from "../../../../domain/Prompt.ts"
-import { Timestamp } from "../../../../domain/Timestamp.ts"
-import { Uuid } from "../../../../domain/Uuid.ts"
-import { VersionId, VersionNumber } from "../../../../domain/Version.ts"
+import { Prompt, PromptId, Tag, TagId } from "../../../../domain/Prompt.ts"
+import { VersionId } from "../../../../domain/Version.ts"
+import { Folder, Fragment, PromptFragment, PromptVersion } from "../../../../domain/Workspace.ts"
+import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import type { Statement } from "../connection/Query.ts"
 import { makeRowDecoder, type RowDecoder } from "../connection/RowDecoder.ts"
+import { fromKeyOwners } from "../WorkspaceQueries.ts"
+import { KeyRow, UserRow } from "../WorkspaceRows.ts"
 
 /** Maximum number of rows whose sizes are read at once. */
 export const sizePageRows = 1_000
@@ -37,23 +37,6 @@ const toColumns = (
     .map((name) => (name in expressions ? `${expressions[name]} as ${name}` : name))
     .join(", ")
 
-const WorkspaceRow = Schema.Struct({
-  id: WorkspaceId,
-  name: Schema.String,
-  tier: Tier,
-  billing_status: BillingStatus
-})
-
-/** Decodes the row of `selectWorkspace`. */
-export const decodeWorkspace = makeRowDecoder(WorkspaceRow)
-
-/** Selects a workspace. A tier that this program does not know is treated as Free, and so it is exported as Free. */
-export const selectWorkspace = (workspace: WorkspaceId): Statement => ({
-  text: `select ${toColumns(WorkspaceRow, { tier: "case when tier in ('solo', 'team') then tier else 'free' end" })}
-    from workspaces where id = $1`,
-  params: [workspace]
-})
-
 /** A list of rows that belong to a workspace. */
 export interface WorkspaceList<A> {
   readonly columns: string
@@ -64,25 +47,13 @@ export interface WorkspaceList<A> {
   readonly decode: RowDecoder<A>
 }
 
-const UserRow = Schema.Struct({ id: UserId, email: Schema.String, must_reset_password: Schema.Boolean })
 export const users: WorkspaceList<typeof UserRow.Type> = {
   columns: toColumns(UserRow),
-  from: "users u where exists (select from api_keys k where k.created_by = u.id and k.workspace_id = $1)",
+  from: fromKeyOwners,
   bytes: "0",
   decode: makeRowDecoder(UserRow)
 }
 
-const KeyRow = Schema.Struct({
-  id: ApiKeyId,
-  workspace_id: WorkspaceId,
-  created_by: UserId,
-  name: Schema.String,
-  key_hash: KeyHash,
-  key_start: Schema.String,
-  key_end: Schema.String,
-  created_at: Timestamp,
-  revoked_at: Schema.NullOr(Timestamp)
-})
 export const keys: WorkspaceList<typeof KeyRow.Type> = {
   columns: toColumns(KeyRow, { key_hash: "encode(key_hash, 'hex')" }),
   from: "api_keys where workspace_id = $1",
@@ -90,7 +61,7 @@ export const keys: WorkspaceList<typeof KeyRow.Type> = {
   decode: makeRowDecoder(KeyRow)
 }
 
-const FolderRow = Schema.Struct({ id: FolderId, name: Schema.String })
+const FolderRow = Folder.mapFields(Struct.assign({ name: Schema.String }))
 export const folders: WorkspaceList<typeof FolderRow.Type> = {
   columns: toColumns(FolderRow),
   from: "folders where workspace_id = $1",
@@ -105,7 +76,7 @@ export const tags: WorkspaceList<Tag> = {
   decode: makeRowDecoder(Tag)
 }
 
-const FragmentRow = Schema.Struct({ id: Uuid, name: Schema.String, content: Schema.String })
+const FragmentRow = Fragment.mapFields(Struct.assign({ name: Schema.String, content: Schema.String }))
 export const fragments: WorkspaceList<typeof FragmentRow.Type> = {
   columns: toColumns(FragmentRow),
   from: "fragments where workspace_id = $1",
@@ -183,12 +154,7 @@ export interface ChildList<A> {
   readonly decode: RowDecoder<Child<A>>
 }
 
-const BindingRow = Schema.Struct({
-  id: Uuid,
-  fragment_id: Uuid,
-  position: Prompt.fields.sort_order,
-  variable_overrides: FreeForm
-})
+const BindingRow = PromptFragment.mapFields(Struct.assign({ variable_overrides: FreeForm }))
 
 /** The fragment bindings of prompts; bindings of other workspaces' fragments are left out. */
 export const bindings: ChildList<typeof BindingRow.Type> = {
@@ -202,16 +168,14 @@ export const bindings: ChildList<typeof BindingRow.Type> = {
   decode: makeChildDecoder(BindingRow)
 }
 
-const VersionRow = Schema.Struct({
-  id: VersionId,
-  version_number: VersionNumber,
-  content: Schema.String,
-  change_summary: Schema.String,
-  change_source: Schema.String,
-  parent_version_id: Schema.NullOr(VersionId),
-  metadata: FreeForm,
-  created_at: Timestamp
-})
+const VersionRow = PromptVersion.mapFields(
+  Struct.assign({
+    content: Schema.String,
+    change_summary: Schema.String,
+    change_source: Schema.String,
+    metadata: FreeForm
+  })
+)
 
 /** The versions of prompts; a parent of another prompt, or with a higher number, is left out. */
 export const versions: ChildList<typeof VersionRow.Type> = {

@@ -12,11 +12,11 @@ export type Transact = Database["Service"]["transact"]
 const maxAttempts = 10
 
 /** A concurrent transaction added, deleted or changed a row, or a deadlock with it was resolved. */
-const raceStates = /^(23503|23505|40001|40P01)$/
+const concurrencyStates = /^(23503|23505|40001|40P01)$/
 
 /** A concurrent transaction interfered: the write can be attempted again. */
-const Raced = { _tag: "Raced" } as const
-type Raced = typeof Raced
+const ConcurrentChange = { _tag: "ConcurrentChange" } as const
+type ConcurrentChange = typeof ConcurrentChange
 
 /** Fails the transaction of a dry run, so that it is rolled back, and carries its result. */
 class DryRunResult<A> {
@@ -26,11 +26,14 @@ class DryRunResult<A> {
   }
 }
 
-const isRaced = (error: unknown): error is Raced => error === Raced
+const isConcurrentChange = (error: unknown): error is ConcurrentChange => error === ConcurrentChange
 
-/** Converts an SQL error: a race to `Raced` if another attempt is left, a constraint violation to `InvalidContent`. */
-const toWriteError = (error: SqlError, isLast: boolean): SqlError | InvalidContent | Raced => {
-  if (!isLast && raceStates.test(sqlState(error))) return Raced
+/**
+ * Converts an SQL error: the result of a concurrent change to `ConcurrentChange` if another attempt is left, a constraint
+ * violation to `InvalidContent`.
+ */
+const toWriteError = (error: SqlError, isLast: boolean): SqlError | InvalidContent | ConcurrentChange => {
+  if (!isLast && concurrencyStates.test(sqlState(error))) return ConcurrentChange
   return isConstraintViolation(error) ? toInvalidContent(error) : error
 }
 
@@ -50,7 +53,7 @@ export const runAttempts = <A, E>(
       Effect.flatMap((value) => (dryRun ? Effect.fail(new DryRunResult(value)) : Effect.succeed(value))),
       transact,
       Effect.catchIf(isDryRunResult, ({ value }) => Effect.succeed(value)),
-      Effect.catchIf(isRaced, () => run(attempt + 1))
+      Effect.catchIf(isConcurrentChange, () => run(attempt + 1))
     )
   // TypeScript cannot simplify the union of a generic error type without its handled members.
   return run(1) as Effect.Effect<A, Exclude<E, SqlError> | InvalidContent | Unavailable>

@@ -95,7 +95,8 @@ export const openPgliteSession = async (dataDir: string): Promise<PgliteSession>
       releaseResources(pglite)
       throw cause
     }
-    return chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)
+    const [first] = chunks
+    return first !== undefined && chunks.length === 1 ? first : Buffer.concat(chunks)
   }
 
   const greeting = [...splitFrames(await execute(startup))].filter((frame) =>

@@ -42,7 +42,7 @@ export class MessageReader {
       this.#neededBytes = this.#parseFrameBytes(bytes.readUInt32BE(start + header - 4))
       if (bytes.length - start < this.#neededBytes) break
       const frame = bytes.subarray(start, start + this.#neededBytes)
-      messages.push({ type: this.#started ? frame[0]! : 0, frame })
+      messages.push({ type: this.#started ? frame.readUInt8(0) : 0, frame })
       this.#started ||= endsStartup(frame)
       start += this.#neededBytes
     }
@@ -81,12 +81,13 @@ export const parseStartup = (frame: Buffer): Startup => {
   if (request >> 16 !== 3) return { _tag: "Unsupported" }
   const words = frame.toString("utf8", 8).split("\0")
   const settings = new Map<string, string>()
-  for (let i = 0; i + 1 < words.length && words[i] !== ""; i += 2) {
-    const name = words[i]!.toLowerCase()
-    const value = words[i + 1]!
+  for (let i = 0; ; i += 2) {
+    const name = words[i]?.toLowerCase() ?? ""
+    const value = words[i + 1]
+    if (name === "" || value === undefined) break
     if (name === "options") {
-      for (const [, key, text] of value.matchAll(optionPattern))
-        settings.set(key!, text!.replace(/\\(.)/g, "$1"))
+      for (const [, key = "", text = ""] of value.matchAll(optionPattern))
+        settings.set(key, text.replace(/\\(.)/g, "$1"))
     } else if (!nonSettings.has(name) && !name.startsWith("_pq_.")) settings.set(name, value)
   }
   return { _tag: "Session", minor: request & 0xffff, settings }
@@ -221,7 +222,7 @@ export const parseBackendResponse = (bytes: Buffer): BackendResponse => {
         mayCommit ||= committingTag.test(frame.toString("latin1", 5, frame.length - 1))
         break
       case code("Z"):
-        status = String.fromCharCode(frame[5]!) as "I" | "T" | "E"
+        status = String.fromCharCode(frame.readUInt8(5)) as "I" | "T" | "E"
     }
     position += frame.length
   }
