@@ -1,0 +1,54 @@
+import { readdirSync, readFileSync } from "node:fs"
+import { dirname, join, relative } from "node:path"
+
+export const root = join(import.meta.dirname, "../..")
+
+/** A fenced code block of a document. */
+export interface CodeBlock {
+  /** The first word after the fence, such as `ts`. */
+  readonly language: string
+  readonly code: string
+  /** The line of the opening fence, from 1. */
+  readonly line: number
+}
+
+/** The paths of all documents of the repository, relative to its root. */
+export const documents: ReadonlyArray<string> = readdirSync(root, { recursive: true, encoding: "utf8" })
+  .filter((path) => path.endsWith(".md") && !/(^|\/)(node_modules|dist|\.[^/]+)\//.test(path))
+  .sort()
+
+export const readDocument = (path: string): string => readFileSync(join(root, path), "utf8")
+
+/** Returns the fenced code blocks of a document. */
+export const readCodeBlocks = (path: string): ReadonlyArray<CodeBlock> => {
+  const text = readDocument(path)
+  return [...text.matchAll(/^( *)```(\S*)[^\n]*\n(.*?)^\1```$/gms)].map(
+    ({ 1: indent, 2: language, 3: body, index }) => ({
+      language: language!,
+      code: body!.replaceAll(new RegExp(`^${indent}`, "gm"), ""),
+      line: text.slice(0, index).split("\n").length
+    })
+  )
+}
+
+/** Returns the table under a heading, as rows of cells without the head of the table. */
+export const readTable = (path: string, heading: string): ReadonlyArray<ReadonlyArray<string>> => {
+  const section = readDocument(path)
+    .split(/^#+ /m)
+    .find((section) => section.startsWith(`${heading}\n`))
+  if (section === undefined) throw new Error(`${path} has no heading ${heading}`)
+  return section
+    .split("\n")
+    .filter((line) => line.startsWith("|"))
+    .slice(2)
+    .map((line) =>
+      line
+        .split(/(?<!\\)\|/)
+        .slice(1, -1)
+        .map((cell) => cell.trim())
+    )
+}
+
+/** Returns the path of a link's target relative to the root of the repository. */
+export const resolveLink = (document: string, target: string): string =>
+  relative(root, join(root, dirname(document), target))
