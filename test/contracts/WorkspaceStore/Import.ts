@@ -12,6 +12,7 @@ import {
   archive,
   archives,
   exportArchive,
+  folder,
   fragment,
   instant,
   key,
@@ -369,6 +370,34 @@ export const testImport = (it: ContractTests): void => {
           InvalidKey
         )
       })
+  )
+
+  it.effect("importWorkspace reports the first 100 conflicts and the number of all conflicts", () =>
+    Effect.gen(function* () {
+      const { importWorkspace } = yield* WorkspaceStore
+      const seventy = <A>(make: () => A) => Array.from({ length: 70 }, make)
+      const other = archive({
+        users: seventy(() => user()),
+        folders: seventy(() => folder()),
+        fragments: seventy(() => fragment("Text"))
+      })
+      yield* load(other)
+      const moved = {
+        ...other,
+        workspace: workspace(),
+        users: other.users.map(({ id }) => ({ ...user(), id }))
+      }
+      const error = yield* Effect.flip(importWorkspace(toPartStream(moved)))
+      const locate = (list: string, count: number, message: string) =>
+        Array.from({ length: count }, (_, index) => ({ path: `${list}[${index}].id`, message }))
+      assert.deepStrictEqual(
+        error,
+        InvalidContent(
+          [...locate("users", 70, "is another user's"), ...locate("folders", 30, "is another workspace's")],
+          210
+        )
+      )
+    })
   )
 
   it.effect("importWorkspace rejects ids of another workspace, each with its path", () =>
