@@ -47,8 +47,8 @@ describe.skipIf(postgres.missing !== undefined)("a service that receives SIGTERM
   const waitForBlockedQuery = (sql: (text: string) => Promise<ReadonlyArray<unknown>>) =>
     expect
       .poll(() =>
-        sql(`select count(*)::int as n from pg_locks l join pg_database d on d.oid = l.database
-          where not granted and datname = current_database()`)
+        sql(`select count(*)::int as n from pg_stat_activity
+          where datname = current_database() and wait_event_type = 'Lock'`)
       )
       .not.toEqual([{ n: 0 }])
 
