@@ -1,9 +1,69 @@
-import { defineConfig } from "vitest/config"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { configDefaults, defineConfig } from "vitest/config"
+
+// The processes of all tests compile Effect only once.
+process.env.NODE_COMPILE_CACHE ??= join(tmpdir(), "prompt-retrieval-compile-cache")
+
+/** Tests that start no process of the project. Their files share the modules that they import. */
+const pure = [
+  "client/test/{Cache,Errors,Slots,Transport,paging,types}.test.ts",
+  "test/adapters/inbound/http/**/*.test.ts",
+  "test/adapters/inbound/cli/{ArchiveFile,PromptDirectory,PromptPaths,PromptText}.test.ts",
+  "test/adapters/outbound/{caching,memory}/**/*.test.ts",
+  "test/application/**/*.test.ts",
+  "test/domain/**/*.test.ts",
+  "test/runtime/telemetry/**/*.test.ts"
+]
+
+/** Tests that assert durations or memory. No other test runs at the same time. */
+const sensitive = [
+  "test/adapters/outbound/postgres/{Database,PostgresChangeFeed}.test.ts",
+  "test/adapters/outbound/rate-limiter/RedisRateLimiter.test.ts",
+  "test/api/{connections,memory}.test.ts",
+  "test/domain/Resolution.test.ts",
+  "test/process/faults/*.test.ts",
+  "test/process/{freshness,leaks,sharedLimits}.test.ts",
+  "test/process/lifecycle/*.test.ts",
+  "test/runtime/telemetry/ProcessMetrics.test.ts"
+]
+
+const exclude = (...patterns: ReadonlyArray<string>) => [...configDefaults.exclude, ...patterns]
+
+/** A test file that starts services needs about one core, and up to 40 connections of PostgreSQL's default of 100. */
+const maxWorkers = 2
 
 export default defineConfig({
   test: {
-    include: ["test/**/*.test.ts", "client/test/**/*.test.ts"],
     testTimeout: 30_000,
-    hookTimeout: 60_000
+    hookTimeout: 60_000,
+    // The projects run one after another.
+    projects: [
+      {
+        extends: true,
+        test: {
+          name: "pure",
+          include: pure,
+          exclude: exclude(...sensitive),
+          isolate: false,
+          maxWorkers,
+          sequence: { groupOrder: 1 }
+        }
+      },
+      {
+        extends: true,
+        test: {
+          name: "parallel",
+          include: ["test/**/*.test.ts", "client/test/**/*.test.ts"],
+          exclude: exclude(...pure, ...sensitive),
+          maxWorkers,
+          sequence: { groupOrder: 2 }
+        }
+      },
+      {
+        extends: true,
+        test: { name: "sequential", include: sensitive, maxWorkers: 1, sequence: { groupOrder: 3 } }
+      }
+    ]
   }
 })

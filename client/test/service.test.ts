@@ -1,5 +1,4 @@
-import { mkdtempSync, readFileSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
 import {
@@ -12,6 +11,7 @@ import {
   UnauthorizedError
 } from "../src/index.ts"
 import type { ArchivePrompt } from "../../src/application/formats/Archive.ts"
+import { embedded, makeResources } from "../../test/support/database.ts"
 import { startObservedService } from "../../test/support/startObservedService.ts"
 import { run, type Service } from "../../test/support/service.ts"
 
@@ -20,19 +20,20 @@ const archive = JSON.parse(readFileSync(join(root, "src/demo/workspace.json"), "
 const prompts: ReadonlyArray<ArchivePrompt> = archive.prompts
 const agent = prompts.find(({ title }) => title === "Support agent")!
 
-let folder: string
+const resources = makeResources()
+let env: Record<string, string>
 let service: Service
 let key: string
 
 beforeAll(async () => {
-  folder = mkdtempSync(join(tmpdir(), "prompts-"))
-  service = await startObservedService({ DATA_DIR: folder })
+  env = await resources.acquire(embedded.acquire)
+  service = await startObservedService(env)
   const findKey = () => /key_live_[0-9a-f]{64}/.exec(service.output())?.[0]
   key = await vi.waitUntil(findKey, { timeout: 10_000 })
 })
 afterAll(async () => {
   await service?.stop()
-  if (folder !== undefined) rmSync(folder, { recursive: true })
+  await resources.release()
 })
 
 /** Creates a client of the service and records the requests that it sends. */
@@ -145,7 +146,7 @@ describe("the client of a real service", () => {
 
   it("the service's 429 rejects with a RateLimitedError, and later calls reject without a request", async () => {
     const user = ["--workspace", archive.workspace.id, "--user", "limits@example.com"]
-    const issued = await run(["keys", "issue", ...user, "--json"], { DATA_DIR: folder })
+    const issued = await run(["keys", "issue", ...user, "--json"], env)
     const { client, requests } = connect({ apiKey: JSON.parse(issued.stdout).key, maxRetries: 0 })
     let error: unknown
     // The limit is 100 per minute, and a new minute may start meanwhile.

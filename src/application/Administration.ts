@@ -174,11 +174,10 @@ export class Administration extends Context.Service<
           return yield* Effect.catchTag(
             revised,
             "InvalidContent",
-            Effect.fnUntraced(function* ({ problems }) {
+            Effect.fnUntraced(function* ({ problems, count }) {
               const edit = yield* Ref.get(latestEdit)
-              return yield* Effect.fail(
-                InvalidFiles(problems.map((problem) => locateInFiles(edit, files, problem)))
-              )
+              const located = problems.map((problem) => locateInFiles(edit, files, problem))
+              return yield* Effect.fail(InvalidFiles(located, count))
             })
           )
         })

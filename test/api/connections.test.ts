@@ -88,7 +88,12 @@ describe.skipIf(postgres.missing !== undefined)("connections", () => {
     const start = async (overrides: Partial<typeof limits> = {}) => {
       output = ""
       child = spawn(process.execPath, [join(import.meta.dirname, "limitedService.ts")], {
-        env: { PATH: process.env.PATH, ...env, LIMITS: JSON.stringify({ ...limits, ...overrides }) },
+        env: {
+          PATH: process.env.PATH,
+          NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
+          ...env,
+          LIMITS: JSON.stringify({ ...limits, ...overrides })
+        },
         stdio: ["ignore", "pipe", "pipe"]
       })
       child.stderr!.on("data", (chunk) => (output += chunk))
@@ -295,12 +300,9 @@ describe.skipIf(postgres.missing !== undefined)("connections", () => {
     })
   })
 
-  describe("with the real limits", () => {
-    let service: Service
-    const start = async (overrides: Record<string, string> = {}) => {
-      service = await startService({ ...env, ...overrides })
-    }
-    const expectClosedWithin = async (sockets: ReadonlyArray<Socket>, ms: number) => {
+  // Most of the time of these tests is waiting, so they wait at the same time.
+  describe.concurrent("with the real limits", () => {
+    const expectClosedWithin = async (service: Service, sockets: ReadonlyArray<Socket>, ms: number) => {
       const ports = sockets.map(({ localPort }) => localPort!)
       await expect
         .poll(
@@ -314,7 +316,7 @@ describe.skipIf(postgres.missing !== undefined)("connections", () => {
     }
 
     it("silent, CONNECT and unread connections end within 14 s, 3 s and 23 s even if the client keeps its half open", async () => {
-      await start()
+      const service = await startService(env)
       await exchange(service.port, rawRequest("/docs", [], "HEAD"))
       const openAll = (bytes: string) =>
         Promise.all(
@@ -328,16 +330,16 @@ describe.skipIf(postgres.missing !== undefined)("connections", () => {
       const unread = await openAll("GET /docs HTTP/1.1\r\nHost: a\r\n\r\n".repeat(10))
       const connects = await openAll("CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n")
       await Promise.all([
-        expectClosedWithin(connects, 3_000),
-        expectClosedWithin(silent, 14_000),
-        expectClosedWithin(unread, 23_000)
+        expectClosedWithin(service, connects, 3_000),
+        expectClosedWithin(service, silent, 14_000),
+        expectClosedWithin(service, unread, 23_000)
       ])
       for (const socket of [...silent, ...unread, ...connects]) socket.destroy()
       expect(await service.stop()).toBe(0)
     }, 40_000)
 
     it("10,000 connections from one host that send nothing do not block new callers", async () => {
-      await start()
+      const service = await startService(env)
       const sockets: Array<Socket> = []
       // As many as the service accepts, or as this process can open in addition to its own files.
       const limit = Number(/Max open files\s+(\d+)/.exec(readFileSync("/proc/self/limits", "latin1"))![1])
@@ -356,14 +358,14 @@ describe.skipIf(postgres.missing !== undefined)("connections", () => {
         durations.push(performance.now() - started)
       }
       expect(Math.max(...durations)).toBeLessThan(2_000)
-      await expectClosedWithin(sockets, 20_000)
+      await expectClosedWithin(service, sockets, 20_000)
       for (const socket of sockets) socket.destroy()
       expect(await service.stop()).toBe(0)
     }, 60_000)
 
     it("the metrics server survives resets around a CONNECT and closes pipelining connections", async () => {
       const metricsPort = await freePort()
-      await start({ METRICS_PORT: String(metricsPort) })
+      const service = await startService({ ...env, METRICS_PORT: String(metricsPort) })
       const get = "GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n"
       for (let i = 0; i < 60; i++) {
         const socket = await open(metricsPort)

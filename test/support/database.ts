@@ -12,6 +12,7 @@ import { Administration } from "../../src/application/Administration.ts"
 import { toRawParts } from "../../src/application/formats/RawPart.ts"
 import type { Archive } from "../../src/application/formats/Archive.ts"
 import { administrationLayer, type DatabaseOptions, databaseLayer } from "../../src/index.ts"
+import { copyEmptyDatabase } from "./embeddedDirectories.ts"
 import { recordImported } from "./leaks.ts"
 import { freshDatabase, noPostgres, toDatabaseUrl } from "./postgres.ts"
 
@@ -27,12 +28,12 @@ export interface Backend {
 export const embedded: Backend = {
   name: "the embedded database",
   missing: undefined,
-  acquire: Effect.map(
-    Effect.acquireRelease(
-      Effect.sync(() => mkdtempSync(join(tmpdir(), "prompts-"))),
-      (directory) => Effect.sync(() => rmSync(directory, { recursive: true }))
-    ),
-    (directory) => ({ DATA_DIR: directory })
+  acquire: Effect.acquireRelease(
+    Effect.sync(() => mkdtempSync(join(tmpdir(), "prompts-"))),
+    (directory) => Effect.sync(() => rmSync(directory, { recursive: true }))
+  ).pipe(
+    Effect.tap((directory) => Effect.promise(() => copyEmptyDatabase(directory))),
+    Effect.map((directory) => ({ DATA_DIR: directory }))
   )
 }
 

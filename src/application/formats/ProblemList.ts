@@ -1,7 +1,7 @@
 import type { Problem } from "../../domain/Problem.ts"
 
 /** The most problems of an archive that are reported; further problems are only counted. */
-const maxProblems = 100
+export const maxProblems = 100
 
 /** The first problems of an archive and the number of all problems. */
 export class ProblemList {
@@ -11,5 +11,11 @@ export class ProblemList {
   add(path: string, message: string): void {
     this.count++
     if (this.first.length < maxProblems) this.first.push({ path, message })
+  }
+
+  /** Adds problems of which only the first, at least `maxProblems` if there are as many, are in memory. */
+  addAll(first: ReadonlyArray<Problem>, count: number): void {
+    this.count += count
+    this.first.push(...first.slice(0, maxProblems - this.first.length))
   }
 }

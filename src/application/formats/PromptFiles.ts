@@ -52,14 +52,19 @@ export interface FileChange {
   readonly change: "added" | "new version" | "changed" | "archived" | "removed"
 }
 
-/** Files that were rejected; nothing has changed. The path of a problem starts with the path of its file. */
+/**
+ * Files that were rejected; nothing has changed. Has the first problems and the number of all problems. The path of a
+ * problem starts with the path of its file.
+ */
 export interface InvalidFiles {
   readonly _tag: "InvalidFiles"
   readonly problems: ReadonlyArray<Problem>
+  readonly count: number
 }
-export const InvalidFiles = (problems: ReadonlyArray<Problem>): InvalidFiles => ({
+export const InvalidFiles = (problems: ReadonlyArray<Problem>, count = problems.length): InvalidFiles => ({
   _tag: "InvalidFiles",
-  problems
+  problems,
+  count
 })
 
 /** The content that files are made from. Versions and histories are not needed. */

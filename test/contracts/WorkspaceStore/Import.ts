@@ -5,12 +5,14 @@ import type { Archive } from "../../../src/application/formats/Archive.ts"
 import { PromptRepo } from "../../../src/application/ports/PromptRepo.ts"
 import { WorkspaceNotFound, WorkspaceStore } from "../../../src/application/ports/WorkspaceStore.ts"
 import { InvalidKey, type UserId } from "../../../src/domain/ApiKey.ts"
+import { InvalidContent } from "../../../src/domain/Problem.ts"
 import { PromptNotFound } from "../../../src/domain/Prompt.ts"
 import type { WorkspacePrompt } from "../../../src/domain/Workspace.ts"
 import {
   archive,
   archives,
   exportArchive,
+  folder,
   fragment,
   instant,
   key,
@@ -369,6 +371,37 @@ export const testImport = (it: ContractTests): void => {
           InvalidKey
         )
       })
+  )
+
+  it.effect("importWorkspace reports the first 100 conflicts and the number of all conflicts", () =>
+    Effect.gen(function* () {
+      const { importWorkspace } = yield* WorkspaceStore
+      const seventy = <A>(make: () => A) => Array.from({ length: 70 }, make)
+      const other = archive({
+        users: seventy(() => user()),
+        folders: seventy(() => folder()),
+        fragments: seventy(() => fragment("Text"))
+      })
+      yield* load(other)
+      const moved = {
+        ...other,
+        workspace: workspace(),
+        users: other.users.map(({ id }) => ({ ...user(), id }))
+      }
+      const error = yield* Effect.flip(importWorkspace(toPartStream(moved)))
+      const locate = (list: string, count: number, message: string) =>
+        Array.from({ length: count }, (_, index) => ({ path: `${list}[${index}].id`, message }))
+      assert.deepStrictEqual(
+        error,
+        InvalidContent(
+          [
+            ...locate("users", 70, "belongs to another user"),
+            ...locate("folders", 30, "belongs to another workspace")
+          ],
+          210
+        )
+      )
+    })
   )
 
   it.effect("importWorkspace rejects ids of another workspace, each with its path", () =>

@@ -43,6 +43,15 @@ describe.skipIf(postgres.missing !== undefined)("a service that receives SIGTERM
     return socket
   }
 
+  /** Waits until a query waits for the lock. */
+  const waitForBlockedQuery = (sql: (text: string) => Promise<ReadonlyArray<unknown>>) =>
+    expect
+      .poll(() =>
+        sql(`select count(*)::int as n from pg_stat_activity
+          where datname = current_database() and wait_event_type = 'Lock'`)
+      )
+      .not.toEqual([{ n: 0 }])
+
   const waitUntilRefusing = (service: Service) =>
     expect
       .poll(() => sendRequest(service, "/healthz").then(() => "accepted", String), { timeout: 4_000 })
@@ -114,11 +123,8 @@ describe.skipIf(postgres.missing !== undefined)("a service that receives SIGTERM
     const service = await start()
     await lock()
     const inFlight = sendRequest(service, "/api/v1/prompts").catch((error) => error.code)
-    // Wait until the query of the request waits for the lock.
     const { sql } = await resources.acquire(connectTo(database))
-    await expect
-      .poll(() => sql("select count(*)::int as n from pg_locks where not granted"))
-      .not.toEqual([{ n: 0 }])
+    await waitForBlockedQuery(sql)
     const stopped = service.stop()
     await waitUntilRefusing(service)
     await new Promise((resolve) => setTimeout(resolve, 300))
@@ -151,9 +157,7 @@ describe.skipIf(postgres.missing !== undefined)("a service that receives SIGTERM
     const one = `GET /api/v1/prompts?per_page=1 HTTP/1.1\r\nHost: a\r\nAuthorization: ${authorization}\r\n\r\n`
     const exchange = exchangeAll(service.port, one.repeat(3))
     const { sql } = await resources.acquire(connectTo(database))
-    await expect
-      .poll(() => sql("select count(*)::int as n from pg_locks where not granted"))
-      .not.toEqual([{ n: 0 }])
+    await waitForBlockedQuery(sql)
     const stopped = service.stop()
     await waitUntilRefusing(service)
     await release()
@@ -166,28 +170,81 @@ describe.skipIf(postgres.missing !== undefined)("a service that receives SIGTERM
     expect(await stopped).toBe(0)
   })
 
-  it("a reader that stalled 5 s before the shutdown does not hold it up, and the exit code is 0", async () => {
-    const service = await start()
-    const reader = requestLargeResponse(service)
-    await once(reader, "readable")
-    await new Promise((resolve) => setTimeout(resolve, 8_000))
-    const started = performance.now()
-    expect(await service.stop()).toBe(0)
-    expect(performance.now() - started).toBeLessThan(5_000)
-    reader.destroy()
-  }, 40_000)
+  // Most of the time of these tests is waiting, so they wait at the same time.
+  describe.concurrent("with a client that", { timeout: 40_000 }, () => {
+    const startReading = async () => {
+      const service = await start()
+      const reader = requestLargeResponse(service)
+      await once(reader, "readable")
+      return { service, reader }
+    }
+    const measureStop = async (service: Service) => {
+      const started = performance.now()
+      const code = await service.stop()
+      return { code, duration: performance.now() - started }
+    }
 
-  it("aborts a response that is not read within 10 s, and exits with 1", async () => {
-    const service = await start()
-    const reader = requestLargeResponse(service)
-    await once(reader, "readable")
-    const started = performance.now()
-    expect(await service.stop()).toBe(1)
-    expect(performance.now() - started).toBeGreaterThan(9_900)
-    expect(performance.now() - started).toBeLessThan(14_000)
-    expect(service.output()).toContain("prompt-retrieval: responses cut off: not taken within 10 s")
-    reader.destroy()
-  }, 40_000)
+    it("stalled 5 s before the shutdown, stops without waiting for it and exits with 0", async ({
+      expect
+    }) => {
+      const { service, reader } = await startReading()
+      await new Promise((resolve) => setTimeout(resolve, 8_000))
+      const { code, duration } = await measureStop(service)
+      expect(code).toBe(0)
+      expect(duration).toBeLessThan(4_000)
+      reader.destroy()
+    })
+
+    it("reads nothing after the shutdown started, disconnects it after 5 s and exits with 0", async ({
+      expect
+    }) => {
+      const { service, reader } = await startReading()
+      const { code, duration } = await measureStop(service)
+      expect(code).toBe(0)
+      expect(duration).toBeGreaterThan(4_900)
+      expect(duration).toBeLessThan(9_000)
+      expect(service.output()).not.toContain("cut off")
+      reader.destroy()
+    })
+
+    it("still reads slowly after 10 s, disconnects it and exits with 0", async ({ expect }) => {
+      const service = await start()
+      const request = "GET /docs HTTP/1.1\r\nHost: a\r\n\r\n"
+      const reader = connect(service.port, "127.0.0.1", () => reader.write(request.repeat(16)))
+      await once(reader, "readable")
+      // About 2 MB/s of 50 MB.
+      const reading = setInterval(() => reader.read(), 30)
+      reader.on("close", () => clearInterval(reading)).on("error", () => {})
+      const { code, duration } = await measureStop(service)
+      expect(code).toBe(0)
+      expect(duration).toBeGreaterThan(9_900)
+      expect(duration).toBeLessThan(14_000)
+      expect(service.output()).toContain("Responses cut off: not read within 10 s")
+    })
+
+    it("has sent requests that still run after 10 s, exits with 1", async ({ expect }) => {
+      // Requests for locked tables fail after 3 s, and a connection runs 16 of them at the same time.
+      const locked = await resources.acquire(postgres.acquire)
+      const service = await startService(locked)
+      const { importArchive, sql } = await resources.acquire(connectTo(locked))
+      const { archive, keys } = sample()
+      await importArchive(archive)
+      const unlock = await lockTables(locked.DATABASE_URL!, promptTables)
+      const request = `GET /api/v1/prompts HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${keys.active.plaintext}\r\n\r\n`
+      const client = connect(service.port, "127.0.0.1", () => client.write(request.repeat(80)))
+      const statuses: Array<string> = []
+      client.on("data", (chunk) => statuses.push(...(chunk.toString().match(/^HTTP\/1.1 \d+/gm) ?? [])))
+      await waitForBlockedQuery(sql)
+      const { code, duration } = await measureStop(service)
+      expect(code).toBe(1)
+      expect(duration).toBeGreaterThan(9_900)
+      expect(duration).toBeLessThan(14_000)
+      expect(service.output()).toContain("prompt-retrieval: requests cut off: not completed within 10 s")
+      expect(new Set(statuses)).toEqual(new Set(["HTTP/1.1 503"]))
+      client.destroy()
+      await unlock()
+    })
+  })
 })
 
 describe("serve exits with 1 and one line that names the invalid variable, not its value:", () => {

@@ -61,7 +61,7 @@ const errors: {
   },
   InvalidFiles: {
     exitCode: failed,
-    message: ({ problems }, { path }) => describeProblems(path ?? "the directory", problems, problems.length)
+    message: ({ problems, count }, { path }) => describeProblems(path ?? "the directory", problems, count)
   },
   KeyNotFound: { exitCode: failed, message: (_, { key }) => `there is no key ${key}: see keys list` },
   Unavailable: { exitCode: failed, message: () => "the database cannot be reached" },

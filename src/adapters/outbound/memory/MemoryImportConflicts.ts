@@ -1,4 +1,5 @@
 import type { Archive } from "../../../application/formats/Archive.ts"
+import { ProblemList } from "../../../application/formats/ProblemList.ts"
 import type { Problem } from "../../../domain/Problem.ts"
 import type { State, Workspace } from "./MemoryState.ts"
 
@@ -61,8 +62,9 @@ const findKeyConflicts = ({ keys }: State["Service"], archive: Archive): Readonl
   })
 
 /** Finds the values of an archive that belong to another workspace, user or key, with the path of each. */
-export const findConflicts = (state: State["Service"], archive: Archive): ReadonlyArray<Problem> => [
-  ...findUserConflicts(state, archive),
-  ...findKeyConflicts(state, archive),
-  ...findContentConflicts(state, archive)
-]
+export const findConflicts = (state: State["Service"], archive: Archive): ProblemList => {
+  const problems = new ProblemList()
+  const finders = [findUserConflicts, findKeyConflicts, findContentConflicts]
+  for (const { path, message } of finders.flatMap((find) => find(state, archive))) problems.add(path, message)
+  return problems
+}

@@ -169,8 +169,8 @@ const importWorkspace =
   (state: State["Service"]): WorkspaceStore["Service"]["importWorkspace"] =>
   (parts, options) =>
     Effect.flatMap(collect(parts), (archive) => {
-      const problems = findConflicts(state, archive)
-      if (problems.length > 0) return Effect.fail(InvalidContent(problems))
+      const { first, count } = findConflicts(state, archive)
+      if (count > 0) return Effect.fail(InvalidContent(first, count))
       if (options?.dryRun !== true) applyImport(state, archive)
       return Effect.void
     })
@@ -230,8 +230,8 @@ const makeWorkspaceStore = (state: State["Service"]): WorkspaceStore["Service"] 
       )
       // Reads the workspace again, so that changes made while `revise` ran are kept.
       const found = yield* findWorkspace(state, id)
-      const problems = findConflicts(state, editToArchive(found.workspace, edit))
-      if (problems.length > 0) return yield* Effect.fail(InvalidContent(problems))
+      const { first, count } = findConflicts(state, editToArchive(found.workspace, edit))
+      if (count > 0) return yield* Effect.fail(InvalidContent(first, count))
       if (options?.dryRun !== true) state.workspaces.set(id, applyEdit(found, edit))
       return result
     }),

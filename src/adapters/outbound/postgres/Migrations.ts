@@ -10,6 +10,7 @@ import * as initial from "./migrations/0001_initial.ts"
 import * as changes from "./migrations/0002_changes.ts"
 import * as metadataDepth from "./migrations/0003_metadata_depth.ts"
 import * as concurrentWrites from "./migrations/0004_concurrent_writes.ts"
+import { decodeTriggers, enableTrigger, findChangedTriggers, missedWork } from "./Triggers.ts"
 
 interface Migration {
   readonly name: string
@@ -40,6 +41,10 @@ const schemaTooOld = (version: number, latest: number) =>
 const migrationDenied = (error: SqlError) =>
   SchemaMismatch(
     `the database's schema needs a migration, which the server rejected: ${describeSqlError(error)}`
+  )
+const triggersDenied = (error: SqlError) =>
+  SchemaMismatch(
+    `some triggers are not enabled as the schema says, and the server refuses to enable them: ${describeSqlError(error)}`
   )
 
 /** The oldest PostgreSQL that has the functions of the migrations and queries. */
@@ -118,12 +123,34 @@ export const runMigrations = (
     yield* transact(Effect.catchIf(runPending(all), isDenied, (error) => Effect.fail(migrationDenied(error))))
   })
 
+const restoreChanged = Effect.gen(function* () {
+  const sql = yield* PgClient.PgClient
+  yield* sql.unsafe(lock)
+  const changed = decodeTriggers(yield* sql.unsafe(findChangedTriggers.text, findChangedTriggers.params))
+  if (changed.length === 0) return
+  for (const statement of [...changed.map(enableTrigger), ...missedWork]) yield* sql.unsafe(statement)
+  yield* Effect.logWarning(`${changed.length} triggers were not enabled as the schema says; enabled them`)
+})
+
+/**
+ * Enables all triggers as the schema says, and does what they may have missed: `pg_restore --disable-triggers` leaves them
+ * in other states. Only reads if nothing has changed. Only warns if the server denies the change, so that a service without
+ * the privilege, or on a standby, still starts.
+ */
+const restoreTriggers = Effect.gen(function* () {
+  const { queryPrompts: query, transact } = yield* Database
+  if (decodeTriggers(yield* query(findChangedTriggers)).length === 0) return
+  yield* transact(
+    Effect.catchIf(restoreChanged, isDenied, (error) => Effect.fail(triggersDenied(error)))
+  ).pipe(Effect.catchTag("SchemaMismatch", ({ message }) => Effect.logWarning(message)))
+})
+
 /**
  * Brings the schema to the version of this program. All pending migrations run in one transaction, each once, however many
- * processes start at the same time. Only reads if no migration is pending. Fails if the schema is newer than the program,
- * or if the server denies the change.
+ * processes start at the same time. Then enables the triggers that are not enabled as the schema says. Only reads if there is
+ * nothing to do. Fails if the schema is newer than the program, or if the server denies a migration.
  */
-export const migrate = runMigrations(migrations)
+export const migrate = Effect.andThen(runMigrations(migrations), restoreTriggers)
 
 /** Fails unless the schema has the version of this program; changes nothing. */
 export const assertSchemaCurrent: Effect.Effect<void, SchemaMismatch | Unavailable, Database> = Effect.gen(

@@ -1,3 +1,4 @@
+import { join } from "node:path"
 import { expect, it } from "vitest"
 import { describeProgram } from "../../../../src/adapters/inbound/cli/Demo.ts"
 import { embedded, makeResources } from "../../../support/database.ts"
@@ -13,10 +14,11 @@ it.each([
   expect(describeProgram(script, "/home/ada/checkout")).toBe(program)
 })
 
-it("serve prints how to issue a key if the embedded database already has a workspace", async () => {
+it("serve creates DATA_DIR, and prints how to issue a key once the database has a workspace", async () => {
   const resources = makeResources()
   try {
-    const env = await resources.acquire(embedded.acquire)
+    const { DATA_DIR } = await resources.acquire(embedded.acquire)
+    const env = { DATA_DIR: join(DATA_DIR!, "new") }
     const first = await startService(env)
     await expect.poll(() => first.output(), { timeout: 20_000 }).toContain("curl")
     await first.stop()

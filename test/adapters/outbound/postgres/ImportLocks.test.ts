@@ -317,7 +317,9 @@ describe.skipIf(noPostgres !== undefined)("imports and concurrent writers", () =
         const modes = yield* other.unsafe<{ readonly mode: string }>(
           `select distinct l.mode from pg_locks l join pg_class c on c.oid = l.relation
             where c.relkind = 'r' and c.relpersistence = 'p' and c.relnamespace = 'public'::regnamespace
-              and l.pid in (select pid from pg_stat_activity where wait_event_type = 'Lock')`
+              and l.pid in (
+                select pid from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
+              )`
         )
         assert.deepStrictEqual(modes, [{ mode: "AccessShareLock" }])
         yield* release

@@ -1,6 +1,7 @@
 import * as PgClient from "@effect/sql-pg/PgClient"
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as Queue from "effect/Queue"
 import {
   assertSchemaCurrent,
   findServerMismatch,
@@ -184,4 +185,78 @@ describe.skipIf(noPostgres !== undefined)("migrations", () => {
         yield* migrate.pipe(Effect.provide(connect(database)))
       })
   )
+
+  describe("after triggers were enabled as pg_restore --disable-triggers enables them", () => {
+    const triggers = Effect.flatMap(
+      PgClient.PgClient,
+      (
+        sql
+      ) => sql`select tgrelid::regclass::text as table, tgname::text as trigger, tgenabled::text as enabled
+        from pg_trigger where not tgisinternal order by 1, 2`
+    )
+    /** Changes every trigger of every table, as a restore of data does, while `load` runs. */
+    const loadWithoutTriggers = <E>(load: Effect.Effect<unknown, E>) =>
+      Effect.gen(function* () {
+        const sql = yield* PgClient.PgClient
+        const change = (action: string) =>
+          Effect.forEach(allTables, (table) => sql.unsafe(`alter table ${table} ${action} trigger all`))
+        yield* change("disable")
+        yield* load
+        yield* change("enable")
+      })
+
+    it.live("migrate enables each as the schema says, corrects tag lists and notifies", () =>
+      Effect.gen(function* () {
+        const sql = yield* PgClient.PgClient
+        yield* runMigrations(migrations)
+        const expected = yield* triggers
+        assert.strictEqual(expected.length, 55)
+        const notifications = yield* sql.listen("prompt_retrieval_changes")
+        yield* loadWithoutTriggers(
+          sql`with home as (insert into workspaces default values returning id),
+            tag as (insert into tags (workspace_id) select id from home returning id),
+            prompt as (insert into prompts (workspace_id) select id from home returning id)
+            insert into prompt_tags (prompt_id, tag_id) select prompt.id, tag.id from prompt, tag`
+        )
+        assert.notDeepEqual(yield* triggers, expected)
+        yield* migrate
+        assert.deepStrictEqual(yield* triggers, expected)
+        const [row] =
+          yield* sql`select listed_at = updated_at and t.workspace_id = p.workspace_id as "isListed"
+          from prompt_tags t join prompts p on p.id = t.prompt_id`
+        assert.deepStrictEqual(row, { isListed: true })
+        assert.strictEqual((yield* Queue.take(notifications)).payload, "*")
+        yield* Effect.forEach(allTables, (table) => sql.unsafe(`alter table ${table} disable trigger user`))
+        yield* migrate
+        assert.deepStrictEqual(yield* triggers, expected)
+      }).pipe(Effect.scoped, Effect.provide(emptyDatabase))
+    )
+
+    it.live("migrate leaves triggers of other programs as they are", () =>
+      Effect.gen(function* () {
+        const sql = yield* PgClient.PgClient
+        yield* migrate
+        yield* sql.unsafe(`create trigger other before insert on prompts
+          for each row execute function suppress_redundant_updates_trigger()`)
+        yield* sql`alter table prompts disable trigger other`
+        const before = yield* triggers
+        yield* sql`alter table prompts enable trigger renew_listings`
+        yield* migrate
+        assert.deepStrictEqual(yield* triggers, before)
+      }).pipe(Effect.provide(emptyDatabase))
+    )
+
+    it.live("migrate succeeds if the server denies the change", () =>
+      Effect.gen(function* () {
+        const database = yield* freshDatabase
+        const asOwner = Effect.provide(connect(database))
+        yield* migrate.pipe(asOwner)
+        yield* loadWithoutTriggers(Effect.void).pipe(asOwner)
+        const before = yield* triggers.pipe(asOwner)
+        yield* onServer(`alter database ${database} set default_transaction_read_only = on`)
+        yield* migrate.pipe(Effect.provide(connect(database)))
+        assert.deepStrictEqual(yield* triggers.pipe(Effect.provide(connect(database))), before)
+      })
+    )
+  })
 })

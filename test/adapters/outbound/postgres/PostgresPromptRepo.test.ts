@@ -64,10 +64,7 @@ const waitForBlocked = (sql: PgClient.PgClient) =>
   Effect.repeat(
     Effect.andThen(
       Effect.sleep("10 millis"),
-      sql`select from pg_locks where not granted and database = (
-        select oid from pg_database where datname = current_database()
-      )
-      union all select from pg_locks where not granted and locktype = 'transactionid'`
+      sql`select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
     ),
     { until: (rows) => rows.length > 0, times: 200 }
   )

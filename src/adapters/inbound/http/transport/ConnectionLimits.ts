@@ -21,8 +21,8 @@ export interface ConnectionLimits {
   readonly drainTimeoutMs: number
   /** While the server drains, an idle connection may still send a request for this long. */
   readonly idleCloseGraceMs: number
-  /** When a shutdown starts, a client that has read nothing for this long is disconnected. */
-  readonly stallBeforeDrainMs: number
+  /** While the server drains, a client that has read nothing for this long is disconnected. */
+  readonly drainStallTimeoutMs: number
   /** A client that has read nothing for this long is disconnected if its memory is needed for other responses. */
   readonly stallBeforeEvictionMs: number
   readonly maxHeadBytes: number
@@ -52,7 +52,7 @@ export const connectionLimits: ConnectionLimits = {
   sweepIntervalMs: 1_000,
   drainTimeoutMs: 10_000,
   idleCloseGraceMs: 500,
-  stallBeforeDrainMs: 5_000,
+  drainStallTimeoutMs: 5_000,
   stallBeforeEvictionMs: 5_000,
   maxHeadBytes: 16 * 1024,
   maxConnections: 10_000,

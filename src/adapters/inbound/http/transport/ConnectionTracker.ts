@@ -177,13 +177,16 @@ export class ConnectionTracker {
     return this.#connections.get(socket)?.latestRequest?.complete === false
   }
 
-  /** From now on the last in-flight response of each connection closes it. Clients that have stalled are disconnected. */
+  /** Returns true if a request runs that has no response yet. */
+  hasRunningRequests(): boolean {
+    return Array.from(this.#connections.values()).some(({ running }) => running > 0)
+  }
+
+  /** From now on the last in-flight response of each connection closes it, and clients that stall have less time. */
   startDraining(): void {
     this.#isDraining = true
     this.#sweep()
-    for (const connection of this.#connections.values())
-      if (connection.reader.hasStalled(this.#now, this.#limits.stallBeforeDrainMs)) this.#destroy(connection)
-      else this.#markLast(connection)
+    for (const connection of this.#connections.values()) this.#markLast(connection)
   }
 
   /** Destroys every connection without in-flight responses. */
@@ -280,7 +283,7 @@ export class ConnectionTracker {
 
   /** Returns false if the client of a connection has taken longer than it may. */
   #isWithinTime(connection: Connection, elapsedMs: number): boolean {
-    const { keepAliveTimeoutMs, headersTimeoutMs, rejectionLingerMs } = this.#limits
+    const { keepAliveTimeoutMs, headersTimeoutMs, rejectionLingerMs, drainStallTimeoutMs } = this.#limits
     const { reader, rejectedAt } = connection
     if (connection.responses.length === 0 && !connection.isRejected) {
       reader.reset()
@@ -288,8 +291,10 @@ export class ConnectionTracker {
       return this.#now - connection.idleSince <= keepAliveTimeoutMs + headersTimeoutMs
     }
     const handle = findSocketHandle(connection.socket)
-    if (handle !== undefined && handle.writeQueueSize > 0)
-      return reader.check(handle, this.#limits, this.#now, elapsedMs)
+    if (handle !== undefined && handle.writeQueueSize > 0) {
+      const isWithinTime = reader.check(handle, this.#limits, this.#now, elapsedMs)
+      return isWithinTime && !(this.#isDraining && reader.hasStalled(this.#now, drainStallTimeoutMs))
+    }
     reader.reset()
     return rejectedAt === undefined || this.#now - rejectedAt <= rejectionLingerMs
   }

@@ -4,9 +4,17 @@ import type { ConnectionLimits } from "./ConnectionLimits.ts"
 import type { ConnectionTracker } from "./ConnectionTracker.ts"
 import { closeListener } from "./NodeInternals.ts"
 
+/** Dies if requests still run: their clients get no response. Clients that read too slowly are only logged. */
+const endDrain = (tracker: ConnectionTracker, drainTimeoutMs: number): Effect.Effect<void> => {
+  const seconds = drainTimeoutMs / 1000
+  return tracker.hasRunningRequests()
+    ? Effect.die(new Error(`requests cut off: not completed within ${seconds} s`))
+    : Effect.logWarning(`Responses cut off: not read within ${seconds} s`)
+}
+
 /**
- * Stops accepting connections and waits until in-flight requests are finished. Dies if responses are left after the
- * drain timeout; their connections are destroyed.
+ * Stops accepting connections and waits until in-flight requests are finished. Connections that are left after the drain
+ * timeout are destroyed.
  */
 export const drain = (
   server: Server,
@@ -19,9 +27,6 @@ export const drain = (
     closeListener(server, () => resume(Effect.void))
     return Effect.sync(() => clearInterval(sweep))
   }).pipe(
-    Effect.timeoutOrElse({
-      duration: drainTimeoutMs,
-      orElse: () => Effect.die(new Error(`responses cut off: not taken within ${drainTimeoutMs / 1000} s`))
-    }),
+    Effect.timeoutOrElse({ duration: drainTimeoutMs, orElse: () => endDrain(tracker, drainTimeoutMs) }),
     Effect.ensuring(Effect.sync(() => tracker.destroyAll()))
   )

@@ -1,37 +1,42 @@
 import type { PgClient } from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
+import { ProblemList } from "../../../../application/formats/ProblemList.ts"
 import { InvalidContent, type Problem } from "../../../../domain/Problem.ts"
 import { contentTables } from "./ContentTables.ts"
 import * as queries from "./ImportQueries.ts"
 import type { StagedRows } from "./StagedRows.ts"
 
-const toProblem = (path: string, owner: "user" | "key" | "workspace"): Problem => ({
-  path,
-  message: `belongs to another ${owner}`
-})
+type Conflict = ReturnType<typeof queries.decodeConflicts>[number]
 
-/** Fails with all staged rows whose id, email or hash belongs to another workspace, user or key. */
+/** Fails with the first staged rows whose id, email or hash belongs to another workspace, user or key, and their number. */
 export const rejectConflicts = Effect.fnUntraced(function* (
   sql: PgClient,
   { from, tables }: StagedRows,
   workspace: string
 ) {
-  const problems: Array<Problem> = []
+  const problems = new ProblemList()
+  const add = (
+    rows: ReadonlyArray<unknown>,
+    describe: (conflict: Conflict) => readonly [column: string, owner: "user" | "key" | "workspace"]
+  ) => {
+    const conflicts = queries.decodeConflicts(rows)
+    const first = conflicts.map((conflict): Problem => {
+      const [column, owner] = describe(conflict)
+      return { path: `${conflict.path}.${column}`, message: `belongs to another ${owner}` }
+    })
+    problems.addAll(first, conflicts[0]?.count ?? 0)
+  }
   if (tables.includes("users")) {
-    const users = queries.decodeConflicts(yield* sql.unsafe(queries.findConflictingUsers(from)))
-    for (const { path, by_id } of users) problems.push(toProblem(`${path}.${by_id ? "id" : "email"}`, "user"))
+    const users = yield* sql.unsafe(queries.findConflictingUsers(from))
+    add(users, ({ by_id }) => [by_id ? "id" : "email", "user"])
   }
   if (tables.includes("api_keys")) {
-    const keys = queries.decodeConflicts(yield* sql.unsafe(queries.findConflictingKeys(from), [workspace]))
-    for (const { path, by_id } of keys) {
-      problems.push(by_id ? toProblem(`${path}.id`, "workspace") : toProblem(`${path}.key_hash`, "key"))
-    }
+    const keys = yield* sql.unsafe(queries.findConflictingKeys(from), [workspace])
+    add(keys, ({ by_id }) => (by_id ? ["id", "workspace"] : ["key_hash", "key"]))
   }
   for (const table of contentTables.filter((table) => tables.includes(table))) {
-    const rows = queries.decodeConflictingIds(
-      yield* sql.unsafe(queries.findConflictingIds(from, table), [workspace])
-    )
-    for (const { path } of rows) problems.push(toProblem(`${path}.id`, "workspace"))
+    const rows = yield* sql.unsafe(queries.findConflictingIds(from, table), [workspace])
+    add(rows, () => ["id", "workspace"])
   }
-  if (problems.length > 0) return yield* Effect.fail(InvalidContent(problems))
+  if (problems.count > 0) return yield* Effect.fail(InvalidContent(problems.first, problems.count))
 })

@@ -1,4 +1,5 @@
 import * as Schema from "effect/Schema"
+import { maxProblems } from "../../../../application/formats/ProblemList.ts"
 import { makeFirstRowDecoder, makeRowDecoder } from "../connection/RowDecoder.ts"
 import { type ContentTable, contentColumns, type ImportTable, importColumns } from "./ContentTables.ts"
 import type { FromStaged } from "./StagedRows.ts"
@@ -28,40 +29,43 @@ const joinWorkspace = (table: ContentTable): { readonly join: string; readonly w
     ? { join: "", workspace: "t.workspace_id" }
     : { join: "join prompts p on p.id = t.prompt_id", workspace: "p.workspace_id" }
 
-/** Selects the staged rows whose ids belong to another workspace than `$1`. */
+/** Selects the first conflicts of a query in the order of the import, each with the number of all its conflicts. */
+const firstConflicts = (conflicts: string): string =>
+  `select path, by_id, (count(*) over ())::int as count from (${conflicts}) c
+    order by place, by_id desc limit ${maxProblems}`
+
+/** Selects the first staged rows whose ids belong to another workspace than `$1`. */
 export const findConflictingIds = (from: FromStaged, table: ContentTable): string => {
   const { join, workspace } = joinWorkspace(table)
-  return `select s.path from ${from(table)} s join ${table} t on t.id = s.id ${join}
-    where ${workspace} <> $1 order by s.place`
+  return firstConflicts(`select s.path, s.place, true as by_id
+    from ${from(table)} s join ${table} t on t.id = s.id ${join}
+    where ${workspace} <> $1`)
 }
 
-/** Decodes the rows of `findConflictingIds`. */
-export const decodeConflictingIds = makeRowDecoder(Schema.Struct({ path: Schema.String }))
+/** Selects the first staged users whose id or email belongs to another user. */
+export const findConflictingUsers = (from: FromStaged): string =>
+  firstConflicts(`select s.path, s.place, u.id = s.id as by_id
+    from ${from("users")} s join users u on u.id = s.id
+    where lower(u.email) <> lower(s.email)
+    union all
+    select s.path, s.place, false
+    from ${from("users")} s join users u on lower(u.email) = lower(s.email)
+    where u.id <> s.id`)
 
-/** Selects the staged users whose id or email belongs to another user. */
-export const findConflictingUsers = (
-  from: FromStaged
-): string => `select s.path, s.place, u.id = s.id as by_id
-  from ${from("users")} s join users u on u.id = s.id
-  where lower(u.email) <> lower(s.email)
-  union all
-  select s.path, s.place, false
-  from ${from("users")} s join users u on lower(u.email) = lower(s.email)
-  where u.id <> s.id
-  order by place, by_id desc`
+/** Selects the first staged keys whose id belongs to another workspace than `$1`, or whose hash to another key. */
+export const findConflictingKeys = (from: FromStaged): string =>
+  firstConflicts(`select s.path, s.place, true as by_id
+    from ${from("api_keys")} s join api_keys k on k.id = s.id
+    where k.workspace_id <> $1
+    union all
+    select s.path, s.place, false
+    from ${from("api_keys")} s join api_keys k on k.key_hash = s.key_hash
+    where k.id <> s.id`)
 
-/** Selects the staged keys whose id belongs to another workspace than `$1`, or whose hash belongs to another key. */
-export const findConflictingKeys = (from: FromStaged): string => `select s.path, s.place, true as by_id
-  from ${from("api_keys")} s join api_keys k on k.id = s.id
-  where k.workspace_id <> $1
-  union all
-  select s.path, s.place, false
-  from ${from("api_keys")} s join api_keys k on k.key_hash = s.key_hash
-  where k.id <> s.id
-  order by place, by_id desc`
-
-/** Decodes the rows of `findConflictingUsers` and `findConflictingKeys`; `by_id` is true if the id conflicts. */
-export const decodeConflicts = makeRowDecoder(Schema.Struct({ path: Schema.String, by_id: Schema.Boolean }))
+/** Decodes the rows of the queries for conflicts; `by_id` is true if the id conflicts. */
+export const decodeConflicts = makeRowDecoder(
+  Schema.Struct({ path: Schema.String, by_id: Schema.Boolean, count: Schema.Int })
+)
 
 /** Updates the rows that differ from the staged ones; an equal row is not locked. */
 export const updateContent = (from: FromStaged, table: ContentTable): string => {

@@ -1,11 +1,10 @@
 import { type ChildProcess, spawn } from "node:child_process"
 import { once } from "node:events"
-import { cpSync, mkdtempSync, rmSync } from "node:fs"
+import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import * as Effect from "effect/Effect"
 import { afterAll } from "vitest"
-import * as EmbeddedPostgres from "../../../../../src/adapters/outbound/postgres/pglite/EmbeddedPostgres.ts"
+import { copyEmptyDatabase } from "../../../../support/embeddedDirectories.ts"
 
 const running = new Set<ChildProcess>()
 const directories: Array<string> = []
@@ -21,16 +20,10 @@ export const temporaryDirectory = (): string => {
   return directory
 }
 
-let template: string | undefined
-
-/** Returns a directory with an empty database: a copy of one, because PGlite takes seconds to create it. */
+/** Returns a directory with an empty database. */
 export const databaseDirectory = async (): Promise<string> => {
-  if (template === undefined) {
-    template = temporaryDirectory()
-    await Effect.runPromise(Effect.scoped(EmbeddedPostgres.open({ dataDir: template })))
-  }
   const directory = temporaryDirectory()
-  cpSync(template, directory, { recursive: true })
+  await copyEmptyDatabase(directory)
   return directory
 }
 

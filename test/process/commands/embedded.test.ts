@@ -1,0 +1,4 @@
+import { embedded } from "../../support/database.ts"
+import { testCommands } from "./suite.ts"
+
+testCommands(embedded)
