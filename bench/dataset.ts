@@ -1,6 +1,8 @@
+import { execFile } from "node:child_process"
 import { hash, randomBytes } from "node:crypto"
+import { join } from "node:path"
+import { promisify } from "node:util"
 import postgres, { type Sql } from "postgres"
-import { run } from "../test/support/service.ts"
 
 /** A workspace of the dataset. Its prompts are numbered from 1; every 50th is archived. */
 export interface Workspace {
@@ -120,7 +122,8 @@ const fill = async (sql: Sql, workspace: Workspace): Promise<void> => {
   await sql.unsafe("vacuum analyze")
 }
 
-export const createDataset = async (serverUrl: string): Promise<Dataset> => {
+/** Creates a database with the schema of a checkout. */
+export const createDataset = async (serverUrl: string, checkout: string): Promise<Dataset> => {
   const name = `bench_${randomBytes(8).toString("hex")}`
   const server = postgres(serverUrl, { max: 1, onnotice: () => {} })
   const [version] = await server`show server_version`
@@ -133,10 +136,12 @@ export const createDataset = async (serverUrl: string): Promise<Dataset> => {
     await server.unsafe(`drop database ${name} with (force)`)
     await server.end()
   }
-  const migrated = await run(["migrate"], { DATABASE_URL: url.href })
-  if (migrated.code !== 0) {
+  try {
+    const env = { PATH: process.env.PATH, HOME: process.env.HOME, DATABASE_URL: url.href }
+    await promisify(execFile)(process.execPath, [join(checkout, "src/main.ts"), "migrate"], { env })
+  } catch (error) {
     await drop()
-    throw new Error(`migrating the database failed: ${migrated.stderr}`)
+    throw error
   }
   const loaded = new Map<Workspace, Promise<void>>()
   return {
