@@ -1,8 +1,10 @@
 import { execFile } from "node:child_process"
 import { hash, randomBytes } from "node:crypto"
+import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { promisify } from "node:util"
 import postgres, { type Sql } from "postgres"
+import { readCpuTime } from "./cpuTime.ts"
 
 /** A workspace of the dataset. Its prompts are numbered from 1; every 50th is archived. */
 export interface Workspace {
@@ -99,6 +101,11 @@ export interface Dataset {
   readonly server: string
   /** Fills a workspace on the first call and does nothing after that. */
   readonly load: (workspace: Workspace) => Promise<void>
+  /**
+   * Returns the CPU time that each session of the services has used so far, in seconds, by process id; nothing where
+   * PostgreSQL runs on another machine.
+   */
+  readonly readSessions: () => Promise<ReadonlyMap<number, number>>
   readonly drop: () => Promise<void>
 }
 
@@ -120,6 +127,14 @@ const fill = async (sql: Sql, workspace: Workspace): Promise<void> => {
       await transaction.unsafe(`alter table ${table} enable ${mode} trigger ${name}`)
   })
   await sql.unsafe("vacuum analyze")
+}
+
+const isPostgres = (pid: number): boolean => {
+  try {
+    return readFileSync(`/proc/${pid}/comm`, "utf8") === "postgres\n"
+  } catch {
+    return false
+  }
 }
 
 /** Creates a database with the schema of a checkout. */
@@ -151,6 +166,13 @@ export const createDataset = async (serverUrl: string, checkout: string): Promis
       const loading = loaded.get(workspace) ?? fill(sql, workspace)
       loaded.set(workspace, loading)
       return loading
+    },
+    readSessions: async () => {
+      const sessions = await sql`
+        select pid from pg_stat_activity where datname = ${name} and pid <> pg_backend_pid()`
+      return new Map(
+        sessions.filter(({ pid }) => isPostgres(pid)).map(({ pid }) => [pid, readCpuTime(pid)] as const)
+      )
     },
     drop
   }

@@ -6,6 +6,7 @@ import { setTimeout } from "node:timers/promises"
 import { promisify } from "node:util"
 import { freePort } from "../test/support/ports.ts"
 import { exchange, rawRequest } from "../test/support/rawHttp.ts"
+import { readCpuTime } from "./cpuTime.ts"
 import { thousand } from "./dataset.ts"
 import { resolved } from "./requests.ts"
 
@@ -84,17 +85,6 @@ const isReady = async (port: number, { target, key, expect }: Start["probe"]): P
 const readResidentMiB = async (pid: number): Promise<number> => {
   const { stdout } = await promisify(execFile)("ps", ["-o", "rss=", "-p", String(pid)])
   return Number(stdout) / 1024
-}
-
-/** The unit of the CPU times in /proc, in seconds. It is the same on every Linux system. */
-const clockTick = 0.01
-
-const readCpuTime = (pid: number): number => {
-  const stat = readFileSync(`/proc/${pid}/stat`, "utf8")
-  // The fields follow the name of the program, which is in parentheses and may contain spaces.
-  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ")
-  const [user, system] = [fields[11], fields[12]]
-  return (Number(user) + Number(system)) * clockTick
 }
 
 /** Starts a server on a free loopback port and waits until the probe gets the expected status. */
