@@ -1,6 +1,10 @@
+import { execFile } from "node:child_process"
 import { hash, randomBytes } from "node:crypto"
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
+import { promisify } from "node:util"
 import postgres, { type Sql } from "postgres"
-import { run } from "../test/support/service.ts"
+import { readCpuTime } from "./cpuTime.ts"
 
 /** A workspace of the dataset. Its prompts are numbered from 1; every 50th is archived. */
 export interface Workspace {
@@ -72,11 +76,13 @@ const makeStatements = (workspace: Workspace): ReadonlyArray<string> => {
         'You are assistant ' || i || ' of {{company}}. ' || repeat('Answer briefly and to the point. ', ${repeats}),
         ${type("i")}, 'model-large', 'support', ${folder("i")}, i % 50 = 0, timestamptz '2024-01-01Z', ${updated("i")}
       from generate_series(1, ${prompts}) i`,
-    // The columns that a trigger sets; the trigger would take most of the time.
-    `insert into prompt_tags (prompt_id, tag_id, workspace_id, listed_at, prompt_type, folder_id)
-      select ${sqlId("prompt", "i")}, ${sqlId("tag", "1 + (i + t) % 20")}, ${home},
-        case when i % 50 > 0 then ${updated("i")} end, ${type("i")}, ${folder("i")}
-      from generate_series(1, ${withParts}) i, generate_series(0, 1) t`,
+    // Writes the columns that a trigger would set, and leaves out those that an older schema does not have.
+    `insert into prompt_tags
+      select listed.* from generate_series(1, ${withParts}) i, generate_series(0, 1) t,
+        jsonb_populate_record(null::prompt_tags, jsonb_build_object(
+          'prompt_id', ${sqlId("prompt", "i")}, 'tag_id', ${sqlId("tag", "1 + (i + t) % 20")}, 'workspace_id', ${home},
+          'listed_at', case when i % 50 > 0 then ${updated("i")} end, 'prompt_type', ${type("i")},
+          'folder_id', ${folder("i")})) listed`,
     `insert into prompt_fragments (prompt_id, fragment_id, position, variable_overrides)
       select ${sqlId("prompt", "i")}, ${sqlId("fragment", "1 + (i + f) % 1000")}, f,
         '{"tone": "friendly", "language": "English"}'
@@ -95,19 +101,44 @@ export interface Dataset {
   readonly server: string
   /** Fills a workspace on the first call and does nothing after that. */
   readonly load: (workspace: Workspace) => Promise<void>
+  /**
+   * Returns the CPU time that each session of the services has used so far, in seconds, by process id; nothing where
+   * PostgreSQL runs on another machine.
+   */
+  readonly readSessions: () => Promise<ReadonlyMap<number, number>>
   readonly drop: () => Promise<void>
 }
 
-/** Fills a workspace without triggers and foreign key checks, because its rows are correct by construction. */
+/**
+ * Fills a workspace without triggers and foreign key checks, because its rows are correct by construction. The triggers would
+ * also write the prompts several times, so that their table would become several times as large.
+ */
 const fill = async (sql: Sql, workspace: Workspace): Promise<void> => {
   await sql.begin(async (transaction) => {
     await transaction.unsafe("set local session_replication_role = replica")
+    // The triggers that fire in spite of the role.
+    const triggers = await transaction`
+      select tgrelid::regclass as table, tgname as name, case tgenabled when 'A' then 'always' else 'replica' end as mode
+      from pg_trigger where tgenabled in ('A', 'R')`
+    for (const { table, name } of triggers)
+      await transaction.unsafe(`alter table ${table} disable trigger ${name}`)
     for (const statement of makeStatements(workspace)) await transaction.unsafe(statement)
+    for (const { table, name, mode } of triggers)
+      await transaction.unsafe(`alter table ${table} enable ${mode} trigger ${name}`)
   })
   await sql.unsafe("vacuum analyze")
 }
 
-export const createDataset = async (serverUrl: string): Promise<Dataset> => {
+const isPostgres = (pid: number): boolean => {
+  try {
+    return readFileSync(`/proc/${pid}/comm`, "utf8") === "postgres\n"
+  } catch {
+    return false
+  }
+}
+
+/** Creates a database with the schema of a checkout. */
+export const createDataset = async (serverUrl: string, checkout: string): Promise<Dataset> => {
   const name = `bench_${randomBytes(8).toString("hex")}`
   const server = postgres(serverUrl, { max: 1, onnotice: () => {} })
   const [version] = await server`show server_version`
@@ -120,10 +151,12 @@ export const createDataset = async (serverUrl: string): Promise<Dataset> => {
     await server.unsafe(`drop database ${name} with (force)`)
     await server.end()
   }
-  const migrated = await run(["migrate"], { DATABASE_URL: url.href })
-  if (migrated.code !== 0) {
+  try {
+    const env = { PATH: process.env.PATH, HOME: process.env.HOME, DATABASE_URL: url.href }
+    await promisify(execFile)(process.execPath, [join(checkout, "src/main.ts"), "migrate"], { env })
+  } catch (error) {
     await drop()
-    throw new Error(`migrating the database failed: ${migrated.stderr}`)
+    throw error
   }
   const loaded = new Map<Workspace, Promise<void>>()
   return {
@@ -133,6 +166,13 @@ export const createDataset = async (serverUrl: string): Promise<Dataset> => {
       const loading = loaded.get(workspace) ?? fill(sql, workspace)
       loaded.set(workspace, loading)
       return loading
+    },
+    readSessions: async () => {
+      const sessions = await sql`
+        select pid from pg_stat_activity where datname = ${name} and pid <> pg_backend_pid()`
+      return new Map(
+        sessions.filter(({ pid }) => isPostgres(pid)).map(({ pid }) => [pid, readCpuTime(pid)] as const)
+      )
     },
     drop
   }

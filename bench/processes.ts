@@ -1,19 +1,30 @@
 import { execFile, spawn } from "node:child_process"
 import { once } from "node:events"
+import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { setTimeout } from "node:timers/promises"
 import { promisify } from "node:util"
-import manifest from "../package.json" with { type: "json" }
 import { freePort } from "../test/support/ports.ts"
 import { exchange, rawRequest } from "../test/support/rawHttp.ts"
+import { readCpuTime } from "./cpuTime.ts"
+import { thousand } from "./dataset.ts"
+import { resolved } from "./requests.ts"
 
-const root = join(import.meta.dirname, "..")
-/** The arguments of each program; those of the service come from `npm start`. */
-const programs = {
-  service: manifest.scripts.start.split(" ").slice(1),
+/** The directory of this checkout. */
+export const root = join(import.meta.dirname, "..")
+
+const baselines = {
   fastify: ["bench/baselines/fastify.ts"],
   bare: ["bench/baselines/bare.ts"]
 } as const
+
+/** Returns the arguments of a program; those of the service come from the `npm start` of its checkout. */
+const readArguments = (program: Start["program"], checkout: string): ReadonlyArray<string> =>
+  program === "service"
+    ? JSON.parse(readFileSync(join(checkout, "package.json"), "utf8"))
+        .scripts.start.split(" ")
+        .slice(1)
+    : baselines[program]
 
 /** How long a process may take to start and to stop, in milliseconds. */
 const startTimeoutMs = 30_000
@@ -26,11 +37,15 @@ export interface ServerProcess {
   readonly startDuration: number
   /** Returns the resident memory in MiB. */
   readonly memory: () => Promise<number>
+  /** Returns the CPU time that the process has used so far, in seconds. Linux only. */
+  readonly cpuTime: () => number
   readonly stop: () => Promise<void>
 }
 
 export interface Start {
-  readonly program: keyof typeof programs
+  readonly program: "service" | keyof typeof baselines
+  /** The checkout whose program to start; this one by default. */
+  readonly checkout?: string
   readonly env: Readonly<Record<string, string>>
   readonly stdin?: string
   /** The request and the response status that show that the server is ready. */
@@ -38,6 +53,26 @@ export interface Start {
   /** Whether to discard stderr, where the request log lines go. */
   readonly silent?: boolean
 }
+
+export const unlimitedRates = { RATE_LIMIT_PER_KEY: "2000000000", RATE_LIMIT_PER_PROCESS: "2000000000" }
+export const probe = { target: resolved(thousand, 1), key: thousand.key, expect: 200 }
+
+/** Describes how to start the service on a database that contains the workspace `thousand`. */
+export const makeServiceStart = async (
+  databaseUrl: string,
+  env: Readonly<Record<string, string>> = {}
+): Promise<Start> => ({
+  program: "service",
+  env: {
+    DATABASE_URL: databaseUrl,
+    METRICS_PORT: String(await freePort()),
+    LOG_FORMAT: "json",
+    LOG_LEVEL: "Error",
+    ...unlimitedRates,
+    ...env
+  },
+  probe
+})
 
 const isReady = async (port: number, { target, key, expect }: Start["probe"]): Promise<boolean> => {
   try {
@@ -53,11 +88,19 @@ const readResidentMiB = async (pid: number): Promise<number> => {
 }
 
 /** Starts a server on a free loopback port and waits until the probe gets the expected status. */
-export const startServer = async ({ program, env, stdin, probe, silent }: Start): Promise<ServerProcess> => {
+export const startServer = async ({
+  program,
+  checkout = root,
+  env,
+  stdin,
+  probe,
+  silent
+}: Start): Promise<ServerProcess> => {
+  const args = readArguments(program, checkout)
   const port = await freePort()
   const startedAt = performance.now()
-  const child = spawn(process.execPath, [...programs[program]], {
-    cwd: root,
+  const child = spawn(process.execPath, args, {
+    cwd: checkout,
     env: { PATH: process.env.PATH, HOME: process.env.HOME, PORT: String(port), ...env },
     stdio: ["pipe", "ignore", silent ? "ignore" : "inherit"]
   })
@@ -81,6 +124,7 @@ export const startServer = async ({ program, env, stdin, probe, silent }: Start)
     port,
     startDuration: performance.now() - startedAt,
     memory: () => readResidentMiB(child.pid!),
+    cpuTime: () => readCpuTime(child.pid!),
     stop
   }
 }

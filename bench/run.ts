@@ -9,6 +9,8 @@ import { createDataset } from "./dataset.ts"
 import { type Harness, makeHarness, type Scale } from "./harness.ts"
 import { startGenerator } from "./load.ts"
 import { type Measurement, type ReportRow, toReportRow } from "./measurement.ts"
+import { readOptions, sharedOptions } from "./options.ts"
+import { root } from "./processes.ts"
 import { type Scenario, scenarios } from "./scenarios.ts"
 
 const groups = [...new Set(scenarios.map(({ group }) => group))]
@@ -23,43 +25,23 @@ const help = `npm run bench -- [options]
 const full: Scale = { seconds: 3, rounds: 5, starts: 7, coldReads: 100_000, mixedRequests: 1_000_000 }
 const quick: Scale = { seconds: 0.3, rounds: 3, starts: 3, coldReads: 5_000, mixedRequests: 10_000 }
 
-const exitWithUsage = (message: string): never => {
-  console.error(`${message}\n${help}`)
-  process.exit(2)
-}
-
-const parse = () =>
-  parseArgs({
-    options: {
-      quick: { type: "boolean", default: false },
-      only: { type: "string", default: groups.join(",") },
-      seconds: { type: "string" },
-      rounds: { type: "string" },
-      out: { type: "string", default: join(import.meta.dirname, "results") },
-      help: { type: "boolean", default: false }
-    }
-  }).values
-
 const readArguments = () => {
-  let values: ReturnType<typeof parse>
-  try {
-    values = parse()
-  } catch (error) {
-    return exitWithUsage((error as Error).message)
-  }
-  if (values.help) {
-    console.log(help)
-    process.exit(0)
-  }
-  const only = values.only.split(",")
-  const unknown = only.find((name) => !groups.includes(name))
-  if (unknown !== undefined) exitWithUsage(`there is no group ${unknown}`)
+  const { values, only, seconds, rounds } = readOptions({ help, groups, maxRounds: 20 }, () =>
+    parseArgs({
+      options: {
+        ...sharedOptions,
+        quick: { type: "boolean", default: false },
+        out: { type: "string", default: join(import.meta.dirname, "results") }
+      }
+    })
+  )
   const scale = values.quick ? quick : full
-  const seconds = Number(values.seconds ?? scale.seconds)
-  const rounds = Number(values.rounds ?? scale.rounds)
-  if (!(seconds > 0 && seconds <= 60)) exitWithUsage("--seconds must be a number up to 60")
-  if (!(Number.isInteger(rounds) && rounds >= 1 && rounds <= 20)) exitWithUsage("--rounds must be 1 to 20")
-  return { only, out: values.out, quick: values.quick, scale: { ...scale, seconds, rounds } }
+  return {
+    only,
+    out: values.out,
+    quick: values.quick,
+    scale: { ...scale, seconds: seconds ?? scale.seconds, rounds: rounds ?? scale.rounds }
+  }
 }
 
 const showProgress = (text: string): void => {
@@ -95,7 +77,8 @@ const started = performance.now()
 
 showProgress("creating the database")
 const dataset = await createDataset(
-  process.env.TEST_DATABASE_URL ?? "postgres://postgres@127.0.0.1:5432/test"
+  process.env.TEST_DATABASE_URL ?? "postgres://postgres@127.0.0.1:5432/test",
+  root
 )
 const generator = startGenerator()
 const harness = makeHarness(dataset, generator, scale)

@@ -2,14 +2,32 @@ import { deepStrictEqual } from "node:assert/strict"
 import { setTimeout } from "node:timers/promises"
 import type { PromptId } from "../src/domain/Prompt.ts"
 import { type ResolutionSource, resolve } from "../src/domain/Resolution.ts"
-import { freePort } from "../test/support/ports.ts"
-import { exchange, getHeader, type HttpResponse, rawRequest } from "../test/support/rawHttp.ts"
+import type { HttpResponse } from "../test/support/rawHttp.ts"
 import type { FixedResponse } from "./baselines/bare.ts"
-import { countListed, hundredThousand, makeId, million, thousand, type Workspace } from "./dataset.ts"
+import { hundredThousand, makeId, million, thousand, type Workspace } from "./dataset.ts"
 import { alternate, type Harness, latency, perSecond, type Rounds, ratios, summarize } from "./harness.ts"
 import { median, quantile, type Stream } from "./load.ts"
 import { atLeast, atMost, type Goal, type Measurement } from "./measurement.ts"
-import type { ServerProcess, Start } from "./processes.ts"
+import { makeServiceStart, probe, type ServerProcess, type Start, unlimitedRates } from "./processes.ts"
+import {
+  eachOnce,
+  lastPage,
+  makeStream,
+  numbers,
+  onePrompt,
+  overLimit,
+  page,
+  prompt,
+  resolved,
+  send,
+  shuffle,
+  shuffledPages,
+  shuffledPrompts,
+  splitByRound,
+  thousandPrompts,
+  unknownKeys,
+  withEtags
+} from "./requests.ts"
 
 /** A scenario that the benchmark measures. `--only` selects scenarios by their group. */
 export interface Scenario {
@@ -19,98 +37,20 @@ export interface Scenario {
   readonly measure: (harness: Harness) => Promise<ReadonlyArray<Measurement>>
 }
 
-// ---- requests
-
-const connections = 32
-
-const prompt = (workspace: Workspace, index: number): string =>
-  `/api/v1/prompts/${makeId(workspace, "prompt", index)}`
-const resolved = (workspace: Workspace, index: number): string => `${prompt(workspace, index)}/resolved`
-const page = (number: number, perPage = 20): string => `/api/v1/prompts?page=${number}&per_page=${perPage}`
-const lastPage = (workspace: Workspace, perPage: number): number =>
-  Math.ceil(countListed(workspace) / perPage)
-
-const numbers = (count: number): ReadonlyArray<number> => Array.from({ length: count }, (_, i) => i + 1)
-
-/** Returns the items in a fixed order that neither the table nor the list has. */
-const shuffle = <A>(items: ReadonlyArray<A>): ReadonlyArray<A> => {
-  const step = 1_000_003 // a prime that divides none of the lengths used here
-  return items.map((_, i) => items[(i * step) % items.length]!)
-}
-
-const makeStream = (
-  workspace: Workspace,
-  targets: ReadonlyArray<string>,
-  overrides: Partial<Stream> = {}
-): Stream => ({
-  connections,
-  targets,
-  order: "at random",
-  key: workspace.key,
-  expect: 200,
-  ...overrides
-})
-
-/** Returns a stream that sends each target once. */
-const eachOnce = (requests: Stream): Stream => ({
-  ...requests,
-  order: "in turn",
-  maxRequests: requests.targets.length
-})
-
-const onePrompt = makeStream(thousand, [resolved(thousand, 1)])
-const thousandPrompts = makeStream(
-  thousand,
-  numbers(1000).map((i) => resolved(thousand, i))
-)
-
-/** Splits targets into different requests for each round and for the warm-up. */
-const splitByRound = (harness: Harness, workspace: Workspace, targets: ReadonlyArray<string>) => {
-  const size = Math.floor(targets.length / (harness.scale.rounds + 1))
-  const slice = (index: number) => [
-    eachOnce(makeStream(workspace, targets.slice(index * size, (index + 1) * size)))
-  ]
-  return { streams: (round: number) => slice(round + 1), warmUp: slice(0) }
-}
-
 // ---- servers
-
-const unlimited = { RATE_LIMIT_PER_KEY: "2000000000", RATE_LIMIT_PER_PROCESS: "2000000000" }
-const probe = { target: resolved(thousand, 1), key: thousand.key, expect: 200 }
-
-const makeServiceStart = async ({ dataset }: Harness, env: Record<string, string> = {}): Promise<Start> => ({
-  program: "service",
-  env: {
-    DATABASE_URL: dataset.url,
-    METRICS_PORT: String(await freePort()),
-    LOG_FORMAT: "json",
-    LOG_LEVEL: "Error",
-    ...unlimited,
-    ...env
-  },
-  probe
-})
 
 const makeBaselineStart = ({ dataset }: Harness): Start => ({
   program: "fastify",
-  env: { DATABASE_URL: dataset.url, ...unlimited },
+  env: { DATABASE_URL: dataset.url, ...unlimitedRates },
   probe
 })
 
-const startService = (harness: Harness) => harness.shared("service", () => makeServiceStart(harness))
+const startService = (harness: Harness) =>
+  harness.shared("service", () => makeServiceStart(harness.dataset.url))
 const fastifyBaseline = (harness: Harness) =>
   harness.shared("fastify", async () => makeBaselineStart(harness))
 
 // ---- correctness, checked before each measurement
-
-const send = (server: ServerProcess, { key, targets, etags }: Stream, index = 0): Promise<HttpResponse> =>
-  exchange(
-    server.port,
-    rawRequest(targets[index]!, [
-      `Authorization: Bearer ${key === "unknown" ? `key_live_${"0".repeat(64)}` : key}`,
-      ...(etags === undefined ? [] : [`If-None-Match: ${etags[index]}`])
-    ])
-  )
 
 /** Headers that belong to the connection or the moment and that a comparison ignores. */
 const transientHeaders = ["date", "connection", "keep-alive", "x-request-id", "content-length"]
@@ -224,7 +164,7 @@ const log: Scenario = {
   workspaces: [thousand],
   measure: async (harness) => {
     const server = await harness.start({
-      ...(await makeServiceStart(harness, { LOG_LEVEL: "Info" })),
+      ...(await makeServiceStart(harness.dataset.url, { LOG_LEVEL: "Info" })),
       silent: true
     })
     const goal = atLeast(0.45, 0.6)
@@ -243,27 +183,19 @@ const log: Scenario = {
   }
 }
 
-/** Returns the same requests with the ETag of their responses, so that they get 304. */
-const conditional = async (harness: Harness, requests: Stream): Promise<Stream> => {
-  const server = await startService(harness)
-  const etags: Array<string> = []
-  for (const index of requests.targets.keys())
-    etags.push(getHeader(await send(server, requests, index), "etag")!)
-  return { ...requests, etags, expect: 304 }
-}
-
 const rejection: Scenario = {
   group: "rejection",
   title: "429, a key over its limit",
   workspaces: [thousand],
   measure: async (harness) => {
-    const server = await harness.start(await makeServiceStart(harness, { RATE_LIMIT_PER_KEY: "1" }))
-    const requests: Stream = { ...onePrompt, expect: 429, alsoAllowed: 200 }
-    await send(server, requests)
-    const { status, body } = await send(server, requests)
+    const server = await harness.start(
+      await makeServiceStart(harness.dataset.url, { RATE_LIMIT_PER_KEY: "1" })
+    )
+    await send(server, overLimit)
+    const { status, body } = await send(server, overLimit)
     const error = { code: "RATE_LIMITED", message: "Rate limit exceeded" }
     deepStrictEqual({ status, body: JSON.parse(body) }, { status: 429, body: { error } })
-    const rounds = await compareWithBare(harness, server, requests)
+    const rounds = await compareWithBare(harness, server, overLimit)
     await server.stop()
     return [toBareRatio(rejection.title, atLeast(0.5, 0.7), rounds)]
   }
@@ -284,7 +216,7 @@ const uncachedScenario = (
   workspaces: [thousand, workspace],
   measure: async (harness) => {
     const [server, baseline] = [await startService(harness), await fastifyBaseline(harness)]
-    const requests = splitByRound(harness, workspace, targets())
+    const requests = splitByRound(makeStream(workspace, targets()), harness.scale.rounds)
     await assertSameAsBaseline(harness, server, requests.warmUp[0]!)
     const rounds = await alternate(
       harness,
@@ -302,8 +234,7 @@ const flood: Scenario = {
   workspaces: [thousand],
   measure: async (harness) => {
     const [server, baseline] = [await startService(harness), await fastifyBaseline(harness)]
-    const unknown: Stream = { ...onePrompt, key: "unknown", expect: 401 }
-    const streams = [unknown, { ...onePrompt, connections: 4 }]
+    const streams = [unknownKeys, { ...onePrompt, connections: 4 }]
     for (const requests of streams) await assertSameAsBaseline(harness, server, requests)
     const side = { streams: () => streams, warmUp: streams }
     const rounds = await alternate(harness, { port: server.port, ...side }, { port: baseline.port, ...side })
@@ -337,10 +268,10 @@ const start: Scenario = {
       return server.startDuration
     }
     const pairs: Array<readonly [number, number]> = []
-    await measureStart(await makeServiceStart(harness)) // fills Node's compile cache, which the other starts use
+    await measureStart(await makeServiceStart(harness.dataset.url)) // fills Node's compile cache, which the other starts use
     for (let i = 0; i < harness.scale.starts; i++)
       pairs.push([
-        await measureStart(await makeServiceStart(harness)),
+        await measureStart(await makeServiceStart(harness.dataset.url)),
         await measureStart(makeBaselineStart(harness))
       ])
     return [
@@ -365,7 +296,7 @@ const slowest: Scenario = {
   title: "Slowest page of 100,000 prompts, first time",
   workspaces: [thousand, hundredThousand],
   measure: async (harness) => {
-    const server = await harness.start(await makeServiceStart(harness))
+    const server = await harness.start(await makeServiceStart(harness.dataset.url))
     const depths = [0, 0.001, 0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 1]
     /** Reads pages at all depths. Each call has another page size, so that none of its responses is cached. */
     const readPages = async (perPage: number): Promise<ReadonlyArray<number>> => {
@@ -440,7 +371,7 @@ const memory: Scenario = {
   workspaces: [thousand, hundredThousand],
   measure: async (harness) => {
     const { coldReads, mixedRequests } = harness.scale
-    const server = await harness.start(await makeServiceStart(harness))
+    const server = await harness.start(await makeServiceStart(harness.dataset.url))
     const { port } = server
     const send = async (streams: ReadonlyArray<Stream>) => {
       const { streams: sent } = await harness.generator.run({ port, seconds: 1800, streams })
@@ -455,23 +386,16 @@ const memory: Scenario = {
     const count = (value: number) => value.toLocaleString("en")
     await setTimeout(1000)
     const measurements = [await measureMemory("at the start", 170, 140)]
-    const cold = shuffle(numbers(100_000)).slice(0, coldReads)
-    const coldCount = await send([
-      eachOnce(
-        makeStream(
-          hundredThousand,
-          cold.map((i) => resolved(hundredThousand, i))
-        )
-      )
-    ])
+    const cold = shuffledPrompts(hundredThousand, resolved).slice(0, coldReads)
+    const coldCount = await send([eachOnce(makeStream(hundredThousand, cold))])
     measurements.push(await measureMemory(`after ${count(coldCount)} cold reads`, 400, 300))
-    const unknownKeys = Math.floor(mixedRequests / 20)
+    const unknownCount = Math.floor(mixedRequests / 20)
     const mixedCount = await send([
       makeStream(hundredThousand, makeMixedTargets(), {
-        maxRequests: mixedRequests - unknownKeys,
+        maxRequests: mixedRequests - unknownCount,
         connections: 28
       }),
-      { ...onePrompt, key: "unknown", expect: 401, maxRequests: unknownKeys, connections: 4 }
+      { ...unknownKeys, maxRequests: unknownCount, connections: 4 }
     ])
     measurements.push(await measureMemory(`after ${count(mixedCount)} mixed requests`, 450, 350))
     await server.stop()
@@ -486,7 +410,7 @@ const sequential: Scenario = {
   title: "1,000 sequential reads",
   workspaces: [thousand, hundredThousand],
   measure: async (harness) => {
-    const server = await harness.start(await makeServiceStart(harness))
+    const server = await harness.start(await makeServiceStart(harness.dataset.url))
     const targets = numbers(1000).map((i) => resolved(hundredThousand, i))
     const requests = eachOnce({ ...makeStream(hundredThousand, targets), connections: 1 })
     const measureReads = async (title: string, { port }: ServerProcess): Promise<Measurement> => {
@@ -500,12 +424,8 @@ const sequential: Scenario = {
         detail: { "p99 ms": p99 }
       }
     }
-    const warm = makeStream(
-      thousand,
-      numbers(1000).map((i) => resolved(thousand, i))
-    )
     for (const { port } of [server, await fastifyBaseline(harness)])
-      await harness.generator.run({ port, seconds: 60, streams: [eachOnce(warm)] })
+      await harness.generator.run({ port, seconds: 60, streams: [eachOnce(thousandPrompts)] })
     const measurements = [
       await measureReads("first time", server),
       await measureReads("again", server),
@@ -579,10 +499,10 @@ export const scenarios: ReadonlyArray<Scenario> = [
   ),
   log,
   bareScenario("conditional", "304, one prompt", atLeast(0.6, 0.7), thousand, (harness) =>
-    conditional(harness, onePrompt)
+    startService(harness).then((server) => withEtags(server, onePrompt))
   ),
   bareScenario("conditional", "304, 1,000 prompts", atLeast(0.6, 0.7), thousand, (harness) =>
-    conditional(harness, thousandPrompts)
+    startService(harness).then((server) => withEtags(server, thousandPrompts))
   ),
   bareScenario("list", "List, hot, first page", atLeast(0.55, 0.7), hundredThousand, () =>
     makeStream(hundredThousand, [page(1)])
@@ -595,19 +515,14 @@ export const scenarios: ReadonlyArray<Scenario> = [
   ),
   rejection,
   uncachedScenario("cold", "Resolved read, cold, 100,000 prompts", atLeast(1.5, 2.2), hundredThousand, () =>
-    shuffle(numbers(100_000)).map((i) => resolved(hundredThousand, i))
+    shuffledPrompts(hundredThousand, resolved)
   ),
   uncachedScenario(
     "pages",
     "Another list page each time, 100,000 prompts",
     atLeast(4, 8),
     hundredThousand,
-    () =>
-      shuffle(
-        numbers(10).flatMap((i) =>
-          numbers(lastPage(hundredThousand, 19 + i)).map((number) => page(number, 19 + i))
-        )
-      )
+    () => shuffledPages(hundredThousand)
   ),
   flood,
   slowest,

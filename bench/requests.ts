@@ -1,0 +1,102 @@
+import { exchange, getHeader, type HttpResponse, rawRequest } from "../test/support/rawHttp.ts"
+import { countListed, makeId, thousand, type Workspace } from "./dataset.ts"
+import type { Stream } from "./load.ts"
+import type { ServerProcess } from "./processes.ts"
+
+const connections = 32
+
+export const prompt = (workspace: Workspace, index: number): string =>
+  `/api/v1/prompts/${makeId(workspace, "prompt", index)}`
+export const resolved = (workspace: Workspace, index: number): string =>
+  `${prompt(workspace, index)}/resolved`
+export const page = (number: number, perPage = 20): string =>
+  `/api/v1/prompts?page=${number}&per_page=${perPage}`
+export const lastPage = (workspace: Workspace, perPage: number): number =>
+  Math.ceil(countListed(workspace) / perPage)
+
+export const numbers = (count: number): ReadonlyArray<number> =>
+  Array.from({ length: count }, (_, i) => i + 1)
+
+/** Returns the items in a fixed order that neither the table nor the list has. */
+export const shuffle = <A>(items: ReadonlyArray<A>): ReadonlyArray<A> => {
+  const step = 1_000_003 // a prime that divides none of the lengths used here
+  return items.map((_, i) => items[(i * step) % items.length]!)
+}
+
+export const makeStream = (
+  workspace: Workspace,
+  targets: ReadonlyArray<string>,
+  overrides: Partial<Stream> = {}
+): Stream => ({
+  connections,
+  targets,
+  order: "at random",
+  key: workspace.key,
+  expect: 200,
+  ...overrides
+})
+
+/** Returns a stream that sends each target once. */
+export const eachOnce = (requests: Stream): Stream => ({
+  ...requests,
+  order: "in turn",
+  maxRequests: requests.targets.length
+})
+
+export const onePrompt = makeStream(thousand, [resolved(thousand, 1)])
+export const thousandPrompts = makeStream(
+  thousand,
+  numbers(1000).map((i) => resolved(thousand, i))
+)
+export const unknownKeys: Stream = { ...onePrompt, key: "unknown", expect: 401 }
+/** The requests of a key with a limit of one request per minute. */
+export const overLimit: Stream = { ...onePrompt, expect: 429, alsoAllowed: 200 }
+
+/** Returns the targets of all prompts of a workspace in a shuffled order. */
+export const shuffledPrompts = (
+  workspace: Workspace,
+  target: (workspace: Workspace, index: number) => string
+): ReadonlyArray<string> => shuffle(numbers(workspace.prompts)).map((i) => target(workspace, i))
+
+/** Returns the targets of all pages of a workspace in ten page sizes, in a shuffled order. */
+export const shuffledPages = (workspace: Workspace): ReadonlyArray<string> =>
+  shuffle(
+    numbers(10).flatMap((i) => numbers(lastPage(workspace, 19 + i)).map((number) => page(number, 19 + i)))
+  )
+
+/** The requests of each round, counted from 0, and those that are sent before the first round. */
+export interface RoundStreams {
+  readonly streams: (round: number) => ReadonlyArray<Stream>
+  readonly warmUp: ReadonlyArray<Stream>
+}
+
+/** Splits requests into different requests for each round and for the warm-up. */
+export const splitByRound = (requests: Stream, rounds: number): RoundStreams => {
+  const size = Math.floor(requests.targets.length / (rounds + 1))
+  const slice = (index: number) => [
+    eachOnce({ ...requests, targets: requests.targets.slice(index * size, (index + 1) * size) })
+  ]
+  return { streams: (round) => slice(round + 1), warmUp: slice(0) }
+}
+
+/** Sends one of a stream's requests and returns the response. */
+export const send = (
+  server: ServerProcess,
+  { key, targets, etags }: Stream,
+  index = 0
+): Promise<HttpResponse> =>
+  exchange(
+    server.port,
+    rawRequest(targets[index]!, [
+      `Authorization: Bearer ${key === "unknown" ? `key_live_${"0".repeat(64)}` : key}`,
+      ...(etags === undefined ? [] : [`If-None-Match: ${etags[index]}`])
+    ])
+  )
+
+/** Returns the same requests with the ETag of the server's responses, so that they get 304. */
+export const withEtags = async (server: ServerProcess, requests: Stream): Promise<Stream> => {
+  const etags: Array<string> = []
+  for (const index of requests.targets.keys())
+    etags.push(getHeader(await send(server, requests, index), "etag")!)
+  return { ...requests, etags, expect: 304 }
+}
