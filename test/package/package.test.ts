@@ -3,7 +3,8 @@ import { once } from "node:events"
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
-import { embedded, makeResources, postgres } from "../support/database.ts"
+import { archive, key, prompt, user, workspace } from "../support/archives.ts"
+import { connectTo, embedded, makeResources, postgres } from "../support/database.ts"
 import { bin, install, makeProject, nodes, pack, removeDirectories, run } from "../support/packages.ts"
 import { run as runCommand, type Service, startService } from "../support/service.ts"
 
@@ -326,6 +327,14 @@ for (const port of process.argv.slice(2)) {
         expect(await runCommand(["import", join(root, "src/demo/workspace.json")], env)).toMatchObject({
           code: 0
         })
+        // The package has the program of the thread for large reads: otherwise a warning is logged.
+        const [home, owner] = [workspace(), user()]
+        const ownKey = key(home.id, owner)
+        const large = prompt({ current_content: "x".repeat(400_000) })
+        const database = await resources.acquire(connectTo(env))
+        await database.importArchive(
+          archive({ workspace: home, users: [owner], api_keys: [ownKey.stored], prompts: [large] })
+        )
         writeFileSync(
           join(project, "run.js"),
           `import { readFileSync } from "node:fs"
@@ -341,14 +350,18 @@ const statuses = await Promise.all(["/api/v1/prompts", "/readyz", "/openapi.json
   await response.text()
   return response.status
 }))
-console.log(JSON.stringify([all.total, resolved.fragment_count, ...statuses]))
+const [, , , id, key] = process.argv
+const headers = { authorization: "Bearer " + key }
+const large = await api.handler(new Request("http://localhost/api/v1/prompts/" + id, { headers }))
+const { current_content } = (await large.json()).data
+console.log(JSON.stringify([all.total, resolved.fragment_count, ...statuses, current_content.length]))
 await api.close()`
         )
-        const script = ["run.js", join(root, "src/demo/workspace.json")]
+        const script = ["run.js", join(root, "src/demo/workspace.json"), large.id, ownKey.plaintext]
         const oldest = await installNode(lowestNode)
         for (const node of [process.execPath, oldest]) {
           const result = await run(project, node, script, env)
-          expect(result).toEqual({ code: 0, stdout: "[6,3,401,200,200,200]\n", stderr: "" })
+          expect(result).toEqual({ code: 0, stdout: "[6,3,401,200,200,200,400000]\n", stderr: "" })
         }
       } finally {
         await resources.release()
