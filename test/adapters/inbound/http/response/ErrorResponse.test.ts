@@ -83,7 +83,8 @@ describe("makeRejection", () => {
           ["x-content-type-options", "nosniff"]
         ],
         body,
-        isShared: false
+        isShared: false,
+        isFreedWhenSent: false
       }
     )
     assert.deepStrictEqual(response.headers.slice(4), headers)
