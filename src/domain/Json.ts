@@ -13,6 +13,10 @@ const { rawJSON, isRawJSON } = JSON as unknown as {
 export const isExactNumber = (value: unknown): value is ExactNumber =>
   typeof value === "object" && value !== null && isRawJSON?.(value) === true
 
+/** Returns true for an object that is not an array. */
+export const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+
 /** The most digits of PostgreSQL's `numeric` before and after the decimal point. */
 const maxIntegerDigits = 131_072
 const maxFractionDigits = 16_383

@@ -4,6 +4,15 @@ export interface Problem {
   readonly message: string
 }
 
+/** The owner of a value that an import must not take. */
+export type ConflictOwner = "workspace" | "user" | "key"
+
+/** Returns the problem of an id, an email or a hash that belongs to another owner. */
+export const toConflict = (path: string, owner: ConflictOwner): Problem => ({
+  path,
+  message: `belongs to another ${owner}`
+})
+
 /** Content that a workspace rejects; nothing has changed. Has the first problems and the number of all problems. */
 export interface InvalidContent {
   readonly _tag: "InvalidContent"

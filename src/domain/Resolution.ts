@@ -1,5 +1,6 @@
 import * as Result from "effect/Result"
 import { Bindings, JsonText, toSlotText } from "./Bindings.ts"
+import { isObject } from "./Json.ts"
 import type { PromptId, PromptType, ResolvedPrompt } from "./Prompt.ts"
 
 /** The input of a resolution: the content of a prompt and its fragments, ordered by `position`. */
@@ -45,9 +46,6 @@ const separator = "\n\n"
 
 /** Returns the text that fills the slot of this name, or `undefined` if the name has no binding. */
 type Lookup = (name: string) => string | undefined
-
-const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === "object" && value !== null && !Array.isArray(value)
 
 const fitsLimit = (text: string): boolean =>
   text.length * 3 <= maxResolvedBytes || new TextEncoder().encode(text).length <= maxResolvedBytes

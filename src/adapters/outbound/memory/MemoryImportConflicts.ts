@@ -1,6 +1,6 @@
 import type { Archive } from "../../../application/formats/Archive.ts"
 import { ProblemList } from "../../../application/formats/ProblemList.ts"
-import type { Problem } from "../../../domain/Problem.ts"
+import { type Problem, toConflict } from "../../../domain/Problem.ts"
 import type { State, Workspace } from "./MemoryState.ts"
 
 type Located = readonly [path: string, id: string]
@@ -26,9 +26,7 @@ const findContentConflicts = (state: State["Service"], archive: Archive): Readon
   return Object.keys(own).flatMap((key) => {
     const kind = key as keyof typeof own
     const otherIds = new Set(others.flatMap((other) => other[kind].map(([, id]) => id)))
-    return own[kind]
-      .filter(([, id]) => otherIds.has(id))
-      .map(([path]) => ({ path, message: "belongs to another workspace" }))
+    return own[kind].filter(([, id]) => otherIds.has(id)).map(([path]) => toConflict(path, "workspace"))
   })
 }
 
@@ -38,12 +36,8 @@ const findUserConflicts = ({ users }: State["Service"], archive: Archive): Reado
     const byId = users.get(id)
     const byEmail = [...users.values()].find((user) => hasSameEmail(user.email))
     return [
-      ...(byId !== undefined && !hasSameEmail(byId.email)
-        ? [{ path: `users[${index}].id`, message: "belongs to another user" }]
-        : []),
-      ...(byEmail !== undefined && byEmail.id !== id
-        ? [{ path: `users[${index}].email`, message: "belongs to another user" }]
-        : [])
+      ...(byId !== undefined && !hasSameEmail(byId.email) ? [toConflict(`users[${index}].id`, "user")] : []),
+      ...(byEmail !== undefined && byEmail.id !== id ? [toConflict(`users[${index}].email`, "user")] : [])
     ]
   })
 
@@ -52,12 +46,8 @@ const findKeyConflicts = ({ keys }: State["Service"], archive: Archive): Readonl
     const workspace = keys.get(id)?.workspace_id ?? archive.workspace.id
     const byHash = [...keys.values()].find((key) => key.key_hash === key_hash)
     return [
-      ...(workspace !== archive.workspace.id
-        ? [{ path: `api_keys[${index}].id`, message: "belongs to another workspace" }]
-        : []),
-      ...(byHash !== undefined && byHash.id !== id
-        ? [{ path: `api_keys[${index}].key_hash`, message: "belongs to another key" }]
-        : [])
+      ...(workspace !== archive.workspace.id ? [toConflict(`api_keys[${index}].id`, "workspace")] : []),
+      ...(byHash !== undefined && byHash.id !== id ? [toConflict(`api_keys[${index}].key_hash`, "key")] : [])
     ]
   })
 

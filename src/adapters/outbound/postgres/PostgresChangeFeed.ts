@@ -9,7 +9,7 @@ import * as Scope from "effect/Scope"
 import { ChangeFeed, WorkspaceRevisions } from "../../../application/ports/ChangeFeed.ts"
 import { makeStateLog } from "../../../application/StateLog.ts"
 import { setChangeFeedUp } from "./ChangeFeedMetric.ts"
-import { allWorkspaces, channel, heartbeatPrefix } from "./NotifyChannel.ts"
+import { channel, heartbeatPrefix, recordChange } from "./NotifyChannel.ts"
 
 /** How long a received heartbeat keeps the feed up, counted from when it was sent, in milliseconds. */
 const heartbeatTtlMs = 3000
@@ -54,10 +54,7 @@ export const layer: Layer.Layer<ChangeFeed, never, PgClient.PgClient> = Layer.ef
         upUntil = sentAt + heartbeatTtlMs
         return reportUp
       }
-      if (!payload.startsWith(heartbeatPrefix)) {
-        if (payload === allWorkspaces) revisions.invalidateAll()
-        else revisions.invalidate(payload)
-      }
+      if (!payload.startsWith(heartbeatPrefix)) recordChange(revisions, payload)
       return Effect.void
     }
 

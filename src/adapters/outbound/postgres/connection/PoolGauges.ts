@@ -1,10 +1,7 @@
-import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
 import type * as Scope from "effect/Scope"
-
-/** The process-wide metric registry, which an empty context falls back to. */
-const registry = Context.empty()
+import { metricRegistry } from "../../../../application/MetricRegistry.ts"
 
 /** A statement first waits for a connection, then runs. */
 export type StatementPhase = "waiting" | "running"
@@ -22,7 +19,7 @@ export interface PoolGauges {
 
 const makeGauge = (pool: string, name: string, description: string) => {
   const gauge = Metric.gauge(name, { description, attributes: { pool } })
-  return (change: number): void => gauge.modifyUnsafe(change, registry)
+  return (change: number): void => gauge.modifyUnsafe(change, metricRegistry)
 }
 
 /** Registers the gauges of a pool that runs at most `limit` statements at once, until the scope closes. */

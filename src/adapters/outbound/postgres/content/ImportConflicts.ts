@@ -1,7 +1,7 @@
 import type { PgClient } from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
 import { ProblemList } from "../../../../application/formats/ProblemList.ts"
-import { InvalidContent, type Problem } from "../../../../domain/Problem.ts"
+import { type ConflictOwner, InvalidContent, toConflict } from "../../../../domain/Problem.ts"
 import { contentTables } from "./ContentTables.ts"
 import * as queries from "./ImportQueries.ts"
 import type { StagedRows } from "./StagedRows.ts"
@@ -17,12 +17,12 @@ export const rejectConflicts = Effect.fnUntraced(function* (
   const problems = new ProblemList()
   const add = (
     rows: ReadonlyArray<unknown>,
-    describe: (conflict: Conflict) => readonly [column: string, owner: "user" | "key" | "workspace"]
+    describe: (conflict: Conflict) => readonly [column: string, owner: ConflictOwner]
   ) => {
     const conflicts = queries.decodeConflicts(rows)
-    const first = conflicts.map((conflict): Problem => {
+    const first = conflicts.map((conflict) => {
       const [column, owner] = describe(conflict)
-      return { path: `${conflict.path}.${column}`, message: `belongs to another ${owner}` }
+      return toConflict(`${conflict.path}.${column}`, owner)
     })
     problems.addAll(first, conflicts[0]?.count ?? 0)
   }

@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { ChangeFeed, WorkspaceRevisions } from "../../../../application/ports/ChangeFeed.ts"
 import { setChangeFeedUp } from "../ChangeFeedMetric.ts"
-import { allWorkspaces, channel } from "../NotifyChannel.ts"
+import { channel, recordChange } from "../NotifyChannel.ts"
 import type { ServedPostgres } from "./EmbeddedPostgres.ts"
 
 /**
@@ -15,8 +15,7 @@ export const layer = (served: ServedPostgres): Layer.Layer<ChangeFeed> =>
     Effect.gen(function* () {
       const revisions = new WorkspaceRevisions()
       yield* served.listen(channel, {
-        onNotification: (payload) =>
-          payload === allWorkspaces ? revisions.invalidateAll() : revisions.invalidate(payload),
+        onNotification: (payload) => recordChange(revisions, payload),
         onGap: () => revisions.invalidateAll()
       })
       yield* setChangeFeedUp(true)
