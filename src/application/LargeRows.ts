@@ -1,23 +1,20 @@
 import * as Context from "effect/Context"
+import * as Data from "effect/Data"
 
-/** Rows that hold more than this, in bytes, are large: a read of such rows blocks the event loop for too long. */
+/** Rows that hold more than this together, in bytes, are large: reading them blocks an event loop for too long. */
 export const largeBytes = 256 * 1024
 
 /**
- * What a repository does about large rows:
+ * How a repository treats large rows:
  *
- * - `read`: reads them once they turn out to be large;
- * - `leave`: dies with `LargeRows` once they turn out to be large, so that the caller can repeat the read elsewhere;
- * - `expect`: reads all rows as large ones, in one step.
+ * - `inline`: reads them once they turn out to be large;
+ * - `defer`: dies with `LargeRowsDeferred` once they turn out to be large, so that the caller can repeat the read elsewhere;
+ * - `expect`: reads all rows as if they were large, which takes one statement.
  */
-export const LargeRowPolicy = Context.Reference<"read" | "leave" | "expect">(
+export const LargeRowPolicy = Context.Reference<"inline" | "defer" | "expect">(
   "prompt-retrieval/LargeRowPolicy",
-  {
-    defaultValue: () => "read"
-  }
+  { defaultValue: () => "inline" }
 )
 
-/** A read left large rows. A defect and not an error: nobody gets it who has not set `LargeRowPolicy` to `leave`. */
-export class LargeRows {
-  readonly _tag = "LargeRows"
-}
+/** Thrown as a defect by a read that found large rows under the policy `defer`. No other policy causes it. */
+export class LargeRowsDeferred extends Data.TaggedClass("LargeRowsDeferred") {}

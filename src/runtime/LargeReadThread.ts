@@ -4,7 +4,7 @@ import * as Layer from "effect/Layer"
 import * as RcRef from "effect/RcRef"
 import * as Redacted from "effect/Redacted"
 import type { ApiError } from "../adapters/inbound/http/contract/Errors.ts"
-import { type EndpointRead, LargeReads, NoThread } from "../adapters/inbound/http/LargeReads.ts"
+import { type EndpointRead, LargeReads, ThreadUnavailable } from "../adapters/inbound/http/LargeReads.ts"
 import type { TaggedBody } from "../adapters/inbound/http/response/Representation.ts"
 import type { DatabaseOptions } from "../adapters/outbound/postgres/Database.ts"
 import { makeStateLog } from "../application/StateLog.ts"
@@ -86,10 +86,10 @@ const toThreadDatabase = (options: DatabaseOptions): ThreadDatabase =>
 const startThread = (program: URL, workerData: ThreadDatabase, events: ThreadEvents) =>
   Effect.map(
     Effect.acquireRelease(
-      Effect.callback<readonly [Worker, Thread], NoThread>((resume) => {
+      Effect.callback<readonly [Worker, Thread], ThreadUnavailable>((resume) => {
         const worker = new Worker(program, { workerData, name: "large reads" })
         const thread = new Thread(worker, events)
-        worker.once("error", ({ message }) => resume(Effect.fail(new NoThread(message))))
+        worker.once("error", ({ message }) => resume(Effect.fail(new ThreadUnavailable({ reason: message }))))
         worker.once("message", () => resume(Effect.succeed([worker, thread])))
       }),
       ([worker]) => Effect.promise(() => worker.terminate())
@@ -99,7 +99,7 @@ const startThread = (program: URL, workerData: ThreadDatabase, events: ThreadEve
 
 /**
  * The thread for large reads. It starts with the first large read, which takes about half a second, and ends when it has been
- * idle for `idleTimeToLive`. When it fails, the reads that it was responding to fail, and the next one starts another.
+ * idle for `idleTimeToLive`. If the thread fails, its in-flight reads fail, and the next large read starts a new thread.
  */
 export const layer = (options: DatabaseOptions, program = defaultProgram): Layer.Layer<never> =>
   Layer.effect(
@@ -107,9 +107,9 @@ export const layer = (options: DatabaseOptions, program = defaultProgram): Layer
     Effect.gen(function* () {
       const fork = Effect.runForkWith(yield* Effect.context<never>())
       const stateLog = makeStateLog({
-        failed: "The thread for large reads did not start; they delay other requests"
+        failed: "Large-read thread did not start; large reads run in the main thread and delay other requests"
       })
-      let threads: RcRef.RcRef<Thread, NoThread>
+      let threads: RcRef.RcRef<Thread, ThreadUnavailable>
       const events: ThreadEvents = {
         onEnd: () => fork(RcRef.invalidate(threads)),
         logWarning: (message) => fork(Effect.logWarning(message))

@@ -121,7 +121,7 @@ describe.skipIf(noPostgres !== undefined)("the thread for large reads", () => {
     )
   )
 
-  it.live("a thread that fails fails its reads, and the next read starts another", () =>
+  it.live("if the thread fails, its reads fail, and the next read starts a new thread", () =>
     withThread(
       ({ thread }) =>
         Effect.gen(function* () {
@@ -140,7 +140,7 @@ describe.skipIf(noPostgres !== undefined)("the thread for large reads", () => {
     )
   )
 
-  it.live("reads run in the service's own thread where the other cannot start", () =>
+  it.live("large reads run in the main thread if the worker thread cannot start", () =>
     withThread(
       ({ here, offloaded }) =>
         Effect.gen(function* () {

@@ -49,6 +49,7 @@ export const makeApp = Effect.gen(function* () {
   const app: App = (request, hasRoom = alwaysHasRoom) =>
     Effect.suspend(() => {
       const context = makeRequestContext(request, hasRoom)
+      // `respond` matches the route before it returns, so the span below has its name.
       const response = respondToFailures(respond(context), context.requestId)
       return Effect.flatMap(traced ? inSpan(request, context.route, response) : response, (response) =>
         Effect.as(record(context, response), withCommonHeaders(response, context.requestId))

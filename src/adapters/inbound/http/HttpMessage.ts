@@ -23,8 +23,8 @@ export interface HttpResponse {
 }
 
 /**
- * Frees the memory of a body that nobody uses any more. Bodies of several MiB that wait for the garbage collector make it run
- * after every second one, for 10 ms or more.
+ * Frees the memory of a body that nobody uses any more. Otherwise, bodies of several MiB trigger a collection of 10 ms or more
+ * after every second body.
  */
 export const freeBody = ({ buffer }: Uint8Array): void => void (buffer as ArrayBuffer).transfer(0)
 

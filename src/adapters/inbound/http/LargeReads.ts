@@ -1,7 +1,8 @@
 import * as Context from "effect/Context"
+import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import type { Caller } from "../../../application/Admission.ts"
-import { LargeRowPolicy, LargeRows } from "../../../application/LargeRows.ts"
+import { LargeRowPolicy, LargeRowsDeferred } from "../../../application/LargeRows.ts"
 import type { ApiError } from "./contract/Errors.ts"
 import type { Endpoint, EndpointsByRoute } from "./Endpoints.ts"
 import type { MatchedRoute } from "./request/Route.ts"
@@ -14,42 +15,36 @@ export interface EndpointRead {
 }
 
 /** The thread for large reads did not start. */
-export class NoThread {
-  readonly _tag = "NoThread"
-  readonly reason: string
-  constructor(reason: string) {
-    this.reason = reason
-  }
-}
+export class ThreadUnavailable extends Data.TaggedClass("ThreadUnavailable")<{ readonly reason: string }> {}
 
 /**
- * The thread that responds to reads of large rows. To fetch, resolve, encode and hash 8 MiB takes about 80 ms, in which the
- * event loop of this thread would serve nobody else. Without it (`undefined`), this thread responds to all reads.
+ * The worker thread for large reads. Fetching, resolving, encoding and hashing 8 MiB blocks an event loop for about 80 ms. If this
+ * service is `undefined`, the main thread responds to all reads.
  */
 export const LargeReads = Context.Reference<
   | {
       /** Responds to a read. Interruption ends the read in the other thread, too. */
-      readonly respond: (read: EndpointRead) => Effect.Effect<TaggedBody, ApiError | NoThread>
+      readonly respond: (read: EndpointRead) => Effect.Effect<TaggedBody, ApiError | ThreadUnavailable>
     }
   | undefined
 >("prompt-retrieval/LargeReads", { defaultValue: () => undefined })
 
-/** Returns the endpoints with their large reads left to the thread for them. */
+/** Wraps the endpoints so that large reads run in the worker thread. */
 export const withLargeReads = (endpoints: EndpointsByRoute): Effect.Effect<EndpointsByRoute> =>
   Effect.map(LargeReads, (largeReads) => {
     if (largeReads === undefined) return endpoints
-    const leaveLargeRows =
+    const deferLargeRows =
       (endpoint: Endpoint): Endpoint =>
       (caller, matched) =>
         endpoint(caller, matched).pipe(
-          Effect.provideService(LargeRowPolicy, "leave"),
+          Effect.provideService(LargeRowPolicy, "defer"),
           Effect.catchDefect((defect) =>
-            defect instanceof LargeRows
-              ? Effect.catchTag(largeReads.respond({ caller, matched }), "NoThread", () =>
+            defect instanceof LargeRowsDeferred
+              ? Effect.catchTag(largeReads.respond({ caller, matched }), "ThreadUnavailable", () =>
                   endpoint(caller, matched)
                 )
               : Effect.die(defect)
           )
         )
-    return new Map([...endpoints].map(([route, endpoint]) => [route, leaveLargeRows(endpoint)]))
+    return new Map([...endpoints].map(([route, endpoint]) => [route, deferLargeRows(endpoint)]))
   })

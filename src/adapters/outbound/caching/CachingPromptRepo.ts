@@ -16,7 +16,7 @@ const maxAgeMs = 30_000
 
 const toKey = (...parts: ReadonlyArray<unknown>): string => JSON.stringify(parts)
 
-/** Runs concurrent reads of another repo once that are identical and treat large rows alike. */
+/** Runs concurrent reads with the same arguments and the same large-row policy once. */
 const coalesce = <Arguments extends ReadonlyArray<unknown>, A, E>(
   feed: ChangeFeed["Service"],
   read: (workspace: WorkspaceId, ...rest: Arguments) => Effect.Effect<A, E>

@@ -15,10 +15,10 @@ import { makeUnavailableMapper } from "./connection/UnavailableMapper.ts"
 export type { DatabaseOptions }
 
 /**
- * The connections of each pool. A service, with its change feed and transactions, uses at most 13: its own thread and the one
- * for large reads never both use `largePrompts`.
+ * The connections of each pool. A service, with its change feed and transactions, uses at most 12: HTTP reads use
+ * `largePrompts` in the worker thread only.
  */
-const connections = { prompts: 3, largePrompts: 2, keys: 2 } as const
+const connections = { prompts: 3, largePrompts: 1, keys: 2 } as const
 
 /** PostgreSQL, as the adapters of this folder use it. */
 export class Database extends Context.Service<
@@ -53,7 +53,7 @@ export class Database extends Context.Service<
         return Database.of({
           queryPrompts: yield* makeQuery(queryConfig, "read", connections.prompts, mapToUnavailable),
           queryLargePrompts: yield* makeQuery(
-            { ...config, types: makeColumnTypes(largeBytes, "large"), multiplexConcurrency: 1 },
+            { ...config, types: makeColumnTypes(largeBytes, "large") },
             "read",
             connections.largePrompts,
             mapToUnavailable

@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { LargeRowPolicy, LargeRows } from "../../../application/LargeRows.ts"
-import { largeWork } from "../../../application/LargeWork.ts"
+import { LargeRowPolicy, LargeRowsDeferred } from "../../../application/LargeRows.ts"
+import { largeReadQueue } from "./LargeReadQueue.ts"
 import { PromptRepo } from "../../../application/ports/PromptRepo.ts"
 import { withSpanIfTraced } from "../../../application/Spans.ts"
 import type { Unavailable } from "../../../application/ports/Unavailable.ts"
@@ -18,11 +18,11 @@ import * as rows from "./PromptRows.ts"
 const isUnstorable = (text: string): boolean => text.includes("\0") || !text.isWellFormed()
 
 /** A row of nulls stands for a row that is too large. */
-const isRowLeftOut = (row: Row | undefined): boolean =>
+const isRowWithheld = (row: Row | undefined): boolean =>
   row !== undefined && row.id === null && row.too_large !== true
 
 /** A page whose rows are together too large comes without them. */
-const isPageLeftOut = (rows: ReadonlyArray<Row>): boolean => rows[0]?.fits === false
+const isPageWithheld = (rows: ReadonlyArray<Row>): boolean => rows[0]?.fits === false
 
 const toSource = (
   id: PromptId,
@@ -42,16 +42,16 @@ const makePromptRepo = Effect.gen(function* () {
   const withLargeRows = <A, E>(
     workspace: WorkspaceId,
     query: Effect.Effect<A, E>,
-    isLeftOut: (result: A) => boolean,
+    isWithheld: (result: A) => boolean,
     readLarge: Effect.Effect<A, E>
   ): Effect.Effect<A, E | Unavailable> =>
     Effect.flatMap(LargeRowPolicy, (policy) => {
-      const read = largeWork.read(workspace, readLarge)
+      const read = largeReadQueue.read(workspace, readLarge)
       return policy === "expect"
         ? read
         : Effect.flatMap(query, (result) => {
-            if (!isLeftOut(result)) return Effect.succeed(result)
-            return policy === "leave" ? Effect.die(new LargeRows()) : read
+            if (!isWithheld(result)) return Effect.succeed(result)
+            return policy === "defer" ? Effect.die(new LargeRowsDeferred()) : read
           })
     })
 
@@ -63,7 +63,7 @@ const makePromptRepo = Effect.gen(function* () {
     withLargeRows(
       workspace,
       query,
-      isRowLeftOut,
+      isRowWithheld,
       Effect.suspend(() => Effect.map(queryLargePrompts(makeStatement()), ([row]) => row))
     )
 
@@ -72,11 +72,15 @@ const makePromptRepo = Effect.gen(function* () {
     withLargeRows(
       workspace,
       Effect.suspend(() => queryPrompts(makeStatement())),
-      isPageLeftOut,
+      isPageWithheld,
       Effect.suspend(() =>
         Effect.flatMap(queryLargePrompts(makeStatement(queries.maxPageBytes)), (rows) =>
-          isPageLeftOut(rows)
-            ? Effect.die(new Error("A page of a list has more than 64 MiB: ask for fewer items per page"))
+          isPageWithheld(rows)
+            ? Effect.die(
+                new Error(
+                  `A page has more than ${queries.maxPageBytes / 2 ** 20} MiB: ask for fewer items per page`
+                )
+              )
             : Effect.succeed(rows)
         )
       )

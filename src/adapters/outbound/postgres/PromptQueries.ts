@@ -37,25 +37,25 @@ export const unbounded = 2 ** 31 - 1
 /** The value of `maxBytes` for lists whose page is large. */
 export const maxPageBytes = 64 * 1024 * 1024
 
-/** Joins the row of `whole` as `row`, or nulls if the condition is false. PostgreSQL knows the size of a text without reading it. */
+/** Joins the candidate row as `row` if the condition holds, otherwise nulls. PostgreSQL knows the size of a text without reading it. */
 const joinRowIf = (condition: string, row: string): string =>
-  `left join lateral (select whole.* where ${condition}) ${row} on true`
+  `left join lateral (select candidate.* where ${condition}) ${row} on true`
 
 const sumBytes = (...columns: ReadonlyArray<string>): string =>
-  columns.map((column) => `octet_length(whole.${column})::bigint`).join(" + ")
+  columns.map((column) => `octet_length(candidate.${column})::bigint`).join(" + ")
 
 const selectSummary = (row: string): string =>
   Object.keys(PromptSummary.fields)
     .map((column) => `${row}.${column}`)
     .join(", ")
 
-/** Selects the rows of one page as `whole`, with `fits`: whether all of them together have at most `maxBytes`. */
+/** Selects the rows of one page as `candidate`, with `fits`: whether all of them together have at most `maxBytes`. */
 const selectPage = (workspace: string, ids: string, maxBytes: string): string =>
   `(
-      select ${selectSummary("whole")},
+      select ${selectSummary("candidate")},
         sum(${sumBytes("title", "description", "target_model", "intent")}) over () <= ${maxBytes} as fits
-      from (${ids}) page join prompts whole on whole.id = page.id and whole.workspace_id = ${workspace}
-    ) whole`
+      from (${ids}) page join prompts candidate on candidate.id = page.id and candidate.workspace_id = ${workspace}
+    ) candidate`
 
 /**
  * Selects the ids of the prompts that match a filter, in the order of the list. Each combination of filters has a
@@ -95,11 +95,11 @@ export const listPrompts = (
   makeStatement((parameter) => {
     const workspaceParam = parameter(workspace)
     const matching = selectMatching(workspaceParam, filter, parameter)
-    return `select total.count as total, whole.fits, ${selectSummary("p")}
+    return `select total.count as total, candidate.fits, ${selectSummary("p")}
       from (select count(*)::int from (${matching} offset 0) matching) total
       left join ${selectPage(workspaceParam, paginate(matching, page, parameter), parameter(maxBytes))} on true
-      ${joinRowIf("whole.fits", "p")}
-      order by whole.updated_at desc, whole.id desc`
+      ${joinRowIf("candidate.fits", "p")}
+      order by candidate.updated_at desc, candidate.id desc`
   })
 
 /** Selects one page of prompts without the total. A page larger than `maxBytes` has rows without prompts. */
@@ -112,10 +112,10 @@ export const listPromptPage = (
   makeStatement((parameter) => {
     const workspaceParam = parameter(workspace)
     const ids = paginate(selectMatching(workspaceParam, filter, parameter), page, parameter)
-    return `select whole.fits, ${selectSummary("p")}
+    return `select candidate.fits, ${selectSummary("p")}
       from ${selectPage(workspaceParam, ids, parameter(maxBytes))}
-      ${joinRowIf("whole.fits", "p")}
-      order by whole.updated_at desc, whole.id desc`
+      ${joinRowIf("candidate.fits", "p")}
+      order by candidate.updated_at desc, candidate.id desc`
   })
 
 /** Identifies a prompt of a workspace. */
@@ -124,9 +124,9 @@ export interface PromptKey {
   readonly id: PromptId
 }
 
-/** The prompts that `$1` and `$2` request, as `whole`, with their positions from 1 as `requested.ordinal`. */
+/** The prompts that `$1` and `$2` request, as `candidate`, with their positions from 1 as `requested.ordinal`. */
 const requestedPrompts = `unnest($1::uuid[], $2::uuid[]) with ordinality requested (workspace_id, id, ordinal)
-    join prompts whole on whole.workspace_id = requested.workspace_id and whole.id = requested.id`
+    join prompts candidate on candidate.workspace_id = requested.workspace_id and candidate.id = requested.id`
 
 /** Returns the parameters `$1` and `$2` of `requestedPrompts`. */
 const toArrayParams = (prompts: ReadonlyArray<PromptKey>): ReadonlyArray<string> => [
@@ -168,13 +168,13 @@ export const getSources = (prompts: ReadonlyArray<PromptKey>, maxBytes = largeBy
     cross join lateral (
       select coalesce(array_agg(content order by position, id) filter (where fits), '{}') as contents,
         coalesce(array_agg(variable_overrides::text order by position, id) filter (where fits), '{}') as overrides,
-        coalesce(bool_or(too_large), octet_length(whole.current_content) > ${maxResolvedBytes}) as too_large,
+        coalesce(bool_or(too_large), octet_length(candidate.current_content) > ${maxResolvedBytes}) as too_large,
         coalesce(bool_and(fits), ${sumBytes("title", "target_model", "current_content")} <= $3) as fits
       from (
         select *, not too_large and small as fits
         from (
           select pf.id, pf.position, pf.variable_overrides, f.content,
-            octet_length(whole.current_content) + sum(2 + case
+            octet_length(candidate.current_content) + sum(2 + case
               when pg_column_size(pf.variable_overrides) > 16 then 0
               when pf.variable_overrides = '{}' then octet_length(f.content)
               else 0
@@ -186,8 +186,8 @@ export const getSources = (prompts: ReadonlyArray<PromptKey>, maxBytes = largeBy
               ${sumBytes("title", "target_model", "current_content")} + sum(octet_length(f.content)) over () <= $3
               and sum(pg_column_size(pf.variable_overrides)) over () <= ${inlineStoredBytes}
             ) as small
-          from prompt_fragments pf join fragments f on f.id = pf.fragment_id and f.workspace_id = whole.workspace_id
-          where pf.prompt_id = whole.id
+          from prompt_fragments pf join fragments f on f.id = pf.fragment_id and f.workspace_id = candidate.workspace_id
+          where pf.prompt_id = candidate.id
         ) measured
       ) decided
     ) source
@@ -213,24 +213,24 @@ export const listVersions = (
       page,
       parameter
     )
-    return `select total.count as total, whole.fits, v.version_number, v.change_summary, v.change_source, v.created_at
+    return `select total.count as total, candidate.fits, v.version_number, v.change_summary, v.change_source, v.created_at
       from prompts p
       cross join lateral (select count(*)::int from ${visible}) total
       left join lateral (
-        select whole.version_number, whole.change_summary, whole.change_source, whole.created_at,
+        select candidate.version_number, candidate.change_summary, candidate.change_source, candidate.created_at,
           sum(${sumBytes("change_summary", "change_source")}) over () <= ${parameter(maxBytes)} as fits
         from (${numbers}) page
-        join prompt_versions whole on whole.prompt_id = p.id and whole.version_number = page.version_number
-      ) whole on true
-      ${joinRowIf("whole.fits", "v")}
+        join prompt_versions candidate on candidate.prompt_id = p.id and candidate.version_number = page.version_number
+      ) candidate on true
+      ${joinRowIf("candidate.fits", "v")}
       where ${prompt}
-      order by whole.version_number desc`
+      order by candidate.version_number desc`
   })
 
 const isVersionWithin = (maxBytes: string): string =>
   `(${maxBytes} = ${unbounded} or (
     ${sumBytes("content", "change_summary", "change_source")} <= ${maxBytes}
-    and pg_column_size(whole.metadata) <= ${inlineStoredBytes}
+    and pg_column_size(candidate.metadata) <= ${inlineStoredBytes}
   ))`
 
 /**
@@ -246,10 +246,10 @@ export const getVersion = (
   makeStatement(
     (parameter) => `select v.id, v.prompt_id, v.version_number, v.content, v.change_summary, v.change_source,
         parent.id as parent_version_id, v.metadata, v.created_at
-      from prompts p join prompt_versions whole on whole.prompt_id = p.id
+      from prompts p join prompt_versions candidate on candidate.prompt_id = p.id
       ${joinRowIf(isVersionWithin(parameter(maxBytes)), "v")}
       left join prompt_versions parent on parent.id = v.parent_version_id and parent.prompt_id = p.id
       where p.workspace_id = ${parameter(workspace)} and p.id = ${parameter(id)}
-        and whole.version_number = ${parameter(number)}
-        ${oldest === undefined ? "" : `and whole.created_at >= ${parameter(oldest)}`}`
+        and candidate.version_number = ${parameter(number)}
+        ${oldest === undefined ? "" : `and candidate.created_at >= ${parameter(oldest)}`}`
   )

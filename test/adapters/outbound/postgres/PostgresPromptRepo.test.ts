@@ -10,7 +10,7 @@ import * as Schema from "effect/Schema"
 import * as KeyStore from "../../../../src/adapters/outbound/postgres/PostgresKeyStore.ts"
 import * as PostgresPromptRepo from "../../../../src/adapters/outbound/postgres/PostgresPromptRepo.ts"
 import * as WorkspaceStore from "../../../../src/adapters/outbound/postgres/PostgresWorkspaceStore.ts"
-import { LargeRowPolicy, LargeRows } from "../../../../src/application/LargeRows.ts"
+import { LargeRowPolicy, LargeRowsDeferred } from "../../../../src/application/LargeRows.ts"
 import * as Keys from "../../../../src/application/ports/KeyStore.ts"
 import { type PromptFilter, PromptRepo } from "../../../../src/application/ports/PromptRepo.ts"
 import * as Workspaces from "../../../../src/application/ports/WorkspaceStore.ts"
@@ -152,44 +152,46 @@ describe.skipIf(noPostgres !== undefined)("prompts of rows that other programs w
       })
     )
 
-    it.effect("a caller can leave large rows of every read, and small ones are read all the same", () =>
-      Effect.gen(function* () {
-        const { own, repo, sql } = yield* twoWorkspaces
-        const [id, first] = [own.prompt.id, 1 as VersionNumber]
-        yield* sql`insert into prompt_versions (prompt_id, version_number, content) values (${id}, 1, 'small')`
-        const reads: ReadonlyArray<readonly [string, Effect.Effect<unknown, unknown>]> = [
-          ["get", repo.get(own.id, id)],
-          ["getSource", repo.getSource(own.id, id)],
-          ["getVersion", repo.getVersion(own.id, id, first, undefined)],
-          ["list", repo.list(own.id, {}, everything)],
-          ["listPage", repo.listPage(own.id, {}, everything)],
-          ["listVersions", repo.listVersions(own.id, id, undefined, everything)]
-        ]
-        /** Reads everything in each way. Returns the names of the reads whose rows were left. */
-        const compare = Effect.gen(function* () {
-          const left: Array<string> = []
-          for (const [name, read] of reads) {
-            const whole = yield* read
-            assert.deepStrictEqual(yield* Effect.provideService(read, LargeRowPolicy, "expect"), whole)
-            const exit = yield* Effect.exit(Effect.provideService(read, LargeRowPolicy, "leave"))
-            if (Exit.isSuccess(exit)) assert.deepStrictEqual(exit.value, whole)
-            else {
-              assert.instanceOf(Cause.squash(exit.cause), LargeRows)
-              left.push(name)
+    it.effect(
+      "with the policy defer, every read dies with LargeRowsDeferred if its rows are large and succeeds if they are small",
+      () =>
+        Effect.gen(function* () {
+          const { own, repo, sql } = yield* twoWorkspaces
+          const [id, first] = [own.prompt.id, 1 as VersionNumber]
+          yield* sql`insert into prompt_versions (prompt_id, version_number, content) values (${id}, 1, 'small')`
+          const reads: ReadonlyArray<readonly [string, Effect.Effect<unknown, unknown>]> = [
+            ["get", repo.get(own.id, id)],
+            ["getSource", repo.getSource(own.id, id)],
+            ["getVersion", repo.getVersion(own.id, id, first, undefined)],
+            ["list", repo.list(own.id, {}, everything)],
+            ["listPage", repo.listPage(own.id, {}, everything)],
+            ["listVersions", repo.listVersions(own.id, id, undefined, everything)]
+          ]
+          /** Reads everything under each policy. Returns the names of the reads that were deferred. */
+          const compare = Effect.gen(function* () {
+            const deferred: Array<string> = []
+            for (const [name, read] of reads) {
+              const whole = yield* read
+              assert.deepStrictEqual(yield* Effect.provideService(read, LargeRowPolicy, "expect"), whole)
+              const exit = yield* Effect.exit(Effect.provideService(read, LargeRowPolicy, "defer"))
+              if (Exit.isSuccess(exit)) assert.deepStrictEqual(exit.value, whole)
+              else {
+                assert.instanceOf(Cause.squash(exit.cause), LargeRowsDeferred)
+                deferred.push(name)
+              }
             }
-          }
-          return left
+            return deferred
+          })
+          const large = "é".repeat(150_000)
+          assert.deepStrictEqual(yield* compare, [])
+          yield* sql`update prompts set current_content = ${large} where id = ${id}`
+          assert.deepStrictEqual(yield* compare, ["get", "getSource"])
+          yield* sql`update prompts set current_content = '', description = ${large} where id = ${id}`
+          assert.deepStrictEqual(yield* compare, ["get", "list", "listPage"])
+          yield* sql`update prompts set description = '' where id = ${id}`
+          yield* sql`update prompt_versions set change_summary = ${large} where prompt_id = ${id}`
+          assert.deepStrictEqual(yield* compare, ["getVersion", "listVersions"])
         })
-        const large = "é".repeat(150_000)
-        assert.deepStrictEqual(yield* compare, [])
-        yield* sql`update prompts set current_content = ${large} where id = ${id}`
-        assert.deepStrictEqual(yield* compare, ["get", "getSource"])
-        yield* sql`update prompts set current_content = '', description = ${large} where id = ${id}`
-        assert.deepStrictEqual(yield* compare, ["get", "list", "listPage"])
-        yield* sql`update prompts set description = '' where id = ${id}`
-        yield* sql`update prompt_versions set change_summary = ${large} where prompt_id = ${id}`
-        assert.deepStrictEqual(yield* compare, ["getVersion", "listVersions"])
-      })
     )
 
     it.effect("a page is large if its rows are large together, and fails above 64 MiB", () =>
@@ -198,13 +200,13 @@ describe.skipIf(noPostgres !== undefined)("prompts of rows that other programs w
         const fill = (count: number, size: number) => sql`
           insert into prompts (workspace_id, title, description)
           select ${own.id}, 'Filled', repeat('x', ${size}::int) from generate_series(1, ${count}::int)`
-        const leave = (per_page: number) =>
+        const defer = (per_page: number) =>
           Effect.exit(
-            Effect.provideService(repo.list(own.id, {}, { page: 1, per_page }), LargeRowPolicy, "leave")
+            Effect.provideService(repo.list(own.id, {}, { page: 1, per_page }), LargeRowPolicy, "defer")
           )
         yield* fill(9, 30_000)
-        assert.isTrue(Exit.isSuccess(yield* leave(8)))
-        assert.isTrue(Exit.isFailure(yield* leave(9)))
+        assert.isTrue(Exit.isSuccess(yield* defer(8)))
+        assert.isTrue(Exit.isFailure(yield* defer(9)))
         assert.strictEqual((yield* repo.list(own.id, {}, everything)).items.length, 10)
         yield* fill(5, 16_000_000)
         assert.strictEqual((yield* repo.list(own.id, {}, { page: 1, per_page: 4 })).items.length, 4)

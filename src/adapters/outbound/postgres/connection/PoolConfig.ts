@@ -6,10 +6,8 @@ import { connectTimeout } from "./Timeouts.ts"
 /** A PostgreSQL server, or the embedded database that listens on a unix socket. */
 export type DatabaseOptions = { readonly url: Redacted.Redacted } | { readonly socketPath: string }
 
-export type PoolConfig = PgClient.PgPoolConfig & {
-  /** How many statements share a connection. */
-  readonly multiplexConcurrency: number
-}
+/** How many statements share a connection. */
+export const multiplexConcurrency = 8
 
 /** Large enough for the largest row: a prompt's content, its fragments and their overrides. */
 const maxMessageSize = 128 * 1024 * 1024
@@ -19,7 +17,7 @@ const maxMessageSize = 128 * 1024 * 1024
  * while PostgreSQL is down. PgBouncer rejects startup parameters other than these, so `makeQuery` sets
  * `statement_timeout` on an open connection. Prepared statements of the embedded database would share their names.
  */
-export const makePoolConfig = (options: DatabaseOptions): PoolConfig => ({
+export const makePoolConfig = (options: DatabaseOptions): PgClient.PgPoolConfig => ({
   ...("url" in options
     ? { url: options.url }
     : { path: options.socketPath, username: "postgres", database: "postgres", prepare: false }),
@@ -28,7 +26,7 @@ export const makePoolConfig = (options: DatabaseOptions): PoolConfig => ({
   types: makeColumnTypes(),
   maxConnections: 4,
   multiplex: true,
-  multiplexConcurrency: 8,
+  multiplexConcurrency,
   maxMessageSize
 })
 

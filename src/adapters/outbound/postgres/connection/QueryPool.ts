@@ -1,10 +1,11 @@
+import type * as PgClient from "@effect/sql-pg/PgClient"
 import type { PgConnection } from "@effect/sql-pg/PgConnection"
 import * as PgPool from "@effect/sql-pg/PgPool"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { SqlError } from "effect/sql/SqlError"
 import { ConnectionGenerations } from "./ConnectionGenerations.ts"
-import { isEmbedded, type PoolConfig } from "./PoolConfig.ts"
+import { isEmbedded, multiplexConcurrency } from "./PoolConfig.ts"
 import { makePoolGauges, type PoolGauges, type SetPhase } from "./PoolGauges.ts"
 import type { Query, Row, Statement } from "./Query.ts"
 import { isConnectionLost } from "./SqlErrors.ts"
@@ -153,13 +154,13 @@ class QueryPool {
  * @param pool the pool's name in metrics
  */
 export const makeQuery = (
-  config: PoolConfig,
+  config: PgClient.PgPoolConfig,
   pool: string,
   maxConnections: number,
   mapToUnavailable: UnavailableMapper
 ): Effect.Effect<Query, SqlError, Scope.Scope> =>
   Effect.gen(function* () {
-    const limit = maxConnections * config.multiplexConcurrency
+    const limit = maxConnections * multiplexConcurrency
     const connections = yield* PgPool.make({ ...config, maxConnections })
     const gauges = yield* makePoolGauges(pool, limit)
     const queries = new QueryPool(connections, gauges, limit, !isEmbedded(config))

@@ -2,12 +2,12 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
-import { LargeWork } from "../../src/application/LargeWork.ts"
-import { Unavailable } from "../../src/application/ports/Unavailable.ts"
+import { LargeReadQueue } from "../../../../src/adapters/outbound/postgres/LargeReadQueue.ts"
+import { Unavailable } from "../../../../src/application/ports/Unavailable.ts"
 
 /** `start` queues a read that adds its name to `started` when it runs and ends when `end` runs. */
 const setUp = Effect.gen(function* () {
-  const work = new LargeWork()
+  const queue = new LargeReadQueue()
   const started: Array<string> = []
   const start = Effect.fnUntraced(function* (name: string) {
     const gate = yield* Deferred.make<void>()
@@ -15,14 +15,14 @@ const setUp = Effect.gen(function* () {
       Effect.sync(() => void started.push(name)),
       Deferred.await(gate)
     )
-    const fiber = yield* Effect.forkChild(work.read(name.slice(0, 1), body), { startImmediately: true })
+    const fiber = yield* Effect.forkChild(queue.read(name.slice(0, 1), body), { startImmediately: true })
     const end = Effect.andThen(Deferred.succeed(gate, undefined), Fiber.await(fiber))
     return { fiber, end }
   })
-  return { work, started, start }
+  return { queue, started, start }
 })
 
-describe("LargeWork", () => {
+describe("LargeReadQueue", () => {
   it.effect("runs two reads at once, then one read of each workspace in turn", () =>
     Effect.gen(function* () {
       const { started, start } = yield* setUp
@@ -41,7 +41,7 @@ describe("LargeWork", () => {
     "releases a slot however its work ends and gives none to a read that was interrupted while it waited",
     () =>
       Effect.gen(function* () {
-        const { work, started, start } = yield* setUp
+        const { queue, started, start } = yield* setUp
         const [first, second, third, fourth] = [
           yield* start("a1"),
           yield* start("a2"),
@@ -54,17 +54,17 @@ describe("LargeWork", () => {
         assert.deepStrictEqual(started, ["a1", "a2", "b1"])
         yield* second.end
         yield* fourth.end
-        assert.strictEqual(yield* Effect.flip(work.read("c", Effect.fail("failed"))), "failed")
-        assert.strictEqual(yield* work.read("c", Effect.succeed(1)), 1)
+        assert.strictEqual(yield* Effect.flip(queue.read("c", Effect.fail("failed"))), "failed")
+        assert.strictEqual(yield* queue.read("c", Effect.succeed(1)), 1)
       })
   )
 
   it.effect("a read fails with Unavailable if 1,000 reads are already waiting", () =>
     Effect.gen(function* () {
-      const { work, start } = yield* setUp
+      const { queue, start } = yield* setUp
       const reads = []
       for (let i = 0; i < 1_002; i++) reads.push(yield* start(`a${i}`))
-      assert.strictEqual(yield* Effect.flip(work.read("b", Effect.void)), Unavailable)
+      assert.strictEqual(yield* Effect.flip(queue.read("b", Effect.void)), Unavailable)
       yield* Effect.forEach(reads, ({ fiber }) => Fiber.interrupt(fiber), { discard: true })
     })
   )

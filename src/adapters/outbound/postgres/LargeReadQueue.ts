@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import { Unavailable } from "./ports/Unavailable.ts"
+import { Unavailable } from "../../../application/ports/Unavailable.ts"
 
 /** The number of reads that run at once: the database can send one value while this process handles another. */
 const slots = 2
@@ -14,7 +14,7 @@ const waitTimeoutMs = 5_000
 type Start = () => void
 
 /** Limits how many reads of large rows run at once. A free slot goes to one read of each workspace in turn. */
-export class LargeWork {
+export class LargeReadQueue {
   #free = slots
   #waiting = 0
   /** The waiting reads by workspace. The workspace whose turn is next comes first. */
@@ -79,4 +79,4 @@ export class LargeWork {
  * The slots of this thread. A module-level value and not a service: all services in a thread share one event loop, so
  * they must share the slots, however many services an embedder starts.
  */
-export const largeWork = new LargeWork()
+export const largeReadQueue = new LargeReadQueue()
