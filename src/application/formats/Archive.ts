@@ -1,7 +1,8 @@
 import * as Schema from "effect/Schema"
 import * as SchemaTransformation from "effect/SchemaTransformation"
 import { ApiKeyId, UserId } from "../../domain/ApiKey.ts"
-import { FolderId, PromptId, TagId, WorkspaceId } from "../../domain/Prompt.ts"
+import { FolderId } from "../../domain/FolderId.ts"
+import { PromptId, TagId } from "../../domain/Prompt.ts"
 import { isRepresentable, Timestamp, toTimestamp } from "../../domain/Timestamp.ts"
 import { Uuid } from "../../domain/Uuid.ts"
 import { VersionId } from "../../domain/Version.ts"
@@ -16,6 +17,7 @@ import {
   WorkspacePrompt,
   WorkspaceTag
 } from "../../domain/Workspace.ts"
+import { WorkspaceId } from "../../domain/WorkspaceId.ts"
 import { type ExportPart, type WorkspacePart, workspaceLists } from "../../domain/WorkspaceParts.ts"
 
 // A workspace archive: a whole workspace as one JSON file. The file holds the items of the domain's `Workspace.ts`, but

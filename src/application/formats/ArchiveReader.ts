@@ -1,7 +1,7 @@
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as SchemaIssue from "effect/SchemaIssue"
-import { isExactNumber } from "../../domain/Json.ts"
+import { isExactNumber, isObject } from "../../domain/Json.ts"
 import { InvalidContent } from "../../domain/Problem.ts"
 import type { WorkspacePart } from "../../domain/WorkspaceParts.ts"
 import {
@@ -15,7 +15,7 @@ import {
   ArchiveWorkspace
 } from "./Archive.ts"
 import { ProblemList } from "./ProblemList.ts"
-import { archiveMembers, isObject, isWorkspaceList, type RawPart } from "./RawPart.ts"
+import { archiveMembers, isWorkspaceList, type RawPart } from "./RawPart.ts"
 import { ReferenceChecker } from "./ReferenceChecker.ts"
 
 /** The fields that keep every digit of their numbers. */

@@ -1,5 +1,6 @@
 import * as Equal from "effect/Equal"
-import type { FolderId, TagId } from "../../domain/Prompt.ts"
+import type { FolderId } from "../../domain/FolderId.ts"
+import type { TagId } from "../../domain/Prompt.ts"
 import type { Timestamp } from "../../domain/Timestamp.ts"
 import type { VersionId, VersionNumber } from "../../domain/Version.ts"
 import type { Folder, PromptFragment, PromptVersion, WorkspaceTag } from "../../domain/Workspace.ts"

@@ -1,3 +1,4 @@
+import { isObject } from "../../domain/Json.ts"
 import { InvalidContent } from "../../domain/Problem.ts"
 import { type WorkspaceList, workspaceLists } from "../../domain/WorkspaceParts.ts"
 
@@ -17,10 +18,6 @@ export const archiveMembers: ReadonlyArray<string> = ["format", "workspace", ...
 /** Returns true for the name of a list of the archive. */
 export const isWorkspaceList = (key: string): key is WorkspaceList =>
   (workspaceLists as ReadonlyArray<string>).includes(key)
-
-/** Returns true for a JSON object. */
-export const isObject = (json: unknown): json is Record<string, unknown> =>
-  typeof json === "object" && json !== null && !Array.isArray(json)
 
 /** Splits an archive's JSON into raw parts in the order of `archiveMembers`, regardless of the order in the JSON. */
 export function* toRawParts(json: unknown): Generator<RawPart> {

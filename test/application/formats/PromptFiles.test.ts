@@ -13,7 +13,8 @@ import {
   toPromptFiles
 } from "../../../src/application/formats/PromptFiles.ts"
 import { WorkspaceNotFound, WorkspaceStore } from "../../../src/application/ports/WorkspaceStore.ts"
-import type { PromptId, WorkspaceId } from "../../../src/domain/Prompt.ts"
+import type { PromptId } from "../../../src/domain/Prompt.ts"
+import type { WorkspaceId } from "../../../src/domain/WorkspaceId.ts"
 import {
   archive,
   compareIds,

@@ -7,7 +7,7 @@ import Tokenizer from "@streamparser/json/tokenizer.js"
 import TokenParser from "@streamparser/json/tokenparser.js"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
-import { type RawPart, toJsonError } from "../../../application/formats/RawPart.ts"
+import { isWorkspaceList, type RawPart, toJsonError } from "../../../application/formats/RawPart.ts"
 import { workspaceLists } from "../../../domain/WorkspaceParts.ts"
 import type { InvalidContent } from "../../../domain/Problem.ts"
 import { parseNumber } from "../../../domain/Json.ts"
@@ -48,8 +48,14 @@ const makePartReader = () => {
     } else if (stack.length === 1 && typeof key === "string") {
       parts.push({ path: [key], value })
       delete (parent as Record<string, unknown>)[key]
-    } else if (stack.length === 2 && Array.isArray(parent)) {
-      parts.push({ path: [list as never, key as number], value })
+    } else if (
+      stack.length === 2 &&
+      typeof list === "string" &&
+      isWorkspaceList(list) &&
+      typeof key === "number" &&
+      Array.isArray(parent)
+    ) {
+      parts.push({ path: [list, key], value })
       parent.length = 0
     }
   }

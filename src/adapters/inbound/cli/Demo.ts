@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { Administration } from "../../../application/Administration.ts"
 import { toRawParts } from "../../../application/formats/RawPart.ts"
-import { WorkspaceId } from "../../../domain/Prompt.ts"
+import { WorkspaceId } from "../../../domain/WorkspaceId.ts"
 
 /**
  * Returns the command that runs this program again from `directory`, depending on how it was started: from sources,
@@ -26,16 +26,22 @@ export const seedDemoWorkspace = Effect.fnUntraced(function* (baseUrl: string) {
   const administration = yield* Administration
   const [first] = yield* administration.workspaces
   if (first !== undefined) {
-    const program = describeProgram(process.argv[1]!, process.cwd())
+    const program = describeProgram(process.argv[1] ?? "", process.cwd())
     return yield* Console.log(`To issue a key: ${program} keys issue --workspace ${first.id} --user EMAIL\n`)
   }
   const { default: demo } = yield* Effect.promise(
     () => import("../../../demo/workspace.json", { with: { type: "json" } })
   )
-  const { workspace, users, prompts } = demo
+  const {
+    workspace,
+    users: [owner],
+    prompts: [prompt]
+  } = demo
+  if (owner === undefined || prompt === undefined)
+    return yield* Effect.die(new Error("the demo workspace has no user or no prompt"))
   yield* Effect.orDie(administration.importArchive(Stream.fromIterable(toRawParts(demo))))
   const { key } = yield* Effect.orDie(
-    administration.issueKey(WorkspaceId.make(workspace.id), users[0]!.email, "Demo")
+    administration.issueKey(WorkspaceId.make(workspace.id), owner.email, "Demo")
   )
   yield* Console.log(
     `Created the demo workspace, ${workspace.id}, with this key, which is shown only once:
@@ -44,7 +50,7 @@ export const seedDemoWorkspace = Effect.fnUntraced(function* (baseUrl: string) {
 
 Try it:
 
-  curl -H 'Authorization: Bearer ${key}' ${baseUrl}/api/v1/prompts/${prompts[0]!.id}/resolved
+  curl -H 'Authorization: Bearer ${key}' ${baseUrl}/api/v1/prompts/${prompt.id}/resolved
 `
   )
 })

@@ -8,7 +8,7 @@ import type {
   WorkspaceNotFound
 } from "../../../application/ports/WorkspaceStore.ts"
 import type { ApiKeyId } from "../../../domain/ApiKey.ts"
-import type { WorkspaceId } from "../../../domain/Prompt.ts"
+import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
 import type { CommandError, UsageError } from "./CommandError.ts"
 import { printable } from "./Output.ts"
 

@@ -3,8 +3,9 @@ import * as Flag from "effect/cli/Flag"
 import * as Option from "effect/Option"
 import { ApiKeyId } from "../../../domain/ApiKey.ts"
 import { Tier } from "../../../domain/Billing.ts"
-import { WorkspaceId } from "../../../domain/Prompt.ts"
 import { parseUuid } from "../../../domain/Uuid.ts"
+import { maxNameLength } from "../../../domain/Workspace.ts"
+import { WorkspaceId } from "../../../domain/WorkspaceId.ts"
 
 /** Parses the UUID of a workspace, in any case. */
 const parseWorkspaceId = (text: string): Option.Option<WorkspaceId> =>
@@ -16,18 +17,16 @@ const parseApiKeyId = (text: string): Option.Option<ApiKeyId> =>
 
 const expectUuid = (): string => "a UUID"
 
-const maxTextLength = 256
-
-/** True for an email address of at most 256 characters. */
+/** True for an email address of at most `maxNameLength` characters. */
 export const isEmail = (text: string): boolean =>
-  /^[^\s@]+@[^\s@]+$/.test(text) && text.length <= maxTextLength
+  /^[^\s@]+@[^\s@]+$/.test(text) && text.length <= maxNameLength
 
-export const expectEmail = (): string => `an email address of at most ${maxTextLength} characters`
+export const expectEmail = (): string => `an email address of at most ${maxNameLength} characters`
 
-/** True for the name of a workspace: 1 to 256 characters. */
-export const isWorkspaceName = (text: string): boolean => text.length > 0 && text.length <= maxTextLength
+/** True for the name of a workspace: 1 to `maxNameLength` characters. */
+export const isWorkspaceName = (text: string): boolean => text.length > 0 && text.length <= maxNameLength
 
-export const expectWorkspaceName = (): string => `1 to ${maxTextLength} characters`
+export const expectWorkspaceName = (): string => `1 to ${maxNameLength} characters`
 
 /** Makes a flag optional: undefined if it is absent. */
 export const optional = <A>(flag: Flag.Flag<A>): Flag.Flag<A | undefined> =>

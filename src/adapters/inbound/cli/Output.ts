@@ -13,9 +13,9 @@ export const formatTable = (
   rows: ReadonlyArray<ReadonlyArray<string>>
 ): string => {
   const cells = [headings, ...rows.map((row) => row.map(printable))]
-  const widths = headings.map((_, column) => Math.max(...cells.map((row) => row[column]!.length)))
+  const widths = headings.map((_, column) => Math.max(...cells.map((row) => row[column]?.length ?? 0)))
   return cells
-    .map((row) => row.map((cell, column) => cell.padEnd(widths[column]!)).join("  "))
+    .map((row) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join("  "))
     .map((line) => line.trimEnd())
     .join("\n")
 }

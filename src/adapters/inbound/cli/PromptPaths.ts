@@ -6,7 +6,7 @@ import {
   type PromptFiles,
   toPromptFiles
 } from "../../../application/formats/PromptFiles.ts"
-import type { WorkspaceId } from "../../../domain/Prompt.ts"
+import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
 
 /** The extension of prompts and fragments. */
 export const extension = ".md"
@@ -15,8 +15,8 @@ export const extension = ".md"
 export const deriveId = (workspace: WorkspaceId, path: string): string => {
   const namespace = Buffer.from(workspace.replaceAll("-", ""), "hex")
   const bytes = createHash("sha1").update(namespace).update(path).digest().subarray(0, 16)
-  bytes[6] = (bytes[6]! & 0x0f) | 0x50
-  bytes[8] = (bytes[8]! & 0x3f) | 0x80
+  bytes.writeUInt8((bytes.readUInt8(6) & 0x0f) | 0x50, 6)
+  bytes.writeUInt8((bytes.readUInt8(8) & 0x3f) | 0x80, 8)
   const hex = bytes.toString("hex")
   return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join("-")
 }

@@ -7,11 +7,11 @@ import {
   type PromptFile,
   type PromptFiles
 } from "../../../application/formats/PromptFiles.ts"
-import type { PromptId, WorkspaceId } from "../../../domain/Prompt.ts"
+import type { PromptId } from "../../../domain/Prompt.ts"
+import { maxNameLength } from "../../../domain/Workspace.ts"
+import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
 import { FragmentFront, parseText, PromptFront, renderText } from "./FrontMatter.ts"
 import { deriveId, extension, fragmentName, makeHasFolderInPath, pathToFolder } from "./PromptPaths.ts"
-
-const maxFolderLength = 256
 
 /** Converts a prompt to its front matter. Values that are the default are left out. */
 const toFrontMatter = (
@@ -33,7 +33,7 @@ const toFrontMatter = (
     ? {}
     : {
         fragments: file.fragments.map(({ fragment_id, variable_overrides }) => ({
-          fragment: fragmentNames.get(fragment_id)!,
+          fragment: fragmentNames.get(fragment_id) ?? fragment_id,
           ...(Object.keys(variable_overrides).length === 0 ? {} : { with: variable_overrides })
         }))
       })
@@ -100,16 +100,17 @@ export const parsePromptFiles = (
         is_favorite: front.favorite ?? false,
         sort_order: front.sort_order ?? 0,
         tags: front.tags ?? [],
-        fragments: bindings.map((binding) => ({
-          fragment_id: fragmentIds.get(binding.fragment)!,
-          variable_overrides: binding.with ?? {}
-        }))
+        fragments: bindings.flatMap(({ fragment, with: variable_overrides = {} }) => {
+          const fragment_id = fragmentIds.get(fragment)
+          return fragment_id === undefined ? [] : [{ fragment_id, variable_overrides }]
+        })
       }
     ]
   })
   for (const { path, folder } of prompts) {
-    if (folder !== null && [...folder].length > maxFolderLength)
-      problems.push({ path, message: `the folder's name must be at most ${maxFolderLength} characters` })
+    // In code points, as PostgreSQL counts: an exported folder may have any name that its column accepts.
+    if (folder !== null && [...folder].length > maxNameLength)
+      problems.push({ path, message: `the folder's name must be at most ${maxNameLength} characters` })
   }
   return problems.length > 0 ? Result.fail(InvalidFiles(problems)) : Result.succeed({ prompts, fragments })
 }

@@ -1,10 +1,11 @@
 import { largeBytes } from "../../../application/LargeRows.ts"
 import type { PromptFilter } from "../../../application/ports/PromptRepo.ts"
 import { isWithinOffsetLimit, maxPerPage, offset, type Page } from "../../../domain/Page.ts"
-import { type PromptId, PromptSummary, type WorkspaceId } from "../../../domain/Prompt.ts"
+import { type PromptId, PromptSummary } from "../../../domain/Prompt.ts"
 import { maxResolvedBytes, maxSourceBytes } from "../../../domain/Resolution.ts"
 import type { Timestamp } from "../../../domain/Timestamp.ts"
 import type { VersionNumber } from "../../../domain/Version.ts"
+import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
 import type { Statement } from "./connection/Query.ts"
 
 /** Adds a parameter to a statement and returns its placeholder, such as `$1`. */

@@ -9,7 +9,7 @@ import { CommandError } from "../../../../src/adapters/inbound/cli/CommandError.
 import { readDirectory, writeDirectory } from "../../../../src/adapters/inbound/cli/PromptDirectory.ts"
 import { assignPaths } from "../../../../src/adapters/inbound/cli/PromptPaths.ts"
 import { InvalidFiles } from "../../../../src/application/formats/PromptFiles.ts"
-import type { WorkspaceId } from "../../../../src/domain/Prompt.ts"
+import type { WorkspaceId } from "../../../../src/domain/WorkspaceId.ts"
 import { newId, sample } from "../../../support/archives.ts"
 import { sortByPath } from "./promptFiles.ts"
 

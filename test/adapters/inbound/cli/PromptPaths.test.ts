@@ -10,7 +10,7 @@ import { readDirectory, writeDirectory } from "../../../../src/adapters/inbound/
 import { assignPaths } from "../../../../src/adapters/inbound/cli/PromptPaths.ts"
 import { parsePromptFiles, renderFiles } from "../../../../src/adapters/inbound/cli/PromptText.ts"
 import type { PromptFiles } from "../../../../src/application/formats/PromptFiles.ts"
-import type { WorkspaceId } from "../../../../src/domain/Prompt.ts"
+import type { WorkspaceId } from "../../../../src/domain/WorkspaceId.ts"
 import { archive, compareIds, folder, newId, prompt, storable } from "../../../support/archives.ts"
 import { sortByPath } from "./promptFiles.ts"
 

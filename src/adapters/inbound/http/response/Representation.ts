@@ -7,9 +7,12 @@ import {
   toRawHeaders
 } from "../HttpMessage.ts"
 
+/** How long a shared cache may serve a response, in seconds (specification 8). */
+export const sharedMaxAgeSeconds = 30
+
 /** The caching headers of every successful response of the API (specification 8), which also has an ETag. */
 export const cachingHeaders = {
-  "cache-control": "public, s-maxage=30, stale-while-revalidate=300",
+  "cache-control": `public, s-maxage=${sharedMaxAgeSeconds}, stale-while-revalidate=300`,
   vary: "Authorization"
 } as const
 

@@ -6,14 +6,14 @@ import { type Cacheable, type CacheEntry, RevisionedCache } from "../../../../ap
 import { ChangeFeed } from "../../../../application/ports/ChangeFeed.ts"
 import { Observations } from "../../../../application/ports/Observations.ts"
 import { type HttpRequest, isGetOrHead } from "../HttpMessage.ts"
-import { maxCachedBytes, type Representation } from "./Representation.ts"
+import { maxCachedBytes, type Representation, sharedMaxAgeSeconds } from "./Representation.ts"
 
 /** The size of all entries, in bytes. */
 const maxBytes = 32 * 1024 * 1024
 /** The size of an entry without its body. */
 const entryBytes = 1024
-/** The `s-maxage` of specification 8; a hit does not extend it. */
-const maxAgeMs = 30_000
+/** A hit does not extend it. */
+const maxAgeMs = sharedMaxAgeSeconds * 1_000
 
 /** A 200 response, with the caller it was made for and the pattern of its route. */
 export interface CachedResponse {

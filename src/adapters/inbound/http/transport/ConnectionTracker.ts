@@ -73,8 +73,8 @@ export class ConnectionTracker {
     const connection = this.#connections.get(request.socket)
     if (connection === undefined || connection.isRejected) return
     const { responses } = connection
-    if (this.#isDraining && responses.length > 0) {
-      const last = responses[responses.length - 1]!
+    const last = responses[responses.length - 1]
+    if (this.#isDraining && last !== undefined) {
       if (last.headersSent) return
       last.shouldKeepAlive = last.keepsAlive
     }
@@ -203,8 +203,8 @@ export class ConnectionTracker {
 
   /** Releases the memory that a response held, and lets its connection proceed. */
   readonly #release = (response: TrackedResponse): void => {
-    const connection = response.connectionState!
-    if (connection.isClosed) return
+    const connection = response.connectionState
+    if (connection === undefined || connection.isClosed) return
     const { responses } = connection
     const index = responses.indexOf(response)
     responses.splice(index, 1)
@@ -236,13 +236,15 @@ export class ConnectionTracker {
     const { maxRunningPerConnection, maxUnsentBytesPerConnection } = this.#limits
     connection.isStarting = true
     while (
-      connection.started < connection.responses.length &&
       connection.running < maxRunningPerConnection &&
       connection.unsentBytes < maxUnsentBytesPerConnection &&
       !connection.isClosed
     ) {
+      const next = connection.responses[connection.started]
+      if (next === undefined) break
       connection.running++
-      this.#start(connection.responses[connection.started++]!)
+      connection.started++
+      this.#start(next)
     }
     connection.isStarting = false
   }

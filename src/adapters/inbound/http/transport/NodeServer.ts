@@ -32,12 +32,10 @@ export const makeNodeServer = (limits: ConnectionLimits) =>
     /** Runs the app. A disconnect does not cancel the request: it completes, and is logged and counted. */
     const respond = (request: IncomingMessage, response: TrackedResponse): void => {
       mergeAuthorizationHeaders(request)
-      const { method, url, headers } = request
+      // Node sets both on a request that a server receives.
+      const { method = "", url: target = "", headers } = request
       const running = fork(
-        app(
-          { method: method!, target: url!, headers: headers as Record<string, string | undefined> },
-          hasRoom
-        )
+        app({ method, target, headers: headers as Record<string, string | undefined> }, hasRoom)
       )
       running.addObserver((exit) => {
         if (Exit.isSuccess(exit)) {

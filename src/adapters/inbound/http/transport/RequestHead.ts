@@ -8,9 +8,9 @@ export const mergeAuthorizationHeaders = (request: IncomingMessage): void => {
   const { rawHeaders } = request
   let merged: string | undefined
   for (let i = 0; i < rawHeaders.length; i += 2) {
-    const name = rawHeaders[i]!
-    if (name.length !== 13 || name.toLowerCase() !== "authorization") continue
-    const value = rawHeaders[i + 1]!
+    const name = rawHeaders[i]
+    if (name?.length !== 13 || name.toLowerCase() !== "authorization") continue
+    const value = rawHeaders[i + 1] ?? ""
     merged = merged === undefined ? value : `${merged}, ${value}`
     request.headers.authorization = merged
   }
@@ -20,8 +20,8 @@ export const mergeAuthorizationHeaders = (request: IncomingMessage): void => {
 export const hasAcceptableHead = ({ rawHeaders, headers, httpVersion }: IncomingMessage): boolean => {
   let hosts = 0
   for (let i = 0; i < rawHeaders.length; i += 2) {
-    const name = rawHeaders[i]!
-    if (name.length === 4 && name.toLowerCase() === "host") hosts++
+    const name = rawHeaders[i]
+    if (name?.length === 4 && name.toLowerCase() === "host") hosts++
   }
   const framing = headers["transfer-encoding"]
   return (
