@@ -46,10 +46,16 @@ export const Text = Schema.String.check(Schema.makeFilter(findTextProblem))
 /** The longest name of anything in a workspace, and the longest email, in characters. PostgreSQL's columns have this limit. */
 export const maxNameLength = 256
 
-/** A name: 1 to `maxNameLength` UTF-16 code units of text. */
+/** Returns true if a text has at most `maxNameLength` characters. PostgreSQL counts code points, not UTF-16 code units. */
+export const fitsName = (text: string): boolean =>
+  text.length <= maxNameLength || (text.length <= 2 * maxNameLength && [...text].length <= maxNameLength)
+
+/** A name: 1 to `maxNameLength` characters of text. */
 export const Name = Text.check(
   Schema.isMinLength(1, { message: "must not be empty" }),
-  Schema.isMaxLength(maxNameLength, { message: `must be at most ${maxNameLength} characters` })
+  Schema.makeFilter((text: string) =>
+    fitsName(text) ? undefined : `must be at most ${maxNameLength} characters`
+  )
 )
 
 /** A JSON object with any members. A number may be an `ExactNumber`. */

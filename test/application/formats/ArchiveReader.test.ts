@@ -125,6 +125,7 @@ describe("ArchiveReader", () => {
     ["workspace.id", "1", uuid],
     ["workspace.name", "", "must not be empty"],
     ["workspace.name", "x".repeat(257), "must be at most 256 characters"],
+    ["workspace.name", "😀".repeat(257), "must be at most 256 characters"],
     ["workspace.tier", "Solo", 'Expected "free" | "solo" | "team"'],
     ["workspace.billing_status", "paid", 'Expected "active" | "past_due" | "over_limit" | "disputed"'],
     ["workspace.owner", "x", "Expected no excess property"],

@@ -2,7 +2,16 @@ import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { WorkspaceNotFound } from "../../../src/application/ports/WorkspaceStore.ts"
 import type { WorkspaceId } from "../../../src/domain/WorkspaceId.ts"
-import { archives, exportArchive, newId, sample, user } from "../../support/archives.ts"
+import {
+  archive,
+  archives,
+  exportArchive,
+  folder,
+  newId,
+  sample,
+  user,
+  workspace
+} from "../../support/archives.ts"
 import { type ContractTests, assertReads, inExportOrder, load } from "./support.ts"
 
 /** Tests the rules of `WorkspaceStore` for exports. */
@@ -29,6 +38,15 @@ export const testExport = (it: ContractTests): void => {
       yield* load({ ...own, users: [...own.users, user()] })
       const api_keys = own.api_keys.filter(({ workspace_id }) => workspace_id !== null)
       assert.deepStrictEqual(yield* exportArchive(own.workspace.id), inExportOrder({ ...own, api_keys }))
+    })
+  )
+
+  it.effect("names of 256 characters survive import and export, emojis too", () =>
+    Effect.gen(function* () {
+      const name = "😀".repeat(256)
+      const original = archive({ workspace: { ...workspace(), name }, folders: [{ ...folder(), name }] })
+      yield* load(original)
+      assert.deepStrictEqual(yield* exportArchive(original.workspace.id), original)
     })
   )
 

@@ -4,7 +4,7 @@ import * as Option from "effect/Option"
 import { ApiKeyId } from "../../../domain/ApiKey.ts"
 import { Tier } from "../../../domain/Billing.ts"
 import { parseUuid } from "../../../domain/Uuid.ts"
-import { maxNameLength } from "../../../domain/Workspace.ts"
+import { fitsName, maxNameLength } from "../../../domain/Workspace.ts"
 import { WorkspaceId } from "../../../domain/WorkspaceId.ts"
 
 /** Parses the UUID of a workspace, in any case. */
@@ -18,13 +18,12 @@ const parseApiKeyId = (text: string): Option.Option<ApiKeyId> =>
 const expectUuid = (): string => "a UUID"
 
 /** True for an email address of at most `maxNameLength` characters. */
-export const isEmail = (text: string): boolean =>
-  /^[^\s@]+@[^\s@]+$/.test(text) && text.length <= maxNameLength
+export const isEmail = (text: string): boolean => /^[^\s@]+@[^\s@]+$/.test(text) && fitsName(text)
 
 export const expectEmail = (): string => `an email address of at most ${maxNameLength} characters`
 
 /** True for the name of a workspace: 1 to `maxNameLength` characters. */
-export const isWorkspaceName = (text: string): boolean => text.length > 0 && text.length <= maxNameLength
+export const isWorkspaceName = (text: string): boolean => text !== "" && fitsName(text)
 
 export const expectWorkspaceName = (): string => `1 to ${maxNameLength} characters`
 

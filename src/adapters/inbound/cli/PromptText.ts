@@ -8,7 +8,7 @@ import {
   type PromptFiles
 } from "../../../application/formats/PromptFiles.ts"
 import type { PromptId } from "../../../domain/Prompt.ts"
-import { maxNameLength } from "../../../domain/Workspace.ts"
+import { fitsName, maxNameLength } from "../../../domain/Workspace.ts"
 import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
 import { FragmentFront, parseText, PromptFront, renderText } from "./FrontMatter.ts"
 import { deriveId, extension, fragmentName, makeHasFolderInPath, pathToFolder } from "./PromptPaths.ts"
@@ -109,7 +109,7 @@ export const parsePromptFiles = (
   })
   for (const { path, folder } of prompts) {
     // In code points, as PostgreSQL counts: an exported folder may have any name that its column accepts.
-    if (folder !== null && [...folder].length > maxNameLength)
+    if (folder !== null && !fitsName(folder))
       problems.push({ path, message: `the folder's name must be at most ${maxNameLength} characters` })
   }
   return problems.length > 0 ? Result.fail(InvalidFiles(problems)) : Result.succeed({ prompts, fragments })
