@@ -35,8 +35,8 @@ const maxWorkers = 2
 
 export default defineConfig({
   test: {
-    testTimeout: 30_000,
-    hookTimeout: 60_000,
+    testTimeout: 60_000,
+    hookTimeout: 120_000,
     // The projects run one after another.
     projects: [
       {

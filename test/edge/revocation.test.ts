@@ -109,7 +109,7 @@ describe.skipIf((noNginx ?? noVarnish) !== undefined)("a revoked key behind a ca
       await send(port, path, toBearer(reader))
       expect(await send(port, path, toBearer(reader))).toMatchObject({ status: 200, isStored: true })
     }
-  }, 30_000)
+  })
 
   it("a revoked key can read nothing once the cache is purged", async () => {
     const { active: revoked } = origin.theirs.keys

@@ -63,5 +63,5 @@ describe.skipIf((noNginx ?? noVarnish) !== undefined)("an entry that is no longe
       .poll(async () => (await send(ports.varnish, path, revoked)).status, { timeout: 5_000 })
       .toBe(401)
     expect(await send(ports.nginx, path, revoked)).toMatchObject({ status: 200, body, isStored: true })
-  }, 30_000)
+  })
 })

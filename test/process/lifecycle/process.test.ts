@@ -5,7 +5,7 @@ import { connect, createServer } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { text } from "node:stream/consumers"
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest"
 import { prompt, sample } from "../../support/archives.ts"
 import { connectTo, makeResources, postgres } from "../../support/database.ts"
 import { lockTables, promptTables } from "../../support/locks.ts"
@@ -43,14 +43,11 @@ describe.skipIf(postgres.missing !== undefined)("a service that receives SIGTERM
     return socket
   }
 
-  /** Waits until a query waits for the lock. */
-  const waitForBlockedQuery = (sql: (text: string) => Promise<ReadonlyArray<unknown>>) =>
-    expect
-      .poll(() =>
-        sql(`select count(*)::int as n from pg_stat_activity
-          where datname = current_database() and wait_event_type = 'Lock'`)
-      )
-      .not.toEqual([{ n: 0 }])
+  const waitForBlockedQuery = (sql: (text: string) => Promise<ReadonlyArray<unknown>>) => {
+    const blocked =
+      "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
+    return vi.waitUntil(async () => (await sql(blocked)).length > 0, { timeout: 5_000 })
+  }
 
   const waitUntilRefusing = (service: Service) =>
     expect
@@ -171,7 +168,7 @@ describe.skipIf(postgres.missing !== undefined)("a service that receives SIGTERM
   })
 
   // Most of the time of these tests is waiting, so they wait at the same time.
-  describe.concurrent("with a client that", { timeout: 40_000 }, () => {
+  describe.concurrent("with a client that", () => {
     const startReading = async () => {
       const service = await start()
       const reader = requestLargeResponse(service)

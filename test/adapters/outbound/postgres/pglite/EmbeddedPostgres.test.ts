@@ -13,7 +13,7 @@ import { RawClient } from "./RawClient.ts"
 const openError = (method: typeof EmbeddedPostgres.open | typeof EmbeddedPostgres.connect, dataDir: string) =>
   Effect.runPromise(Effect.flip(Effect.scoped(Effect.asVoid(method({ dataDir })))))
 
-describe("EmbeddedPostgres", { timeout: 30_000 }, () => {
+describe("EmbeddedPostgres", () => {
   it("open creates a missing directory for its user only; other processes cannot open it but can connect", async () => {
     const dataDir = join(temporaryDirectory(), "new")
     const socketPath = join(dataDir, ".s.PGSQL.5432")
@@ -124,7 +124,7 @@ describe("EmbeddedPostgres", { timeout: 30_000 }, () => {
   })
 })
 
-describe("a data directory of another PostgreSQL version", { timeout: 30_000 }, () => {
+describe("a data directory of another PostgreSQL version", () => {
   it.each(["16", "17", "19"])(
     "is rejected with both versions and the commands that migrate the data: %s",
     async (major) => {
@@ -174,7 +174,7 @@ const insertUntilKilled = async (
   return confirmed
 }
 
-describe("closing the database", { timeout: 30_000 }, () => {
+describe("closing the database", () => {
   it("lets an open transaction finish and accepts no new connection", async () => {
     const owner = await serve(await databaseDirectory(), "open")
     const connect = () => RawClient.connect(requireSocketPath(owner))

@@ -45,7 +45,7 @@ const readToEnd = async (client: RawClient): Promise<{ readonly errors: Readonly
 
 const idle = { tags: [], errors: [], rows: [], status: "I" } as const
 
-describe("SessionServer responses", { timeout: 40_000 }, () => {
+describe("SessionServer responses", () => {
   const rounds = 600
 
   const runRawClient = async (lane: number): Promise<void> => {
