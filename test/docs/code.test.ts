@@ -33,13 +33,7 @@ const placeCode = ({ blocks }: CodeModule): string => {
 const compilerOptions = {
   noUnusedLocals: false,
   noUnusedParameters: false,
-  rootDirs: [".", join(root, "examples")],
-  paths: {
-    "prompt-retrieval": [join(root, "src/index.ts")],
-    "prompt-retrieval/client": [join(root, "client/src/index.ts")],
-    "prompt-retrieval/*": [join(root, "src/*.ts")],
-    "@prompt-retrieval/client": [join(root, "client/src/index.ts")]
-  }
+  rootDirs: [".", join(root, "examples")]
 }
 
 it("every ts block of the documents type-checks", async () => {
