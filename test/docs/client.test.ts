@@ -4,7 +4,7 @@ import { expect, it } from "vitest"
 import * as Client from "../../client/src/index.ts"
 import { defaultOptions } from "../../client/src/PromptClient.ts"
 import { errors } from "../../src/adapters/inbound/http/contract/Errors.ts"
-import { readCodeBlocks, readTable, root } from "./markdown.ts"
+import { readTable, root } from "./markdown.ts"
 
 const document = "docs/client.md"
 
@@ -70,12 +70,4 @@ it("the table of errors lists every error class of the client, with the statuses
       status: [...statuses].join(", ")
     })
   }
-})
-
-it("the command that installs the client names the tarball of its version", () => {
-  const { name, version } = JSON.parse(readFileSync(join(root, "client/package.json"), "utf8"))
-  const tarball = `${name.replace("@", "").replace("/", "-")}-${version}.tgz`
-  expect(
-    readCodeBlocks(document).some(({ language, code }) => language === "sh" && code.includes(`/${tarball}\n`))
-  ).toBe(true)
 })

@@ -17,7 +17,7 @@ const findExample = (document: string, line: number): string => {
 
 // `client/test/examples.test.ts` and `test/embedding` run the examples.
 it.each(
-  ["docs/client.md"].flatMap((document) =>
+  ["docs/client.md", "docs/embedding.md"].flatMap((document) =>
     readModules(document).map(({ code, line }) => ({ document, line, code }))
   )
 )(
