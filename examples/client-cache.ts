@@ -1,12 +1,9 @@
 /**
- * Reads a resolved prompt twice, as an application does before each model call, and fills its `{{shop}}` slot. The second read
- * comes from the client's cache. Pass the id of a prompt without other slots.
+ * Reads a prompt twice, as an application does before each model call. The second result comes from the client's cache.
  *
- *   API_KEY=key_live_… npx node examples/client-cache.ts cef02dd3-514f-5723-8852-d3305a2e66a8
+ *     API_KEY=key_live_… npx node examples/client-cache.ts
  */
 import { fillSlots, PromptClient } from "@prompt-retrieval/client"
-
-const [id = ""] = process.argv.slice(2)
 
 const client = new PromptClient({
   apiKey: process.env.API_KEY ?? "",
@@ -15,7 +12,7 @@ const client = new PromptClient({
 })
 
 for (const shop of ["Acme", "Globex"]) {
-  const { data, source } = await client.prompts.getResolved(id)
+  const { data, source } = await client.prompts.getResolved("cef02dd3-514f-5723-8852-d3305a2e66a8")
   const [firstLine] = fillSlots(data.resolved_content, { shop }).split("\n")
   console.log(`${data.title} (${source}): ${firstLine}`)
 }

@@ -1,15 +1,17 @@
 /**
- * Mounts the API in a Hono application.
- *
- *     DATABASE_URL=postgres://… node examples/hono.ts
+ * Mounts the API in a Hono application. On Node, `serve` of `@hono/node-server` serves `application.fetch`; Bun and Deno serve
+ * the default export.
  */
 import { Hono } from "hono"
-import { createPromptApi } from "../src/index.ts"
+import { createPromptApi } from "prompt-retrieval"
 
-export const makeApplication = async (databaseUrl: string) => {
-  const api = await createPromptApi({ databaseUrl })
-  const application = new Hono()
-  application.get("/", (context) => context.text("a page of the application"))
-  application.all("/api/v1/*", (context) => api.handler(context.req.raw))
-  return { application, close: api.close }
-}
+const api = await createPromptApi({ databaseUrl: process.env.DATABASE_URL ?? "" })
+
+const application = new Hono()
+application.all("/api/v1/*", (context) => api.handler(context.req.raw))
+application.get("/", (context) => context.text("a page of the application\n"))
+
+export default application
+
+/** Call this when the server has stopped. */
+export const close = (): Promise<void> => api.close()

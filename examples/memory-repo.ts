@@ -1,16 +1,17 @@
 /**
- * Runs the use cases over a custom PromptRepo, here one that stores a prompt in memory.
+ * Runs the use cases over a custom PromptRepo, here one that stores a prompt in memory. In a checkout, run `npm run build`
+ * first.
  *
- *     node examples/memory-repo.ts
+ *     npx node examples/memory-repo.ts
  */
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { Prompts } from "../src/application/Prompts.ts"
-import { PromptRepo } from "../src/application/ports/PromptRepo.ts"
-import { type Prompt, type PromptId, PromptNotFound } from "../src/domain/Prompt.ts"
-import type { Timestamp } from "../src/domain/Timestamp.ts"
-import { VersionNotFound } from "../src/domain/Version.ts"
-import type { WorkspaceId } from "../src/domain/WorkspaceId.ts"
+import { Prompts } from "prompt-retrieval/application/Prompts"
+import { PromptRepo } from "prompt-retrieval/application/ports/PromptRepo"
+import { type Prompt, type PromptId, PromptNotFound } from "prompt-retrieval/domain/Prompt"
+import type { Timestamp } from "prompt-retrieval/domain/Timestamp"
+import { VersionNotFound } from "prompt-retrieval/domain/Version"
+import type { WorkspaceId } from "prompt-retrieval/domain/WorkspaceId"
 
 const workspaceId = "0b7a3f6e-5a52-4b0f-9c9e-2a1f4a6f1d11" as WorkspaceId
 const greeting: Prompt = {

@@ -14,6 +14,14 @@ import type {
 } from "./Resources.ts"
 import { type Fetch, type Logger, Transport, type UnknownJson } from "./Transport.ts"
 
+/** The defaults of the options, with times in milliseconds. */
+export const defaultOptions = {
+  baseUrl: "http://127.0.0.1:3000",
+  timeout: 30_000,
+  maxRetries: 2,
+  cache: { ttl: 30_000, maxStale: 300_000, maxEntries: 1_000 }
+} as const
+
 /** Options of the client that a call may override. */
 interface SharedOptions {
   /** Time limit of a whole call, including retries and the waits between them, in milliseconds. Default: 30,000. */
@@ -224,20 +232,21 @@ export class PromptClient {
   readonly #defaults: CallSettings
 
   constructor(options: ClientOptions) {
-    const { timeout = 30_000, maxRetries = 2, cache } = options
+    const { timeout = defaultOptions.timeout, maxRetries = defaultOptions.maxRetries, cache } = options
     this.#defaults = {
       timeout: requireInteger("timeout", timeout, 1),
       maxRetries: requireInteger("maxRetries", maxRetries, 0)
     }
     this.#transport = new Transport({
       apiKey: requireApiKey(options.apiKey),
-      baseUrl: normalizeBaseUrl(options.baseUrl ?? "http://127.0.0.1:3000"),
+      baseUrl: normalizeBaseUrl(options.baseUrl ?? defaultOptions.baseUrl),
       headers: Object.fromEntries(new Headers(options.headers)),
       fetch: options.fetch ?? ((url, init) => globalThis.fetch(url, init)),
       logger: options.logger ?? {}
     })
     if (cache === undefined) return
-    const { ttl = 30_000, maxStale = 300_000, maxEntries = 1_000 } = cache
+    const defaults = defaultOptions.cache
+    const { ttl = defaults.ttl, maxStale = defaults.maxStale, maxEntries = defaults.maxEntries } = cache
     this.#cache = new Cache(
       {
         ttl: requireInteger("cache.ttl", ttl, 0),

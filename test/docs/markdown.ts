@@ -31,6 +31,34 @@ export const readCodeBlocks = (path: string): ReadonlyArray<CodeBlock> => {
   )
 }
 
+/** The `ts` blocks of a document that form one module. */
+export interface CodeModule {
+  /** The code of the blocks, with an empty line between two blocks. */
+  readonly code: string
+  /** The line of the first opening fence, from 1. */
+  readonly line: number
+  readonly blocks: ReadonlyArray<CodeBlock>
+}
+
+/**
+ * Returns the modules that the `ts` blocks of a document form: a block that starts with an import begins a module, and
+ * every other block continues the module before it.
+ */
+export const readModules = (path: string): ReadonlyArray<CodeModule> => {
+  const modules: Array<Array<CodeBlock>> = []
+  for (const block of readCodeBlocks(path)) {
+    if (block.language !== "ts") continue
+    const current = modules.at(-1)
+    if (current === undefined || block.code.startsWith("import ")) modules.push([block])
+    else current.push(block)
+  }
+  return modules.map((blocks) => ({
+    code: blocks.map(({ code }) => code).join("\n"),
+    line: blocks[0]!.line,
+    blocks
+  }))
+}
+
 /** Returns the table under a heading, as rows of cells without the head of the table. */
 export const readTable = (path: string, heading: string): ReadonlyArray<ReadonlyArray<string>> => {
   const section = readDocument(path)

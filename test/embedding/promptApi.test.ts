@@ -1,17 +1,10 @@
-import { spawn } from "node:child_process"
-import { once } from "node:events"
-import { connect } from "node:net"
-import { join } from "node:path"
 import { setTimeout } from "node:timers/promises"
 import * as Effect from "effect/Effect"
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
-import { makeApplication } from "../../examples/hono.ts"
-import * as routeHandler from "../../examples/route-handler.ts"
 import { parseJson } from "../../src/domain/Json.ts"
 import { createPromptApi, type PromptApi, PromptApiError } from "../../src/index.ts"
 import { fragment, newId, prompt, sample, use, version } from "../support/archives.ts"
 import { connectTo, makeResources, postgres } from "../support/database.ts"
-import { freePort } from "../support/ports.ts"
 import { freshName, onServer, toDatabaseUrl } from "../support/postgres.ts"
 import { run, startService } from "../support/service.ts"
 
@@ -19,25 +12,6 @@ const tenant = sample()
 const [greeting] = tenant.archive.prompts
 const path = `/api/v1/prompts/${greeting!.id}/resolved`
 const member = { workspaceId: tenant.archive.workspace.id, tier: "solo" }
-/** The envelope of a resolved prompt. */
-interface ResolvedEnvelope {
-  readonly data: { readonly resolved_content: string }
-}
-
-/** Sends bytes to a local port; ends its half of the connection or resets it, and returns what was received. */
-const sendRaw = async (port: number, bytes: string, ending: "end" | "reset"): Promise<string> => {
-  const socket = connect(port, "127.0.0.1")
-  let received = ""
-  socket.setEncoding("latin1").on("data", (chunk) => (received += chunk))
-  socket.on("error", () => {})
-  await once(socket, "connect")
-  if (ending === "reset") socket.write(bytes, "latin1", () => socket.resetAndDestroy())
-  else socket.end(bytes, "latin1")
-  await once(socket, "close")
-  return received
-}
-
-const examples = join(import.meta.dirname, "../../examples")
 
 describe.skipIf(postgres.missing !== undefined)("createPromptApi", () => {
   const resources = makeResources()
@@ -301,79 +275,4 @@ describe.skipIf(postgres.missing !== undefined)("createPromptApi", () => {
     expect(await response.json()).toEqual({ error: unavailable })
     expect(await captureError(closed.prompts.get(member, greeting!.id))).toEqual(unavailable)
   })
-
-  describe("the examples", () => {
-    const readResolved = async () =>
-      (await api.prompts.getResolved(member, greeting!.id)).data.resolved_content
-
-    it("the route handler serves and reads prompts", async () => {
-      process.env.DATABASE_URL = env.DATABASE_URL
-      const response = await routeHandler.GET(request(path, key))
-      expect(((await response.json()) as ResolvedEnvelope).data.resolved_content).toBe(await readResolved())
-      expect(await routeHandler.resolvedPrompt(member.workspaceId, greeting!.id)).toBe(await readResolved())
-      await routeHandler.close()
-    })
-
-    it("the Hono application serves the API beside its own routes", async () => {
-      const { application, close } = await makeApplication(env.DATABASE_URL!)
-      const response = await application.fetch(request(path, key))
-      expect(((await response.json()) as ResolvedEnvelope).data.resolved_content).toBe(await readResolved())
-      expect((await application.fetch(request(path))).status).toBe(401)
-      expect(await (await application.fetch(request("/"))).text()).toBe("a page of the application")
-      await close()
-    })
-
-    it("the node:http server serves the API and survives every malformed request", async () => {
-      const port = await freePort()
-      const child = spawn(process.execPath, [join(examples, "node-http.ts")], {
-        env: { ...env, PATH: process.env.PATH, PORT: String(port) },
-        stdio: ["ignore", "pipe", "inherit"]
-      })
-      try {
-        await once(child.stdout, "data")
-        const url = `http://127.0.0.1:${port}${path}`
-        const response = await fetch(url, { headers: { authorization: `Bearer ${key}` } })
-        expect(((await response.json()) as ResolvedEnvelope).data.resolved_content).toBe(await readResolved())
-        expect((await fetch(`http://127.0.0.1:${port}/elsewhere`)).status).toBe(404)
-
-        const raw = (head: string, ending: "end" | "reset") => sendRaw(port, head, ending)
-        const trace = await raw(`TRACE ${path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n`, "end")
-        expect(trace).toMatch(/^HTTP\/1\.1 405 .*\r\nallow: GET, HEAD\r\n/is)
-        expect(trace).toContain('{"error":{"code":"METHOD_NOT_ALLOWED","message":"Method not allowed"}}')
-        for (const start of [
-          `TRACE ${path}`,
-          `PROPFIND ${path}`,
-          "CONNECT a:1",
-          "CONNECT /api/v1/prompts",
-          "OPTIONS *",
-          "GET http://[/api/v1/",
-          "GET http://elsewhere/api/v1/prompts",
-          "GET //api/v1/prompts",
-          "GET /api/v1//[::/../..//%ff%00",
-          "GET /api/v1/\\\\host:99999/",
-          "nonsense"
-        ]) {
-          const head = `${start} HTTP/1.1\r\nHost: a\r\nX-A: \xff\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n`
-          for (const ending of ["end", "reset"] as const) await raw(head, ending)
-        }
-        expect(child.exitCode).toBeNull()
-        expect((await fetch(url, { headers: { authorization: `Bearer ${key}` } })).status).toBe(200)
-      } finally {
-        child.kill("SIGTERM")
-        expect(await once(child, "exit")).toEqual([0, null])
-      }
-    })
-  })
-})
-
-it("the example of a custom repository runs the use cases", async () => {
-  const child = spawn(process.execPath, [join(examples, "memory-repo.ts")], {
-    stdio: ["ignore", "pipe", "inherit"]
-  })
-  let output = ""
-  child.stdout.on("data", (chunk) => {
-    output += chunk
-  })
-  expect(await once(child, "close")).toEqual([0, null])
-  expect(output).toBe("Greet {{customer}}.\n\nBe brief.\n")
 })

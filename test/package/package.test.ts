@@ -1,6 +1,6 @@
 import { spawn, spawnSync } from "node:child_process"
 import { once } from "node:events"
-import { copyFileSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
 import { archive, key, prompt, user, workspace } from "../support/archives.ts"
@@ -188,20 +188,6 @@ console.log(JSON.stringify({ titles, sources, fragments: data.fragment_count, fi
       filled: "You are a support agent of Acme.",
       missing: true,
       meta: { page: 1, per_page: 20, total: 3 }
-    })
-  })
-
-  it("examples/client-cache.ts runs unchanged in a project with the client installed", async () => {
-    copyFileSync(join(root, "examples/client-cache.ts"), join(project, "client-cache.ts"))
-    const line = "Be brief and friendly, and end with one clear next step."
-    expect(await run(project, process.execPath, ["client-cache.ts", agent.id], env)).toEqual({
-      code: 0,
-      stdout: [
-        `Support agent (fresh): You are a support agent of Acme. ${line}`,
-        `Support agent (cached): You are a support agent of Globex. ${line}`,
-        ""
-      ].join("\n"),
-      stderr: ""
     })
   })
 })

@@ -1,5 +1,5 @@
-import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs"
-import { dirname, join } from "node:path"
+import { readFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -10,10 +10,9 @@ import { Prompts } from "../../src/application/Prompts.ts"
 import { hashApiKey, keyEnds, makeApiKey } from "../../src/domain/ApiKey.ts"
 import { rateLimited } from "../../src/domain/RateWindow.ts"
 import { importArchive, memoryLayer } from "../../src/testing.ts"
-import { bin, makeProject, removeDirectories, run } from "../support/packages.ts"
+import { bin, makeLinkedProject, removeDirectories, run } from "../support/packages.ts"
 
 const root = join(import.meta.dirname, "../..")
-const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8"))
 
 const apiKey = makeApiKey(new Uint8Array(32))
 const demo = JSON.parse(readFileSync(join(root, "src/demo/workspace.json"), "utf8"))
@@ -49,22 +48,7 @@ afterAll(removeDirectories)
 
 describe("prompt-retrieval/testing", () => {
   it("the example in its doc comment compiles under strict and prints the prompts of an archive", async () => {
-    const project = makeProject("embedder")
-    const target = join(project, "node_modules/prompt-retrieval")
-    mkdirSync(target, { recursive: true })
-    for (const name of ["effect", "@types/node", ...Object.keys(manifest.dependencies)]) {
-      const link = join(project, "node_modules", name)
-      mkdirSync(dirname(link), { recursive: true })
-      symlinkSync(join(root, "node_modules", name), link)
-    }
-    // Exports lead to the sources: Node and tsc follow the link out of node_modules and strip their types.
-    symlinkSync(join(root, "src"), join(target, "src"))
-    const toSource = (path: string) => path.replace("./dist/", "./src/").replace(/(\.d\.ts|\.js)$/, ".ts")
-    writeFileSync(
-      join(target, "package.json"),
-      JSON.stringify(manifest, (_, value) => (typeof value === "string" ? toSource(value) : value))
-    )
-
+    const project = makeLinkedProject("embedder")
     const [, comment] = /^ \* ```ts\n(.*?)^ \* ```$/ms.exec(
       readFileSync(join(root, "src/testing.ts"), "utf8")
     )!

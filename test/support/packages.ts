@@ -1,7 +1,15 @@
 import { execFile } from "node:child_process"
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs"
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync
+} from "node:fs"
 import { tmpdir } from "node:os"
-import { delimiter, join } from "node:path"
+import { delimiter, dirname, join } from "node:path"
 import { promisify } from "node:util"
 
 const root = join(import.meta.dirname, "../..")
@@ -56,6 +64,36 @@ export const makeProject = (name: string): string => {
   const directory = makeDirectory(name)
   writeFileSync(join(directory, "package.json"), JSON.stringify({ name, private: true, type: "module" }))
   return directory
+}
+
+const readManifest = (folder: string) => JSON.parse(readFileSync(join(folder, "package.json"), "utf8"))
+
+/** Creates the folder of a package whose exports lead to the sources in `folder` instead of `dist`. */
+const linkSources = (project: string, folder: string): void => {
+  const manifest = readManifest(folder)
+  const target = join(project, "node_modules", manifest.name)
+  mkdirSync(target, { recursive: true })
+  // Node and tsc follow the link out of node_modules, where they accept TypeScript.
+  symlinkSync(join(folder, "src"), join(target, "src"))
+  const toSource = (path: string) => path.replace("./dist/", "./src/").replace(/(\.d\.ts|\.js)$/, ".ts")
+  writeFileSync(
+    join(target, "package.json"),
+    JSON.stringify(manifest, (_, value) => (typeof value === "string" ? toSource(value) : value))
+  )
+}
+
+/** Creates a temporary project that imports the sources of both packages, and the given packages of this checkout. */
+export const makeLinkedProject = (name: string, packages: ReadonlyArray<string> = []): string => {
+  const project = makeProject(name)
+  const dependencies = Object.keys(readManifest(root).dependencies)
+  for (const dependency of ["effect", "@types/node", ...dependencies, ...packages]) {
+    const link = join(project, "node_modules", dependency)
+    mkdirSync(dirname(link), { recursive: true })
+    symlinkSync(join(root, "node_modules", dependency), link)
+  }
+  linkSources(project, root)
+  linkSources(project, join(root, "client"))
+  return project
 }
 
 export const removeDirectories = (): void => {

@@ -1,0 +1,52 @@
+/**
+ * Tests rules with generated values. In a checkout, run `npm run build` first.
+ *
+ *     npx node --test examples/properties.ts
+ */
+import assert from "node:assert/strict"
+import { test } from "node:test"
+import * as Arbitrary from "effect/Arbitrary"
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import { offset } from "prompt-retrieval/domain/Page"
+import type { PromptId } from "prompt-retrieval/domain/Prompt"
+import { resolve } from "prompt-retrieval/domain/Resolution"
+
+/** Checks a property of generated values. A failure names the smallest value that violates the property. */
+const check = async <S extends Schema.Constraint>(schema: S, property: (value: S["Type"]) => boolean) => {
+  const result = await Effect.runPromise(Arbitrary.checkEffect(Arbitrary.schema(schema), property))
+  assert.equal(Arbitrary.formatCheckFailure(result), undefined)
+}
+
+test("the guardrail ends every resolved prompt, whatever the prompt contains", () => {
+  const guardrail = "Never reveal personal data."
+  return check(Schema.String, (current_content) => {
+    const { resolved_content } = Result.getOrThrow(
+      resolve({
+        id: "5b1d8f0c-1f57-4f6e-8f39-0a8f6f0c2b22" as PromptId,
+        title: "Greeting",
+        prompt_type: "system",
+        target_model: "gpt-4o",
+        current_content,
+        fragments: [{ content: guardrail, variable_overrides: {} }]
+      })
+    )
+    return resolved_content === `${current_content}\n\n${guardrail}`
+  })
+})
+
+test("the pages of a list contain every item once", () => {
+  const Case = Schema.Struct({
+    total: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 300 })),
+    per_page: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 100 }))
+  })
+  return check(Case, ({ total, per_page }) => {
+    const items = Array.from({ length: total }, (_, index) => index)
+    const pages = Array.from({ length: Math.ceil(total / per_page) }, (_, index) => {
+      const start = offset({ page: index + 1, per_page })
+      return items.slice(start, start + per_page)
+    })
+    return pages.flat().join() === items.join()
+  })
+})

@@ -1,0 +1,67 @@
+import { spawnSync } from "node:child_process"
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { afterAll, expect, it } from "vitest"
+import { parseAllDocuments } from "yaml"
+import { bin, run } from "../support/packages.ts"
+import { type CodeModule, documents, readCodeBlocks, readModules, root } from "./markdown.ts"
+
+/** Below `node_modules`, so that the documents' code imports the packages of the project. */
+const cache = join(root, "node_modules/.cache")
+mkdirSync(cache, { recursive: true })
+const folder = mkdtempSync(join(cache, "docs-"))
+afterAll(() => rmSync(folder, { recursive: true }))
+
+const findBlocks = (...languages: ReadonlyArray<string>) =>
+  documents.flatMap((document) =>
+    readCodeBlocks(document)
+      .filter(({ language }) => languages.includes(language))
+      .map(({ code, line }) => ({ place: `${document}:${line}`, code }))
+  )
+
+/** Returns the text of a module with the code on the lines that it has in its document. */
+const placeCode = ({ blocks }: CodeModule): string => {
+  let text = ""
+  let line = 1
+  for (const block of blocks) {
+    text += "\n".repeat(block.line + 1 - line) + block.code
+    line = block.line + 1 + block.code.split("\n").length - 1
+  }
+  return text
+}
+
+const compilerOptions = {
+  noUnusedLocals: false,
+  noUnusedParameters: false,
+  rootDirs: [".", join(root, "examples")]
+}
+
+it("every ts block of the documents type-checks", async () => {
+  const files = documents.flatMap((document) =>
+    readModules(document).map((module) => {
+      const file = `${document.replaceAll("/", "-")}-${module.line}.mts`
+      writeFileSync(join(folder, file), placeCode(module))
+      return file
+    })
+  )
+  const config = { extends: join(root, "tsconfig.json"), compilerOptions, files, include: [] }
+  writeFileSync(join(folder, "tsconfig.json"), JSON.stringify(config))
+  expect(await run(folder, bin("tsc"), ["-p", "."])).toEqual({ code: 0, stdout: "", stderr: "" })
+}, 120_000)
+
+it.each(findBlocks("sh", "bash"))("bash parses $place", ({ code }) => {
+  const { status, stderr } = spawnSync("bash", ["-n"], { input: code, encoding: "utf8" })
+  expect({ status, stderr }).toEqual({ status: 0, stderr: "" })
+})
+
+it.each(findBlocks("json"))("$place is JSON", ({ code }) => {
+  JSON.parse(code)
+})
+
+it.each(findBlocks("yaml"))("$place is YAML", ({ code }) => {
+  expect(parseAllDocuments(code).flatMap(({ errors }) => errors)).toEqual([])
+})
+
+it("code blocks use one name for each language that is checked", () => {
+  expect(findBlocks("typescript", "js", "javascript", "shell", "console", "jsonc", "yml")).toEqual([])
+})
