@@ -17,16 +17,24 @@ import { parseVersionNumber, type Version, VersionNotFound, type VersionSummary 
 import type { Caller } from "./Admission.ts"
 import { type PromptFilter, PromptRepo } from "./ports/PromptRepo.ts"
 import { withSpanIfTraced } from "./Spans.ts"
+import { largeBytes, LargeReadDeferred, LargeReadPolicy } from "./LargeReadPolicy.ts"
 import type { Unavailable } from "./ports/Unavailable.ts"
 
 /** The number of code units that a resolution processes before it yields to other requests. */
 const unitsPerTurn = 32 * 1024
 
+/** Small rows may resolve to large content, which is then a large read. */
+const deferIfAsked = Effect.flatMap(LargeReadPolicy, (policy) =>
+  policy === "defer" ? Effect.die(new LargeReadDeferred()) : Effect.void
+)
+
 const resolveInTurns = (resolution: Resolution): Effect.Effect<ResolvedPrompt, ResolvedTooLarge> => {
   const result = resolution.run(unitsPerTurn)
-  return result === undefined
-    ? Effect.flatMap(Effect.yieldNow, () => resolveInTurns(resolution))
-    : Effect.fromResult(result)
+  const proceed =
+    result === undefined
+      ? Effect.flatMap(Effect.yieldNow, () => resolveInTurns(resolution))
+      : Effect.fromResult(result)
+  return resolution.resolvedLength > largeBytes ? Effect.andThen(deferIfAsked, proceed) : proceed
 }
 
 /**

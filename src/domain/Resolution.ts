@@ -81,6 +81,11 @@ export class Resolution {
     this.#resolved = source.current_content
   }
 
+  /** The UTF-16 code units of the content that is resolved so far. */
+  get resolvedLength(): number {
+    return this.#resolved.length
+  }
+
   /** Processes about `units` code units of contents and overrides. Returns `undefined` if more are left. */
   run(units: number): Result.Result<ResolvedPrompt, ResolvedTooLarge> | undefined {
     const { fragments } = this.#source

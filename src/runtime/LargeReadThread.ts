@@ -1,17 +1,23 @@
 import { Worker } from "node:worker_threads"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as RcRef from "effect/RcRef"
 import * as Redacted from "effect/Redacted"
 import type { ApiError } from "../adapters/inbound/http/contract/Errors.ts"
 import { type EndpointRead, LargeReads, ThreadUnavailable } from "../adapters/inbound/http/LargeReads.ts"
 import type { TaggedBody } from "../adapters/inbound/http/response/Representation.ts"
 import type { DatabaseOptions } from "../adapters/outbound/postgres/Database.ts"
+import { Unavailable } from "../application/ports/Unavailable.ts"
 import { makeStateLog } from "../application/StateLog.ts"
 import type { ThreadDatabase, ThreadReply, ThreadRequest } from "./LargeReadWorker.ts"
 
-/** How long the thread stays without a read. */
-const idleTimeToLive = "1 minute"
+/** How long an idle thread stays, in milliseconds. */
+const idleMs = 60_000
+/** How long a read waits for a thread that starts before it runs in the main thread, in milliseconds. */
+const startTimeoutMs = 2_000
+/** How long no thread is started after one could not start, in milliseconds. */
+const retryMs = 60_000
+/** How long a closing service waits for reads in flight, in milliseconds. */
+const closeTimeoutMs = 5_000
 
 /** The program of the thread, beside this file in `src` and in `dist`. */
 const defaultProgram = new URL(
@@ -19,110 +25,195 @@ const defaultProgram = new URL(
   import.meta.url
 )
 
-type Respond = (response: Effect.Effect<TaggedBody, ApiError>) => void
+type Respond = (response: Effect.Effect<TaggedBody, ApiError | ThreadUnavailable>) => void
 
 /** What happens in a thread besides its responses. */
 interface ThreadEvents {
-  readonly onEnd: () => void
-  readonly logWarning: (message: string) => void
+  readonly onReady: () => void
+  readonly onIdle: () => void
+  /** Called once, with the reason and whether the thread had been ready. */
+  readonly onEnd: (reason: string, wasReady: boolean) => void
+  readonly onWarning: (message: string) => void
 }
 
-/** A running thread. */
+/** A thread. Reads that are sent while it starts wait in its message queue. */
 class Thread {
   readonly #worker: Worker
+  readonly #events: ThreadEvents
   readonly #waiting = new Map<number, Respond>()
   #lastId = 0
-  /** Why the thread has ended. */
-  #ended: Error | undefined
+  #isReady = false
+  #hasEnded = false
 
-  constructor(worker: Worker, { onEnd, logWarning }: ThreadEvents) {
-    this.#worker = worker
-    const end = (error: Error) => {
-      if (this.#ended !== undefined) return
-      this.#ended = error
-      onEnd()
-      for (const respond of this.#waiting.values()) respond(Effect.die(error))
-      this.#waiting.clear()
-    }
-    worker.on("message", (reply: ThreadReply) => {
-      if (reply === "ready") return
-      if ("warning" in reply) logWarning(`${reply.warning} (large reads)`)
-      else this.#receive(reply)
-    })
-    worker.on("error", (cause) => end(new Error("The thread for large reads failed", { cause })))
-    worker.on("exit", (code) => end(new Error(`The thread for large reads exited with code ${code}`)))
+  /** Throws if this process may not start threads. */
+  constructor(program: URL, workerData: ThreadDatabase, events: ThreadEvents) {
+    this.#events = events
+    this.#worker = new Worker(program, { workerData, name: "large reads" })
+      .on("message", (reply: ThreadReply) => this.#receive(reply))
+      .on("error", (error: unknown) => this.#end(error instanceof Error ? error.message : String(error)))
+      .on("exit", (code) => this.#end(`it exited with code ${code}`))
   }
 
-  respond(read: EndpointRead): Effect.Effect<TaggedBody, ApiError> {
+  respond(read: EndpointRead): Effect.Effect<TaggedBody, ApiError | ThreadUnavailable> {
     return Effect.callback((resume) => {
-      if (this.#ended !== undefined) return resume(Effect.die(this.#ended))
       const id = ++this.#lastId
-      this.#waiting.set(id, resume)
-      this.#send({ id, read })
-      return Effect.sync(() => {
-        if (this.#waiting.delete(id)) this.#send({ interrupt: id })
+      const cancel = (): boolean => {
+        clearTimeout(timer)
+        if (!this.#waiting.delete(id)) return false
+        this.#send({ interrupt: id })
+        this.#reportIdle()
+        return true
+      }
+      const timer = setTimeout(() => {
+        if (!this.#isReady && cancel()) resume(Effect.fail(new ThreadUnavailable({ reason: "it starts" })))
+      }, startTimeoutMs)
+      this.#waiting.set(id, (response) => {
+        clearTimeout(timer)
+        resume(response)
       })
+      this.#send({ id, read })
+      return Effect.sync(() => void cancel())
     })
+  }
+
+  get isIdle(): boolean {
+    return this.#waiting.size === 0
+  }
+
+  async terminate(): Promise<void> {
+    this.#respondToAll(Effect.fail(Unavailable))
+    await this.#worker.terminate()
   }
 
   #send(request: ThreadRequest): void {
     this.#worker.postMessage(request)
   }
 
-  #receive(reply: Extract<ThreadReply, { readonly id: number }>): void {
-    const respond = this.#waiting.get(reply.id)
-    if (respond === undefined) return
-    this.#waiting.delete(reply.id)
-    if ("error" in reply) respond(Effect.fail(reply.error))
-    else if ("defect" in reply) respond(Effect.die(new Error(reply.defect)))
-    else respond(Effect.succeed({ body: reply.body, etag: reply.etag }))
+  #receive(reply: ThreadReply): void {
+    if (reply === "ready") {
+      this.#isReady = true
+      this.#events.onReady()
+    } else if ("warning" in reply) {
+      this.#events.onWarning(`${reply.warning} (large reads)`)
+    } else {
+      const respond = this.#waiting.get(reply.id)
+      if (respond === undefined) return
+      this.#waiting.delete(reply.id)
+      if ("error" in reply) respond(Effect.fail(reply.error))
+      else if ("defect" in reply) respond(Effect.die(new Error(reply.defect)))
+      else respond(Effect.succeed({ body: reply.body, etag: reply.etag }))
+      this.#reportIdle()
+    }
+  }
+
+  #reportIdle(): void {
+    if (this.isIdle && !this.#hasEnded) this.#events.onIdle()
+  }
+
+  #end(reason: string): void {
+    if (this.#hasEnded) return
+    this.#hasEnded = true
+    this.#events.onEnd(reason, this.#isReady)
+    this.#respondToAll(
+      this.#isReady
+        ? Effect.die(new Error(`The thread for large reads failed: ${reason}`))
+        : Effect.fail(new ThreadUnavailable({ reason }))
+    )
+  }
+
+  #respondToAll(response: Parameters<Respond>[0]): void {
+    for (const respond of this.#waiting.values()) respond(response)
+    this.#waiting.clear()
+  }
+}
+
+/**
+ * Starts a thread with the first large read, which takes about half a second, and ends it once it has been idle for `idleMs`. If the
+ * thread fails, its in-flight reads fail, and the next read starts a new thread. A thread that does not start makes reads
+ * fail with `ThreadUnavailable`.
+ */
+class ThreadStarter {
+  readonly #program: URL
+  readonly #database: ThreadDatabase
+  readonly #fork: (effect: Effect.Effect<void>) => void
+  readonly #stateLog = makeStateLog({
+    failed: "Large-read thread did not start; large reads run in the main thread and delay other requests"
+  })
+  #thread: Thread | undefined
+  #idleTimer: NodeJS.Timeout | undefined
+  #failedAt = Number.NEGATIVE_INFINITY
+
+  constructor(program: URL, database: ThreadDatabase, fork: (effect: Effect.Effect<void>) => void) {
+    this.#program = program
+    this.#database = database
+    this.#fork = fork
+  }
+
+  respond(read: EndpointRead): Effect.Effect<TaggedBody, ApiError | ThreadUnavailable> {
+    return Effect.suspend(() => {
+      clearTimeout(this.#idleTimer)
+      this.#thread ??= this.#start()
+      return this.#thread === undefined
+        ? Effect.fail(new ThreadUnavailable({ reason: "it did not start" }))
+        : this.#thread.respond(read)
+    })
+  }
+
+  /** Waits for the reads in flight, then ends the thread. */
+  async close(): Promise<void> {
+    const deadline = performance.now() + closeTimeoutMs
+    while (this.#thread?.isIdle === false && performance.now() < deadline)
+      await new Promise((resolve) => setTimeout(resolve, 20))
+    await this.#terminate()
+  }
+
+  #start(): Thread | undefined {
+    if (performance.now() - this.#failedAt < retryMs) return undefined
+    const fail = (reason: string) => {
+      this.#failedAt = performance.now()
+      this.#fork(this.#stateLog.down(reason))
+    }
+    try {
+      const thread = new Thread(this.#program, this.#database, {
+        onReady: () => this.#fork(this.#stateLog.up),
+        onIdle: () => {
+          this.#idleTimer = setTimeout(() => void this.#terminate(), idleMs).unref()
+        },
+        onEnd: (reason, wasReady) => {
+          if (this.#thread !== thread) return
+          this.#thread = undefined
+          if (!wasReady) fail(reason)
+        },
+        onWarning: (message) => this.#fork(Effect.logWarning(message))
+      })
+      return thread
+    } catch (error) {
+      fail(error instanceof Error ? error.message : String(error))
+      return undefined
+    }
+  }
+
+  async #terminate(): Promise<void> {
+    clearTimeout(this.#idleTimer)
+    const thread = this.#thread
+    this.#thread = undefined
+    await thread?.terminate()
   }
 }
 
 const toThreadDatabase = (options: DatabaseOptions): ThreadDatabase =>
   "url" in options ? { url: Redacted.value(options.url) } : { socketPath: options.socketPath }
 
-/** Starts a thread, and waits until it is ready. */
-const startThread = (program: URL, workerData: ThreadDatabase, events: ThreadEvents) =>
-  Effect.map(
-    Effect.acquireRelease(
-      Effect.callback<readonly [Worker, Thread], ThreadUnavailable>((resume) => {
-        const worker = new Worker(program, { workerData, name: "large reads" })
-        const thread = new Thread(worker, events)
-        worker.once("error", ({ message }) => resume(Effect.fail(new ThreadUnavailable({ reason: message }))))
-        worker.once("message", () => resume(Effect.succeed([worker, thread])))
-      }),
-      ([worker]) => Effect.promise(() => worker.terminate())
-    ),
-    ([, thread]) => thread
-  )
-
-/**
- * The thread for large reads. It starts with the first large read, which takes about half a second, and ends when it has been
- * idle for `idleTimeToLive`. If the thread fails, its in-flight reads fail, and the next large read starts a new thread.
- */
+/** The thread for large reads. */
 export const layer = (options: DatabaseOptions, program = defaultProgram): Layer.Layer<never> =>
   Layer.effect(
     LargeReads,
     Effect.gen(function* () {
       const fork = Effect.runForkWith(yield* Effect.context<never>())
-      const stateLog = makeStateLog({
-        failed: "Large-read thread did not start; large reads run in the main thread and delay other requests"
-      })
-      let threads: RcRef.RcRef<Thread, ThreadUnavailable>
-      const events: ThreadEvents = {
-        onEnd: () => fork(RcRef.invalidate(threads)),
-        logWarning: (message) => fork(Effect.logWarning(message))
-      }
-      threads = yield* RcRef.make({
-        acquire: startThread(program, toThreadDatabase(options), events).pipe(
-          Effect.tap(() => stateLog.up),
-          Effect.tapError(({ reason }) => stateLog.down(reason))
-        ),
-        idleTimeToLive
-      })
-      return {
-        respond: (read) => Effect.scoped(Effect.flatMap(RcRef.get(threads), (thread) => thread.respond(read)))
-      }
+      const threads = yield* Effect.acquireRelease(
+        Effect.sync(() => new ThreadStarter(program, toThreadDatabase(options), fork)),
+        (threads) => Effect.promise(() => threads.close())
+      )
+      return { respond: (read) => threads.respond(read) }
     })
   )

@@ -19,7 +19,7 @@ import type { EndpointRead } from "../adapters/inbound/http/LargeReads.ts"
 import type { TaggedBody } from "../adapters/inbound/http/response/Representation.ts"
 import { Database } from "../adapters/outbound/postgres/Database.ts"
 import * as PostgresPromptRepo from "../adapters/outbound/postgres/PostgresPromptRepo.ts"
-import { LargeRowPolicy } from "../application/LargeRows.ts"
+import { LargeReadPolicy } from "../application/LargeReadPolicy.ts"
 import { Prompts } from "../application/Prompts.ts"
 
 /** The database, as data that can be sent to a thread. */
@@ -66,7 +66,7 @@ const runtime = ManagedRuntime.make(
         Logger.layer([warningSender]),
         Layer.succeed(References.MinimumLogLevel, "Warn"),
         Layer.succeed(References.TracerEnabled, false),
-        Layer.succeed(LargeRowPolicy, "expect")
+        Layer.succeed(LargeReadPolicy, "expect")
       )
     )
   )

@@ -26,8 +26,13 @@ const large = prompt({
   fragments: [use(snippet, 1)],
   versions: [version(1, { content: text, change_summary: text })]
 })
+/** Its rows are small; its resolved content is large. */
+const template = fragment("{{a}}".repeat(1_500))
+const amplified = prompt({
+  fragments: [{ ...use(template, 1), variable_overrides: { a: "x".repeat(1_000) } }]
+})
 const small = prompt({})
-const home = archive({ fragments: [snippet], prompts: [large, small] })
+const home = archive({ fragments: [snippet, template], prompts: [large, amplified, small] })
 const caller = { workspaceId: home.workspace.id as WorkspaceId, tier: "team" }
 
 const list = "/api/v1/prompts"
@@ -38,6 +43,7 @@ const reads: ReadonlyArray<
   [list, {}, "per_page=7"],
   [one, { id: large.id }, ""],
   [`${one}/resolved`, { id: large.id }, ""],
+  [`${one}/resolved`, { id: amplified.id }, ""],
   [`${one}/versions`, { id: large.id }, ""],
   [`${one}/versions/:version`, { id: large.id, version: "1" }, ""]
 ]
@@ -118,6 +124,49 @@ describe.skipIf(noPostgres !== undefined)("the thread for large reads", () => {
         assert.isTrue(Exit.isSuccess(yield* Fiber.await(fibers[0]!)))
         assert.isAbove((yield* thread.respond({ caller, matched })).body.length, text.length)
       })
+    )
+  )
+
+  it.live("endpoints leave large reads to the thread, and no others", () =>
+    withThread(({ here }) =>
+      Effect.gen(function* () {
+        let count = 0
+        const respond = () =>
+          Effect.suspend(() => Effect.fail({ _tag: "InternalError", count: ++count } as const))
+        const offloaded = yield* Effect.provideService(withLargeReads(here), LargeReads, { respond })
+        for (const [route, params, query] of reads)
+          yield* Effect.flip(offloaded.get(route)!(caller, { route, params, query }))
+        assert.strictEqual(count, reads.length)
+        yield* offloaded.get(one)!(caller, { route: one, params: { id: small.id }, query: "" })
+        assert.strictEqual(count, reads.length)
+      })
+    )
+  )
+
+  it.live("closing waits for the reads in flight", () =>
+    Effect.gen(function* () {
+      const fiber = yield* withThread(({ thread }) =>
+        Effect.gen(function* () {
+          const matched = { route: one, params: { id: large.id }, query: "" }
+          const fiber = yield* Effect.forkDetach(thread.respond({ caller, matched }), {
+            startImmediately: true
+          })
+          return fiber
+        })
+      )
+      assert.isTrue(Exit.isSuccess(yield* Fiber.await(fiber)))
+    })
+  )
+
+  it.live("a process that may not start threads runs large reads in the main thread", () =>
+    withThread(
+      ({ here, offloaded }) =>
+        Effect.gen(function* () {
+          const matched = { route: one, params: { id: large.id }, query: "" }
+          const expected = yield* here.get(one)!(caller, matched)
+          assert.strictEqual((yield* offloaded.get(one)!(caller, matched)).etag, expected.etag)
+        }),
+      new URL("http://127.0.0.1/worker.js")
     )
   )
 

@@ -2,7 +2,7 @@ import * as Context from "effect/Context"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import type { Caller } from "../../../application/Admission.ts"
-import { LargeRowPolicy, LargeRowsDeferred } from "../../../application/LargeRows.ts"
+import { LargeReadPolicy, LargeReadDeferred } from "../../../application/LargeReadPolicy.ts"
 import type { ApiError } from "./contract/Errors.ts"
 import type { Endpoint, EndpointsByRoute } from "./Endpoints.ts"
 import type { MatchedRoute } from "./request/Route.ts"
@@ -33,18 +33,18 @@ export const LargeReads = Context.Reference<
 export const withLargeReads = (endpoints: EndpointsByRoute): Effect.Effect<EndpointsByRoute> =>
   Effect.map(LargeReads, (largeReads) => {
     if (largeReads === undefined) return endpoints
-    const deferLargeRows =
+    const deferLargeReads =
       (endpoint: Endpoint): Endpoint =>
       (caller, matched) =>
         endpoint(caller, matched).pipe(
-          Effect.provideService(LargeRowPolicy, "defer"),
+          Effect.provideService(LargeReadPolicy, "defer"),
           Effect.catchDefect((defect) =>
-            defect instanceof LargeRowsDeferred
+            defect instanceof LargeReadDeferred
               ? Effect.catchTag(largeReads.respond({ caller, matched }), "ThreadUnavailable", () =>
                   endpoint(caller, matched)
                 )
               : Effect.die(defect)
           )
         )
-    return new Map([...endpoints].map(([route, endpoint]) => [route, deferLargeRows(endpoint)]))
+    return new Map([...endpoints].map(([route, endpoint]) => [route, deferLargeReads(endpoint)]))
   })

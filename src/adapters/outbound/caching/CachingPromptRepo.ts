@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { LRUCache } from "lru-cache"
 import { type CacheEntry, RevisionedCache, SingleFlight } from "../../../application/Freshness.ts"
-import { LargeRowPolicy } from "../../../application/LargeRows.ts"
+import { LargeReadPolicy } from "../../../application/LargeReadPolicy.ts"
 import { ChangeFeed } from "../../../application/ports/ChangeFeed.ts"
 import { type PromptFilter, PromptRepo } from "../../../application/ports/PromptRepo.ts"
 import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
@@ -23,7 +23,7 @@ const coalesce = <Arguments extends ReadonlyArray<unknown>, A, E>(
 ) => {
   const reads = new SingleFlight<A, E>(feed)
   return (workspace: WorkspaceId, ...rest: Arguments): Effect.Effect<A, E> =>
-    Effect.flatMap(LargeRowPolicy, (policy) =>
+    Effect.flatMap(LargeReadPolicy, (policy) =>
       reads.run(toKey(policy, workspace, ...rest), workspace, read(workspace, ...rest))
     )
 }

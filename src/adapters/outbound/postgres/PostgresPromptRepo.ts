@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { LargeRowPolicy, LargeRowsDeferred } from "../../../application/LargeRows.ts"
+import { LargeReadPolicy, LargeReadDeferred } from "../../../application/LargeReadPolicy.ts"
 import { largeReadQueue } from "./LargeReadQueue.ts"
 import { PromptRepo } from "../../../application/ports/PromptRepo.ts"
 import { withSpanIfTraced } from "../../../application/Spans.ts"
@@ -40,19 +40,19 @@ const makePromptRepo = Effect.gen(function* () {
    * Runs `query`. If it leaves out large rows, or if large rows are expected, treats them as the caller's policy says.
    * Large rows are read separately, in their workspace's turn.
    */
-  const withLargeRows = <A, E>(
+  const withLargeReads = <A, E>(
     workspace: WorkspaceId,
     query: Effect.Effect<A, E>,
     isWithheld: (result: A) => boolean,
     readLarge: Effect.Effect<A, E>
   ): Effect.Effect<A, E | Unavailable> =>
-    Effect.flatMap(LargeRowPolicy, (policy) => {
+    Effect.flatMap(LargeReadPolicy, (policy) => {
       const read = largeReadQueue.read(workspace, readLarge)
       return policy === "expect"
         ? read
         : Effect.flatMap(query, (result) => {
             if (!isWithheld(result)) return Effect.succeed(result)
-            return policy === "defer" ? Effect.die(new LargeRowsDeferred()) : read
+            return policy === "defer" ? Effect.die(new LargeReadDeferred()) : read
           })
     })
 
@@ -61,7 +61,7 @@ const makePromptRepo = Effect.gen(function* () {
     query: Effect.Effect<Row | undefined, Unavailable>,
     makeStatement: () => Statement
   ) =>
-    withLargeRows(
+    withLargeReads(
       workspace,
       query,
       isRowWithheld,
@@ -70,7 +70,7 @@ const makePromptRepo = Effect.gen(function* () {
 
   /** Reads a page. A page of more than `maxPageBytes` is a defect. */
   const readPage = (workspace: WorkspaceId, makeStatement: (maxBytes?: number) => Statement) =>
-    withLargeRows(
+    withLargeReads(
       workspace,
       Effect.suspend(() => queryPrompts(makeStatement())),
       isPageWithheld,

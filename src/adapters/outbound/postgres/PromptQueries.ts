@@ -1,4 +1,4 @@
-import { largeBytes } from "../../../application/LargeRows.ts"
+import { largeBytes } from "../../../application/LargeReadPolicy.ts"
 import type { PromptFilter } from "../../../application/ports/PromptRepo.ts"
 import { isWithinOffsetLimit, maxPerPage, offset, type Page } from "../../../domain/Page.ts"
 import { type PromptId, PromptSummary } from "../../../domain/Prompt.ts"

@@ -10,7 +10,7 @@ import * as Schema from "effect/Schema"
 import * as KeyStore from "../../../../src/adapters/outbound/postgres/PostgresKeyStore.ts"
 import * as PostgresPromptRepo from "../../../../src/adapters/outbound/postgres/PostgresPromptRepo.ts"
 import * as WorkspaceStore from "../../../../src/adapters/outbound/postgres/PostgresWorkspaceStore.ts"
-import { LargeRowPolicy, LargeRowsDeferred } from "../../../../src/application/LargeRows.ts"
+import { LargeReadPolicy, LargeReadDeferred } from "../../../../src/application/LargeReadPolicy.ts"
 import * as Keys from "../../../../src/application/ports/KeyStore.ts"
 import { type PromptFilter, PromptRepo } from "../../../../src/application/ports/PromptRepo.ts"
 import * as Workspaces from "../../../../src/application/ports/WorkspaceStore.ts"
@@ -153,7 +153,7 @@ describe.skipIf(noPostgres !== undefined)("prompts of rows that other programs w
     )
 
     it.effect(
-      "with the policy defer, every read dies with LargeRowsDeferred if its rows are large and succeeds if they are small",
+      "with the policy defer, every read dies with LargeReadDeferred if its rows are large and succeeds if they are small",
       () =>
         Effect.gen(function* () {
           const { own, repo, sql } = yield* twoWorkspaces
@@ -172,11 +172,11 @@ describe.skipIf(noPostgres !== undefined)("prompts of rows that other programs w
             const deferred: Array<string> = []
             for (const [name, read] of reads) {
               const whole = yield* read
-              assert.deepStrictEqual(yield* Effect.provideService(read, LargeRowPolicy, "expect"), whole)
-              const exit = yield* Effect.exit(Effect.provideService(read, LargeRowPolicy, "defer"))
+              assert.deepStrictEqual(yield* Effect.provideService(read, LargeReadPolicy, "expect"), whole)
+              const exit = yield* Effect.exit(Effect.provideService(read, LargeReadPolicy, "defer"))
               if (Exit.isSuccess(exit)) assert.deepStrictEqual(exit.value, whole)
               else {
-                assert.instanceOf(Cause.squash(exit.cause), LargeRowsDeferred)
+                assert.instanceOf(Cause.squash(exit.cause), LargeReadDeferred)
                 deferred.push(name)
               }
             }
@@ -202,7 +202,7 @@ describe.skipIf(noPostgres !== undefined)("prompts of rows that other programs w
           select ${own.id}, 'Filled', repeat('x', ${size}::int) from generate_series(1, ${count}::int)`
         const defer = (per_page: number) =>
           Effect.exit(
-            Effect.provideService(repo.list(own.id, {}, { page: 1, per_page }), LargeRowPolicy, "defer")
+            Effect.provideService(repo.list(own.id, {}, { page: 1, per_page }), LargeReadPolicy, "defer")
           )
         yield* fill(9, 30_000)
         assert.isTrue(Exit.isSuccess(yield* defer(8)))

@@ -52,7 +52,7 @@ export const connectionLimits: ConnectionLimits = {
   sweepIntervalMs: 1_000,
   drainTimeoutMs: 10_000,
   idleCloseGraceMs: 500,
-  drainStallTimeoutMs: 5_000,
+  drainStallTimeoutMs: 8_000,
   stallBeforeEvictionMs: 5_000,
   maxHeadBytes: 16 * 1024,
   maxConnections: 10_000,
