@@ -31,8 +31,6 @@ const scalarConfig = {
   customCss: `
     /* Resolved content is long lines. */
     .cm-gutters + .cm-content { white-space: pre-wrap !important; overflow-wrap: anywhere; flex-shrink: 1 !important }
-    /* Else the underscores of error codes are cut off. */
-    .markdown-summary { line-height: 1.4 !important }
   `
 } satisfies HttpApiScalar.ScalarConfig & Record<string, unknown>
 

@@ -8,7 +8,7 @@ import { defaultPerPage, InvalidParameter, maxPerPage, positiveIntRule } from ".
 import { PromptType } from "../../../../domain/Prompt.ts"
 import { rateLimited, windowSeconds } from "../../../../domain/RateWindow.ts"
 import { maxVersionNumber } from "../../../../domain/Version.ts"
-import { Api, EndpointErrors } from "../contract/Api.ts"
+import { Api, EndpointResponses } from "../contract/Api.ts"
 import {
   type ApiError,
   describeError,
@@ -18,7 +18,9 @@ import {
 } from "../contract/Errors.ts"
 import { requestIdPattern } from "../request/RequestId.ts"
 import { cachingHeaders, computeEtag } from "../response/Representation.ts"
+import { describeConditions } from "./ErrorConditions.ts"
 import { exampleIds, exampleResponses } from "./Examples.ts"
+import { guide } from "./Guide.ts"
 
 type Tag = ApiError["_tag"]
 type Json = Readonly<Record<string, unknown>>
@@ -149,7 +151,7 @@ const describeHeaders = (samples: ReadonlyArray<Readonly<Record<string, string>>
 }
 
 const notModifiedResponse = {
-  description: "Not modified: the response with the given ETag is still current.",
+  description: "The response still has the ETag in `If-None-Match`. There is no body.",
   headers: describeHeaders([{ ...cachingHeaders, etag }])
 }
 
@@ -193,7 +195,7 @@ const toComponentName = (status: number): string => (STATUS_CODES[status] ?? "")
 const describeErrorResponse = (status: number, tags: ReadonlyArray<Tag>): Json => {
   const samples = tags.map(sampleError)
   return {
-    description: findCodes(tags).join(" or "),
+    description: describeConditions(tags),
     headers: describeHeaders(samples.map(({ headers }) => headers)),
     content: {
       "application/json": {
@@ -209,16 +211,16 @@ const describeErrorResponse = (status: number, tags: ReadonlyArray<Tag>): Json =
   }
 }
 
-/** The errors of each operation in addition to those that all operations share. */
-const errorsByOperation = new Map<string, ReadonlyArray<Tag>>()
+/** The responses of each operation, apart from the errors that all operations share. */
+const responsesByOperation = new Map<string, EndpointResponses["Service"]>()
 HttpApi.reflect(Api, {
   onGroup: () => {},
   onEndpoint: ({ endpoint, group }) => {
-    const own = Context.getOrElse(endpoint.annotations, EndpointErrors, () => [])
-    errorsByOperation.set(`${group.identifier}.${endpoint.identifier}`, own)
+    const responses = Context.getUnsafe(endpoint.annotations, EndpointResponses)
+    responsesByOperation.set(`${group.identifier}.${endpoint.identifier}`, responses)
   }
 })
-const endpointSpecificErrors = new Set([...errorsByOperation.values()].flat())
+const endpointSpecificErrors = new Set([...responsesByOperation.values()].flatMap(({ errors }) => errors))
 
 /** All documented errors. No documented operation uses a method that is not allowed. */
 const documentedErrors = (Object.keys(errors) as ReadonlyArray<Tag>).filter(
@@ -251,9 +253,10 @@ const describeErrorResponses = (own: ReadonlyArray<Tag>) =>
 
 const describeSuccessResponse = (
   response: OpenApi.OpenApiSpecResponse | undefined,
+  description: string,
   exampleBody: unknown
 ): Json => ({
-  description: "Success",
+  description,
   headers: describeHeaders([
     { ...cachingHeaders, etag: computeEtag(Buffer.from(JSON.stringify(exampleBody))) }
   ]),
@@ -265,6 +268,8 @@ const describeSuccessResponse = (
 /** Adds examples, headers and errors to a generated operation. */
 const describeOperation = (generated: OpenApi.OpenAPISpecOperation): Json => {
   const { operationId } = generated
+  // biome-ignore lint/style/noNonNullAssertion: every operation is generated from an endpoint
+  const { success, errors } = responsesByOperation.get(operationId)!
   return {
     ...generated,
     parameters: [
@@ -272,9 +277,9 @@ const describeOperation = (generated: OpenApi.OpenAPISpecOperation): Json => {
       ...Object.keys(requestHeaders).map((name) => ({ $ref: `#/components/parameters/${name}` }))
     ],
     responses: {
-      200: describeSuccessResponse(generated.responses[200], exampleResponses[operationId]),
+      200: describeSuccessResponse(generated.responses[200], success, exampleResponses[operationId]),
       304: { $ref: "#/components/responses/NotModified" },
-      ...describeErrorResponses(errorsByOperation.get(operationId) ?? [])
+      ...describeErrorResponses(errors)
     }
   }
 }
@@ -310,20 +315,12 @@ const addDetails = ({ paths, components, ...spec }: OpenApi.OpenAPISpec): Json =
 
 const { version } = JSON.parse(readFileSync(new URL("../../../../../package.json", import.meta.url), "utf8"))
 
-const description = `Prompts, their versions and their resolved content, read with an API key.
-
-A successful response is \`{"data": …}\`, plus \`meta\` for a page of a list. An error response is
-\`{"error": {"code", "message"}}\`. A key reads only its own workspace; resources of other workspaces return 404. Requests are
-rate limited per minute, per key and per service instance. \`HEAD\` returns the headers of \`GET\` without the body.
-
-Interactive documentation: [/docs](/docs). OpenAPI document: [/openapi.json](/openapi.json).`
-
 /** The contract with its documentation. */
 export const DocumentedApi = Api.annotateMerge(
   OpenApi.annotations({
     title: "Prompt Retrieval",
     version,
-    description,
+    description: guide,
     servers: [{ url: "/" }],
     transform: (spec) => addDetails(spec as OpenApi.OpenAPISpec)
   })
