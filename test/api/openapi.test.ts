@@ -118,6 +118,31 @@ describe("the parameters", () => {
   })
 })
 
+it("a parameter has an example only if it is required, or if tools send a value of its schema without an example", () => {
+  const parameters = operations.flatMap(({ operation }) => operation.parameters.map(deref))
+  for (const { name, required, examples, schema } of parameters) {
+    const schemaValue = schema.default ?? schema.enum?.[0]
+    const optionalExample = schemaValue && { default: { value: schemaValue, "x-disabled": true } }
+    expect([name, examples]).toEqual([
+      name,
+      required ? { default: { value: expect.anything() } } : optionalExample
+    ])
+  }
+})
+
+it("the code samples of each operation have no optional header and no query parameter", () => {
+  for (const { path, operation } of operations) {
+    const filled = path.replace(/\{(\w+)\}/g, (_, name) => {
+      const { examples } = operation.parameters.find((parameter: Json) => parameter.name === name)
+      return String(examples.default.value)
+    })
+    for (const { source } of operation["x-codeSamples"]) {
+      expect(source).toMatch(new RegExp(`${filled}"`))
+      expect(source).not.toMatch(/if-none-match|x-request-id/i)
+    }
+  }
+})
+
 describe("the description of the API", () => {
   const { description } = document.info
 

@@ -6,6 +6,8 @@ import { join } from "node:path"
 import { promisify } from "node:util"
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest"
 import { errors } from "../../src/adapters/inbound/http/contract/Errors.ts"
+import type { CodeSample } from "../../src/adapters/inbound/http/docs/CodeSamples.ts"
+import { exampleIds } from "../../src/adapters/inbound/http/docs/Examples.ts"
 import { openApi } from "../../src/adapters/inbound/http/docs/OpenApi.ts"
 import { toHeaderPairs, withCommonHeaders } from "../../src/adapters/inbound/http/HttpMessage.ts"
 import { toErrorResponse } from "../../src/adapters/inbound/http/response/ErrorResponse.ts"
@@ -83,6 +85,33 @@ const examples = blocks.flatMap((block, i) => {
         }
       ]
     : []
+})
+
+const sampleLanguages: Readonly<Record<string, Language>> = {
+  curl: "bash",
+  TypeScript: "ts",
+  Python: "python"
+}
+
+describe("the code samples of the OpenAPI document", () => {
+  const operations = Object.entries(openApi.paths).map(([path, { get }]) => ({
+    path: path.replace("{id}", exampleIds.id).replace("{version}", String(exampleIds.version)),
+    samples: (get as unknown as { readonly "x-codeSamples": ReadonlyArray<CodeSample> })["x-codeSamples"]
+  }))
+
+  it.each(operations)(
+    "the samples of GET $path in curl, TypeScript and Python print its response",
+    async ({ path, samples }) => {
+      const response = await fetch(service().url + path, {
+        headers: { authorization: `Bearer ${demoKey.plaintext}` }
+      })
+      const body = await response.json()
+      expect(response.status).toBe(200)
+      expect(samples.map(({ label }) => label)).toEqual(Object.keys(sampleLanguages))
+      for (const { label, source } of samples)
+        expect(JSON.parse(await runExample(sampleLanguages[label]!, source))).toEqual(body)
+    }
+  )
 })
 
 describe(path, () => {

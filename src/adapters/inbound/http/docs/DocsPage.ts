@@ -23,6 +23,8 @@ const scalarConfig = {
   withDefaultFonts: false,
   telemetry: false,
   hideClientButton: true,
+  // The document has its own code samples, which the tests run.
+  hiddenClients: true,
   showDeveloperTools: "never",
   documentDownloadType: "none",
   orderSchemaPropertiesBy: "preserve",

@@ -31,6 +31,9 @@ Send an API key with each request: \`Authorization: Bearer <key>\`. A key is \`$
 operator of the service issues it. A key reads only its own workspace: resources of other workspaces return 404. Call the API
 from a server: a browser would expose the key, and the service sends no CORS headers.
 
+The code samples read the URL of the service and the key from the environment variables \`PROMPT_RETRIEVAL_URL\` and
+\`PROMPT_RETRIEVAL_KEY\`.
+
 ## Pagination
 
 A successful response is \`{"data": …}\`, plus \`meta\` for a page of a list. \`page\` counts from 1, and \`per_page\` is ${defaultPerPage} by

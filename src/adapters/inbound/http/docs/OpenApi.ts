@@ -18,6 +18,7 @@ import {
 } from "../contract/Errors.ts"
 import { requestIdPattern } from "../request/RequestId.ts"
 import { cachingHeaders, computeEtag } from "../response/Representation.ts"
+import { makeCodeSamples } from "./CodeSamples.ts"
 import { describeConditions } from "./ErrorConditions.ts"
 import { exampleIds, exampleResponses } from "./Examples.ts"
 import { guide } from "./Guide.ts"
@@ -35,12 +36,18 @@ const toEnumSchema = (values: ReadonlyArray<string>): Json => ({
 
 /** Makes an example value that `/docs` fills in. */
 const makeExample = (value: unknown): Json => ({ examples: { default: { value } } })
-/** Makes an example value that `/docs` sends only if the user selects the parameter. */
-const makeOptionalExample = (value: unknown): Json => ({
+/**
+ * Makes an example value that `/docs` sends only if the user selects the parameter. Without it, `/docs` sends a default
+ * value or the first value of an enum.
+ */
+const makeDisabledExample = (value: unknown): Json => ({
   examples: { default: { value, "x-disabled": true } }
 })
 
-/** Descriptions, schemas and examples of parameters. The contract's schemas describe a parameter only as text. */
+/**
+ * Descriptions, schemas and examples of parameters. The contract's schemas describe a parameter only as text. Other
+ * optional parameters and headers have no example, because many tools send every example.
+ */
 const parameterDetails: Readonly<Record<string, Json>> = {
   id: {
     description: "Id of the prompt.",
@@ -55,31 +62,27 @@ const parameterDetails: Readonly<Record<string, Json>> = {
   page: {
     description: "Page number, starting at 1.",
     schema: { ...toIntegerSchema(Number.MAX_SAFE_INTEGER), default: 1 },
-    ...makeOptionalExample(1)
+    ...makeDisabledExample(1)
   },
   per_page: {
     description: `Items per page. Values over ${maxPerPage} are reduced to ${maxPerPage}.`,
     schema: { ...toIntegerSchema(Number.MAX_SAFE_INTEGER), default: defaultPerPage },
-    ...makeOptionalExample(defaultPerPage)
+    ...makeDisabledExample(defaultPerPage)
   },
   folder_id: {
     description: "Return only prompts in this folder.",
-    schema: { type: "string", format: "uuid" },
-    ...makeOptionalExample(exampleIds.folder_id)
+    schema: { type: "string", format: "uuid" }
   },
   tag: {
     description: "Return only prompts with this tag. The name is case-sensitive.",
-    schema: { type: "string" },
-    ...makeOptionalExample("production")
+    schema: { type: "string" }
   },
   type: {
     description: "Return only prompts of this type.",
     schema: { type: "string", enum: PromptType.literals },
-    ...makeOptionalExample("system")
+    ...makeDisabledExample(PromptType.literals[0])
   }
 }
-
-const etag = computeEtag(Buffer.from(JSON.stringify(exampleResponses["prompts.list"])))
 
 /** Request headers of every endpoint. */
 const requestHeaders: Readonly<Record<string, Json>> = {
@@ -88,16 +91,14 @@ const requestHeaders: Readonly<Record<string, Json>> = {
     in: "header",
     description:
       "ETag of an earlier response, or a list of ETags. Returns 304 if one of them is still current.",
-    schema: { type: "string" },
-    ...makeOptionalExample(etag)
+    schema: { type: "string" }
   },
   RequestId: {
     name: "X-Request-Id",
     in: "header",
     description:
       "Request id: 1 to 128 characters of `A-Z a-z 0-9 . _ -`. The response and the service log repeat it. An invalid id is replaced.",
-    schema: { type: "string" },
-    ...makeOptionalExample(requestId)
+    schema: { type: "string" }
   }
 }
 
@@ -149,6 +150,8 @@ const describeHeaders = (samples: ReadonlyArray<Readonly<Record<string, string>>
     })
   )
 }
+
+const etag = computeEtag(Buffer.from(JSON.stringify(exampleResponses["prompts.list"])))
 
 const notModifiedResponse = {
   description: "The response still has the ETag in `If-None-Match`. There is no body.",
@@ -265,8 +268,12 @@ const describeSuccessResponse = (
   }
 })
 
-/** Adds examples, headers and errors to a generated operation. */
-const describeOperation = (generated: OpenApi.OpenAPISpecOperation): Json => {
+/** Returns a path with the example values of its parameters. */
+const fillPath = (path: string): string =>
+  path.replaceAll(/\{(\w+)\}/g, (_, name: keyof typeof exampleIds) => String(exampleIds[name]))
+
+/** Adds examples, code samples, headers and errors to a generated operation. */
+const describeOperation = (path: string, generated: OpenApi.OpenAPISpecOperation): Json => {
   const { operationId } = generated
   // biome-ignore lint/style/noNonNullAssertion: every operation is generated from an endpoint
   const { success, errors } = responsesByOperation.get(operationId)!
@@ -280,7 +287,8 @@ const describeOperation = (generated: OpenApi.OpenAPISpecOperation): Json => {
       200: describeSuccessResponse(generated.responses[200], success, exampleResponses[operationId]),
       304: { $ref: "#/components/responses/NotModified" },
       ...describeErrorResponses(errors)
-    }
+    },
+    "x-codeSamples": makeCodeSamples(fillPath(path))
   }
 }
 
@@ -290,7 +298,7 @@ const addDetails = ({ paths, components, ...spec }: OpenApi.OpenAPISpec): Json =
   paths: Object.fromEntries(
     Object.entries(paths).map(([path, { get }]) => [
       path,
-      get === undefined ? {} : { get: describeOperation(get) }
+      get === undefined ? {} : { get: describeOperation(path, get) }
     ])
   ),
   components: {
