@@ -189,6 +189,19 @@ describe.skipIf(noBrowser !== undefined)("the page in a browser", () => {
     expect(stored).not.toContain(key)
   })
 
+  it("offers the document's code samples and no other, and finds the rate limits", async () => {
+    await page.goto(`${service.url}/docs`)
+    for (const [, target] of operations)
+      await page.getByText(`curl "$PROMPT_RETRIEVAL_URL/api/v1/prompts${target}"`).waitFor()
+    await page.getByTestId("client-picker").first().click()
+    expect(await page.getByRole("option").allTextContents()).toEqual(["curl", "TypeScript", "Python"])
+    await page.keyboard.press("Escape")
+    await page.getByRole("search").click()
+    await page.keyboard.type("rate limit")
+    await page.getByRole("option", { name: "Rate limits" }).waitFor()
+    await page.keyboard.press("Escape")
+  })
+
   it("cannot evaluate code, load a resource or call a host that the policy forbids, and the test detects each attempt", async () => {
     problems.length = 0
     // A timer runs the attempts, because code that the debugger runs may evaluate code.

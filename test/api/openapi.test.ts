@@ -118,6 +118,68 @@ describe("the parameters", () => {
   })
 })
 
+it("a parameter has an example only if it is required, or if tools send a value of its schema without an example", () => {
+  const parameters = operations.flatMap(({ operation }) => operation.parameters.map(deref))
+  for (const { name, required, examples, schema } of parameters) {
+    const schemaValue = schema.default ?? schema.enum?.[0]
+    const optionalExample = schemaValue && { default: { value: schemaValue, "x-disabled": true } }
+    expect([name, examples]).toEqual([
+      name,
+      required ? { default: { value: expect.anything() } } : optionalExample
+    ])
+  }
+})
+
+it("the code samples of each operation have no optional header and no query parameter", () => {
+  for (const { path, operation } of operations) {
+    const filled = path.replace(/\{(\w+)\}/g, (_, name) => {
+      const { examples } = operation.parameters.find((parameter: Json) => parameter.name === name)
+      return String(examples.default.value)
+    })
+    for (const { source } of operation["x-codeSamples"]) {
+      expect(source).toMatch(new RegExp(`${filled}"`))
+      expect(source).not.toMatch(/if-none-match|x-request-id/i)
+    }
+  }
+})
+
+describe("the description of the API", () => {
+  const { description } = document.info
+
+  it("is a guide to authentication, pagination, errors, rate limits, caching, request ids and compatibility", () => {
+    expect([...description.matchAll(/^## (.*)$/gm)].map(([, heading]) => heading)).toEqual([
+      "Authentication",
+      "Pagination",
+      "Errors",
+      "Rate limits",
+      "Caching",
+      "Request ids",
+      "Compatibility",
+      "Other paths"
+    ])
+    expect(description).toContain("Each key may make 100 requests per minute")
+    expect(description).toContain("500 per minute to one process")
+  })
+
+  it("lists every status with its codes", () => {
+    const listed = [...description.matchAll(/^- \*\*(\d+)\*\* `(\w+)`: [A-Z].*\.$/gm)]
+    const expected = Object.values(errors).map(({ status, code }) => `${status} ${code}`)
+    expect(listed.map(([, status, code]) => `${status} ${code}`)).toEqual([...new Set(expected)])
+  })
+
+  it("does not link to the page that shows it", () => {
+    expect(description).not.toContain("(/docs)")
+  })
+})
+
+it("every response is described by a sentence without error codes", () => {
+  for (const { operation } of operations)
+    for (const response of Object.values<Json>(operation.responses).map(deref)) {
+      expect(response.description).toMatch(/^[A-Z].*\.$/)
+      for (const { code } of Object.values(errors)) expect(response.description).not.toContain(code)
+    }
+})
+
 type Tag = ApiError["_tag"]
 
 /** The errors that only some operations have. Every operation has the others, except the one for undescribed methods. */

@@ -29,17 +29,23 @@ export class Authorization extends HttpApiMiddleware.Service<Authorization>()(
   }
 ) {}
 
-/** The errors that an endpoint can respond with in addition to those that all endpoints share. */
-export class EndpointErrors extends Context.Service<EndpointErrors, ReadonlyArray<ApiError["_tag"]>>()(
-  "prompt-retrieval/EndpointErrors"
-) {}
+/** The responses of an endpoint, apart from the errors that all endpoints share. */
+export class EndpointResponses extends Context.Service<
+  EndpointResponses,
+  {
+    /** Describes the body of a success. */
+    readonly success: string
+    readonly errors: ReadonlyArray<ApiError["_tag"]>
+  }
+>()("prompt-retrieval/EndpointResponses") {}
 
 /** Returns the annotations that document an endpoint. */
-const withDocs = (docs: {
-  readonly summary: string
-  readonly description: string
-  readonly errors: ReadonlyArray<ApiError["_tag"]>
-}) => Context.merge(OpenApi.annotations(docs), Context.make(EndpointErrors, docs.errors))
+const withDocs = ({
+  summary,
+  description,
+  ...responses
+}: { readonly summary: string; readonly description: string } & EndpointResponses["Service"]) =>
+  Context.merge(OpenApi.annotations({ summary, description }), Context.make(EndpointResponses, responses))
 
 const promptParams = { id: Schema.String }
 
@@ -53,7 +59,8 @@ export const PromptsGroup = HttpApiGroup.make("prompts")
       withDocs({
         summary: "List prompts",
         description:
-          "Returns the prompts of the workspace without their content, most recently updated first. Archived prompts are omitted. Filters are combined with AND. A page past the end is empty.",
+          "Returns the prompts of the workspace without their content, most recently updated first. Archived prompts are omitted. Filters are combined with AND. Unknown parameters are ignored. A page past the end is empty.",
+        success: "One page of the prompts that match the filters.",
         errors: ["InvalidParameter"]
       })
     ),
@@ -64,6 +71,7 @@ export const PromptsGroup = HttpApiGroup.make("prompts")
       withDocs({
         summary: "Get a prompt",
         description: "Returns a prompt with its content and tags, even if the prompt is archived.",
+        success: "The prompt with its content, folder and tags.",
         errors: ["PromptNotFound", "RouteNotFound"]
       })
     ),
@@ -74,7 +82,8 @@ export const PromptsGroup = HttpApiGroup.make("prompts")
       withDocs({
         summary: "Get a prompt's resolved content",
         description:
-          "Returns the content of the prompt followed by its fragments with their slots filled, ready to send to a model. Slots in the content of the prompt stay unfilled: the caller fills them.",
+          "Returns the content of the prompt followed by its fragments with their slots filled. Slots (`{{name}}`) in the content of the prompt stay unfilled: the caller fills them. The endpoint takes no parameters.",
+        success: "The content of the prompt with its fragments.",
         errors: ["PromptNotFound", "RouteNotFound", "ResolvedTooLarge"]
       })
     ),
@@ -86,6 +95,7 @@ export const PromptsGroup = HttpApiGroup.make("prompts")
       withDocs({
         summary: "List a prompt's versions",
         description: "Returns the versions of a prompt without their content, newest first.",
+        success: "One page of the versions of the prompt.",
         errors: ["InvalidParameter", "PromptNotFound", "RouteNotFound"]
       })
     ),
@@ -96,6 +106,7 @@ export const PromptsGroup = HttpApiGroup.make("prompts")
       withDocs({
         summary: "Get a version of a prompt",
         description: "Returns a version of a prompt with its content.",
+        success: "The version with its content.",
         errors: ["VersionNotFound", "RouteNotFound"]
       })
     )

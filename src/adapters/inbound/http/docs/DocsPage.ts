@@ -23,6 +23,8 @@ const scalarConfig = {
   withDefaultFonts: false,
   telemetry: false,
   hideClientButton: true,
+  // The document has its own code samples, which the tests run.
+  hiddenClients: true,
   showDeveloperTools: "never",
   documentDownloadType: "none",
   orderSchemaPropertiesBy: "preserve",
@@ -31,8 +33,6 @@ const scalarConfig = {
   customCss: `
     /* Resolved content is long lines. */
     .cm-gutters + .cm-content { white-space: pre-wrap !important; overflow-wrap: anywhere; flex-shrink: 1 !important }
-    /* Else the underscores of error codes are cut off. */
-    .markdown-summary { line-height: 1.4 !important }
   `
 } satisfies HttpApiScalar.ScalarConfig & Record<string, unknown>
 

@@ -83,4 +83,4 @@ export const exampleResponses: Readonly<Record<string, unknown>> = {
 }
 
 /** The parameter values that produce the example responses. */
-export const exampleIds = { id, version: versionSummary.version_number, folder_id: folderId }
+export const exampleIds = { id, version: versionSummary.version_number }

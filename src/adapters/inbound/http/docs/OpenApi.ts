@@ -8,7 +8,7 @@ import { defaultPerPage, InvalidParameter, maxPerPage, positiveIntRule } from ".
 import { PromptType } from "../../../../domain/Prompt.ts"
 import { rateLimited, windowSeconds } from "../../../../domain/RateWindow.ts"
 import { maxVersionNumber } from "../../../../domain/Version.ts"
-import { Api, EndpointErrors } from "../contract/Api.ts"
+import { Api, EndpointResponses } from "../contract/Api.ts"
 import {
   type ApiError,
   describeError,
@@ -18,7 +18,10 @@ import {
 } from "../contract/Errors.ts"
 import { requestIdPattern } from "../request/RequestId.ts"
 import { cachingHeaders, computeEtag } from "../response/Representation.ts"
+import { makeCodeSamples } from "./CodeSamples.ts"
+import { describeConditions } from "./ErrorConditions.ts"
 import { exampleIds, exampleResponses } from "./Examples.ts"
+import { guide } from "./Guide.ts"
 
 type Tag = ApiError["_tag"]
 type Json = Readonly<Record<string, unknown>>
@@ -33,12 +36,18 @@ const toEnumSchema = (values: ReadonlyArray<string>): Json => ({
 
 /** Makes an example value that `/docs` fills in. */
 const makeExample = (value: unknown): Json => ({ examples: { default: { value } } })
-/** Makes an example value that `/docs` sends only if the user selects the parameter. */
-const makeOptionalExample = (value: unknown): Json => ({
+/**
+ * Makes an example value that `/docs` sends only if the user selects the parameter. Without it, `/docs` sends a default
+ * value or the first value of an enum.
+ */
+const makeDisabledExample = (value: unknown): Json => ({
   examples: { default: { value, "x-disabled": true } }
 })
 
-/** Descriptions, schemas and examples of parameters. The contract's schemas describe a parameter only as text. */
+/**
+ * Descriptions, schemas and examples of parameters. The contract's schemas describe a parameter only as text. Other
+ * optional parameters and headers have no example, because many tools send every example.
+ */
 const parameterDetails: Readonly<Record<string, Json>> = {
   id: {
     description: "Id of the prompt.",
@@ -53,31 +62,27 @@ const parameterDetails: Readonly<Record<string, Json>> = {
   page: {
     description: "Page number, starting at 1.",
     schema: { ...toIntegerSchema(Number.MAX_SAFE_INTEGER), default: 1 },
-    ...makeOptionalExample(1)
+    ...makeDisabledExample(1)
   },
   per_page: {
     description: `Items per page. Values over ${maxPerPage} are reduced to ${maxPerPage}.`,
     schema: { ...toIntegerSchema(Number.MAX_SAFE_INTEGER), default: defaultPerPage },
-    ...makeOptionalExample(defaultPerPage)
+    ...makeDisabledExample(defaultPerPage)
   },
   folder_id: {
     description: "Return only prompts in this folder.",
-    schema: { type: "string", format: "uuid" },
-    ...makeOptionalExample(exampleIds.folder_id)
+    schema: { type: "string", format: "uuid" }
   },
   tag: {
     description: "Return only prompts with this tag. The name is case-sensitive.",
-    schema: { type: "string" },
-    ...makeOptionalExample("production")
+    schema: { type: "string" }
   },
   type: {
     description: "Return only prompts of this type.",
     schema: { type: "string", enum: PromptType.literals },
-    ...makeOptionalExample("system")
+    ...makeDisabledExample(PromptType.literals[0])
   }
 }
-
-const etag = computeEtag(Buffer.from(JSON.stringify(exampleResponses["prompts.list"])))
 
 /** Request headers of every endpoint. */
 const requestHeaders: Readonly<Record<string, Json>> = {
@@ -86,16 +91,14 @@ const requestHeaders: Readonly<Record<string, Json>> = {
     in: "header",
     description:
       "ETag of an earlier response, or a list of ETags. Returns 304 if one of them is still current.",
-    schema: { type: "string" },
-    ...makeOptionalExample(etag)
+    schema: { type: "string" }
   },
   RequestId: {
     name: "X-Request-Id",
     in: "header",
     description:
       "Request id: 1 to 128 characters of `A-Z a-z 0-9 . _ -`. The response and the service log repeat it. An invalid id is replaced.",
-    schema: { type: "string" },
-    ...makeOptionalExample(requestId)
+    schema: { type: "string" }
   }
 }
 
@@ -148,8 +151,10 @@ const describeHeaders = (samples: ReadonlyArray<Readonly<Record<string, string>>
   )
 }
 
+const etag = computeEtag(Buffer.from(JSON.stringify(exampleResponses["prompts.list"])))
+
 const notModifiedResponse = {
-  description: "Not modified: the response with the given ETag is still current.",
+  description: "The response still has the ETag in `If-None-Match`. There is no body.",
   headers: describeHeaders([{ ...cachingHeaders, etag }])
 }
 
@@ -193,7 +198,7 @@ const toComponentName = (status: number): string => (STATUS_CODES[status] ?? "")
 const describeErrorResponse = (status: number, tags: ReadonlyArray<Tag>): Json => {
   const samples = tags.map(sampleError)
   return {
-    description: findCodes(tags).join(" or "),
+    description: describeConditions(tags),
     headers: describeHeaders(samples.map(({ headers }) => headers)),
     content: {
       "application/json": {
@@ -209,16 +214,16 @@ const describeErrorResponse = (status: number, tags: ReadonlyArray<Tag>): Json =
   }
 }
 
-/** The errors of each operation in addition to those that all operations share. */
-const errorsByOperation = new Map<string, ReadonlyArray<Tag>>()
+/** The responses of each operation, apart from the errors that all operations share. */
+const responsesByOperation = new Map<string, EndpointResponses["Service"]>()
 HttpApi.reflect(Api, {
   onGroup: () => {},
   onEndpoint: ({ endpoint, group }) => {
-    const own = Context.getOrElse(endpoint.annotations, EndpointErrors, () => [])
-    errorsByOperation.set(`${group.identifier}.${endpoint.identifier}`, own)
+    const responses = Context.getUnsafe(endpoint.annotations, EndpointResponses)
+    responsesByOperation.set(`${group.identifier}.${endpoint.identifier}`, responses)
   }
 })
-const endpointSpecificErrors = new Set([...errorsByOperation.values()].flat())
+const endpointSpecificErrors = new Set([...responsesByOperation.values()].flatMap(({ errors }) => errors))
 
 /** All documented errors. No documented operation uses a method that is not allowed. */
 const documentedErrors = (Object.keys(errors) as ReadonlyArray<Tag>).filter(
@@ -251,9 +256,10 @@ const describeErrorResponses = (own: ReadonlyArray<Tag>) =>
 
 const describeSuccessResponse = (
   response: OpenApi.OpenApiSpecResponse | undefined,
+  description: string,
   exampleBody: unknown
 ): Json => ({
-  description: "Success",
+  description,
   headers: describeHeaders([
     { ...cachingHeaders, etag: computeEtag(Buffer.from(JSON.stringify(exampleBody))) }
   ]),
@@ -262,9 +268,15 @@ const describeSuccessResponse = (
   }
 })
 
-/** Adds examples, headers and errors to a generated operation. */
-const describeOperation = (generated: OpenApi.OpenAPISpecOperation): Json => {
+/** Returns a path with the example values of its parameters. */
+const fillPath = (path: string): string =>
+  path.replaceAll(/\{(\w+)\}/g, (_, name: keyof typeof exampleIds) => String(exampleIds[name]))
+
+/** Adds examples, code samples, headers and errors to a generated operation. */
+const describeOperation = (path: string, generated: OpenApi.OpenAPISpecOperation): Json => {
   const { operationId } = generated
+  // biome-ignore lint/style/noNonNullAssertion: every operation is generated from an endpoint
+  const { success, errors } = responsesByOperation.get(operationId)!
   return {
     ...generated,
     parameters: [
@@ -272,10 +284,11 @@ const describeOperation = (generated: OpenApi.OpenAPISpecOperation): Json => {
       ...Object.keys(requestHeaders).map((name) => ({ $ref: `#/components/parameters/${name}` }))
     ],
     responses: {
-      200: describeSuccessResponse(generated.responses[200], exampleResponses[operationId]),
+      200: describeSuccessResponse(generated.responses[200], success, exampleResponses[operationId]),
       304: { $ref: "#/components/responses/NotModified" },
-      ...describeErrorResponses(errorsByOperation.get(operationId) ?? [])
-    }
+      ...describeErrorResponses(errors)
+    },
+    "x-codeSamples": makeCodeSamples(fillPath(path))
   }
 }
 
@@ -285,7 +298,7 @@ const addDetails = ({ paths, components, ...spec }: OpenApi.OpenAPISpec): Json =
   paths: Object.fromEntries(
     Object.entries(paths).map(([path, { get }]) => [
       path,
-      get === undefined ? {} : { get: describeOperation(get) }
+      get === undefined ? {} : { get: describeOperation(path, get) }
     ])
   ),
   components: {
@@ -310,20 +323,12 @@ const addDetails = ({ paths, components, ...spec }: OpenApi.OpenAPISpec): Json =
 
 const { version } = JSON.parse(readFileSync(new URL("../../../../../package.json", import.meta.url), "utf8"))
 
-const description = `Prompts, their versions and their resolved content, read with an API key.
-
-A successful response is \`{"data": …}\`, plus \`meta\` for a page of a list. An error response is
-\`{"error": {"code", "message"}}\`. A key reads only its own workspace; resources of other workspaces return 404. Requests are
-rate limited per minute, per key and per service instance. \`HEAD\` returns the headers of \`GET\` without the body.
-
-Interactive documentation: [/docs](/docs). OpenAPI document: [/openapi.json](/openapi.json).`
-
 /** The contract with its documentation. */
 export const DocumentedApi = Api.annotateMerge(
   OpenApi.annotations({
     title: "Prompt Retrieval",
     version,
-    description,
+    description: guide,
     servers: [{ url: "/" }],
     transform: (spec) => addDetails(spec as OpenApi.OpenAPISpec)
   })
