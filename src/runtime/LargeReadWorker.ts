@@ -37,12 +37,13 @@ export type ThreadReply =
   | ({ readonly id: number } & (TaggedBody | { readonly error: ApiError } | { readonly defect: string }))
 
 /**
- * Lowers the priority of this thread, so that the service's other requests come first when processors are short. Linux
- * accepts the id of a thread as that of a process; elsewhere the priority stays.
+ * Lowers the priority of this thread, so that the service's other requests come first when processors are short. Other processes then
+ * come first, too, so the difference is small. Linux accepts the id of a thread as that of a process; elsewhere the priority
+ * stays.
  */
 const lowerPriority = (): void => {
   try {
-    setPriority(Number(basename(readlinkSync("/proc/thread-self"))), Math.min(getPriority() + 10, 19))
+    setPriority(Number(basename(readlinkSync("/proc/thread-self"))), Math.min(getPriority() + 5, 19))
   } catch {
     // The priority stays.
   }
