@@ -19,7 +19,7 @@ export type ApiKey = string & { readonly ApiKey: unique symbol }
 
 /** The SHA-256 hash of a key in 64 lowercase hexadecimal digits. Only the hash is stored (specification 5.4). */
 export const KeyHash = Schema.String.check(
-  Schema.isPattern(/^[0-9a-f]{64}$/, { message: "must be 64 lowercase hexadecimal digits" })
+  Schema.isPattern(/^[0-9a-f]{64}$/u, { message: "must be 64 lowercase hexadecimal digits" })
 ).pipe(Schema.brand("KeyHash"))
 export type KeyHash = typeof KeyHash.Type
 

@@ -65,7 +65,7 @@ export const FreeForm = Schema.Record(Schema.String, Schema.Unknown).check(
 
 /** The four digits at either end of a key. */
 const KeyEnd = Schema.String.check(
-  Schema.isPattern(/^[0-9a-f]{4}$/, { message: "must be 4 lowercase hexadecimal digits" })
+  Schema.isPattern(/^[0-9a-f]{4}$/u, { message: "must be 4 lowercase hexadecimal digits" })
 )
 
 /** A workspace without its content. */
@@ -110,7 +110,9 @@ export type Fragment = typeof Fragment.Type
 export const PromptFragment = Schema.Struct({
   id: Uuid,
   fragment_id: Uuid,
-  position: Prompt.fields.sort_order,
+  position: Prompt.fields.sort_order.annotate({
+    description: "Fragments are appended in ascending order of their positions."
+  }),
   variable_overrides: FreeForm
 })
 export type PromptFragment = typeof PromptFragment.Type

@@ -23,11 +23,15 @@ import { type ExportPart, type WorkspacePart, workspaceLists } from "../../domai
 // A workspace archive: a whole workspace as one JSON file. The file holds the items of the domain's `Workspace.ts`, but
 // ids may be in any case, and times may be any ISO 8601 times with an offset.
 
+const AnyCaseUuid = Schema.String.check(
+  Schema.isPattern(/^[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$/u, { message: "must be a UUID" })
+).annotate({ description: "UUID in any case." })
+
 /** An id in any case, decoded to lowercase. */
 const anyCase = <Id extends string>(id: Schema.Codec<Id, string>): Schema.Codec<Id, string> =>
-  Schema.String.pipe(Schema.decodeTo(id, SchemaTransformation.toLowerCase()))
+  AnyCaseUuid.pipe(Schema.decodeTo(id, SchemaTransformation.toLowerCase()))
 
-const iso8601 = /^(\d{4})-(\d\d)-(\d\d)T\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:\d\d)$/
+const iso8601 = /^(\d{4})-(\d\d)-(\d\d)T\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:\d\d)$/u
 
 /** Parses an ISO 8601 time with an offset. Returns milliseconds since the epoch, or NaN for any other text. */
 const parseTime = (text: string): number => {
@@ -40,20 +44,25 @@ const parseTime = (text: string): number => {
 
 /** Any ISO 8601 time with an offset, decoded to UTC with milliseconds; finer digits are dropped. */
 const Time = Schema.String.check(
-  Schema.makeFilter((text: string) =>
-    isRepresentable(parseTime(text))
-      ? undefined
-      : "must be an ISO 8601 time with an offset, in the years 0001 to 9999"
-  )
-).pipe(
-  Schema.decodeTo(
-    Timestamp,
-    SchemaTransformation.transform<string, string>({
-      decode: (text) => toTimestamp(parseTime(text)),
-      encode: (text) => text
-    })
+  Schema.makeFilter(
+    (text: string) =>
+      isRepresentable(parseTime(text))
+        ? undefined
+        : "must be an ISO 8601 time with an offset, in the years 0001 to 9999",
+    // The pattern also accepts times that do not exist, such as those of February 30.
+    { toJsonSchema: () => [{ pattern: iso8601.source }, true] }
   )
 )
+  .annotate({ description: "ISO 8601 time with an offset. Digits after milliseconds are dropped." })
+  .pipe(
+    Schema.decodeTo(
+      Timestamp,
+      SchemaTransformation.transform<string, string>({
+        decode: (text) => toTimestamp(parseTime(text)),
+        encode: (text) => text
+      })
+    )
+  )
 
 export const ArchiveWorkspace = Schema.Struct({ ...Workspace.fields, id: anyCase(WorkspaceId) })
 
@@ -109,7 +118,7 @@ export const Archive = Schema.Struct({
   tags: Schema.Array(ArchiveTag),
   fragments: Schema.Array(ArchiveFragment),
   prompts: Schema.Array(ArchivePrompt)
-})
+}).annotate({ title: "Workspace archive", description: "A whole workspace as one JSON file." })
 export type Archive = typeof Archive.Type
 
 /** Splits an archive into the parts of its workspace. */

@@ -1,4 +1,4 @@
-/** Bounds on the connections of the server: times in milliseconds, sizes in bytes. docs/operations.md describes them. */
+/** Bounds on the connections of the server: times in milliseconds, sizes in bytes. docs/limits.md describes them. */
 export interface ConnectionLimits {
   /** A client must send a complete request head within this time. */
   readonly headersTimeoutMs: number

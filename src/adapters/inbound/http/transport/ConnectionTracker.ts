@@ -22,7 +22,7 @@ export type StartRequest = (response: TrackedResponse) => void
 
 /**
  * Owns every connection from its accept to its close: its error listener, its in-flight responses, the memory that they
- * hold, and the time that its client may take. One sweep checks all times; docs/operations.md describes them.
+ * hold, and the time that its client may take. One sweep checks all times; docs/limits.md describes them.
  */
 export class ConnectionTracker {
   readonly #limits: ConnectionLimits

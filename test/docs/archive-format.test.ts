@@ -1,0 +1,117 @@
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
+import { it as effectIt } from "@effect/vitest"
+import { Ajv2020 } from "ajv/dist/2020.js"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import { describe, expect, it } from "vitest"
+import { Archive } from "../../src/application/formats/Archive.ts"
+import { importArchive, memoryLayer } from "../../src/testing.ts"
+import { archives, exportArchive, toArchiveText } from "../support/archives.ts"
+import { readCodeBlocks, readTable, root } from "./markdown.ts"
+
+const document = "docs/archive-format.md"
+
+interface ObjectSchema {
+  readonly properties: Readonly<Record<string, ObjectSchema & { readonly items?: ObjectSchema }>>
+}
+
+/** The JSON Schema of archives, generated from the schemas that read them. */
+const archiveSchema = {
+  $schema: "https://json-schema.org/draft/2020-12/schema",
+  ...Schema.toJsonSchemaDocument(Archive, { onExcessProperty: "error" }).schema
+}
+
+const readJson = (path: string) => JSON.parse(readFileSync(join(root, path), "utf8"))
+
+const examples = readCodeBlocks(document).filter(({ language }) => language === "json")
+const readExample = () => JSON.parse(examples[0]!.code)
+
+const validate = new Ajv2020({ allErrors: true }).compile(archiveSchema)
+
+/** Returns the places where an archive violates the JSON Schema. */
+const findViolations = (archive: unknown): ReadonlyArray<string> =>
+  validate(archive) ? [] : validate.errors!.map(({ instancePath, message }) => `${instancePath} ${message}`)
+
+// After a change of the schemas: npx vitest run test/docs/archive-format.test.ts -u
+it("docs/archive.schema.json is the JSON Schema of the archive's schemas", async () => {
+  await expect(`${JSON.stringify(archiveSchema, null, 2)}\n`).toMatchFileSnapshot(
+    join(root, "docs/archive.schema.json")
+  )
+})
+
+it("src/demo/workspace.json is valid under docs/archive.schema.json", () => {
+  expect(findViolations(readJson("src/demo/workspace.json"))).toEqual([])
+})
+
+effectIt.prop(
+  "every archive that import accepts is valid under docs/archive.schema.json",
+  { archive: archives },
+  ({ archive }) => {
+    expect(findViolations(JSON.parse(toArchiveText(archive)))).toEqual([])
+  }
+)
+
+it.each<[name: string, change: (archive: ReturnType<typeof readExample>) => void, violation: string]>([
+  [
+    "a missing field",
+    ({ workspace }) => delete workspace.tier,
+    "/workspace must have required property 'tier'"
+  ],
+  ["an unknown field", ({ tags }) => (tags[0].slug = "x"), "/tags/0 must NOT have additional properties"],
+  [
+    "an unknown tier",
+    ({ workspace }) => (workspace.tier = "gold"),
+    "/workspace/tier must be equal to one of the allowed values"
+  ],
+  [
+    "an id that is not a UUID",
+    ({ users }) => (users[0].id = "1"),
+    '/users/0/id must match pattern "^[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$"'
+  ],
+  [
+    "a time without an offset",
+    ({ api_keys }) => (api_keys[0].created_at = "2026-03-01T09:00:00"),
+    String.raw`/api_keys/0/created_at must match pattern "^(\d{4})-(\d\d)-(\d\d)T\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:\d\d)$"`
+  ],
+  [
+    "a key instead of its hash",
+    ({ api_keys }) => (api_keys[0].key_hash = `key_live_${"0".repeat(64)}`),
+    '/api_keys/0/key_hash must match pattern "^[0-9a-f]{64}$"'
+  ]
+])("docs/archive.schema.json rejects %s", (_, change, violation) => {
+  const archive = readExample()
+  change(archive)
+  expect(findViolations(archive)).toEqual([violation])
+})
+
+describe("docs/archive-format.md", () => {
+  it("has one example, which is valid under the JSON Schema", () => {
+    expect(examples).toHaveLength(1)
+    expect(findViolations(readExample())).toEqual([])
+  })
+
+  it("has an example that an import accepts and an export returns unchanged", async () => {
+    const imported = Effect.gen(function* () {
+      yield* importArchive(readExample())
+      return yield* exportArchive(readExample().workspace.id)
+    })
+    expect(await Effect.runPromise(Effect.provide(imported, memoryLayer))).toEqual(readExample())
+  })
+
+  const { properties } = archiveSchema as unknown as ObjectSchema
+  const prompt = properties.prompts!.items!.properties
+  it.each<[heading: string, schema: ObjectSchema]>([
+    ["Fields", { properties }],
+    ["Fields of `workspace`", properties.workspace!],
+    ...["users", "api_keys", "folders", "tags", "fragments", "prompts"].map(
+      (list) => [`Fields of \`${list}\``, properties[list]!.items!] as [string, ObjectSchema]
+    ),
+    ["Fields of `fragments` of a prompt", prompt.fragments!.items!],
+    ["Fields of `versions` of a prompt", prompt.versions!.items!]
+  ])("lists under %s the fields of the schema, in their order", (heading, { properties }) => {
+    expect(readTable(document, heading).map(([field]) => field)).toEqual(
+      Object.keys(properties).map((name) => `\`${name}\``)
+    )
+  })
+})

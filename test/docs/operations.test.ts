@@ -1,0 +1,153 @@
+import { spawn } from "node:child_process"
+import { once } from "node:events"
+import { type AddressInfo, createServer } from "node:net"
+import { join } from "node:path"
+import { setTimeout } from "node:timers/promises"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { embedded, makeResources } from "../support/database.ts"
+import { freePort } from "../support/ports.ts"
+import { run, type Service, startService } from "../support/service.ts"
+import { readTable, root } from "./markdown.ts"
+
+const document = "docs/operations.md"
+
+describe("docs/operations.md, Commands", () => {
+  /** Returns the subcommands of a command and their descriptions, as `--help` lists them. */
+  const listSubcommands = async (command: string): Promise<ReadonlyArray<readonly [string, string]>> => {
+    const { stdout } = await run([...command.split(" ").filter(Boolean), "--help"], {})
+    const [, list = ""] = stdout.split("SUBCOMMANDS\n")
+    return [...list.matchAll(/^ {2}(\S+) +(.+)$/gm)].map(([, name, description]) => [
+      `${command} ${name}`.trim(),
+      description!
+    ])
+  }
+
+  it("lists every command with the description of its --help", async () => {
+    const commands = await Promise.all(
+      (await listSubcommands("")).map(async (command) => {
+        const subcommands = await listSubcommands(command[0])
+        return subcommands.length === 0 ? [command] : subcommands
+      })
+    )
+    expect(readTable(document, "Commands")).toEqual(
+      commands.flat().map(([command, description]) => [`\`${command}\``, description])
+    )
+  })
+})
+
+describe("docs/operations.md, Exit codes", () => {
+  const unreachable = async () => ({ DATABASE_URL: `postgres://postgres@127.0.0.1:${await freePort()}/test` })
+
+  /** Runs a command until it has connected to a database that never responds, and then interrupts it. */
+  const interruptCommand = async () => {
+    const server = createServer()
+    await once(server.listen(0, "127.0.0.1"), "listening")
+    const connected = once(server, "connection")
+    const { port } = server.address() as AddressInfo
+    const child = spawn(process.execPath, [join(root, "src/main.ts"), "workspaces", "list"], {
+      env: { PATH: process.env.PATH, DATABASE_URL: `postgres://postgres@127.0.0.1:${port}/test` },
+      stdio: "ignore"
+    })
+    const [socket] = await connected
+    child.kill("SIGTERM")
+    const [code] = await once(child, "close")
+    socket.destroy()
+    server.close()
+    return code
+  }
+
+  /** Sends SIGTERM to a service, and again while the service still accepts requests. */
+  const stopTwice = async () => {
+    const service = await startService({ ...(await unreachable()), SHUTDOWN_GRACE: "1 minute" }, "/healthz")
+    service.process.kill("SIGTERM")
+    await setTimeout(300)
+    return service.stop()
+  }
+
+  const situations: ReadonlyArray<[code: number, situation: string, exit: () => Promise<number | null>]> = [
+    [0, "a command that succeeds", async () => (await run(["--version"], {})).code],
+    [
+      0,
+      "serve after SIGTERM",
+      async () => {
+        const service = await startService(await unreachable(), "/healthz")
+        return service.stop()
+      }
+    ],
+    [1, "a command that fails", async () => (await run(["workspaces", "list"], await unreachable())).code],
+    [1, "serve with an invalid variable", async () => (await run(["serve"], { PORT: "x" })).code],
+    [2, "a wrong command line", async () => (await run(["keys", "issue", "--workspace", "1"], {})).code],
+    [130, "a command that SIGTERM interrupts", interruptCommand],
+    [143, "a second SIGTERM", stopTwice]
+  ]
+
+  it.each(situations)("%i is the exit code of %s", async (code, _, exit) => {
+    expect(await exit()).toBe(code)
+  })
+
+  it("lists these codes and no others", () => {
+    expect(readTable(document, "Exit codes").map(([code]) => Number(code))).toEqual([
+      ...new Set(situations.map(([code]) => code))
+    ])
+  })
+})
+
+interface Metric {
+  readonly name: string
+  readonly type: string
+  readonly labels: ReadonlyArray<string>
+  readonly description: string
+}
+
+/** Returns the metrics of a Prometheus text, in the order of their names. */
+const parseMetrics = (text: string): ReadonlyArray<Metric> =>
+  [...text.matchAll(/^# HELP (\S+) (.*)\n# TYPE \S+ (\S+)\n(.*)$/gm)]
+    .map(([, name, description, type, sample]) => ({
+      name: name!,
+      type: type!,
+      labels: [...sample!.matchAll(/(\w+)="/g)].map(([, label]) => label!).filter((label) => label !== "le"),
+      description: description!
+    }))
+    .sort(compareNames)
+
+const compareNames = (a: Metric, b: Metric): number => (a.name < b.name ? -1 : 1)
+
+const readNames = (cell: string): ReadonlyArray<string> =>
+  [...cell.matchAll(/`(\w+)`/g)].map(([, name]) => name!)
+
+describe("docs/operations.md, Metrics", () => {
+  const resources = makeResources()
+  let metricsPort: number
+  let service: Service
+
+  beforeAll(async () => {
+    metricsPort = await freePort()
+    service = await startService({
+      ...(await resources.acquire(embedded.acquire)),
+      METRICS_PORT: String(metricsPort),
+      REDIS_URL: `redis://127.0.0.1:${await freePort()}`
+    })
+  })
+  afterAll(async () => {
+    await service?.stop()
+    await resources.release()
+  })
+
+  const documented = readTable(document, "Metrics").map(([name, type, labels, description]) => ({
+    name: readNames(name!)[0]!,
+    type: type!,
+    labels: readNames(labels!),
+    description: description!
+  }))
+
+  it("lists every metric of /metrics with its type, labels and description", async () => {
+    const response = await fetch(`http://127.0.0.1:${metricsPort}/metrics`)
+    expect(parseMetrics(await response.text())).toEqual(documented.toSorted(compareNames))
+  })
+
+  it("explains every label", () => {
+    expect(new Set(readTable(document, "Labels").flatMap(([label]) => readNames(label!)))).toEqual(
+      new Set(documented.flatMap(({ labels }) => labels))
+    )
+  })
+})

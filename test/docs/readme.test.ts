@@ -1,0 +1,102 @@
+import { execFile } from "node:child_process"
+import { promisify } from "node:util"
+import { it as effectIt } from "@effect/vitest"
+import * as ConfigProvider from "effect/ConfigProvider"
+import * as Effect from "effect/Effect"
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
+import { scenarios } from "../../bench/scenarios.ts"
+import { readConfig } from "../../src/runtime/Config.ts"
+import { embedded, makeResources } from "../support/database.ts"
+import { type Service, startService } from "../support/service.ts"
+import { readCodeBlocks, readTable } from "./markdown.ts"
+
+const document = "README.md"
+
+/** Returns the text of a cell without backticks. */
+const unquote = (cell: string): string => cell.replaceAll("`", "")
+
+describe("README.md, Quick start", () => {
+  const resources = makeResources()
+  let service: Service
+  /** The curl command that the first start prints. */
+  let printed: string
+
+  beforeAll(async () => {
+    service = await startService(await resources.acquire(embedded.acquire))
+    const found = await vi.waitUntil(() => /^ *(curl .*)\n/m.exec(service.output()), { timeout: 20_000 })
+    printed = found[1]!
+  })
+  afterAll(async () => {
+    await service?.stop()
+    await resources.release()
+  })
+
+  const blocks = readCodeBlocks(document)
+  const documented = blocks.find(({ code }) => code.startsWith("curl "))!.code.trim()
+  const response = blocks.find(({ language }) => language === "json")!.code
+
+  it("has the curl command that the first start prints", () => {
+    expect(
+      printed.replace(/key_live_[0-9a-f]{64}/, "KEY").replace(service.url, "http://127.0.0.1:3000")
+    ).toBe(documented)
+  })
+
+  it("has the response to that command", async () => {
+    const { stdout } = await promisify(execFile)("sh", ["-c", `${printed} --silent --show-error`])
+    expect(JSON.parse(response)).toEqual(JSON.parse(stdout))
+  })
+})
+
+describe("README.md, Configuration", () => {
+  const rows = readTable(document, "Configuration").map(([name, defaultValue]) => ({
+    name: unquote(name!),
+    defaultValue: unquote(defaultValue!)
+  }))
+
+  /** Reads the configuration from these variables. Also returns the names of the variables that it looked up. */
+  const read = (env: Readonly<Record<string, string>>) => {
+    const names = new Set<string>()
+    const provider = ConfigProvider.make((path) =>
+      Effect.sync(() => {
+        names.add(path.join("_"))
+        const value = env[path.join("_")]
+        return value === undefined ? undefined : ConfigProvider.makeValue(value)
+      })
+    )
+    return Effect.map(Effect.provide(readConfig, ConfigProvider.layer(provider)), (config) => ({
+      config,
+      names
+    }))
+  }
+
+  effectIt.effect("lists the variables that readConfig reads", () =>
+    Effect.map(read({}), ({ names }) => {
+      expect(rows.map(({ name }) => name).sort()).toEqual([...names].sort())
+    })
+  )
+
+  effectIt.effect.each(rows.filter(({ defaultValue }) => defaultValue !== ""))(
+    "has the default of $name",
+    ({ name, defaultValue }) =>
+      Effect.gen(function* () {
+        const value = name === "LOG_FORMAT" && process.stderr.isTTY ? "pretty" : defaultValue
+        const { config } = yield* read({ [name]: value })
+        expect(config).toEqual((yield* read({})).config)
+      })
+  )
+
+  effectIt.effect("has no default for the variables without one", () =>
+    Effect.map(read({}), ({ config }) => {
+      const unset = Object.values(config).filter((value) => value === undefined)
+      expect(rows.filter(({ defaultValue }) => defaultValue === "")).toHaveLength(unset.length)
+    })
+  )
+})
+
+it("README.md, Benchmarks, names commands that run existing groups of scenarios", () => {
+  const groups = new Set(scenarios.map(({ group }) => group))
+  for (const [, , , command] of readTable(document, "Benchmarks")) {
+    const [, group] = /^npm run bench -- --only (\w+)$/.exec(unquote(command!)) ?? []
+    expect([...groups]).toContain(group)
+  }
+})
