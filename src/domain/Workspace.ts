@@ -53,9 +53,7 @@ export const fitsName = (text: string): boolean =>
 /** A name: 1 to `maxNameLength` characters of text. */
 export const Name = Text.check(
   Schema.isMinLength(1, { message: "must not be empty" }),
-  Schema.makeFilter((text: string) =>
-    fitsName(text) ? undefined : `must be at most ${maxNameLength} characters`
-  )
+  Schema.isMaxCodePoints(maxNameLength, { message: `must be at most ${maxNameLength} characters` })
 )
 
 /** A JSON object with any members. A number may be an `ExactNumber`. */
