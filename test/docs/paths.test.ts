@@ -1,0 +1,44 @@
+import { readdirSync } from "node:fs"
+import { join } from "node:path"
+import { expect, it } from "vitest"
+import { documents, readDocument, root } from "./markdown.ts"
+
+/** The paths of all files and folders that may be in version control, relative to the root. */
+const paths: ReadonlyArray<string> = readdirSync(root, { withFileTypes: true })
+  .filter(({ name }) => !["node_modules", "dist", ".git", ".data"].includes(name))
+  .flatMap((entry) =>
+    entry.isDirectory()
+      ? [
+          entry.name,
+          ...readdirSync(join(root, entry.name), { recursive: true, encoding: "utf8" }).map(
+            (path) => `${entry.name}/${path}`
+          )
+        ]
+      : [entry.name]
+  )
+
+/** What documents may name although version control does not contain it. */
+const outputs = ["bench/results"]
+
+/** Returns true for what looks like a path of a source file or of a folder with source files. */
+const isSourcePath = (name: string): boolean =>
+  /^[\w.-]+(\/[\w.-]+)*\.ts$/.test(name) ||
+  /^(src|test|bench|docs|deploy|examples|client)\/[\w./-]+$/.test(name)
+
+/** Returns the names in backticks of a document that look like paths, each once. */
+const listPaths = (document: string): ReadonlyArray<string> => [
+  ...new Set(
+    [...readDocument(document).matchAll(/`([^`\n]+)`/g)].map(([, name]) => name!).filter(isSourcePath)
+  )
+]
+
+// The change log also names files of earlier versions.
+it.each(documents.filter((document) => document !== "CHANGELOG.md" && listPaths(document).length > 0))(
+  "%s names only files and folders that exist, by the ends of their paths",
+  (document) => {
+    const missing = listPaths(document).filter(
+      (name) => !outputs.includes(name) && !paths.some((path) => path === name || path.endsWith(`/${name}`))
+    )
+    expect(missing).toEqual([])
+  }
+)
