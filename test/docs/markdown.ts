@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from "node:fs"
+import { globSync, readFileSync } from "node:fs"
 import { dirname, join, relative } from "node:path"
 
 export const root = join(import.meta.dirname, "../..")
@@ -13,9 +13,10 @@ export interface CodeBlock {
 }
 
 /** The paths of all documents of the repository, relative to its root. */
-export const documents: ReadonlyArray<string> = readdirSync(root, { recursive: true, encoding: "utf8" })
-  .filter((path) => path.endsWith(".md") && !/(^|\/)(node_modules|dist|\.[^/]+)\//.test(path))
-  .sort()
+export const documents: ReadonlyArray<string> = globSync("**/*.md", {
+  cwd: root,
+  exclude: ["**/node_modules", "**/dist", "**/.*"]
+}).sort()
 
 export const readDocument = (path: string): string => readFileSync(join(root, path), "utf8")
 
