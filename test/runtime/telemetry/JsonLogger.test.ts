@@ -38,7 +38,7 @@ describe("a JSON log line", () => {
     })
   )
 
-  it.effect("has the level in lowercase", () =>
+  it.effect("a JSON log line has the level in lowercase", () =>
     Effect.gen(function* () {
       const all = [Effect.logTrace, Effect.logDebug, Effect.logInfo, Effect.logWarning, Effect.logError]
       const entries = yield* collectEntries(Effect.forEach([...all, Effect.logFatal], (log) => log("")))
@@ -49,7 +49,7 @@ describe("a JSON log line", () => {
     })
   )
 
-  it.effect("has annotations as fields, and no spans or fiber ids", () =>
+  it.effect("a JSON log line has annotations as fields, and no spans or fiber ids", () =>
     Effect.gen(function* () {
       const log = Effect.logInfo("message", { a: 1 }).pipe(
         Effect.annotateLogs({ request_id: "id" }),
@@ -59,7 +59,7 @@ describe("a JSON log line", () => {
     })
   )
 
-  it.effect("has a cause or an error as the string err", () =>
+  it.effect("a JSON log line has a cause or an error as the string err", () =>
     Effect.gen(function* () {
       const [failed, died] = yield* collectEntries(
         Effect.all([
@@ -78,7 +78,7 @@ describe("a JSON log line", () => {
     })
   )
 
-  it.effect("has every value that is neither an error nor a plain object in msg", () =>
+  it.effect("a JSON log line has every value that is neither an error nor a plain object in msg", () =>
     Effect.gen(function* () {
       const message = ["one", 2, true, null, ["three", 4], new Date(0)]
       assert.deepStrictEqual(yield* collectEntries(Effect.logInfo(...message)), [
@@ -95,7 +95,7 @@ describe("a JSON log line", () => {
     })
   )
 
-  it.effect("has <redacted> in place of a redacted value", () =>
+  it.effect("a JSON log line has <redacted> in place of a redacted value", () =>
     Effect.gen(function* () {
       const secret = Redacted.make("key_live_secret")
       const log = Effect.annotateLogs(Effect.logInfo("message", secret, { a: { b: secret } }), { c: secret })

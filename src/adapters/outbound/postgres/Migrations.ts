@@ -10,7 +10,7 @@ import * as initial from "./migrations/0001_initial.ts"
 import * as changes from "./migrations/0002_changes.ts"
 import * as metadataDepth from "./migrations/0003_metadata_depth.ts"
 import * as concurrentWrites from "./migrations/0004_concurrent_writes.ts"
-import { decodeTriggers, enableTrigger, findChangedTriggers, missedWork } from "./Triggers.ts"
+import { decodeTriggers, enableTrigger, findWrongTriggers, repairStatements } from "./Triggers.ts"
 
 interface Migration {
   readonly name: string
@@ -126,10 +126,10 @@ export const runMigrations = (
 const restoreChanged = Effect.gen(function* () {
   const sql = yield* PgClient.PgClient
   yield* sql.unsafe(lock)
-  const changed = decodeTriggers(yield* sql.unsafe(findChangedTriggers.text, findChangedTriggers.params))
+  const changed = decodeTriggers(yield* sql.unsafe(findWrongTriggers.text, findWrongTriggers.params))
   if (changed.length === 0) return
-  for (const statement of [...changed.map(enableTrigger), ...missedWork]) yield* sql.unsafe(statement)
-  yield* Effect.logWarning(`${changed.length} triggers were not enabled as the schema says; enabled them`)
+  for (const statement of [...changed.map(enableTrigger), ...repairStatements]) yield* sql.unsafe(statement)
+  yield* Effect.logWarning(`${changed.length} triggers were disabled or had the wrong firing mode; corrected`)
 })
 
 /**
@@ -139,7 +139,7 @@ const restoreChanged = Effect.gen(function* () {
  */
 const restoreTriggers = Effect.gen(function* () {
   const { queryPrompts: query, transact } = yield* Database
-  if (decodeTriggers(yield* query(findChangedTriggers)).length === 0) return
+  if (decodeTriggers(yield* query(findWrongTriggers)).length === 0) return
   yield* transact(
     Effect.catchIf(restoreChanged, isDenied, (error) => Effect.fail(triggersDenied(error)))
   ).pipe(Effect.catchTag("SchemaMismatch", ({ message }) => Effect.logWarning(message)))

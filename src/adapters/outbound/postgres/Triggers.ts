@@ -47,7 +47,7 @@ const expectedTriggers = Object.entries(triggers).flatMap(([option, tables]) =>
 )
 
 /** Selects the triggers that are disabled or run at other times than the schema says. */
-export const findChangedTriggers = {
+export const findWrongTriggers = {
   text: `select t.tgrelid::regclass::text as table, t.tgname::text as trigger, e.option
     from json_to_recordset($1) e ("table" text, trigger text, option text)
     join pg_trigger t on t.tgrelid = to_regclass(e."table") and t.tgname = e.trigger
@@ -55,7 +55,7 @@ export const findChangedTriggers = {
   params: [JSON.stringify(expectedTriggers)]
 }
 
-/** Decodes the rows of `findChangedTriggers`. */
+/** Decodes the rows of `findWrongTriggers`. */
 export const decodeTriggers = makeRowDecoder(
   Schema.Struct({ table: Schema.String, trigger: Schema.String, option: Schema.String })
 )
@@ -69,7 +69,7 @@ export const enableTrigger = ({
   `alter table ${table} enable ${option} trigger ${trigger}`
 
 /** Do what triggers may have missed: correct the copies of prompt columns in tag lists, and notify every listener. */
-export const missedWork: ReadonlyArray<string> = [
+export const repairStatements: ReadonlyArray<string> = [
   `update prompt_tags t set listed_at = null from prompts p where p.id = t.prompt_id
     and (t.workspace_id, t.listed_at, t.prompt_type, t.folder_id) is distinct from
       (p.workspace_id, case when not p.is_archived then p.updated_at end, p.prompt_type, p.folder_id)`,

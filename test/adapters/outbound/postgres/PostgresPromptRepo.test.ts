@@ -215,31 +215,33 @@ describe.skipIf(noPostgres !== undefined)("prompts of rows that other programs w
       })
     )
 
-    it.effect("fail as too large exactly when no binding can make them small enough, or when resolved", () =>
-      Effect.gen(function* () {
-        const { own, repo, sql } = yield* twoWorkspaces
-        const MiB = 1024 * 1024
-        const outcome = Effect.fnUntraced(function* (content: number, size: number, overrides: object) {
-          yield* sql`update prompts set current_content = ${"x".repeat(content)} where id = ${own.prompt.id}`
-          yield* sql`update fragments set content = ${"{{a}}".padEnd(size, "x")} where id = ${own.snippet.id}`
-          yield* sql`update prompt_fragments set variable_overrides = ${JSON.stringify(overrides)}::text::jsonb
+    it.effect(
+      "getSource fails with ResolvedTooLarge exactly when no binding can bring the content to 8 MiB; otherwise resolve decides",
+      () =>
+        Effect.gen(function* () {
+          const { own, repo, sql } = yield* twoWorkspaces
+          const MiB = 1024 * 1024
+          const outcome = Effect.fnUntraced(function* (content: number, size: number, overrides: object) {
+            yield* sql`update prompts set current_content = ${"x".repeat(content)} where id = ${own.prompt.id}`
+            yield* sql`update fragments set content = ${"{{a}}".padEnd(size, "x")} where id = ${own.snippet.id}`
+            yield* sql`update prompt_fragments set variable_overrides = ${JSON.stringify(overrides)}::text::jsonb
             where prompt_id = ${own.prompt.id}`
-          const read = yield* Effect.result(repo.getSource(own.id, own.prompt.id))
-          return read._tag === "Success" ? Resolution.resolve(read.success)._tag : read.failure._tag
+            const read = yield* Effect.result(repo.getSource(own.id, own.prompt.id))
+            return read._tag === "Success" ? Resolution.resolve(read.success)._tag : read.failure._tag
+          })
+          const large = 8 * MiB - 2 - 5
+          assert.strictEqual(yield* outcome(large, 5, {}), "Success")
+          assert.strictEqual(yield* outcome(large + 1, 5, {}), "ResolvedTooLarge")
+          // Fits because a binding shortens the fragment.
+          assert.strictEqual(yield* outcome(large + 1, 5, { a: "1234" }), "Success")
+          assert.strictEqual(yield* outcome(8 * MiB - 2, 5, { a: "" }), "Success")
+          assert.strictEqual(yield* outcome(8 * MiB - 1, 5, { a: "" }), "ResolvedTooLarge")
+          // The binding does not shorten the fragment, which is known only once the prompt is resolved.
+          assert.strictEqual(yield* outcome(large + 1, 5, { a: "12345" }), "Failure")
+          yield* sql`delete from prompt_fragments where prompt_id = ${own.prompt.id}`
+          assert.strictEqual(yield* outcome(8 * MiB, 0, {}), "Success")
+          assert.strictEqual(yield* outcome(8 * MiB + 1, 0, {}), "ResolvedTooLarge")
         })
-        const large = 8 * MiB - 2 - 5
-        assert.strictEqual(yield* outcome(large, 5, {}), "Success")
-        assert.strictEqual(yield* outcome(large + 1, 5, {}), "ResolvedTooLarge")
-        // Fits because a binding shortens the fragment.
-        assert.strictEqual(yield* outcome(large + 1, 5, { a: "1234" }), "Success")
-        assert.strictEqual(yield* outcome(8 * MiB - 2, 5, { a: "" }), "Success")
-        assert.strictEqual(yield* outcome(8 * MiB - 1, 5, { a: "" }), "ResolvedTooLarge")
-        // The binding does not shorten the fragment, which is known only once the prompt is resolved.
-        assert.strictEqual(yield* outcome(large + 1, 5, { a: "12345" }), "Failure")
-        yield* sql`delete from prompt_fragments where prompt_id = ${own.prompt.id}`
-        assert.strictEqual(yield* outcome(8 * MiB, 0, {}), "Success")
-        assert.strictEqual(yield* outcome(8 * MiB + 1, 0, {}), "ResolvedTooLarge")
-      })
     )
 
     it.effect("getVersion omits a parent that belongs to another prompt", () =>
@@ -392,30 +394,32 @@ describe.skipIf(noPostgres !== undefined)("prompts of rows that other programs w
       })
     )
 
-    it.effect("are on exactly one page of a large list, in order; pages past the end have the total", () =>
-      Effect.gen(function* () {
-        const { other, repo, sql } = yield* twoWorkspaces
-        yield* sql`insert into prompts (workspace_id, prompt_type, updated_at)
+    it.effect(
+      "list returns each prompt of a large list on exactly one page, in order; pages past the end have the total",
+      () =>
+        Effect.gen(function* () {
+          const { other, repo, sql } = yield* twoWorkspaces
+          yield* sql`insert into prompts (workspace_id, prompt_type, updated_at)
           select ${other.id}, 'few-shot', timestamptz '2026-01-01Z' + (i % 7) * interval '1 ms'
           from generate_series(1, 250) i`
-        const expected = yield* sql<{ readonly id: PromptId }>`select id from prompts
+          const expected = yield* sql<{ readonly id: PromptId }>`select id from prompts
           where workspace_id = ${other.id} and prompt_type = 'few-shot' order by updated_at desc, id desc`
-        const filter = { type: "few-shot" as PromptType }
-        const seen: Array<PromptId> = []
-        for (const page of [1, 2, 3, 4, 5, 6, 7]) {
-          const { items, total } = yield* repo.list(other.id, filter, { page, per_page: 40 })
-          assert.strictEqual(total, 250)
-          seen.push(...items.map(({ id }) => id))
-        }
-        assert.deepStrictEqual(
-          seen,
-          expected.map(({ id }) => id)
-        )
-        for (const page of [8, 2 ** 31, Number.MAX_SAFE_INTEGER]) {
-          const past = yield* repo.list(other.id, filter, { page, per_page: 100 })
-          assert.deepStrictEqual(past, { items: [], total: 250 })
-        }
-      })
+          const filter = { type: "few-shot" as PromptType }
+          const seen: Array<PromptId> = []
+          for (const page of [1, 2, 3, 4, 5, 6, 7]) {
+            const { items, total } = yield* repo.list(other.id, filter, { page, per_page: 40 })
+            assert.strictEqual(total, 250)
+            seen.push(...items.map(({ id }) => id))
+          }
+          assert.deepStrictEqual(
+            seen,
+            expected.map(({ id }) => id)
+          )
+          for (const page of [8, 2 ** 31, Number.MAX_SAFE_INTEGER]) {
+            const past = yield* repo.list(other.id, filter, { page, per_page: 100 })
+            assert.deepStrictEqual(past, { items: [], total: 250 })
+          }
+        })
     )
   })
 })

@@ -43,7 +43,7 @@ export const toIds = (rows: ReadonlyArray<{ readonly id: string }>): ReadonlyArr
 export const forEachPage = Effect.fnUntraced(function* <A, E, R>(
   sql: PgClient,
   workspace: WorkspaceId,
-  list: queries.WorkspaceList<A>,
+  list: queries.WorkspaceTable<A>,
   use: (rows: ReadonlyArray<A>) => Effect.Effect<void, E, R>
 ) {
   for (let after: string | undefined; ; ) {

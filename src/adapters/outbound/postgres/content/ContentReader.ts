@@ -19,7 +19,7 @@ export const readWorkspace = Effect.fnUntraced(function* (sql: PgClient, workspa
 const readList = Effect.fnUntraced(function* <A>(
   sql: PgClient,
   workspace: WorkspaceId,
-  list: queries.WorkspaceList<A>
+  list: queries.WorkspaceTable<A>
 ) {
   const items: Array<A> = []
   yield* forEachPage(sql, workspace, list, (rows) =>

@@ -38,7 +38,7 @@ const toColumns = (
     .join(", ")
 
 /** A list of rows that belong to a workspace. */
-export interface WorkspaceList<A> {
+export interface WorkspaceTable<A> {
   readonly columns: string
   /** The FROM clause, with the condition that selects the rows of workspace `$1`. */
   readonly from: string
@@ -47,14 +47,14 @@ export interface WorkspaceList<A> {
   readonly decode: RowDecoder<A>
 }
 
-export const users: WorkspaceList<typeof UserRow.Type> = {
+export const users: WorkspaceTable<typeof UserRow.Type> = {
   columns: toColumns(UserRow),
   from: fromKeyOwners,
   bytes: "0",
   decode: makeRowDecoder(UserRow)
 }
 
-export const keys: WorkspaceList<typeof KeyRow.Type> = {
+export const keys: WorkspaceTable<typeof KeyRow.Type> = {
   columns: toColumns(KeyRow, { key_hash: "encode(key_hash, 'hex')" }),
   from: "api_keys where workspace_id = $1",
   bytes: "octet_length(name)",
@@ -62,14 +62,14 @@ export const keys: WorkspaceList<typeof KeyRow.Type> = {
 }
 
 const FolderRow = Folder.mapFields(Struct.assign({ name: Schema.String }))
-export const folders: WorkspaceList<typeof FolderRow.Type> = {
+export const folders: WorkspaceTable<typeof FolderRow.Type> = {
   columns: toColumns(FolderRow),
   from: "folders where workspace_id = $1",
   bytes: "0",
   decode: makeRowDecoder(FolderRow)
 }
 
-export const tags: WorkspaceList<Tag> = {
+export const tags: WorkspaceTable<Tag> = {
   columns: toColumns(Tag),
   from: "tags where workspace_id = $1",
   bytes: "0",
@@ -77,7 +77,7 @@ export const tags: WorkspaceList<Tag> = {
 }
 
 const FragmentRow = Fragment.mapFields(Struct.assign({ name: Schema.String, content: Schema.String }))
-export const fragments: WorkspaceList<typeof FragmentRow.Type> = {
+export const fragments: WorkspaceTable<typeof FragmentRow.Type> = {
   columns: toColumns(FragmentRow),
   from: "fragments where workspace_id = $1",
   bytes: "octet_length(content)",
@@ -85,21 +85,21 @@ export const fragments: WorkspaceList<typeof FragmentRow.Type> = {
 }
 
 /** The row of a prompt; a folder of another workspace is left out, as in every read. */
-const PromptRow = Prompt.mapFields(Struct.omit(["tags"]))
-export type PromptRow = typeof PromptRow.Type
-export const prompts: WorkspaceList<PromptRow> = {
-  columns: toColumns(PromptRow, {
+const ExportedPromptRow = Prompt.mapFields(Struct.omit(["tags"]))
+export type ExportedPromptRow = typeof ExportedPromptRow.Type
+export const prompts: WorkspaceTable<ExportedPromptRow> = {
+  columns: toColumns(ExportedPromptRow, {
     folder_id: "(select f.id from folders f where f.id = p.folder_id and f.workspace_id = p.workspace_id)"
   }),
   from: "prompts p where workspace_id = $1",
   bytes: `octet_length(title) + octet_length(description) + octet_length(current_content)
     + octet_length(target_model) + octet_length(intent)`,
-  decode: makeRowDecoder(PromptRow)
+  decode: makeRowDecoder(ExportedPromptRow)
 }
 
 /** Selects the sizes of the next rows of a list of workspace `$1`, ordered by id. */
 export const selectSizes = (
-  { from, bytes }: WorkspaceList<unknown>,
+  { from, bytes }: WorkspaceTable<unknown>,
   workspace: WorkspaceId,
   after: string | undefined
 ): Statement => ({
@@ -110,7 +110,7 @@ export const selectSizes = (
 
 /** Selects rows of a list of a workspace, ordered by id. */
 export const selectRows = (
-  { columns, from }: WorkspaceList<unknown>,
+  { columns, from }: WorkspaceTable<unknown>,
   workspace: WorkspaceId,
   ids: ReadonlyArray<string>
 ): Statement => ({

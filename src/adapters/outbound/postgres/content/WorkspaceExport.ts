@@ -64,7 +64,7 @@ const exportSmallPrompts = Effect.fnUntraced(function* <E>(
 const exportPrompts = Effect.fnUntraced(function* <E>(
   sql: PgClient,
   workspace: WorkspaceId,
-  rows: ReadonlyArray<queries.PromptRow>,
+  rows: ReadonlyArray<queries.ExportedPromptRow>,
   sink: Sink<E>
 ) {
   const tags = yield* readTags(sql, workspace, toIds(rows))
