@@ -26,7 +26,7 @@ const time = "1970-01-01T00:00:00.000Z"
 const header = { time, level: "info", msg: "message" }
 
 describe("a JSON log line", () => {
-  it.effect("is a flat object of time, level and msg, then the fields", () =>
+  it.effect("a JSON log line is a flat object of time, level and msg, then the fields", () =>
     Effect.gen(function* () {
       yield* TestClock.setTime(1_767_225_600_123)
       assert.deepStrictEqual(
@@ -87,7 +87,7 @@ describe("a JSON log line", () => {
     })
   )
 
-  it.effect("keeps time, level and msg if fields have the same names", () =>
+  it.effect("a JSON log line keeps time, level and msg if fields have the same names", () =>
     Effect.gen(function* () {
       const fields = { time: 1, level: 2, msg: 3, other: 4 }
       const log = Effect.annotateLogs(Effect.logInfo("message", fields), fields)
