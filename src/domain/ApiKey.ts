@@ -2,6 +2,7 @@ import { hash } from "node:crypto"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import type { BillingStatus } from "./Billing.ts"
+import type { Timestamp } from "./Timestamp.ts"
 import { Uuid } from "./Uuid.ts"
 import type { WorkspaceId } from "./WorkspaceId.ts"
 
@@ -23,10 +24,14 @@ export const KeyHash = Schema.String.check(
 ).pipe(Schema.brand("KeyHash"))
 export type KeyHash = typeof KeyHash.Type
 
-/** A stored key with the state of its owner and its workspace. `workspace` is null for a legacy key. */
+/**
+ * A stored key with the state of its owner and its workspace. `workspace` is null for a key without a workspace.
+ */
 export interface KeyRecord {
   readonly id: ApiKeyId
   readonly revoked: boolean
+  /** When the key stops working; null if it never does by itself. */
+  readonly expires_at: Timestamp | null
   readonly owner_must_reset: boolean
   readonly workspace: {
     readonly id: WorkspaceId
@@ -60,8 +65,9 @@ export const makeApiKey = (random: Uint8Array): ApiKey => {
 const keyPattern = new RegExp(`^${keyPrefix}[0-9a-f]{64}$`)
 
 /**
- * Parses a token as a key. A token without the prefix fails with `InvalidKeyFormat`; a token with the prefix that is not followed
- * by 64 lowercase hexadecimal digits fails with `InvalidKey`, because no such key can exist (specification 5).
+ * Parses a token as a key. A token without the prefix fails with `InvalidKeyFormat`; a token with the prefix that
+ * is not followed by 64 lowercase hexadecimal digits fails with `InvalidKey`, because no such key can exist
+ * (specification 5).
  */
 export const parseApiKey = (token: string): Result.Result<ApiKey, typeof InvalidKeyFormat | InvalidKey> => {
   if (!token.startsWith(keyPrefix)) return Result.fail(InvalidKeyFormat)
@@ -72,26 +78,55 @@ export const parseApiKey = (token: string): Result.Result<ApiKey, typeof Invalid
 export const hashApiKey = (key: ApiKey): KeyHash => hash("sha256", key, "hex") as KeyHash
 
 /** Returns the first and the last four digits of a key, the only digits that a listing shows (specification 5.4). */
-export const keyEnds = (key: ApiKey): { readonly key_start: string; readonly key_end: string } => ({
+export const toKeyEnds = (key: ApiKey): { readonly key_start: string; readonly key_end: string } => ({
   key_start: key.slice(keyPrefix.length, keyPrefix.length + 4),
   key_end: key.slice(-4)
 })
 
 /** Formats the summary of a key, such as `key_live_ab12...9f0e` (specification 5.4). */
-export const keySummary = (ends: { readonly key_start: string; readonly key_end: string }): string =>
+export const formatKeySummary = (ends: { readonly key_start: string; readonly key_end: string }): string =>
   `${keyPrefix}${ends.key_start}...${ends.key_end}`
 
+/** Returns true from the instant on at which a key expires. `now` is in milliseconds since the epoch. */
+export const isExpired = (expires_at: Timestamp | null, now: number): boolean =>
+  expires_at !== null && now >= Date.parse(expires_at)
+
+/** The times of a key's revocation and expiry; the key stops working at the earlier one. Null means never. */
+export interface KeyLifetime {
+  readonly revoked_at: Timestamp | null
+  readonly expires_at: Timestamp | null
+}
+
+/** Returns true if a key is neither revoked nor expired. `now` is in milliseconds since the epoch. */
+export const isActive = ({ revoked_at, expires_at }: KeyLifetime, now: number): boolean =>
+  revoked_at === null && !isExpired(expires_at, now)
+
 /**
- * Returns the workspace of a stored key. Fails if the key is revoked, then if its owner must reset the password, then if the key has
- * no workspace (specification 5).
+ * Returns the lifetime of a key that another key replaces: the key expires at `endsAt`, or at its own expiry if
+ * that is earlier. If `endsAt` is not after `now`, the key is revoked.
+ */
+export const endKey = (
+  { revoked_at, expires_at }: KeyLifetime,
+  endsAt: Timestamp,
+  now: Timestamp
+): KeyLifetime => {
+  if (endsAt <= now) return { revoked_at: revoked_at ?? now, expires_at }
+  return { revoked_at, expires_at: expires_at !== null && expires_at < endsAt ? expires_at : endsAt }
+}
+
+/**
+ * Returns the workspace of a stored key. Fails if the key is revoked or expired, then if its owner must reset the
+ * password, then if the key has no workspace (specification 5). To callers, an expired key is a revoked key. `now`
+ * is in milliseconds since the epoch.
  */
 export const authenticate = (
-  record: KeyRecord
+  record: KeyRecord,
+  now: number
 ): Result.Result<
   NonNullable<KeyRecord["workspace"]>,
   typeof KeyRevoked | typeof OwnerMustReset | typeof NoOrganization
 > => {
-  if (record.revoked) return Result.fail(KeyRevoked)
+  if (record.revoked || isExpired(record.expires_at, now)) return Result.fail(KeyRevoked)
   if (record.owner_must_reset) return Result.fail(OwnerMustReset)
   return record.workspace === null ? Result.fail(NoOrganization) : Result.succeed(record.workspace)
 }

@@ -24,8 +24,8 @@ export type AccessError = typeof ApiNotAllowed | typeof Disputed | typeof PastDu
 export const isPaid = (tier: string): boolean => tier === "solo" || tier === "team"
 
 /**
- * Returns the error that keeps a workspace from the API, or `undefined` if the workspace has access. The tier is checked first, then
- * disputes, then overdue payments.
+ * Returns the error that keeps a workspace from the API, or `undefined` if the workspace has access. The tier is
+ * checked first, then disputes, then overdue payments.
  */
 export const checkAccess = (workspace: {
   readonly tier: string

@@ -3,18 +3,20 @@ export interface ExactNumber {
   readonly rawJSON: string
 }
 
-/** Node.js 20 lacks these functions; there, all numbers are JavaScript numbers. */
 const { rawJSON, isRawJSON } = JSON as unknown as {
-  readonly rawJSON?: (text: string) => ExactNumber
-  readonly isRawJSON?: (value: unknown) => boolean
+  readonly rawJSON: (text: string) => ExactNumber
+  readonly isRawJSON: (value: unknown) => boolean
 }
 
 /** Returns true for an `ExactNumber`. */
 export const isExactNumber = (value: unknown): value is ExactNumber =>
-  typeof value === "object" && value !== null && isRawJSON?.(value) === true
+  typeof value === "object" && value !== null && isRawJSON(value) === true
+
+/** An object of JSON. */
+export type JsonObject = Readonly<Record<string, unknown>>
 
 /** Returns true for an object that is not an array. */
-export const isObject = (value: unknown): value is Record<string, unknown> =>
+export const isJsonObject = (value: unknown): value is JsonObject =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
 /** The most digits of PostgreSQL's `numeric` before and after the decimal point. */
@@ -63,16 +65,17 @@ const isSameDecimal = (a: string, b: string): boolean => {
   )
 }
 
+/** Matches an exponent, or the y of `Infinity`. */
 const exponentPattern = /[eEy]/
 
 /**
- * Parses a JSON number. Returns a JavaScript number if it keeps every digit of the text, trailing zeros of the fraction
- * included; otherwise an `ExactNumber` with the text.
+ * Parses a JSON number. Returns a JavaScript number if it keeps every digit of the text, trailing zeros of the
+ * fraction included; otherwise an `ExactNumber` with the text.
  */
 export const parseNumber = (text: string): number | ExactNumber => {
   const number = Number(text)
   const shortest = String(number)
-  if (rawJSON === undefined || shortest === text) return number
+  if (shortest === text) return number
   // Without exponents, two different texts of a number other than zero have different digits or scales.
   if (number !== 0 && !exponentPattern.test(text) && !exponentPattern.test(shortest)) return rawJSON(text)
   // Zero has no sign in PostgreSQL.
@@ -90,10 +93,10 @@ export const isStorableNumber = (text: string): boolean => {
 }
 
 /**
- * Formats a decimal number as PostgreSQL does: without an exponent, a plus sign and leading zeros. Returns `undefined`
- * for text that is not a decimal number or that PostgreSQL cannot store.
+ * Formats a decimal number as PostgreSQL does: without an exponent, a plus sign and leading zeros. Returns
+ * `undefined` for text that is not a decimal number or that PostgreSQL cannot store.
  */
-export const toDecimal = (text: string): string | undefined => {
+export const formatDecimal = (text: string): string | undefined => {
   const decimal = parseDecimal(text)
   if (decimal === undefined || !/\d/.test(text) || !isStorableNumber(text)) return undefined
   const { negative, digits, exponent, scale } = decimal
@@ -106,7 +109,7 @@ export const toDecimal = (text: string): string | undefined => {
 }
 
 /** Matches a number that may be inexact: 16 digits or more, a fraction that ends with 0, or an exponent. */
-const inexactPattern = /(?:^|[\s:,[])-?(?:\d{16}|(?=[\d.]{17})\d+\.|\d+\.\d*0(?!\d)|\d+(?:\.\d+)?[eE])/
+const inexactPattern = /(?:^|["\s]:|[\s,[])-?(?:\d{16}|(?=[\d.]{17})\d+\.|\d+\.\d*0(?!\d)|\d+(?:\.\d+)?[eE])/
 
 /** Matches a name with an escape sequence. */
 const escapedNamePattern = /[{,]\s*"[^"\\]*\\/
@@ -208,19 +211,23 @@ const parseExactly = (text: string): unknown => {
   return root[0]
 }
 
+/** Returns true for literals, and for numbers of which `JSON.parse` surely keeps every digit. */
+export const isPlainScalar = (text: string): boolean => /^(?:true|false|null|-?[1-9]\d{0,14}|0)$/.test(text)
+
 /**
- * Parses JSON like `JSON.parse`, but every number like `parseNumber`. Also parses names with escape sequences correctly,
- * which `JSON.parse` may not (nodejs/node#63785).
+ * Parses JSON like `JSON.parse`, but every number like `parseNumber`. Also parses names with escape sequences
+ * correctly, which `JSON.parse` may not (nodejs/node#63785).
+ *
+ * @param isExact whether every scalar of the text is plain
  */
-export const parseJson = (text: string): unknown => {
+export const parseJson = (text: string, isExact = !inexactPattern.test(text)): unknown => {
   const value = JSON.parse(text)
-  const isCorrect = !inexactPattern.test(text) && !(text.includes("\\") && escapedNamePattern.test(text))
-  return isCorrect ? value : parseExactly(text)
+  return isExact && !(text.includes("\\") && escapedNamePattern.test(text)) ? value : parseExactly(text)
 }
 
 /**
- * Replaces every `ExactNumber` in a value with the nearest JavaScript number. Objects and arrays that contained one get a
- * `toJSON` method, which is not enumerable, so that `JSON.stringify` still writes the exact numbers.
+ * Replaces every `ExactNumber` in a value with the nearest JavaScript number. Objects and arrays that contained one
+ * get a `toJSON` method, which is not enumerable, so that `JSON.stringify` still writes the exact numbers.
  */
 export const toPlainNumbers = <A>(value: A): A => toPlain(value) as A
 

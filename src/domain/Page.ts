@@ -44,8 +44,8 @@ const isPositiveInt = (value: number): boolean => Number.isSafeInteger(value) &&
 export const positiveIntRule = "must be an integer from 1 to 9007199254740991"
 
 /**
- * Returns the page for the given parameters (specification 4.1). The defaults are page 1 and 20 per page; a `per_page` over 100 becomes
- * 100. Fails for anything but an integer from 1 to 2^53-1.
+ * Returns the page for the given parameters (specification 4.1). The defaults are page 1 and 20 per page; a
+ * `per_page` over 100 becomes 100. Fails for anything but an integer from 1 to 2^53-1.
  */
 export const makePage = (parameters: {
   readonly page?: number | undefined
@@ -57,11 +57,14 @@ export const makePage = (parameters: {
   return Result.succeed({ page, per_page: Math.min(per_page, maxPerPage) })
 }
 
-const countPattern = /^[1-9][0-9]{0,15}$/
+const positiveIntPattern = /^[1-9][0-9]{0,15}$/
 
-/** Parses a paging parameter: `^[1-9][0-9]*$`, at most 2^53-1. Returns `undefined` for any other text. */
+/**
+ * Parses a paging parameter: 1 to 16 digits without a leading zero, at most 2^53-1. Returns `undefined` for any
+ * other text.
+ */
 export const parsePositiveInt = (text: string): number | undefined => {
-  if (!countPattern.test(text)) return undefined
+  if (!positiveIntPattern.test(text)) return undefined
   const value = Number(text)
   return Number.isSafeInteger(value) ? value : undefined
 }
@@ -72,8 +75,14 @@ export const offset = (page: Page): number => (page.page - 1) * page.per_page
 /** Returns true if a page can contain items: no list has more than `maxInt32` items. */
 export const isWithinOffsetLimit = (page: Page): boolean => offset(page) <= maxInt32
 
+/** Returns one page of all items of a list. A page past the end is empty. */
+export const paginate = <A>(all: ReadonlyArray<A>, page: Page): PageOfItems<A> => ({
+  items: all.slice(offset(page), offset(page) + page.per_page),
+  total: all.length
+})
+
 /** Returns the `meta` object of a page (specification 2.1). */
-export const pageMeta = (page: Page, total: number): PageMeta => ({
+export const toPageMeta = (page: Page, total: number): PageMeta => ({
   page: page.page,
   per_page: page.per_page,
   total

@@ -13,7 +13,10 @@ export const toConflict = (path: string, owner: ConflictOwner): Problem => ({
   message: `belongs to another ${owner}`
 })
 
-/** Content that a workspace rejects; nothing has changed. Has the first problems and the number of all problems. */
+/**
+ * Content that a workspace rejects; nothing has changed. `problems` holds the first problems, `count` the number of
+ * all.
+ */
 export interface InvalidContent {
   readonly _tag: "InvalidContent"
   readonly problems: ReadonlyArray<Problem>

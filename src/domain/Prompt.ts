@@ -63,6 +63,16 @@ export const PromptSummary = Schema.Struct({
 })
 export type PromptSummary = typeof PromptSummary.Type
 
+/**
+ * The fields that determine the name of a prompt and its place in lists. `title` may be cut as `truncateTitle`
+ * does.
+ */
+export interface PromptTitle {
+  readonly id: PromptId
+  readonly title: string
+  readonly updated_at: Timestamp
+}
+
 /** A prompt. `folder_id` is null outside any folder; tags are ordered by name (specification 2.3). */
 export const Prompt = Schema.Struct({
   id: PromptId,
@@ -91,22 +101,21 @@ export const Prompt = Schema.Struct({
 }).annotate({ identifier: "Prompt", description: "A prompt with its content, folder and tags." })
 export type Prompt = typeof Prompt.Type
 
-/** A prompt with its fragments inlined, ready to send to a model (specification 2.4). */
+/** A prompt with its fragments appended and their slots filled (specification 2.4). */
 export const ResolvedPrompt = Schema.Struct({
   id: PromptId,
   title: Title,
   prompt_type: PromptType,
   target_model: TargetModel,
   resolved_content: Schema.String.annotate({
-    description:
-      "Content of the prompt, followed by its fragments with their slots filled, ready to send to a model."
+    description: "Content of the prompt, followed by its fragments with their slots filled."
   }),
   fragment_count: Schema.Int.check(Schema.isGreaterThanOrEqualTo(0)).annotate({
     description: "Number of fragments appended."
   })
 }).annotate({
   identifier: "ResolvedPrompt",
-  description: "A prompt with its fragments inlined, ready to send to a model."
+  description: "A prompt with its fragments appended and their slots filled."
 })
 export type ResolvedPrompt = typeof ResolvedPrompt.Type
 

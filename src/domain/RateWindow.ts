@@ -24,7 +24,7 @@ export interface RateLimited {
 }
 
 /** Returns the error of a limit that is exceeded at `now` (milliseconds since the epoch). */
-export const rateLimited = (scope: RateLimitScope, limit: number, now: number): RateLimited => ({
+export const RateLimited = (scope: RateLimitScope, limit: number, now: number): RateLimited => ({
   _tag: "RateLimited",
   scope,
   limit,

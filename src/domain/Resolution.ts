@@ -1,6 +1,6 @@
 import * as Result from "effect/Result"
 import { Bindings, JsonText, toSlotText } from "./Bindings.ts"
-import { isObject } from "./Json.ts"
+import { isJsonObject } from "./Json.ts"
 import type { PromptId, PromptType, ResolvedPrompt } from "./Prompt.ts"
 
 /** The input of a resolution: the content of a prompt and its fragments, ordered by `position`. */
@@ -10,14 +10,16 @@ export interface ResolutionSource {
   readonly prompt_type: PromptType
   readonly target_model: string
   readonly current_content: string
-  readonly fragments: ReadonlyArray<FragmentBinding>
+  /** The version number of `current_content`, from the same snapshot. Absent if the store does not report it. */
+  readonly current_version?: number | undefined
+  readonly fragments: ReadonlyArray<SourceFragment>
 }
 
 /**
- * A fragment of a prompt. `variable_overrides` is free-form JSON, or its text as `JsonText`; values that cannot fill a
- * slot are ignored.
+ * A fragment of a prompt. `variable_overrides` is free-form JSON, or its text as `JsonText`; values that cannot
+ * fill a slot are ignored.
  */
-export interface FragmentBinding {
+export interface SourceFragment {
   readonly content: string
   readonly variable_overrides: unknown
 }
@@ -26,7 +28,11 @@ export interface FragmentBinding {
 export const maxResolvedBytes = 8 * 1024 * 1024
 
 /** The largest sum of the unresolved contents of one prompt's fragments, in bytes of UTF-8. */
-export const maxSourceBytes = 32 * 1024 * 1024
+export const maxFragmentBytes = 32 * 1024 * 1024
+
+/** Returns the sum of the unresolved contents of a prompt's fragments, in bytes of UTF-8. */
+export const countFragmentBytes = ({ fragments }: ResolutionSource): number =>
+  fragments.reduce((sum, { content }) => sum + Buffer.byteLength(content), 0)
 
 /** The resolved content of a prompt would be larger than `maxResolvedBytes`. */
 export interface ResolvedTooLarge {
@@ -42,13 +48,55 @@ export const ResolvedTooLarge = (id: PromptId): ResolvedTooLarge => ({ _tag: "Re
 const slotPattern = /\{\{([^{}]{1,256})\}\}/g
 const maxSlotLength = 260
 
+/** Returns the name of a slot with this text between its braces. Blank text is no slot. */
+const toSlotName = (inner: string): string | undefined => {
+  const name = inner.trim()
+  return name === "" ? undefined : name
+}
+
+const matchSlots = (content: string): Iterable<RegExpExecArray> => {
+  // A failed resolution leaves `lastIndex` set, and `matchAll` starts there.
+  slotPattern.lastIndex = 0
+  return content.matchAll(slotPattern)
+}
+
+/**
+ * Returns the names of the slots of a text, each once, in the order in which they first appear. Stops at the first
+ * name that exceeds `limit` names.
+ */
+export const findSlots = (content: string, limit = Number.POSITIVE_INFINITY): ReadonlySet<string> => {
+  const names = new Set<string>()
+  for (const [, inner = ""] of matchSlots(content)) {
+    const name = toSlotName(inner)
+    if (name !== undefined) names.add(name)
+    if (names.size > limit) break
+  }
+  return names
+}
+
+const fitsLimit = (text: string): boolean =>
+  text.length * 3 <= maxResolvedBytes || new TextEncoder().encode(text).length <= maxResolvedBytes
+
+/**
+ * Fills the slots of a text in one pass: slots in inserted text are not filled, and a slot whose name has no value
+ * stays. Returns `undefined` if the result would be larger than `maxResolvedBytes`.
+ */
+export const fillSlots = (content: string, values: Readonly<Record<string, string>>): string | undefined => {
+  const lookUp = (inner: string): string | undefined => {
+    const name = toSlotName(inner)
+    return name !== undefined && Object.hasOwn(values, name) ? values[name] : undefined
+  }
+  let { length } = content
+  for (const [slot, inner = ""] of matchSlots(content)) length += (lookUp(inner) ?? slot).length - slot.length
+  if (length > maxResolvedBytes) return undefined
+  const filled = content.replace(slotPattern, (slot: string, inner: string) => lookUp(inner) ?? slot)
+  return fitsLimit(filled) ? filled : undefined
+}
+
 const separator = "\n\n"
 
 /** Returns the text that fills the slot of this name, or `undefined` if the name has no binding. */
 type Lookup = (name: string) => string | undefined
-
-const fitsLimit = (text: string): boolean =>
-  text.length * 3 <= maxResolvedBytes || new TextEncoder().encode(text).length <= maxResolvedBytes
 
 const makeLookup =
   (overrides: Readonly<Record<string, unknown>>): Lookup =>
@@ -59,10 +107,10 @@ const makeLookup =
 const fragmentUnits = 64
 
 /**
- * Resolves a prompt (specification 2.8) step by step: its content, then for each fragment two newlines and the fragment's
- * content with its slots filled. The prompt's own slots stay, for the caller to fill. Slots are filled in one pass: slots
- * in inserted text are not filled, and a slot without a binding stays. Fails once the result is larger than
- * `maxResolvedBytes`.
+ * Resolves a prompt (specification 2.8) step by step: its content, then for each fragment two newlines and the
+ * fragment's content with its slots filled. The prompt's own slots stay, for the caller to fill. Slots are filled
+ * in one pass: slots in inserted text are not filled, and a slot without a binding stays. Fails once the result is
+ * larger than `maxResolvedBytes`.
  */
 export class Resolution {
   readonly #source: ResolutionSource
@@ -110,11 +158,11 @@ export class Resolution {
     }
   }
 
-  #startFragment({ content, variable_overrides: overrides }: FragmentBinding): void {
+  #startFragment({ content, variable_overrides: overrides }: SourceFragment): void {
     this.#resolved += separator
     this.#content = ""
     this.#done = 0
-    if (!isObject(overrides) || !content.includes("{{")) {
+    if (!isJsonObject(overrides) || !content.includes("{{")) {
       this.#resolved += content
       return
     }
@@ -144,8 +192,8 @@ export class Resolution {
       const match = slotPattern.exec(part)
       if (match === null) break
       scannedEnd = slotPattern.lastIndex
-      const name = (match[1] ?? "").trim()
-      const value = name === "" ? undefined : this.#lookUp(name)
+      const name = toSlotName(match[1] ?? "")
+      const value = name === undefined ? undefined : this.#lookUp(name)
       if (value === undefined) continue
       pieces.push(part.slice(copiedEnd, match.index), value)
       length += match.index - copiedEnd + value.length

@@ -4,8 +4,8 @@ const pattern = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 const jsonSchema = { format: "date-time", pattern: pattern.source }
 
 /**
- * An ISO 8601 timestamp in UTC with milliseconds (specification 2). Text order is time order. The domain, the rows and the responses
- * all use this text.
+ * An ISO 8601 timestamp in UTC with milliseconds (specification 2). Text order is time order. The domain, the rows
+ * and the responses all use this text.
  */
 export const Timestamp = Schema.String.check(
   Schema.isPattern(pattern, {
@@ -22,8 +22,34 @@ const latest = Date.UTC(9999, 11, 31, 23, 59, 59, 999)
 /** The first instant of the year 1: there is no year 0. */
 const earliest = new Date(0).setUTCFullYear(1, 0, 1)
 
+const iso8601 = /^(\d{4})-(\d\d)-(\d\d)T\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:\d\d)$/u
+
+/** The pattern of the times that `parseTime` parses, which also matches times that do not exist. */
+export const timePattern = iso8601.source
+
+/** Returns true if the month of a date has the day. */
+const isDayOfMonth = (date: string): boolean => {
+  const [year, month, day] = [Number(date.slice(0, 4)), Number(date.slice(5, 7)), Number(date.slice(8, 10))]
+  const lastDay = new Date(Date.UTC(2000, month, 0)).setUTCFullYear(year, month, 0)
+  return day <= new Date(lastDay).getUTCDate()
+}
+
+/** Parses an ISO 8601 time with an offset. Returns milliseconds since the epoch, or NaN for any other text. */
+export const parseTime = (text: string): number => {
+  if (!iso8601.test(text)) return Number.NaN
+  // Every month has 28 days.
+  return text.slice(8, 10) > "28" && !isDayOfMonth(text) ? Number.NaN : Date.parse(text)
+}
+
 /** Returns true if a Timestamp can represent an instant (milliseconds since the epoch). */
 export const isRepresentable = (millis: number): boolean => millis >= earliest && millis <= latest
+
+/** Matches a time that `toTimestamp(parseTime(text))` does not change, if it exists. The hour 24 begins the next day. */
+const canonical = /^.{11}(?!24).{12}Z$/
+
+/** Converts a time that `parseTime` parses to a Timestamp. */
+export const normalizeTime = (text: string): Timestamp =>
+  canonical.test(text) ? (text as Timestamp) : toTimestamp(parseTime(text))
 
 /** Converts milliseconds since the epoch to a Timestamp, clamped to the years 0001 to 9999. */
 export const toTimestamp = (millis: number): Timestamp =>

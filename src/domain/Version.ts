@@ -1,5 +1,6 @@
 import * as Schema from "effect/Schema"
 import { maxInt32 } from "./Int32.ts"
+import { parsePositiveInt } from "./Page.ts"
 import { PromptId } from "./Prompt.ts"
 import { Timestamp } from "./Timestamp.ts"
 import { Uuid } from "./Uuid.ts"
@@ -55,11 +56,8 @@ export type Version = typeof Version.Type
 export const VersionNotFound = { _tag: "VersionNotFound" } as const
 export type VersionNotFound = typeof VersionNotFound
 
-const numberPattern = /^[1-9][0-9]{0,9}$/
-
 /** Parses the version number of a path: digits only, 1 to `maxVersionNumber`. Returns `undefined` for any other text. */
 export const parseVersionNumber = (text: string): VersionNumber | undefined => {
-  if (!numberPattern.test(text)) return undefined
-  const number = Number(text)
-  return number <= maxVersionNumber ? (number as VersionNumber) : undefined
+  const number = parsePositiveInt(text)
+  return number !== undefined && number <= maxVersionNumber ? (number as VersionNumber) : undefined
 }

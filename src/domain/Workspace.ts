@@ -79,7 +79,10 @@ export type Workspace = typeof Workspace.Type
 export const User = Schema.Struct({ id: UserId, email: Name, must_reset_password: Schema.Boolean })
 export type User = typeof User.Type
 
-/** An API key as it is stored: its hash and its ends, never its plaintext. `workspace_id` is null for a legacy key. */
+/**
+ * An API key as it is stored: its hash and its ends, never its plaintext. `workspace_id` is null for a key without
+ * a workspace.
+ */
 export const StoredKey = Schema.Struct({
   id: ApiKeyId,
   workspace_id: Schema.NullOr(WorkspaceId),
@@ -89,7 +92,8 @@ export const StoredKey = Schema.Struct({
   key_start: KeyEnd,
   key_end: KeyEnd,
   created_at: Timestamp,
-  revoked_at: Schema.NullOr(Timestamp)
+  revoked_at: Schema.NullOr(Timestamp),
+  expires_at: Schema.NullOr(Timestamp)
 })
 export type StoredKey = typeof StoredKey.Type
 

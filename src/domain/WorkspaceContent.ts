@@ -1,4 +1,5 @@
 import type { FolderId } from "./FolderId.ts"
+import type { ImportedFile } from "./ImportedFile.ts"
 import type { PromptId, TagId } from "./Prompt.ts"
 import type { VersionId } from "./Version.ts"
 import type {
@@ -18,6 +19,9 @@ export interface VersionHistory {
   readonly last: { readonly id: VersionId; readonly version_number: number } | null
 }
 
+/** The history of a prompt without versions. */
+export const emptyHistory: VersionHistory = { current_id: null, last: null }
+
 /** A prompt in its current state. Of its versions it has only the ends of the history. */
 export interface CurrentPrompt extends Omit<WorkspacePrompt, "versions"> {
   readonly history: VersionHistory
@@ -29,6 +33,8 @@ export interface WorkspaceContent {
   readonly tags: ReadonlyArray<WorkspaceTag>
   readonly fragments: ReadonlyArray<Fragment>
   readonly prompts: ReadonlyArray<CurrentPrompt>
+  /** The files of the latest import of files. */
+  readonly importedFiles: ReadonlyArray<ImportedFile>
 }
 
 /** The columns of a prompt's own row. */
@@ -55,9 +61,20 @@ export interface ContentEdit {
   readonly removedFragments: ReadonlyArray<string>
   /** Prompts to add or to change. */
   readonly prompts: ReadonlyArray<PromptEdit>
+  /** Replaces the workspace's list of imported files. The list stays as it is if this is undefined. */
+  readonly importedFiles?: ReadonlyArray<ImportedFile> | undefined
 }
 
-/** Returns true if an edit changes nothing. */
+/** The edit that changes nothing. */
+export const emptyEdit: ContentEdit = {
+  folders: [],
+  tags: [],
+  fragments: [],
+  removedFragments: [],
+  prompts: []
+}
+
+/** Returns true if an edit changes no content; it may still replace the list of imported files. */
 export const isEmptyEdit = (edit: ContentEdit): boolean =>
   [edit.folders, edit.tags, edit.fragments, edit.removedFragments, edit.prompts].every(
     (list) => list.length === 0
@@ -83,7 +100,10 @@ const toVersionHistory = (
 
 /** Reduces the content of a whole workspace to its current state. */
 export const toWorkspaceContent = (
-  whole: Omit<WorkspaceContent, "prompts"> & { readonly prompts: ReadonlyArray<WorkspacePrompt> }
+  whole: Omit<WorkspaceContent, "prompts" | "importedFiles"> & {
+    readonly prompts: ReadonlyArray<WorkspacePrompt>
+  },
+  importedFiles: ReadonlyArray<ImportedFile> = []
 ): WorkspaceContent => ({
   folders: whole.folders,
   tags: whole.tags,
@@ -91,5 +111,6 @@ export const toWorkspaceContent = (
   prompts: whole.prompts.map(({ versions, ...prompt }) => ({
     ...prompt,
     history: toVersionHistory(prompt.current_version, versions)
-  }))
+  })),
+  importedFiles
 })

@@ -10,7 +10,7 @@ import type {
   WorkspaceTag
 } from "./Workspace.ts"
 
-/** The lists of a workspace. An item refers only to items of the lists before its list. */
+/** The lists of a workspace in the order of an export. An item refers only to items of the lists before its list. */
 export const workspaceLists = ["users", "api_keys", "folders", "tags", "fragments", "prompts"] as const
 export type WorkspaceList = (typeof workspaceLists)[number]
 
@@ -23,17 +23,15 @@ interface WorkspaceItems {
   readonly prompts: WorkspacePrompt
 }
 
-/**
- * One part of a workspace, for streams of a whole workspace: first the workspace itself, then the items of each list in
- * the order of `workspaceLists`.
- */
+/** One part of a workspace, for streams of a whole workspace: the workspace itself, or an item of one of its lists. */
 export type WorkspacePart =
   | { readonly list: "workspace"; readonly item: Workspace }
   | { [List in WorkspaceList]: { readonly list: List; readonly item: WorkspaceItems[List] } }[WorkspaceList]
 
 /**
- * One part of an exported workspace. Unlike in `WorkspacePart`, a prompt has no fragments and no versions: each follows
- * its prompt as a part, fragments first, so that no reader has to hold a whole history.
+ * One part of an exported workspace: first the workspace itself, then the items of each list in the order of
+ * `workspaceLists`. Unlike in `WorkspacePart`, a prompt has no fragments and no versions: each
+ * follows its prompt as a part, fragments first, so that no reader has to hold a whole history.
  */
 export type ExportPart =
   | Exclude<WorkspacePart, { readonly list: "prompts" }>

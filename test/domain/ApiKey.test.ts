@@ -5,17 +5,21 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import {
   authenticate,
+  endKey,
   hashApiKey,
   InvalidKey,
   InvalidKeyFormat,
+  isActive,
+  isExpired,
   KeyRevoked,
-  keyEnds,
-  keySummary,
+  toKeyEnds,
+  formatKeySummary,
   makeApiKey,
   NoOrganization,
   OwnerMustReset,
   parseApiKey
 } from "../../src/domain/ApiKey.ts"
+import { toTimestamp } from "../../src/domain/Timestamp.ts"
 import { newId } from "../support/archives.ts"
 
 const Byte = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 255 }))
@@ -42,11 +46,11 @@ describe("makeApiKey", () => {
     assert.strictEqual(hashApiKey(key), createHash("sha256").update(key, "utf8").digest("hex"))
   })
 
-  it.prop("keySummary shows the first and the last four digits", { bytes }, ({ bytes }) => {
+  it.prop("formatKeySummary shows the first and the last four digits", { bytes }, ({ bytes }) => {
     const hex = Buffer.from(bytes).toString("hex")
-    const ends = keyEnds(makeApiKey(bytes))
+    const ends = toKeyEnds(makeApiKey(bytes))
     assert.deepStrictEqual(ends, { key_start: hex.slice(0, 4), key_end: hex.slice(60) })
-    assert.strictEqual(keySummary(ends), `key_live_${hex.slice(0, 4)}...${hex.slice(60)}`)
+    assert.strictEqual(formatKeySummary(ends), `key_live_${hex.slice(0, 4)}...${hex.slice(60)}`)
   })
 })
 
@@ -105,19 +109,79 @@ describe("parseApiKey", () => {
   )
 })
 
+/** Times in milliseconds since the epoch, close to each other so that many are equal. */
+const Millis = Schema.Int.check(Schema.isBetween({ minimum: 1_767_225_599_990, maximum: 1_767_225_600_010 }))
+const EndTime = Schema.NullOr(Millis)
+const toEnd = (millis: number | null) => (millis === null ? null : toTimestamp(millis))
+
+describe("isExpired and isActive", () => {
+  it.prop(
+    "a key is expired from the millisecond of its expiry on, and active until then unless it is revoked",
+    { expires: EndTime, revoked: EndTime, now: Millis },
+    ({ expires, revoked, now }) => {
+      const isExpiredNow = expires !== null && expires <= now
+      assert.strictEqual(isExpired(toEnd(expires), now), isExpiredNow)
+      assert.strictEqual(
+        isActive({ revoked_at: toEnd(revoked), expires_at: toEnd(expires) }, now),
+        revoked === null && !isExpiredNow
+      )
+    }
+  )
+})
+
+describe("endKey", () => {
+  it.prop(
+    "ends a key at the given time, never later than before, and keeps a revocation",
+    { expires: EndTime, revoked: EndTime, ends: Millis, now: Millis },
+    ({ expires, revoked, ends, now }) => {
+      const before = { revoked_at: toEnd(revoked), expires_at: toEnd(expires) }
+      const after = endKey(before, toTimestamp(ends), toTimestamp(now))
+      for (const time of [now, ends, expires ?? now].flatMap((each) => [each - 1, each, each + 1])) {
+        if (time < now) continue
+        assert.strictEqual(isActive(after, time), isActive(before, time) && time < ends, String(time))
+      }
+      if (revoked !== null) assert.strictEqual(after.revoked_at, before.revoked_at)
+    }
+  )
+
+  it("revokes a key that ends now", () => {
+    const now = toTimestamp(0)
+    const expires_at = toTimestamp(1)
+    assert.deepStrictEqual(endKey({ revoked_at: null, expires_at }, now, now), {
+      revoked_at: now,
+      expires_at
+    })
+  })
+})
+
 describe("authenticate", () => {
   it.prop(
-    "checks revocation first, then the forced reset, then the workspace",
-    { revoked: Schema.Boolean, owner_must_reset: Schema.Boolean, assigned: Schema.Boolean },
-    ({ revoked, owner_must_reset, assigned }) => {
+    "checks revocation and expiry first, then the forced reset, then the workspace",
+    {
+      revoked: Schema.Boolean,
+      expires: EndTime,
+      now: Millis,
+      owner_must_reset: Schema.Boolean,
+      assigned: Schema.Boolean
+    },
+    ({ revoked, expires, now, owner_must_reset, assigned }) => {
       const workspace = { id: newId<never>(), tier: "solo", billing_status: "active" as const }
       const expected = [
-        ...(revoked ? [KeyRevoked] : []),
+        ...(revoked || (expires !== null && expires <= now) ? [KeyRevoked] : []),
         ...(owner_must_reset ? [OwnerMustReset] : []),
         ...(assigned ? [] : [NoOrganization])
       ]
       assert.deepStrictEqual(
-        authenticate({ id: newId(), revoked, owner_must_reset, workspace: assigned ? workspace : null }),
+        authenticate(
+          {
+            id: newId(),
+            revoked,
+            expires_at: toEnd(expires),
+            owner_must_reset,
+            workspace: assigned ? workspace : null
+          },
+          now
+        ),
         expected.length > 0 ? Result.fail(expected[0]!) : Result.succeed(workspace)
       )
     }

@@ -4,7 +4,7 @@ import {
   isStorableNumber,
   parseJson,
   parseNumber,
-  toDecimal,
+  formatDecimal,
   toPlainNumbers
 } from "../../src/domain/Json.ts"
 import { jsonMaps, numberTexts } from "../support/json.ts"
@@ -114,12 +114,12 @@ describe("parseNumber", () => {
   })
 })
 
-describe("toDecimal", () => {
+describe("formatDecimal", () => {
   it.prop(
     "formats every number without an exponent, with the same value and scale",
     { text: numberTexts },
     ({ text }) => {
-      const written = toDecimal(text)!
+      const written = formatDecimal(text)!
       assert.match(written, /^-?(?:0|[1-9]\d*)(?:\.\d+)?$/)
       assert.deepStrictEqual(parseDecimal(written), parseDecimal(text))
     },
@@ -139,7 +139,7 @@ describe("toDecimal", () => {
     ["-", undefined],
     ["abc", undefined],
     ["1e131072", undefined]
-  ])("formats %j as %j", (text, expected) => assert.strictEqual(toDecimal(text), expected))
+  ])("formats %j as %j", (text, expected) => assert.strictEqual(formatDecimal(text), expected))
 })
 
 describe("isStorableNumber", () => {

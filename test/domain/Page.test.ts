@@ -8,7 +8,8 @@ import {
   makePage,
   offset,
   PageMeta,
-  pageMeta,
+  toPageMeta,
+  paginate,
   parsePositiveInt,
   isWithinOffsetLimit
 } from "../../src/domain/Page.ts"
@@ -122,16 +123,19 @@ describe("makePage", () => {
     assert.deepStrictEqual(makePage({ page: number, per_page: number }), failure("page"))
   })
 
-  it.each([0, -1, 1.5, 2 ** 53, Number.NaN, Number.POSITIVE_INFINITY])("fails for %d", (number) => {
-    assert.deepStrictEqual(
-      makePage({ page: number }),
-      Result.fail(InvalidParameter(`page ${positiveIntRule}`))
-    )
-    assert.deepStrictEqual(
-      makePage({ per_page: number }),
-      Result.fail(InvalidParameter(`per_page ${positiveIntRule}`))
-    )
-  })
+  it.each([0, -1, 1.5, 2 ** 53, Number.NaN, Number.POSITIVE_INFINITY])(
+    "makePage fails for page %d",
+    (number) => {
+      assert.deepStrictEqual(
+        makePage({ page: number }),
+        Result.fail(InvalidParameter(`page ${positiveIntRule}`))
+      )
+      assert.deepStrictEqual(
+        makePage({ per_page: number }),
+        Result.fail(InvalidParameter(`per_page ${positiveIntRule}`))
+      )
+    }
+  )
 })
 
 describe("offset", () => {
@@ -152,6 +156,27 @@ describe("offset", () => {
   )
 })
 
+describe("paginate", () => {
+  it.prop(
+    "returns the items of any page and the total, so that consecutive pages are the whole list",
+    { all: Schema.Array(Schema.Int), per_page: PerPage },
+    ({ all, per_page }) => {
+      const pages = Array.from({ length: Math.ceil(all.length / per_page) + 1 }, (_, index) =>
+        paginate(all, { page: index + 1, per_page })
+      )
+      assert.deepStrictEqual(
+        pages.flatMap(({ items }) => items),
+        [...all]
+      )
+      for (const { items, total } of pages) {
+        assert.isAtMost(items.length, per_page)
+        assert.strictEqual(total, all.length)
+      }
+      assert.deepStrictEqual(pages.at(-1)!.items, [])
+    }
+  )
+})
+
 describe("isWithinOffsetLimit", () => {
   it.prop(
     "is true for every page that starts before item 2^31",
@@ -162,7 +187,7 @@ describe("isWithinOffsetLimit", () => {
     }
   )
 
-  it("is exact at the limit", () => {
+  it("isWithinOffsetLimit is true at 2^31-1 and false one above", () => {
     assert.isTrue(isWithinOffsetLimit({ page: 2147483648, per_page: 1 }))
     assert.isFalse(isWithinOffsetLimit({ page: 2147483649, per_page: 1 }))
     assert.isTrue(isWithinOffsetLimit({ page: 21474837, per_page: 100 }))
@@ -171,13 +196,13 @@ describe("isWithinOffsetLimit", () => {
   })
 })
 
-describe("pageMeta", () => {
+describe("toPageMeta", () => {
   it.prop(
     "returns page, per_page and total, and matches the PageMeta schema",
     { page: Count, per_page: PerPage, total: Total },
     (meta) => {
       const { total, ...page } = meta
-      assert.deepStrictEqual(Schema.decodeUnknownSync(PageMeta)(pageMeta(page, total)), meta)
+      assert.deepStrictEqual(Schema.decodeUnknownSync(PageMeta)(toPageMeta(page, total)), meta)
     }
   )
 })

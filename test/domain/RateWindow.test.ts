@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Schema from "effect/Schema"
-import { rateLimited, secondsUntilReset, toRateWindow } from "../../src/domain/RateWindow.ts"
+import { RateLimited, secondsUntilReset, toRateWindow } from "../../src/domain/RateWindow.ts"
 
 const Now = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: Date.UTC(9999, 0) }))
 
@@ -40,12 +40,12 @@ describe("toRateWindow", () => {
   })
 })
 
-describe("rateLimited", () => {
+describe("RateLimited", () => {
   it.prop(
     "returns the scope, the limit and the seconds until the reset",
     { scope: Schema.Literals(["key", "process"]), limit: Schema.Natural, now: Now },
     ({ scope, limit, now }) => {
-      assert.deepStrictEqual(rateLimited(scope, limit, now), {
+      assert.deepStrictEqual(RateLimited(scope, limit, now), {
         _tag: "RateLimited",
         scope,
         limit,

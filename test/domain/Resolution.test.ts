@@ -1,11 +1,14 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Arbitrary from "effect/Arbitrary"
+import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { JsonText } from "../../src/domain/Bindings.ts"
 import { parseJson } from "../../src/domain/Json.ts"
 import {
-  type FragmentBinding,
+  fillSlots,
+  findSlots,
+  type SourceFragment,
   maxResolvedBytes,
   Resolution,
   type ResolutionSource,
@@ -15,10 +18,7 @@ import {
 import { newId } from "../support/archives.ts"
 import { jsonMaps } from "../support/json.ts"
 
-const makeSource = (
-  current_content: string,
-  fragments: ReadonlyArray<FragmentBinding>
-): ResolutionSource => ({
+const makeSource = (current_content: string, fragments: ReadonlyArray<SourceFragment>): ResolutionSource => ({
   id: newId(),
   title: "Title",
   prompt_type: "template",
@@ -27,7 +27,7 @@ const makeSource = (
   fragments
 })
 
-const resolveContent = (current_content: string, fragments: ReadonlyArray<FragmentBinding>): string =>
+const resolveContent = (current_content: string, fragments: ReadonlyArray<SourceFragment>): string =>
   Result.getOrThrow(resolve(makeSource(current_content, fragments))).resolved_content
 
 /** Returns what one fragment appends, without the two newlines. */
@@ -276,7 +276,7 @@ describe("resolve", () => {
   })
 })
 
-const isTooLarge = (content: string, fragments: ReadonlyArray<FragmentBinding>): boolean => {
+const isTooLarge = (content: string, fragments: ReadonlyArray<SourceFragment>): boolean => {
   const from = makeSource(content, fragments)
   const result = resolve(from)
   if (Result.isSuccess(result)) return false
@@ -297,7 +297,7 @@ describe("the size limit of resolved content", () => {
     assert.isTrue(isTooLarge(`${full}x`, []))
 
     const rest = makeText(maxResolvedBytes - 2 - 100, char)
-    const use = (content: string, variable_overrides = {}): FragmentBinding => ({
+    const use = (content: string, variable_overrides = {}): SourceFragment => ({
       content,
       variable_overrides
     })
@@ -324,7 +324,7 @@ describe("the size limit of resolved content", () => {
         return mebibyte
       }
     }
-    const untouched: FragmentBinding = {
+    const untouched: SourceFragment = {
       get content(): string {
         throw new Error("read beyond the limit")
       },
@@ -369,4 +369,49 @@ describe("resolve with hostile content", () => {
     const [short, long] = [measure(50_000), measure(200_000)]
     assert.isBelow(long, 10 * Math.max(short, 1))
   })
+})
+
+describe("findSlots", () => {
+  it("stops at the first name that exceeds the limit", () => {
+    assert.deepStrictEqual([...findSlots("{{a}} {{a}} {{b}} {{c}} {{d}}", 2)], ["a", "b", "c"])
+  })
+
+  it("finds every slot after a resolution that failed", () => {
+    const variable_overrides = { a: "x".repeat(1024 * 1024) }
+    assert.isTrue(isTooLarge("", [{ content: "{{a}}".repeat(9), variable_overrides }]))
+    assert.deepStrictEqual([...findSlots("{{a}} {{b}}")], ["a", "b"])
+  })
+})
+
+describe("fillSlots", () => {
+  it.each([
+    ["Hi {{ name }}, {{name}}!", { name: "Ada" }, "Hi Ada, Ada!"],
+    ["{{a}}{{b}}", { a: "{{b}}", b: "$&" }, "{{b}}$&"],
+    ["{{toString}} {{__proto__}} {{ }}", {}, "{{toString}} {{__proto__}} {{ }}"]
+  ])("fills %j with %j to %j", (content, values, filled) => {
+    assert.strictEqual(fillSlots(content, values as unknown as Record<string, string>), filled)
+  })
+
+  it("returns undefined for more than 8 MiB, without filling first", () => {
+    const slots = "{{a}}{{ a }}".repeat(4)
+    assert.strictEqual(fillSlots(slots, { a: "x".repeat(1024 * 1024) })?.length, maxResolvedBytes)
+    assert.isUndefined(fillSlots(`${slots}{{b}}`, { a: "x".repeat(1024 * 1024) }))
+    // This would be longer than a string can be.
+    assert.isUndefined(fillSlots("{{a}}".repeat(1_000), { a: "x".repeat(1024 * 1024) }))
+  })
+
+  it.effect.prop(
+    "leaves no slot that was filled, for values without braces",
+    { content: Schema.String, values: Schema.Array(Schema.String) },
+    ({ content, values }) => {
+      const text = values.reduce(
+        (text, _, index) => `${text}{{slot${index}}}`,
+        content.replaceAll(/[{}]/g, "")
+      )
+      const plain = values.map((value) => value.replaceAll(/[{}]/g, ""))
+      const filled = fillSlots(text, Object.fromEntries(plain.map((value, index) => [`slot${index}`, value])))
+      assert.strictEqual(filled, content.replaceAll(/[{}]/g, "") + plain.join(""))
+      return Effect.void
+    }
+  )
 })

@@ -1,6 +1,12 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Schema from "effect/Schema"
-import { isRepresentable, Timestamp, toTimestamp } from "../../src/domain/Timestamp.ts"
+import {
+  isRepresentable,
+  normalizeTime,
+  parseTime,
+  Timestamp,
+  toTimestamp
+} from "../../src/domain/Timestamp.ts"
 
 const earliest = -62_135_596_800_000
 const latest = 253_402_300_799_999
@@ -46,5 +52,40 @@ describe("toTimestamp", () => {
     ""
   ])("the Timestamp schema rejects %j", (text) => {
     assert.isFalse(Schema.is(Timestamp)(text))
+  })
+})
+
+describe("normalizeTime", () => {
+  it.prop("returns a Timestamp unchanged", { millis: Instant }, ({ millis }) => {
+    assert.strictEqual(normalizeTime(toTimestamp(millis)), toTimestamp(millis))
+  })
+
+  it.each([
+    "2026-01-01T24:00:00.000Z",
+    "2026-02-28T24:00Z",
+    "2026-01-01T00:00Z",
+    "2026-01-01T00:00:00Z",
+    "2026-01-01T00:00:00.1Z",
+    "2026-01-01T00:00:00.123456Z",
+    "2026-01-01T00:00:00.00Z",
+    "2026-01-01T00:00:00-23:59",
+    "2026-01-01T00:00:00.000+02:00",
+    "2024-02-29T12:00:00.999+00:00"
+  ])("converts %s to UTC with milliseconds", (text) => {
+    assert.strictEqual(normalizeTime(text), new Date(text).toISOString())
+  })
+})
+
+describe("parseTime", () => {
+  it("accepts the days that a month has, and no other", () => {
+    for (const year of ["1900", "2000", "2023", "2024"]) {
+      for (let month = 1; month <= 13; month++) {
+        for (let day = 0; day <= 32; day++) {
+          const date = `${year}-${String(month).padStart(2, "0")}-${String(day).padStart(2, "0")}`
+          const expected = new Date(Date.UTC(Number(year), month - 1, day)).toISOString().startsWith(date)
+          assert.strictEqual(!Number.isNaN(parseTime(`${date}T00:00:00.000Z`)), expected, date)
+        }
+      }
+    }
   })
 })

@@ -1,0 +1,91 @@
+import type { PromptId, PromptTitle } from "./Prompt.ts"
+
+/** The most code points at the start of a title that its slug depends on. */
+export const maxSlugSourceLength = 200
+
+/** Returns the part of a title that its slug depends on. */
+export const truncateTitle = (title: string): string =>
+  title.length <= maxSlugSourceLength
+    ? title
+    : Array.from(title.slice(0, 2 * maxSlugSourceLength))
+        .slice(0, maxSlugSourceLength)
+        .join("")
+
+const maxSlugLength = 64
+
+/** The slug of a title without a letter or digit of ASCII. */
+const emptySlug = "prompt"
+
+/**
+ * Returns the slug of a title: its letters in lower case without accents, digits and underscores, with a hyphen for
+ * each run of other characters, 1 to 64 characters of ASCII.
+ */
+export const toSlug = (title: string): string => {
+  const slug = truncateTitle(title)
+    .normalize("NFKD")
+    .replace(/\p{M}+/gu, "")
+    .toLowerCase()
+    .replaceAll("ß", "ss")
+    .replace(/[^a-z0-9_]+/g, "-")
+    .replace(/^-/, "")
+    .slice(0, maxSlugLength)
+    .replace(/-$/, "")
+  return slug === "" ? emptySlug : slug
+}
+
+/** Matches a slug with the first 8 digits of an id, or with all 32 digits. */
+const suffixedName = /^(.+)-([0-9a-f]{8}|[0-9a-f]{32})$/
+
+const digits = (id: PromptId): string => id.replaceAll("-", "")
+
+/**
+ * The names of the prompts of one workspace. The name of a prompt is the slug of its title. If several prompts have
+ * the same slug, or if the slug looks like one with digits of an id, a hyphen and the first 8 digits of the prompt's
+ * id follow, or all 32 digits if the first 8 are not unique among these prompts. So while a prompt keeps its title, its
+ * names never denote another prompt.
+ */
+export class PromptNames {
+  readonly #idsBySlug = new Map<string, PromptId | Array<PromptId>>()
+  #size = 0
+
+  /** Adds a prompt. Every prompt must be added before the first name is read. */
+  add({ id, title }: Pick<PromptTitle, "id" | "title">): void {
+    const slug = toSlug(title)
+    const ids = this.#idsBySlug.get(slug)
+    if (ids === undefined) this.#idsBySlug.set(slug, id)
+    else if (typeof ids === "string") this.#idsBySlug.set(slug, [ids, id])
+    else ids.push(id)
+    this.#size++
+  }
+
+  /** The number of prompts. */
+  get size(): number {
+    return this.#size
+  }
+
+  /** Returns the name of a prompt. A prompt that was not added has a name with digits of its id. */
+  getName({ id, title }: Pick<PromptTitle, "id" | "title">): string {
+    const slug = toSlug(title)
+    if (this.#idsBySlug.get(slug) === id && !suffixedName.test(slug)) return slug
+    const start = id.slice(0, 8)
+    const isUnique = this.#findIds(slug).every((other) => other === id || !other.startsWith(start))
+    return `${slug}-${isUnique ? start : digits(id)}`
+  }
+
+  /**
+   * Returns the id of the prompt with this name, or `undefined` if no prompt has the name. The name with digits of the
+   * id is valid for every prompt, so that it stays valid when another prompt gets the same title or loses it.
+   */
+  findId(name: string): PromptId | undefined {
+    const ids = this.#idsBySlug.get(name)
+    if (typeof ids === "string" && !suffixedName.test(name)) return ids
+    const [, slug = "", suffix = ""] = suffixedName.exec(name) ?? []
+    const [id, ...others] = this.#findIds(slug).filter((id) => digits(id).startsWith(suffix))
+    return others.length === 0 ? id : undefined
+  }
+
+  #findIds(slug: string): ReadonlyArray<PromptId> {
+    const ids = this.#idsBySlug.get(slug)
+    return ids === undefined ? [] : typeof ids === "string" ? [ids] : ids
+  }
+}
