@@ -2,19 +2,24 @@ import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Result from "effect/Result"
 import { type AccessError, checkAccess } from "../domain/Billing.ts"
 import {
   type ApiKeyId,
   type AuthenticationError,
   authenticate,
   hashApiKey,
+  isExpired,
+  KeyRevoked,
   MalformedAuthorization,
   parseApiKey
 } from "../domain/ApiKey.ts"
-import { type RateLimited, type RateLimitScope, rateLimited } from "../domain/RateWindow.ts"
+import { RateLimited, type RateLimitScope } from "../domain/RateWindow.ts"
+import type { Timestamp } from "../domain/Timestamp.ts"
 import type { WorkspaceId } from "../domain/WorkspaceId.ts"
 import { KeyStore } from "./ports/KeyStore.ts"
 import { Lifecycle } from "./Lifecycle.ts"
+import { Outage } from "./Outage.ts"
 import { Observations } from "./ports/Observations.ts"
 import { RateLimiter } from "./ports/RateLimiter.ts"
 import { withSpanIfTraced } from "./Spans.ts"
@@ -29,6 +34,8 @@ export interface Caller {
 /** A caller that authenticated with an API key. */
 export interface AdmittedCaller extends Caller {
   readonly keyId: ApiKeyId
+  /** When the key expires; null if it never does. */
+  readonly keyExpiresAt: Timestamp | null
 }
 
 export type AdmissionError = AuthenticationError | AccessError | RateLimited | Unavailable
@@ -54,17 +61,23 @@ export class Admission extends Context.Service<
      * 2. The token has the form of a key: `InvalidKeyFormat` without the prefix, otherwise `InvalidKey`.
      * 3. The service has started: `Unavailable`.
      * 4. The key exists: `InvalidKey`; `Unavailable` if the keys cannot be read.
-     * 5. The key is not revoked, its owner need not reset the password, and it has a workspace: `KeyRevoked`,
-     *    `OwnerMustReset`, `NoOrganization`.
+     * 5. The key is neither revoked nor expired, its owner need not reset the password, and it has a workspace:
+     *    `KeyRevoked`, `OwnerMustReset`, `NoOrganization`. The clock of this process decides whether it is expired.
      * 6. The workspace's tier includes the API: `ApiNotAllowed`. Its bills are paid: `Disputed`, `PastDue`.
      * 7. The rate limits have room, the key's first: `RateLimited`. Only requests that reach this check use up quota.
      */
     readonly admit: (token: string | undefined) => Effect.Effect<AdmittedCaller, AdmissionError>
+    /** Runs the checks 1 to 6 of `admit`, for a response that lasts. Counts no request. */
+    readonly check: (token: string | undefined) => Effect.Effect<AdmittedCaller, AdmissionError>
     /**
-     * Runs only the last check of `admit`, for a caller who was admitted before and whose workspace has not changed
-     * since: counts a request at `now` (milliseconds since the epoch) against the limits and marks the key as used.
+     * Runs only the checks of `admit` that can fail while nothing changes in the workspace, for a caller who was
+     * admitted before: the key is not expired at `now` (milliseconds since the epoch), and the rate limits have
+     * room. Counts the request against the limits and marks the key as used.
      */
-    readonly consumeQuota: (key: ApiKeyId, now: number) => Effect.Effect<void, RateLimited>
+    readonly admitAgain: (
+      caller: AdmittedCaller,
+      now: number
+    ) => Effect.Effect<void, typeof KeyRevoked | RateLimited>
   }
 >()("prompt-retrieval/Admission") {
   static readonly layer = (
@@ -77,10 +90,11 @@ export class Admission extends Context.Service<
         const limiter = yield* RateLimiter
         const lifecycle = yield* Lifecycle
         const observations = yield* Observations
+        const outage = yield* Outage
 
         const deny = (scope: RateLimitScope, limit: number, now: number) => {
           observations.recordRateLimitDenial(scope)
-          return Effect.fail(rateLimited(scope, limit, now))
+          return Effect.fail(RateLimited(scope, limit, now))
         }
 
         /**
@@ -105,22 +119,46 @@ export class Admission extends Context.Service<
           keys.markUsed(key, now)
         })
 
-        const admit = withSpanIfTraced("Admission.admit")(
+        /** Runs all checks but those of the rate limits. If `isCounted`, runs those too. */
+        const makeAdmission = (isCounted: boolean) =>
           Effect.fnUntraced(function* (token: string | undefined) {
             if (token === undefined) return yield* Effect.fail(MalformedAuthorization)
             const key = yield* Effect.fromResult(parseApiKey(token))
             if (lifecycle.phase() === "starting") return yield* Effect.fail(Unavailable)
-            const record = yield* keys.find(hashApiKey(key))
-            const workspace = yield* Effect.fromResult(authenticate(record))
-            const accessError = checkAccess(workspace)
-            if (accessError !== undefined) return yield* Effect.fail(accessError)
+            const hash = hashApiKey(key)
+            const record = yield* Effect.tapError(keys.find(hash), ({ _tag }) =>
+              Effect.sync(() => {
+                if (_tag === "InvalidKey") outage?.reportRefusal(hash)
+              })
+            )
+            // Read the clock after the lookup, which may take long, so that no key is admitted at or after its expiry.
             const now = yield* Clock.currentTimeMillis
-            yield* consumeQuota(record.id, now)
-            return { keyId: record.id, workspaceId: workspace.id, tier: workspace.tier }
+            const authenticated = authenticate(record, now)
+            if (Result.isFailure(authenticated)) {
+              outage?.reportRefusal(hash)
+              return yield* Effect.fail(authenticated.failure)
+            }
+            const workspace = authenticated.success
+            const accessError = checkAccess(workspace)
+            if (accessError !== undefined) {
+              outage?.reportRefusal(hash, workspace.id)
+              return yield* Effect.fail(accessError)
+            }
+            if (isCounted) yield* consumeQuota(record.id, now)
+            return {
+              keyId: record.id,
+              keyExpiresAt: record.expires_at,
+              workspaceId: workspace.id,
+              tier: workspace.tier
+            }
           })
-        )
 
-        return { admit, consumeQuota }
+        return {
+          admit: withSpanIfTraced("Admission.admit")(makeAdmission(true)),
+          check: withSpanIfTraced("Admission.check")(makeAdmission(false)),
+          admitAgain: ({ keyId, keyExpiresAt }, now) =>
+            isExpired(keyExpiresAt, now) ? Effect.fail(KeyRevoked) : consumeQuota(keyId, now)
+        }
       })
     )
 }

@@ -3,7 +3,7 @@ import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type { WorkspaceId } from "../domain/WorkspaceId.ts"
-import type { ChangeFeed } from "./ports/ChangeFeed.ts"
+import type { ChangeFeed, LastContact } from "./ports/ChangeFeed.ts"
 import type { CacheLookup } from "./ports/Observations.ts"
 
 /** A map, such as an LRU cache, that may evict any entry at any time. */
@@ -24,6 +24,13 @@ export interface CacheEntry<Value> extends Cacheable<Value> {
 }
 
 /**
+ * Returns true if a value was current when the change feed last had contact with the database: no change of its
+ * workspace has been reported since the value was stored.
+ */
+export const wasCurrentAt = (contact: LastContact, { workspace, revision }: CacheEntry<unknown>): boolean =>
+  contact.revisionOf(workspace) === revision
+
+/**
  * A cache that never returns a value from before the last known change of the value's workspace. Every cache of the
  * service is one:
  *
@@ -31,7 +38,8 @@ export interface CacheEntry<Value> extends Cacheable<Value> {
  * 2. The result is stored only if its workspace has not changed since: the workspace's revision is not later than the
  *    revision that was taken.
  * 3. A stored value is served only while its workspace still has the revision that the value was stored with.
- * 4. While the change feed is down, it reports no revision: nothing is stored or served.
+ * 4. While the change feed is down, it reports no revision: nothing is served, and no result is stored unless its read
+ *    started before.
  *
  * The cache does not join concurrent reads with the same key; `SingleFlight` does.
  */
@@ -59,10 +67,7 @@ export class RevisionedCache<Value> {
    * Runs `read` with the value of a key. Succeeds with `undefined` if there is no value, or if its workspace changed
    * while `read` ran, because the result may be newer than the value.
    */
-  getAndRead<A, E>(
-    key: string,
-    read: (value: Value) => Effect.Effect<A, E>
-  ): Effect.Effect<A | undefined, E> {
+  readWith<A, E>(key: string, read: (value: Value) => Effect.Effect<A, E>): Effect.Effect<A | undefined, E> {
     return Effect.suspend(() => {
       const entry = this.#find(key)
       if (entry === undefined) return Effect.undefined
@@ -70,16 +75,19 @@ export class RevisionedCache<Value> {
     })
   }
 
-  /** Runs `read` and stores the value that `toCacheable` returns, unless its workspace changed meanwhile. */
+  /**
+   * Runs `read` and stores the value that `toCacheable` returns, unless its workspace changed meanwhile. `toCacheable`
+   * also gets the revision from before the read.
+   */
   load<A, E>(
     key: string,
     read: Effect.Effect<A, E>,
-    toCacheable: (result: A) => Cacheable<Value> | undefined
+    toCacheable: (result: A, revisionAtStart: number | undefined) => Cacheable<Value> | undefined
   ): Effect.Effect<A, E> {
     return Effect.suspend(() => {
       const revisionAtStart = this.#feed.revision()
       return Effect.map(read, (result) => {
-        const cacheable = toCacheable(result)
+        const cacheable = toCacheable(result, revisionAtStart)
         if (cacheable !== undefined) this.#store(key, cacheable, revisionAtStart)
         return result
       })
@@ -105,7 +113,9 @@ export class RevisionedCache<Value> {
   }
 
   #store(key: string, { workspace, value }: Cacheable<Value>, revisionAtStart: number | undefined): void {
-    const revision = this.#feed.revisionOf(workspace)
+    // If the feed goes down during the read, the result is stored under the last known revision, for `Outage`; a
+    // feed that comes up again has new revisions.
+    const revision = this.#feed.revisionOf(workspace) ?? this.#feed.lastContact()?.revisionOf(workspace)
     if (revisionAtStart === undefined || revision === undefined || revision > revisionAtStart) return
     this.#entries.set(key, { workspace, value, revision })
   }
@@ -120,10 +130,11 @@ interface InFlightRead<A, E> {
 }
 
 /**
- * Runs concurrent reads with the same key once. A read that is requested after a change never joins a read that started
- * before the change. While the change feed is down, reads are not shared.
+ * Runs concurrent reads with the same cache key once. A read that is requested after a change never joins a read
+ * that started before the change. While the change feed is down, reads are not shared.
  *
- * Key lookups and reads of prompts are shared. Whole responses are not: each request counts against the rate limits.
+ * Key lookups and reads of prompts are shared. Whole responses are not: each request counts against the rate
+ * limits.
  */
 export class SingleFlight<A, E> {
   readonly #feed: ChangeFeed["Service"]
@@ -134,9 +145,9 @@ export class SingleFlight<A, E> {
   }
 
   /**
-   * Runs `read`, or waits for the in-flight read of the same key if nothing has changed since that read started. Only
-   * changes of `workspace` count; if the workspace is not known before the read, every change counts. If the caller whose
-   * read is in flight is interrupted, one of the waiting callers starts over.
+   * Runs `read`, or waits for the in-flight read of the same key if nothing has changed since that read started.
+   * Only changes of `workspace` count; if the workspace is not known before the read, every change counts. If the
+   * caller whose read is in flight is interrupted, one of the waiting callers starts over.
    */
   run(key: string, workspace: WorkspaceId | undefined, read: Effect.Effect<A, E>): Effect.Effect<A, E> {
     return Effect.suspend(() => {

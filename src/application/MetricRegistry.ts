@@ -1,4 +1,4 @@
 import * as Context from "effect/Context"
 
-/** The process-wide registry of metrics, which an empty context falls back to. */
+/** An empty context, with which Effect uses its process-wide registry of metrics. */
 export const metricRegistry = Context.empty()

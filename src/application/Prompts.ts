@@ -24,7 +24,7 @@ import type { Unavailable } from "./ports/Unavailable.ts"
 const unitsPerTurn = 32 * 1024
 
 /** Small rows may resolve to large content, which is then a large read. */
-const deferIfAsked = Effect.flatMap(LargeReadPolicy, (policy) =>
+const deferUnderPolicy = Effect.flatMap(LargeReadPolicy, (policy) =>
   policy === "defer" ? Effect.die(new LargeReadDeferred()) : Effect.void
 )
 
@@ -34,7 +34,13 @@ const resolveInTurns = (resolution: Resolution): Effect.Effect<ResolvedPrompt, R
     result === undefined
       ? Effect.flatMap(Effect.yieldNow, () => resolveInTurns(resolution))
       : Effect.fromResult(result)
-  return resolution.resolvedLength > largeBytes ? Effect.andThen(deferIfAsked, proceed) : proceed
+  return resolution.resolvedLength > largeBytes ? Effect.andThen(deferUnderPolicy, proceed) : proceed
+}
+
+/** A resolved prompt, and the version that was resolved, if the store reports it. */
+export interface ResolvedVersion {
+  readonly prompt: ResolvedPrompt
+  readonly current_version: number | undefined
 }
 
 /**
@@ -54,6 +60,11 @@ export class Prompts extends Context.Service<
       caller: Caller,
       id: string
     ) => Effect.Effect<ResolvedPrompt, PromptNotFound | ResolvedTooLarge | Unavailable>
+    /** Like `getResolved`, with the version number that the prompt had when it was read. */
+    readonly getResolvedVersion: (
+      caller: Caller,
+      id: string
+    ) => Effect.Effect<ResolvedVersion, PromptNotFound | ResolvedTooLarge | Unavailable>
     readonly listVersions: (
       caller: Caller,
       id: string,
@@ -76,6 +87,18 @@ export class Prompts extends Context.Service<
         return parsed === undefined ? Effect.fail(PromptNotFound) : Effect.succeed(parsed)
       }
 
+      const getResolvedVersion = withSpanIfTraced("Prompts.getResolved")((caller: Caller, id: string) =>
+        requirePromptId(id).pipe(
+          Effect.flatMap((prompt) => repo.getSource(caller.workspaceId, prompt)),
+          Effect.flatMap((source) =>
+            Effect.map(resolveInTurns(new Resolution(source)), (prompt) => ({
+              prompt,
+              current_version: source.current_version
+            }))
+          )
+        )
+      )
+
       return Prompts.of({
         list: withSpanIfTraced("Prompts.list")((caller, filter, page) =>
           repo.list(caller.workspaceId, filter, page)
@@ -83,12 +106,8 @@ export class Prompts extends Context.Service<
         get: withSpanIfTraced("Prompts.get")((caller, id) =>
           Effect.flatMap(requirePromptId(id), (prompt) => repo.get(caller.workspaceId, prompt))
         ),
-        getResolved: withSpanIfTraced("Prompts.getResolved")((caller, id) =>
-          requirePromptId(id).pipe(
-            Effect.flatMap((prompt) => repo.getSource(caller.workspaceId, prompt)),
-            Effect.flatMap((source) => resolveInTurns(new Resolution(source)))
-          )
-        ),
+        getResolved: (caller, id) => Effect.map(getResolvedVersion(caller, id), ({ prompt }) => prompt),
+        getResolvedVersion,
         listVersions: withSpanIfTraced("Prompts.listVersions")(
           Effect.fnUntraced(function* (caller, id, page) {
             const prompt = yield* requirePromptId(id)

@@ -2,9 +2,9 @@ import * as Effect from "effect/Effect"
 import * as References from "effect/References"
 
 /**
- * Wraps a function so that each call runs in a span of the given name, if spans are collected. Otherwise a call costs
- * nothing extra. Functions that run for every request use this; all others use `Effect.fn`, which records the call site
- * of every call.
+ * Wraps a function so that each call runs in a span of the given name, if spans are collected. Otherwise a call
+ * costs nothing extra. Functions that run for every request use this; all others use `Effect.fn`, which records the
+ * call site of every call.
  */
 export const withSpanIfTraced =
   (name: string) =>

@@ -9,15 +9,15 @@ export interface StateLog {
 }
 
 /**
- * Makes the log of one dependency's state. Until the first report the dependency counts as working, so a start without
- * a failure logs nothing.
+ * Makes the log of one dependency's state. Until the first report the dependency counts as working, so a start
+ * without a failure logs nothing.
  *
  * ```ts
  * const stateLog = makeStateLog({
- *   failed: "Redis unavailable; each process counts for itself",
+ *   failed: "Redis unavailable; each process counts alone",
  *   restored: "Redis restored; rate limits are shared"
  * })
- * yield* stateLog.down("connection refused") // Redis unavailable; each process counts for itself: connection refused
+ * yield* stateLog.down("connection refused") // Redis unavailable; each process counts alone: connection refused
  * yield* stateLog.up // Redis restored; rate limits are shared
  * ```
  *

@@ -6,7 +6,7 @@ import * as Layer from "effect/Layer"
 import * as Stream from "effect/Stream"
 import * as TestClock from "effect/testing/TestClock"
 import * as Memory from "../../src/adapters/outbound/memory/Memory.ts"
-import { State } from "../../src/adapters/outbound/memory/MemoryState.ts"
+import { MemoryState } from "../../src/adapters/outbound/memory/MemoryState.ts"
 import { Administration } from "../../src/application/Administration.ts"
 import { type RawPart, toRawParts } from "../../src/application/formats/RawPart.ts"
 import { KeyStore } from "../../src/application/ports/KeyStore.ts"
@@ -23,7 +23,7 @@ const layer = Administration.layer.pipe(
 const toSource = (json: unknown): Stream.Stream<RawPart> => Stream.fromIterable(toRawParts(json))
 
 /** Returns a copy of everything that is stored. */
-const storedState = Effect.map(State, ({ workspaces, users, keys }) =>
+const storedState = Effect.map(MemoryState, ({ workspaces, users, keys }) =>
   structuredClone({ workspaces, users, keys })
 )
 
@@ -37,10 +37,10 @@ describe("issueKey", () => {
 
       const issued = yield* issueKey(home.id, owner.email.toUpperCase(), "Production")
       assert.match(issued.key, /^key_live_[0-9a-f]{64}$/)
-      assert.deepStrictEqual(Object.keys(issued).sort(), ["id", "key"])
+      assert.deepStrictEqual(issued, { id: issued.id, key: issued.key, expires_at: null })
       const hex = issued.key.slice(keyPrefix.length)
       const key_hash = createHash("sha256").update(issued.key).digest("hex") as KeyHash
-      const { keys, users } = yield* State
+      const { keys, users } = yield* MemoryState
       assert.deepStrictEqual([...keys.values()], [
         {
           id: issued.id,
@@ -51,7 +51,8 @@ describe("issueKey", () => {
           key_start: hex.slice(0, 4),
           key_end: hex.slice(-4),
           created_at: "2026-01-02T03:04:05.678Z",
-          revoked_at: null
+          revoked_at: null,
+          expires_at: null
         }
       ] as Array<unknown>)
       assert.deepStrictEqual([...users.values()], [owner])
@@ -62,6 +63,7 @@ describe("issueKey", () => {
       assert.deepStrictEqual(yield* find(key_hash), {
         id: issued.id,
         revoked: false,
+        expires_at: null,
         owner_must_reset: false,
         workspace: { id: home.id, tier: home.tier, billing_status: home.billing_status }
       })
@@ -76,7 +78,7 @@ describe("issueKey", () => {
       const issued = yield* Effect.replicateEffect(issueKey(home.id, "New@example.com", "Key"), 20)
       assert.strictEqual(new Set(issued.map(({ key }) => key)).size, 20)
       assert.strictEqual(new Set(issued.map(({ id }) => id)).size, 20)
-      const { users, keys } = yield* State
+      const { users, keys } = yield* MemoryState
       assert.deepStrictEqual(
         [...users.values()].map(({ email, must_reset_password }) => ({ email, must_reset_password })),
         [{ email: "New@example.com", must_reset_password: false }]
@@ -192,12 +194,18 @@ describe("importArchive", () => {
           folders: archive.folders.length,
           tags: archive.tags.length,
           users: 0,
-          api_keys: 0
+          api_keys: 0,
+          rows: imported.rows
         }
       )
+      assert.deepStrictEqual((yield* importArchive(toSource(archive))).rows, {
+        added: 0,
+        changed: 0,
+        removed: 0
+      })
       assert.deepStrictEqual(yield* workspaces, [archive.workspace])
       const { format: _, users: __, api_keys: ___, ...stored } = archive
-      assert.deepStrictEqual((yield* State).workspaces, new Map([[archive.workspace.id, stored]]))
+      assert.deepStrictEqual((yield* MemoryState).workspaces, new Map([[archive.workspace.id, stored]]))
     }, Effect.provide(layer)),
     { arbitrary: { runs: 25 } }
   )

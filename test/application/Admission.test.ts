@@ -1,26 +1,36 @@
 import { assert, describe, it } from "@effect/vitest"
+import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
 import * as TestClock from "effect/testing/TestClock"
 import * as Memory from "../../src/adapters/outbound/memory/Memory.ts"
 import * as InProcess from "../../src/adapters/outbound/rate-limiter/InProcessRateLimiter.ts"
-import { State } from "../../src/adapters/outbound/memory/MemoryState.ts"
+import { MemoryState } from "../../src/adapters/outbound/memory/MemoryState.ts"
 import { Admission, type AdmissionError, type RateLimits } from "../../src/application/Admission.ts"
 import { Lifecycle } from "../../src/application/Lifecycle.ts"
+import { Outage, OutagePolicy } from "../../src/application/Outage.ts"
 import { KeyStore } from "../../src/application/ports/KeyStore.ts"
+import { Observations } from "../../src/application/ports/Observations.ts"
 import { Unavailable } from "../../src/application/ports/Unavailable.ts"
 import { WorkspaceStore } from "../../src/application/ports/WorkspaceStore.ts"
 import { ApiNotAllowed, BillingStatus, Disputed, PastDue, Tier } from "../../src/domain/Billing.ts"
 import {
+  type ApiKey,
+  type ApiKeyId,
+  hashApiKey,
   InvalidKey,
   InvalidKeyFormat,
+  type KeyRecord,
   KeyRevoked,
   MalformedAuthorization,
   NoOrganization,
   OwnerMustReset
 } from "../../src/domain/ApiKey.ts"
-import { rateLimited } from "../../src/domain/RateWindow.ts"
+import { RateLimited } from "../../src/domain/RateWindow.ts"
+import { toTimestamp } from "../../src/domain/Timestamp.ts"
 import {
   archive,
   instant,
@@ -33,6 +43,7 @@ import {
   toPartStream
 } from "../support/archives.ts"
 import { ignoreObservations, type RecordedObservations, recordObservations } from "../support/observations.ts"
+import { switchedFeed } from "../support/switchedFeed.ts"
 
 /** The number of key lookups. */
 class Lookups extends Context.Service<Lookups, { count: number }>()("test/Lookups") {
@@ -62,6 +73,15 @@ const makeLayer = (limits: RateLimits) =>
     Layer.provideMerge(Layer.mergeAll(Memory.layer, Lookups.layer, Layer.fresh(InProcess.layer)))
   )
 
+/** The policy over a feed that is up. */
+const outageLayer = Layer.effect(
+  Outage,
+  Effect.map(
+    Observations,
+    (observations) => new OutagePolicy({ feed: switchedFeed(), observations, maxAgeMs: 60_000 })
+  )
+).pipe(Layer.provide(ignoreObservations))
+
 const limits = { perKey: 100, perProcess: 500 }
 
 const admit = (token: string | undefined) => Effect.flatMap(Admission, ({ admit }) => admit(token))
@@ -79,6 +99,11 @@ const malformedTokens: ReadonlyArray<readonly [string | undefined, AdmissionErro
 ]
 
 const booleans = [false, true]
+
+const start = 1_767_225_600_000
+const Millis = Schema.Int.check(Schema.isBetween({ minimum: start - 5, maximum: start + 5_000 }))
+/** How far the clock advances between requests, in milliseconds. */
+const Step = Schema.Literals([0, 1, 2, 10, 999, 1_000])
 
 /** Makes a key for every combination of states of key, owner and workspace, with the errors that apply to it, in order. */
 const makeEveryState = () =>
@@ -124,11 +149,113 @@ describe("admit", () => {
       for (const { key, errors } of workspaces.flatMap(({ states }) => states)) {
         assert.deepStrictEqual(
           yield* Effect.flip(admitKey(key)),
-          errors[0] ?? rateLimited("key", 0, 0),
+          errors[0] ?? RateLimited("key", 0, 0),
           JSON.stringify(errors)
         )
       }
     }).pipe(Effect.provide(makeLayer({ perKey: 0, perProcess: 500 })))
+  )
+
+  it.effect("check fails with the same error, and counts no request", () =>
+    Effect.gen(function* () {
+      const { check } = yield* Admission
+      const workspaces = makeEveryState()
+      yield* load(workspaces)
+      for (const { home, states } of workspaces) {
+        for (const { key, errors } of states) {
+          const checked = yield* Effect.result(check(key.plaintext))
+          const caller = {
+            keyId: key.stored.id,
+            keyExpiresAt: null,
+            workspaceId: home.id,
+            tier: home.tier
+          }
+          assert.deepStrictEqual(
+            checked,
+            errors[0] === undefined ? Result.succeed(caller) : Result.fail(errors[0])
+          )
+        }
+      }
+      for (const [token, error] of malformedTokens)
+        assert.deepStrictEqual(yield* Effect.flip(check(token)), error)
+    }).pipe(Effect.provide(makeLayer({ perKey: 0, perProcess: 0 })))
+  )
+
+  it.effect("admit and check report each key that the store refuses, and each workspace without access", () =>
+    Effect.gen(function* () {
+      const { admit, check } = yield* Admission
+      const outage = (yield* Outage)!
+      const workspaces = makeEveryState()
+      yield* load(workspaces)
+      const unknown = key(null, user())
+      for (const run of [admit, check]) {
+        assert.deepStrictEqual(yield* Effect.flip(run(unknown.plaintext)), InvalidKey)
+        assert.isTrue(outage.isRefused(hashApiKey(unknown.plaintext as ApiKey), 0))
+      }
+      for (const { home, states } of workspaces) {
+        for (const { key, errors } of states) {
+          yield* Effect.result(admit(key.plaintext))
+          const isRefused = outage.isRefused(hashApiKey(key.plaintext as ApiKey), 0)
+          assert.strictEqual(isRefused, errors.length > 0, JSON.stringify(errors))
+        }
+        const hasAccess = home.tier !== "free" && home.billing_status === "active"
+        const entry = { workspace: home.id, value: undefined, revision: 0 }
+        assert.strictEqual(outage.isLastKnown(entry), hasAccess)
+      }
+    }).pipe(Effect.provide(makeLayer({ perKey: 0, perProcess: 0 })), Effect.provide(outageLayer))
+  )
+
+  it.effect.prop(
+    "admit and admitAgain admit a key only before its expiry",
+    { expires: Millis, steps: Schema.Array(Step) },
+    Effect.fnUntraced(
+      function* ({ expires, steps }) {
+        const [home, owner] = [workspace(), user()]
+        const expiring = key(home.id, owner, { expires_at: toTimestamp(expires) })
+        yield* (yield* WorkspaceStore).importWorkspace(
+          toPartStream(archive({ workspace: home, users: [owner], api_keys: [expiring.stored] }))
+        )
+        const { admitAgain } = yield* Admission
+        const caller = {
+          keyId: expiring.stored.id,
+          keyExpiresAt: expiring.stored.expires_at,
+          workspaceId: home.id,
+          tier: home.tier
+        }
+        yield* TestClock.setTime(start)
+        for (const step of steps) {
+          yield* TestClock.adjust(step)
+          const now = yield* Clock.currentTimeMillis
+          const expected = now < expires ? Result.succeed(caller) : Result.fail(KeyRevoked)
+          assert.deepStrictEqual(yield* Effect.result(admitKey(expiring)), expected)
+          assert.deepStrictEqual(yield* Effect.result(Effect.as(admitAgain(caller, now), caller)), expected)
+        }
+      },
+      Effect.provide(makeLayer({ perKey: 1_000_000, perProcess: 1_000_000 }))
+    )
+  )
+
+  it.effect("a key that expires while it is looked up is not admitted", () =>
+    Effect.gen(function* () {
+      const record: KeyRecord = {
+        id: newId(),
+        revoked: false,
+        expires_at: toTimestamp(1_000),
+        owner_must_reset: false,
+        workspace: { id: newId(), tier: "solo", billing_status: "active" }
+      }
+      const slowKeys = Layer.succeed(KeyStore, {
+        find: () => Effect.as(TestClock.adjust("1 second"), record),
+        markUsed: () => undefined
+      })
+      const services = Admission.layer(limits).pipe(
+        Layer.provide([slowKeys, InProcess.layer, Lifecycle.serving, ignoreObservations])
+      )
+      assert.deepStrictEqual(
+        yield* Effect.flip(admitKey(key(null, user()))).pipe(Effect.provide(services)),
+        KeyRevoked
+      )
+    })
   )
 
   it.effect("returns the key, its workspace and its tier if no error applies", () =>
@@ -140,6 +267,7 @@ describe("admit", () => {
         for (const { key } of states.filter(({ errors }) => errors.length === 0)) {
           assert.deepStrictEqual(yield* admitKey(key), {
             keyId: key.stored.id,
+            keyExpiresAt: null,
             workspaceId: home.id,
             tier: home.tier
           })
@@ -198,7 +326,7 @@ describe("admit", () => {
     Effect.gen(function* () {
       const { archive: own, keys } = sample()
       yield* (yield* WorkspaceStore).importWorkspace(toPartStream(own))
-      const { lastUsed } = yield* State
+      const { lastUsed } = yield* MemoryState
       yield* TestClock.setTime(1_767_225_600_123)
       yield* admitKey(keys.active)
       yield* TestClock.adjust("1 second")
@@ -261,9 +389,13 @@ describe("admit", () => {
       yield* Effect.flip(admitKey(key(null, user())))
       yield* Effect.flip(admitKey(keys.revoked))
       assert.deepStrictEqual(observed.denials, ["key"])
-      yield* (yield* Admission).consumeQuota(keys.active.stored.id, 60_000)
-      yield* (yield* Admission).consumeQuota(keys.second.stored.id, 60_000)
-      yield* Effect.flip((yield* Admission).consumeQuota(newId(), 60_000))
+      const again = (keyId: ApiKeyId) =>
+        Effect.flatMap(Admission, ({ admitAgain }) =>
+          admitAgain({ keyId, keyExpiresAt: null, workspaceId: own.workspace.id, tier: "solo" }, 60_000)
+        )
+      yield* again(keys.active.stored.id)
+      yield* again(keys.second.stored.id)
+      yield* Effect.flip(again(newId()))
       assert.deepStrictEqual(observed.denials, ["key", "process"])
     }).pipe(
       Effect.provide(

@@ -22,8 +22,8 @@ const home = workspace()
 const owner = user()
 
 /**
- * Stores keys of one workspace. Returns them and `request`, which returns the outcome of a request with a key: "admitted",
- * the scope of the limit that denied it, or the tag of another error.
+ * Stores keys of one workspace. Returns them and `request`, which returns the outcome of a request with a key:
+ * "admitted", the scope of the limit that denied it, or the tag of another error.
  */
 const setUp = Effect.fnUntraced(function* (count: number) {
   const keys = Array.from({ length: count }, () => key(home.id, owner))

@@ -40,9 +40,10 @@ interface Read {
 }
 
 /**
- * Runs random steps against a database whose values are version numbers, and checks every request: the request must return
- * the version of the last change that the feed had reported when the request was made, or a later version. While the feed
- * is down, the request must return what the database held when the request was made, or a later version.
+ * Runs random steps against a database whose values are version numbers, and checks every request: the request must
+ * return the version of the last change that the feed had reported when the request was made, or a later version.
+ * While the feed is down, the request must return what the database held when the request was made, or a later
+ * version.
  */
 const checkSteps = Effect.fnUntraced(function* (
   steps: ReadonlyArray<typeof Step.Type>,
@@ -210,31 +211,29 @@ describe("RevisionedCache", () => {
     })
   )
 
-  it.effect(
-    "getAndRead discards what was read if the workspace changed or the feed went down meanwhile",
-    () =>
-      Effect.gen(function* () {
-        const { cache, feed, load } = setUp()
-        const read = (meanwhile: () => void) =>
-          cache.getAndRead("key", (value) =>
-            Effect.sync(() => {
-              meanwhile()
-              return `${value} read`
-            })
-          )
-        const goDown = () => {
-          feed.isUp = false
-        }
-        assert.isUndefined(yield* read(() => {}))
-        yield* load("value")
-        assert.strictEqual(yield* read(() => {}), "VALUE read")
-        assert.strictEqual(yield* read(() => feed.changes.invalidate(newId())), "VALUE read")
-        assert.isUndefined(yield* read(goDown))
-        assert.isUndefined(yield* read(() => {}))
-        feed.isUp = true
-        assert.strictEqual(yield* read(() => {}), "VALUE read")
-        assert.isUndefined(yield* read(() => feed.changes.invalidate(workspace)))
-      })
+  it.effect("readWith discards what was read if the workspace changed or the feed went down meanwhile", () =>
+    Effect.gen(function* () {
+      const { cache, feed, load } = setUp()
+      const read = (meanwhile: () => void) =>
+        cache.readWith("key", (value) =>
+          Effect.sync(() => {
+            meanwhile()
+            return `${value} read`
+          })
+        )
+      const goDown = () => {
+        feed.isUp = false
+      }
+      assert.isUndefined(yield* read(() => {}))
+      yield* load("value")
+      assert.strictEqual(yield* read(() => {}), "VALUE read")
+      assert.strictEqual(yield* read(() => feed.changes.invalidate(newId())), "VALUE read")
+      assert.isUndefined(yield* read(goDown))
+      assert.isUndefined(yield* read(() => {}))
+      feed.isUp = true
+      assert.strictEqual(yield* read(() => {}), "VALUE read")
+      assert.isUndefined(yield* read(() => feed.changes.invalidate(workspace)))
+    })
   )
 })
 

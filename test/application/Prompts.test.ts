@@ -13,7 +13,16 @@ import { PromptNotFound } from "../../src/domain/Prompt.ts"
 import { maxResolvedBytes, ResolvedTooLarge } from "../../src/domain/Resolution.ts"
 import { toTimestamp } from "../../src/domain/Timestamp.ts"
 import { VersionNotFound } from "../../src/domain/Version.ts"
-import { archive, fragment, newId, prompt, sample, use, version, toPartStream } from "../support/archives.ts"
+import {
+  archive,
+  fragment,
+  newId,
+  prompt,
+  sample,
+  fragmentBinding,
+  version,
+  toPartStream
+} from "../support/archives.ts"
 import * as model from "../support/model.ts"
 
 /** The names of the repository's methods that were called, in order. */
@@ -110,8 +119,8 @@ describe("Prompts", () => {
       const prompts = yield* Prompts
       const half = fragment("x".repeat(maxResolvedBytes / 2))
       const [fitting, exceeding] = [
-        prompt({ current_content: "", fragments: [use(half, 1)] }),
-        prompt({ current_content: "", fragments: [use(half, 1), use(half, 2)] })
+        prompt({ current_content: "", fragments: [fragmentBinding(half, 1)] }),
+        prompt({ current_content: "", fragments: [fragmentBinding(half, 1), fragmentBinding(half, 2)] })
       ]
       const own = archive({ fragments: [half], prompts: [fitting, exceeding] })
       yield* load(own)

@@ -1,9 +1,10 @@
+import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as SchemaTransformation from "effect/SchemaTransformation"
 import { ApiKeyId, UserId } from "../../domain/ApiKey.ts"
 import { FolderId } from "../../domain/FolderId.ts"
 import { PromptId, TagId } from "../../domain/Prompt.ts"
-import { isRepresentable, Timestamp, toTimestamp } from "../../domain/Timestamp.ts"
+import { isRepresentable, normalizeTime, parseTime, Timestamp, timePattern } from "../../domain/Timestamp.ts"
 import { Uuid } from "../../domain/Uuid.ts"
 import { VersionId } from "../../domain/Version.ts"
 import {
@@ -20,8 +21,8 @@ import {
 import { WorkspaceId } from "../../domain/WorkspaceId.ts"
 import { type ExportPart, type WorkspacePart, workspaceLists } from "../../domain/WorkspaceParts.ts"
 
-// A workspace archive: a whole workspace as one JSON file. The file holds the items of the domain's `Workspace.ts`, but
-// ids may be in any case, and times may be any ISO 8601 times with an offset.
+// A workspace archive: a whole workspace as one JSON file. The file holds the items of the domain's `Workspace.ts`,
+// but ids may be in any case, and times may be any ISO 8601 times with an offset.
 
 const AnyCaseUuid = Schema.String.check(
   Schema.isPattern(/^[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$/u, { message: "must be a UUID" })
@@ -31,17 +32,6 @@ const AnyCaseUuid = Schema.String.check(
 const anyCase = <Id extends string>(id: Schema.Codec<Id, string>): Schema.Codec<Id, string> =>
   AnyCaseUuid.pipe(Schema.decodeTo(id, SchemaTransformation.toLowerCase()))
 
-const iso8601 = /^(\d{4})-(\d\d)-(\d\d)T\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d\d:\d\d)$/u
-
-/** Parses an ISO 8601 time with an offset. Returns milliseconds since the epoch, or NaN for any other text. */
-const parseTime = (text: string): number => {
-  const parts = iso8601.exec(text)
-  if (parts === null) return Number.NaN
-  const [year, month, day] = [Number(parts[1]), Number(parts[2]), Number(parts[3])]
-  const lastDay = new Date(Date.UTC(2000, month, 0)).setUTCFullYear(year, month, 0)
-  return day > new Date(lastDay).getUTCDate() ? Number.NaN : Date.parse(text)
-}
-
 /** Any ISO 8601 time with an offset, decoded to UTC with milliseconds; finer digits are dropped. */
 const Time = Schema.String.check(
   Schema.makeFilter(
@@ -50,7 +40,7 @@ const Time = Schema.String.check(
         ? undefined
         : "must be an ISO 8601 time with an offset, in the years 0001 to 9999",
     // The pattern also accepts times that do not exist, such as those of February 30.
-    { toJsonSchema: () => [{ pattern: iso8601.source }, true] }
+    { toJsonSchema: () => [{ pattern: timePattern }, true] }
   )
 )
   .annotate({ description: "ISO 8601 time with an offset. Digits after milliseconds are dropped." })
@@ -58,7 +48,7 @@ const Time = Schema.String.check(
     Schema.decodeTo(
       Timestamp,
       SchemaTransformation.transform<string, string>({
-        decode: (text) => toTimestamp(parseTime(text)),
+        decode: normalizeTime,
         encode: (text) => text
       })
     )
@@ -75,7 +65,8 @@ export const ArchiveKey = Schema.Struct({
   workspace_id: Schema.NullOr(anyCase(WorkspaceId)),
   created_by: anyCase(UserId),
   created_at: Time,
-  revoked_at: Schema.NullOr(Time)
+  revoked_at: Schema.NullOr(Time),
+  expires_at: Schema.NullOr(Time).pipe(Schema.withDecodingDefaultKey(Effect.succeed(null)))
 })
 export type ArchiveKey = typeof ArchiveKey.Type
 
@@ -105,6 +96,22 @@ export const ArchivePrompt = Schema.Struct({
   versions: Schema.Array(ArchiveVersion)
 })
 export type ArchivePrompt = typeof ArchivePrompt.Type
+
+/** A time that `Time` decodes to itself. */
+const CanonicalTime = Timestamp.check(
+  Schema.makeFilter((text: string) => isRepresentable(parseTime(text)) && normalizeTime(text) === text)
+)
+
+/**
+ * The prompts that `ArchivePrompt` decodes to themselves, as an export writes them. Effect compiles this schema,
+ * because it transforms nothing.
+ */
+export const CanonicalPrompt = Schema.Struct({
+  ...WorkspacePrompt.fields,
+  created_at: CanonicalTime,
+  updated_at: CanonicalTime,
+  versions: Schema.Array(Schema.Struct({ ...PromptVersion.fields, created_at: CanonicalTime }))
+})
 
 export const archiveFormat = "prompt-retrieval/workspace@1"
 

@@ -1,7 +1,7 @@
+import * as Option from "effect/Option"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import * as SchemaIssue from "effect/SchemaIssue"
-import { isExactNumber, isObject } from "../../domain/Json.ts"
+import { isExactNumber, isJsonObject } from "../../domain/Json.ts"
 import { InvalidContent } from "../../domain/Problem.ts"
 import type { WorkspacePart } from "../../domain/WorkspaceParts.ts"
 import {
@@ -12,11 +12,13 @@ import {
   ArchivePrompt,
   ArchiveTag,
   ArchiveUser,
-  ArchiveWorkspace
+  ArchiveWorkspace,
+  CanonicalPrompt
 } from "./Archive.ts"
 import { ProblemList } from "./ProblemList.ts"
 import { archiveMembers, isWorkspaceList, type RawPart } from "./RawPart.ts"
 import { ReferenceChecker } from "./ReferenceChecker.ts"
+import { formatIssue } from "./SchemaIssues.ts"
 
 /** The fields that keep every digit of their numbers. */
 const freeFormFields: ReadonlyArray<string> = ["metadata", "variable_overrides"]
@@ -58,7 +60,26 @@ const decoders = {
   prompts: makeDecoder(ArchivePrompt)
 }
 
-const toIssues = SchemaIssue.makeFormatterStandardSchemaV1()
+const decodeCanonical = Schema.decodeUnknownOption(CanonicalPrompt)
+
+const haveSameSize = (a: object, b: object | undefined): boolean =>
+  b !== undefined && Object.keys(a).length === Object.keys(b).length
+
+/**
+ * Decodes a prompt as an export writes it, in a third of the time that any other takes. Returns `undefined` for all
+ * others.
+ */
+const decodeCanonicalPrompt = (value: unknown): ArchivePrompt | undefined => {
+  const prompt = Option.getOrUndefined(decodeCanonical(value))
+  if (prompt === undefined) return undefined
+  // The decoder drops members that the schema does not have.
+  const raw = value as ArchivePrompt
+  const isWhole =
+    haveSameSize(prompt, raw) &&
+    prompt.fragments.every((item, index) => haveSameSize(item, raw.fragments[index])) &&
+    prompt.versions.every((item, index) => haveSameSize(item, raw.versions[index]))
+  return isWhole ? prompt : undefined
+}
 
 const appendPath = (base: string, segments: ReadonlyArray<unknown>): string =>
   segments.reduce<string>(
@@ -67,15 +88,15 @@ const appendPath = (base: string, segments: ReadonlyArray<unknown>): string =>
   )
 
 /**
- * Reads an archive part by part. Keeps only ids and the first problems in memory, so that archives of any size can be
- * read. An archive whose items are malformed is not checked for references between items.
+ * Reads an archive part by part, its members in any order and the root last. Keeps only ids and the first problems in
+ * memory, so that archives of any size can be read. An archive whose items are malformed is not checked for
+ * references between items.
  */
 export class ArchiveReader {
   readonly #format = new ProblemList()
   readonly #references = new ReferenceChecker()
   readonly #members = new Set<string>()
-  /** The index in `archiveMembers` of the latest member. */
-  #latest = 0
+  readonly #unknownMembers = new ProblemList()
 
   /** Reads the next value. Returns its part of the workspace, or `undefined` if the value is invalid or is not a part. */
   read({ path, value }: RawPart): WorkspacePart | undefined {
@@ -86,9 +107,9 @@ export class ArchiveReader {
     }
     if (index === undefined) return this.#readMember(key, value)
     if (!isWorkspaceList(key)) return undefined
-    this.#requireOrder(key)
     const itemPath = `${key}[${index}]`
-    const item = this.#decode<unknown>(decoders[key], itemPath, value)
+    const canonical = key === "prompts" ? decodeCanonicalPrompt(value) : undefined
+    const item = canonical ?? this.#decode<unknown>(decoders[key], itemPath, value)
     return item === undefined ? undefined : this.#check({ list: key, item } as WorkspacePart, itemPath)
   }
 
@@ -107,18 +128,13 @@ export class ArchiveReader {
     return this.#format.count > 0 ? this.#format : this.#references.problems
   }
 
-  /** An item must come after the items that it refers to. */
-  #requireOrder(key: string): void {
-    const index = archiveMembers.indexOf(key)
-    if (index < this.#latest) this.#format.add(key, `must come before ${archiveMembers[this.#latest]}`)
-    else this.#latest = index
-  }
-
   #readMember(key: string, value: unknown): WorkspacePart | undefined {
+    if (!archiveMembers.includes(key)) {
+      this.#unknownMembers.add(key, "Expected no excess property")
+      return undefined
+    }
     if (this.#members.has(key)) this.#format.add(key, "is a duplicate")
     this.#members.add(key)
-    if (!archiveMembers.includes(key)) this.#format.add(key, "Expected no excess property")
-    else this.#requireOrder(key)
     if (isWorkspaceList(key) && !Array.isArray(value)) this.#format.add(key, "Expected array")
     if (key === "format") this.#decode(decodeFormat, key, value)
     if (key !== "workspace") return undefined
@@ -127,17 +143,23 @@ export class ArchiveReader {
   }
 
   #readRoot(value: unknown): void {
-    if (!isObject(value)) {
+    if (!isJsonObject(value)) {
       this.#format.add("", "Expected object")
       return
     }
+    if (this.#members.size === 0) {
+      this.#format.add("", `is not a workspace archive: it has none of ${archiveMembers.join(", ")}`)
+      return
+    }
+    this.#format.addAll(this.#unknownMembers.first, this.#unknownMembers.count)
     for (const key of archiveMembers) if (!this.#members.has(key)) this.#format.add(key, "Missing key")
+    this.#references.end()
   }
 
   #decode<A>(decode: Decode<A>, path: string, value: unknown): A | undefined {
     const decoded = decode(roundNumbers(value))
     if (Result.isSuccess(decoded)) return decoded.success
-    for (const issue of toIssues(decoded.failure.issue).issues) {
+    for (const issue of formatIssue(decoded.failure.issue).issues) {
       this.#format.add(appendPath(path, issue.path ?? []), issue.message)
     }
     return undefined

@@ -4,8 +4,8 @@ import { archiveFormat } from "./Archive.ts"
 type PromptList = "fragments" | "versions"
 
 /**
- * Writes an exported workspace as the text of an archive, part by part: one item per line, so that two archives compare
- * well. `write` and `end` return the text to append.
+ * Writes an exported workspace as the text of an archive, part by part: one item per line, so that two archives
+ * compare well. `write` and `end` return the text to append.
  */
 export class ArchiveWriter {
   /** The index of the list that is being written; -1 before the first list. */
@@ -28,6 +28,11 @@ export class ArchiveWriter {
         this.#promptList = "fragments"
         this.#isPromptListEmpty = true
         return `${text}${JSON.stringify(part.item).slice(0, -1)},"fragments":[`
+      }
+      case "api_keys": {
+        // A key that does not expire has no `expires_at`, so that older programs can import it.
+        const { expires_at, ...key } = part.item
+        return `${this.#nextInList("api_keys")}${JSON.stringify(expires_at === null ? key : part.item)}`
       }
       default:
         return `${this.#nextInList(part.list)}${JSON.stringify(part.item)}`

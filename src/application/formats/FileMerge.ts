@@ -4,14 +4,28 @@ import type { TagId } from "../../domain/Prompt.ts"
 import type { Timestamp } from "../../domain/Timestamp.ts"
 import type { VersionId, VersionNumber } from "../../domain/Version.ts"
 import type { Folder, PromptFragment, PromptVersion, WorkspaceTag } from "../../domain/Workspace.ts"
-import type {
-  ContentEdit,
-  CurrentPrompt,
-  PromptEdit,
-  PromptRow,
-  WorkspaceContent
+import {
+  type ContentEdit,
+  type CurrentPrompt,
+  emptyHistory,
+  type PromptEdit,
+  type PromptRow,
+  type WorkspaceContent
 } from "../../domain/WorkspaceContent.ts"
-import type { FileChange, PromptFile, PromptFiles } from "./PromptFiles.ts"
+import { haveSameRecords, toImportedFiles } from "./FileRecords.ts"
+import {
+  type FragmentChange,
+  type FileChange,
+  makeStateReader,
+  type PromptChange,
+  type PromptFile,
+  type PromptFiles,
+  type PromptState,
+  toFragmentFields,
+  toFragmentState,
+  toPromptFields,
+  toPromptState
+} from "./PromptFiles.ts"
 
 /** The values that a merge cannot compute: the current time, and new ids. */
 export interface MergeContext {
@@ -85,8 +99,8 @@ const mergeTags = (
 }
 
 /**
- * Returns the rows of the file's fragments, or the existing rows if they have the same fragments in the same order. Rows
- * of fragments that stay keep their ids.
+ * Returns the rows of the file's fragments, or the existing rows if they have the same fragments in the same order.
+ * Rows of fragments that stay keep their ids.
  */
 const mergeFragments = (
   file: PromptFile,
@@ -103,26 +117,24 @@ const mergeFragments = (
   })
 }
 
-const noHistory: CurrentPrompt["history"] = { current_id: null, last: null }
-
 /** Returns the prompt to merge a file into if the prompt does not exist yet. */
-const newPrompt = (
-  { path: _, folder: __, tags: ___, fragments: ____, ...fields }: PromptFile,
-  { now }: MergeContext
-): CurrentPrompt => ({
-  ...fields,
-  current_version: 0,
-  folder_id: null,
-  is_archived: false,
-  created_at: now,
-  updated_at: now,
-  tags: [],
-  fragments: [],
-  history: noHistory
-})
+const makePrompt = (file: PromptFile, { now }: MergeContext): CurrentPrompt => {
+  const { folder: _, ...fields } = toPromptFields(file)
+  return {
+    ...fields,
+    current_version: 0,
+    folder_id: null,
+    is_archived: false,
+    created_at: now,
+    updated_at: now,
+    tags: [],
+    fragments: [],
+    history: emptyHistory
+  }
+}
 
 /** Creates the version of a prompt's new content, a child of its current version. */
-const newVersion = (
+const makeVersion = (
   { current_version, current_content, history: { current_id, last } }: CurrentPrompt,
   { now, newId }: MergeContext
 ): PromptVersion => ({
@@ -141,8 +153,11 @@ const toRow = ({ tags: _, fragments: __, history: ___, ...row }: CurrentPrompt):
 
 interface PromptMerge {
   readonly edit: PromptEdit
-  readonly change: FileChange
+  readonly change: PromptChange
 }
+
+/** Returns the state of an existing prompt. */
+type ReadState = (prompt: CurrentPrompt) => PromptState
 
 /** Merges a file into its prompt. Returns `undefined` if the prompt already matches the file. */
 const mergePrompt = (
@@ -150,10 +165,11 @@ const mergePrompt = (
   existing: CurrentPrompt | undefined,
   folders: Folders,
   tags: NamedItems<WorkspaceTag>,
+  readState: ReadState,
   context: MergeContext
 ): PromptMerge | undefined => {
-  const { path, folder: _, tags: __, fragments: ___, ...fields } = file
-  const base = existing ?? newPrompt(file, context)
+  const { folder: _, tags: __, fragments: ___, ...fields } = toPromptFields(file)
+  const base = existing ?? makePrompt(file, context)
   const mergedTags = mergeTags(file, base.tags, tags)
   const merged: CurrentPrompt = {
     ...base,
@@ -165,14 +181,16 @@ const mergePrompt = (
   }
   if (existing !== undefined && Equal.equals(merged, existing)) return undefined
   const isNewContent = existing === undefined || merged.current_content !== existing.current_content
-  const version = isNewContent ? newVersion(merged, context) : undefined
+  const version = isNewContent ? makeVersion(merged, context) : undefined
   return {
     change: {
       kind: "prompt",
       id: file.id,
-      path,
+      path: file.path,
       name: file.title,
-      change: existing === undefined ? "added" : isNewContent ? "new version" : "changed"
+      change: existing === undefined ? "added" : isNewContent ? "new version" : "changed",
+      before: existing === undefined ? null : readState(existing),
+      after: toPromptState(file)
     },
     edit: {
       row: {
@@ -188,11 +206,23 @@ const mergePrompt = (
 }
 
 /** Archives a prompt without a file. Returns `undefined` if the prompt is archived already. */
-const archivePrompt = (prompt: CurrentPrompt, { now }: MergeContext): PromptMerge | undefined =>
+const archivePrompt = (
+  prompt: CurrentPrompt,
+  readState: ReadState,
+  { now }: MergeContext
+): PromptMerge | undefined =>
   prompt.is_archived
     ? undefined
     : {
-        change: { kind: "prompt", id: prompt.id, path: null, name: prompt.title, change: "archived" },
+        change: {
+          kind: "prompt",
+          id: prompt.id,
+          path: null,
+          name: prompt.title,
+          change: "archived",
+          before: readState(prompt),
+          after: null
+        },
         edit: {
           row: { ...toRow(prompt), is_archived: true, updated_at: now },
           tags: undefined,
@@ -219,9 +249,12 @@ const mergePrompts = (
   context: MergeContext
 ): ReadonlyArray<PromptMerge> => {
   const existing = new Map(content.prompts.map((prompt) => [prompt.id, prompt]))
+  const readState = makeStateReader(content)
   return [
-    ...files.prompts.map((file) => mergePrompt(file, existing.get(file.id), folders, tags, context)),
-    ...findPromptsWithoutFile(content, files).map((prompt) => archivePrompt(prompt, context))
+    ...files.prompts.map((file) =>
+      mergePrompt(file, existing.get(file.id), folders, tags, readState, context)
+    ),
+    ...findPromptsWithoutFile(content, files).map((prompt) => archivePrompt(prompt, readState, context))
   ].filter((merge) => merge !== undefined)
 }
 
@@ -229,24 +262,28 @@ const mergePrompts = (
 const mergeFragmentFiles = (content: WorkspaceContent, files: PromptFiles) => {
   const existing = new Map(content.fragments.map((fragment) => [fragment.id, fragment]))
   const changed = files.fragments.filter(
-    ({ path: _, ...fragment }) => !Equal.equals(existing.get(fragment.id), fragment)
+    (file) => !Equal.equals(existing.get(file.id), toFragmentFields(file))
   )
   return {
-    fragments: changed.map(({ path: _, ...fragment }) => fragment),
-    changes: changed.map(
-      ({ id, path, name }): FileChange => ({
+    fragments: changed.map(toFragmentFields),
+    changes: changed.map((file): FragmentChange => {
+      const { id, path, name } = file
+      const before = existing.get(id)
+      return {
         kind: "fragment",
         id,
         path,
         name,
-        change: existing.has(id) ? "changed" : "added"
-      })
-    )
+        change: before === undefined ? "added" : "changed",
+        before: before === undefined ? null : toFragmentState(before),
+        after: toFragmentState(file)
+      }
+    })
   }
 }
 
 /** Returns the changes that remove fragments: those without a file that no prompt without a file contains. */
-const removeFragments = (content: WorkspaceContent, files: PromptFiles): ReadonlyArray<FileChange> => {
+const removeFragments = (content: WorkspaceContent, files: PromptFiles): ReadonlyArray<FragmentChange> => {
   const needed = new Set([
     ...files.fragments.map(({ id }) => id),
     ...findPromptsWithoutFile(content, files).flatMap(({ fragments }) =>
@@ -255,13 +292,22 @@ const removeFragments = (content: WorkspaceContent, files: PromptFiles): Readonl
   ])
   return content.fragments
     .filter(({ id }) => !needed.has(id))
-    .map(({ id, name }) => ({ kind: "fragment", id, path: null, name, change: "removed" }))
+    .map((fragment) => ({
+      kind: "fragment",
+      id: fragment.id,
+      path: null,
+      name: fragment.name,
+      change: "removed",
+      before: toFragmentState(fragment),
+      after: null
+    }))
 }
 
 /**
- * Returns the edit that makes a workspace match files: each prompt and fragment becomes what its file describes, changed
- * content becomes a new version, a prompt without a file is archived, and a fragment without a file is removed unless an
- * archived prompt contains it. The edit names only what differs from the files.
+ * Returns the edit that makes a workspace equal to files that `matchFiles` has matched with it: each prompt and
+ * fragment becomes what its file describes, changed content becomes a new version, a prompt without a file is
+ * archived, and a fragment without a file is removed unless an archived prompt contains it. The edit names only what
+ * differs from the files.
  */
 export const applyFiles = (
   content: WorkspaceContent,
@@ -277,13 +323,15 @@ export const applyFiles = (
   const fragments = mergeFragmentFiles(content, files)
   const prompts = mergePrompts(content, files, folders, tags, context)
   const removed = removeFragments(content, files)
+  const records = toImportedFiles(files)
   return {
     edit: {
       folders: folders.added,
       tags: tags.added,
       fragments: fragments.fragments,
       removedFragments: removed.map(({ id }) => id),
-      prompts: prompts.map(({ edit }) => edit)
+      prompts: prompts.map(({ edit }) => edit),
+      importedFiles: haveSameRecords(content.importedFiles, records) ? undefined : records
     },
     changes: [...fragments.changes, ...prompts.map(({ change }) => change), ...removed]
   }

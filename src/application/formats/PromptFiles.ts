@@ -7,11 +7,10 @@ import type {
   WorkspaceTag
 } from "../../domain/Workspace.ts"
 
-/** A prompt as its file describes it (docs/prompts-as-files.md). The workspace keeps everything else. */
-export interface PromptFile
+/** The state of a prompt as far as a file describes it (docs/prompts-as-files.md). */
+export interface PromptState
   extends Pick<
     WorkspacePrompt,
-    | "id"
     | "title"
     | "description"
     | "current_content"
@@ -21,8 +20,6 @@ export interface PromptFile
     | "is_favorite"
     | "sort_order"
   > {
-  /** The path of the file in its directory. */
-  readonly path: string
   /** The name of the folder; null outside any folder. */
   readonly folder: string | null
   /** The names of the tags. */
@@ -31,10 +28,34 @@ export interface PromptFile
   readonly fragments: ReadonlyArray<Pick<PromptFragment, "fragment_id" | "variable_overrides">>
 }
 
-/** A fragment as its file describes it. */
-export interface FragmentFile extends Fragment {
+/** The state of a fragment: all that it has except its id. */
+export type FragmentState = Omit<Fragment, "id">
+
+/** The path of a file, and the id that its front matter has; null if it has none. */
+export interface FileIdentity {
+  /** The path in the directory, with slashes. */
   readonly path: string
+  readonly file_id: string | null
 }
+
+/**
+ * The file of a prompt. Before `matchFiles`, `id` is the id that a new prompt gets; after it, the id of the prompt
+ * that the file describes.
+ */
+export interface PromptFile extends PromptState, FileIdentity, Pick<WorkspacePrompt, "id"> {}
+
+/** The file of a fragment; `id` as in `PromptFile`. */
+export interface FragmentFile extends FragmentState, FileIdentity, Pick<Fragment, "id"> {}
+
+/** Returns a prompt file's fields of the prompt: all but the identity of the file. */
+export const toPromptFields = ({
+  path: _,
+  file_id: __,
+  ...fields
+}: PromptFile): Omit<PromptFile, keyof FileIdentity> => fields
+
+/** Returns a fragment file's fields of the fragment: all but the identity of the file. */
+export const toFragmentFields = ({ path: _, file_id: __, ...fields }: FragmentFile): Fragment => fields
 
 /** All files of a directory. */
 export interface PromptFiles {
@@ -42,9 +63,8 @@ export interface PromptFiles {
   readonly fragments: ReadonlyArray<FragmentFile>
 }
 
-/** A change that an import of files makes to a prompt or a fragment. `path` is null if it has no file. */
-export interface FileChange {
-  readonly kind: "prompt" | "fragment"
+/** A change that an import of files makes. `path` is null if no file describes the prompt or fragment. */
+interface AnyChange {
   readonly id: string
   readonly path: string | null
   readonly name: string
@@ -52,9 +72,25 @@ export interface FileChange {
   readonly change: "added" | "new version" | "changed" | "archived" | "removed"
 }
 
+/** A change of a prompt, with its state before and after; null where it does not exist. An archived prompt has no state. */
+export interface PromptChange extends AnyChange {
+  readonly kind: "prompt"
+  readonly before: PromptState | null
+  readonly after: PromptState | null
+}
+
+/** A change of a fragment, with its state before and after; null where it does not exist. */
+export interface FragmentChange extends AnyChange {
+  readonly kind: "fragment"
+  readonly before: FragmentState | null
+  readonly after: FragmentState | null
+}
+
+export type FileChange = PromptChange | FragmentChange
+
 /**
- * Files that were rejected; nothing has changed. Has the first problems and the number of all problems. The path of a
- * problem starts with the path of its file.
+ * Files that were rejected; nothing has changed. `problems` holds the first problems, `count` the number of all.
+ * The path of a problem starts with the path of its file.
  */
 export interface InvalidFiles {
   readonly _tag: "InvalidFiles"
@@ -72,43 +108,62 @@ export interface FileSource {
   readonly folders: ReadonlyArray<Folder>
   readonly tags: ReadonlyArray<WorkspaceTag>
   readonly fragments: ReadonlyArray<Fragment>
-  readonly prompts: ReadonlyArray<Omit<WorkspacePrompt, "versions">>
+  readonly prompts: ReadonlyArray<SourcePrompt>
 }
 
-/** Converts the current state of a workspace to files. Archived prompts have no file. `toPath` assigns the path of each file. */
-export const toPromptFiles = (
-  source: FileSource,
-  toPath: {
-    readonly prompt: (prompt: FileSource["prompts"][number], folder: string | null) => string
-    readonly fragment: (fragment: Fragment) => string
-  }
-): PromptFiles => {
+/** A prompt that a file is made from. */
+export type SourcePrompt = Omit<WorkspacePrompt, "versions">
+
+/** Makes a function that returns the state of a prompt of the source. */
+export const makeStateReader = (
+  source: Pick<FileSource, "folders" | "tags">
+): ((prompt: SourcePrompt) => PromptState) => {
   const folders = new Map(source.folders.map(({ id, name }) => [id, name]))
   const tags = new Map(source.tags.map(({ id, name }) => [id, name]))
-  const toPromptFile = (prompt: FileSource["prompts"][number]): PromptFile => {
-    const folder = prompt.folder_id === null ? null : (folders.get(prompt.folder_id) ?? null)
-    return {
-      path: toPath.prompt(prompt, folder),
-      folder,
-      id: prompt.id,
-      title: prompt.title,
-      description: prompt.description,
-      current_content: prompt.current_content,
-      prompt_type: prompt.prompt_type,
-      target_model: prompt.target_model,
-      intent: prompt.intent,
-      is_favorite: prompt.is_favorite,
-      sort_order: prompt.sort_order,
-      tags: prompt.tags.flatMap((id) => tags.get(id) ?? []).sort(),
-      fragments: prompt.fragments.map(({ fragment_id, variable_overrides }) => ({
-        fragment_id,
-        variable_overrides
-      }))
-    }
+  return (prompt) => ({
+    folder: prompt.folder_id === null ? null : (folders.get(prompt.folder_id) ?? null),
+    title: prompt.title,
+    description: prompt.description,
+    current_content: prompt.current_content,
+    prompt_type: prompt.prompt_type,
+    target_model: prompt.target_model,
+    intent: prompt.intent,
+    is_favorite: prompt.is_favorite,
+    sort_order: prompt.sort_order,
+    tags: prompt.tags.flatMap((id) => tags.get(id) ?? []).sort(),
+    fragments: prompt.fragments.map(({ fragment_id, variable_overrides }) => ({
+      fragment_id,
+      variable_overrides
+    }))
+  })
+}
+
+/** Returns the state that a prompt file describes, in the form of `makeStateReader`: each tag once, sorted. */
+export const toPromptState = (file: PromptFile): PromptState => {
+  const { id: _, tags, ...state } = toPromptFields(file)
+  return { ...state, tags: [...new Set(tags)].sort() }
+}
+
+/** Returns the state that a fragment file describes. */
+export const toFragmentState = ({ name, content }: FragmentState): FragmentState => ({ name, content })
+
+/** Converts the current state of a workspace to files. Archived prompts have no file. `toPlace` assigns the place of each file. */
+export const toPromptFiles = (
+  source: FileSource,
+  toPlace: {
+    readonly prompt: (prompt: SourcePrompt, folder: string | null) => FileIdentity
+    readonly fragment: (fragment: Fragment) => FileIdentity
   }
+): PromptFiles => {
+  const readState = makeStateReader(source)
   return {
-    fragments: source.fragments.map((fragment) => ({ ...fragment, path: toPath.fragment(fragment) })),
-    prompts: source.prompts.filter(({ is_archived }) => !is_archived).map(toPromptFile)
+    fragments: source.fragments.map((fragment) => ({ ...fragment, ...toPlace.fragment(fragment) })),
+    prompts: source.prompts
+      .filter(({ is_archived }) => !is_archived)
+      .map((prompt): PromptFile => {
+        const state = readState(prompt)
+        return { id: prompt.id, ...toPlace.prompt(prompt, state.folder), ...state }
+      })
   }
 }
 
@@ -119,7 +174,7 @@ const findDuplicates = (
     others.map(({ path }) => ({ path, message: `has the id of ${first?.path}` }))
   )
 
-/** Returns the problems between files: files with the same id. */
+/** Returns the problems between files: files that describe the same prompt or fragment. */
 export const findFileProblems = ({ prompts, fragments }: PromptFiles): ReadonlyArray<Problem> => [
   ...findDuplicates(fragments),
   ...findDuplicates(prompts)

@@ -1,30 +1,28 @@
-import { isObject } from "../../domain/Json.ts"
+import { isJsonObject } from "../../domain/Json.ts"
 import { InvalidContent } from "../../domain/Problem.ts"
 import { type WorkspaceList, workspaceLists } from "../../domain/WorkspaceParts.ts"
 
 /**
  * A JSON value of an archive's file and its path: an item of a list (`["prompts", 3]`), a member of the root object
- * (`["format"]`), or the root itself at the end (`[]`). When the file is streamed, a list or the root no longer contains
- * the parts that were already emitted.
+ * (`["format"]`), or the root itself at the end (`[]`). When the file is streamed, a list or the root no longer
+ * contains the parts that were already emitted.
  */
 export interface RawPart {
   readonly path: readonly [] | readonly [key: string] | readonly [list: WorkspaceList, index: number]
   readonly value: unknown
 }
 
-/** The members of an archive in the order in which they are read. */
+/** The members of an archive, which may come in any order, in the order of an export. */
 export const archiveMembers: ReadonlyArray<string> = ["format", "workspace", ...workspaceLists]
 
 /** Returns true for the name of a list of the archive. */
 export const isWorkspaceList = (key: string): key is WorkspaceList =>
   (workspaceLists as ReadonlyArray<string>).includes(key)
 
-/** Splits an archive's JSON into raw parts in the order of `archiveMembers`, regardless of the order in the JSON. */
+/** Splits an archive's JSON into raw parts in its order. */
 export function* toRawParts(json: unknown): Generator<RawPart> {
-  if (isObject(json)) {
-    const members = archiveMembers.filter((key) => Object.hasOwn(json, key))
-    for (const key of new Set([...members, ...Object.keys(json)])) {
-      const value = json[key]
+  if (isJsonObject(json)) {
+    for (const [key, value] of Object.entries(json)) {
       if (isWorkspaceList(key) && Array.isArray(value)) {
         for (const [index, item] of value.entries()) yield { path: [key, index], value: item }
       }
@@ -42,3 +40,7 @@ export const toJsonError = (error: unknown): InvalidContent =>
       message: `is not a JSON document in UTF-8: ${error instanceof Error ? error.message : String(error)}`
     }
   ])
+
+/** Returns the error for a file whose JSON is incomplete; `bytes` is its length. */
+export const toTruncatedError = (bytes: number): InvalidContent =>
+  InvalidContent([{ path: "", message: bytes === 0 ? "is empty" : `is truncated at byte ${bytes}` }])

@@ -1,5 +1,5 @@
 import type { PromptVersion, StoredKey, WorkspacePrompt } from "../../domain/Workspace.ts"
-import type { WorkspaceList, WorkspacePart } from "../../domain/WorkspaceParts.ts"
+import type { WorkspacePart } from "../../domain/WorkspaceParts.ts"
 import { ProblemList } from "./ProblemList.ts"
 
 const duplicate = "is a duplicate"
@@ -21,13 +21,58 @@ class UniqueValues {
   }
 }
 
+/** The lists that other items refer to. */
+type ReferenceTarget = "users" | "folders" | "tags" | "fragments"
+
+/** The references to an item that was not read yet: the path of the first one, and their number. */
+interface PendingReferences {
+  readonly path: string
+  count: number
+}
+
+/** References to items by their ids, in the order of the first reference to each id. */
+class References {
+  readonly #pending = new Map<string, PendingReferences>()
+
+  add(path: string, id: string): void {
+    const pending = this.#pending.get(id)
+    if (pending === undefined) this.#pending.set(id, { path, count: 1 })
+    else pending.count++
+  }
+
+  /** Removes the references to an item that exists. */
+  resolve(id: string): void {
+    this.#pending.delete(id)
+  }
+
+  /** Adds one problem for each id that does not exist, at the path of its first reference. */
+  report(problems: ProblemList, message: string): void {
+    for (const { path, count } of this.#pending.values()) {
+      const others = count - 1
+      const more =
+        others === 0 ? "" : `; ${others} other reference${others === 1 ? " has" : "s have"} the same id`
+      problems.add(path, message + more)
+    }
+  }
+}
+
 /**
- * Collects the problems of a workspace that no single part reveals: duplicates, references to items that do not exist, and
- * versions out of order. Keeps only ids and other unique values in memory.
+ * Collects the problems of a workspace that no single part reveals: duplicates, references to items that do not
+ * exist, and versions out of order. The parts may come in any order. Each cause is one problem: several references
+ * to the same missing item, and all that two items with the same id have in common. Keeps only ids and other unique
+ * values in memory.
  */
 export class ReferenceChecker {
   readonly problems = new ProblemList()
   readonly #seen = new UniqueValues()
+  readonly #unresolved: Readonly<Record<ReferenceTarget, References>> = {
+    users: new References(),
+    folders: new References(),
+    tags: new References(),
+    fragments: new References()
+  }
+  /** The workspaces of keys. */
+  readonly #workspaces = new References()
   #workspace: string | undefined
 
   /** Compares a part with the parts before it. */
@@ -36,67 +81,84 @@ export class ReferenceChecker {
       this.#workspace = part.item.id
       return
     }
-    this.#requireUnique(`${path}.id`, part.list, part.item.id)
+    const isNew = this.#requireUnique(`${path}.id`, part.list, part.item.id)
     switch (part.list) {
       case "users":
-        this.#requireUnique(`${path}.email`, "emails", part.item.email.toLowerCase())
+        this.#unresolved.users.resolve(part.item.id)
+        if (isNew) this.#requireUnique(`${path}.email`, "emails", part.item.email.toLowerCase())
         break
       case "api_keys":
+        if (isNew) this.#requireUnique(`${path}.key_hash`, "hashes", part.item.key_hash)
         this.#checkKey(part.item, path)
         break
       case "tags":
-        this.#requireUnique(`${path}.name`, "tag names", part.item.name)
+        this.#unresolved.tags.resolve(part.item.id)
+        if (isNew) this.#requireUnique(`${path}.name`, "tag names", part.item.name)
+        break
+      case "folders":
+      case "fragments":
+        this.#unresolved[part.list].resolve(part.item.id)
         break
       case "prompts":
-        this.#checkPrompt(part.item, path)
+        this.#checkPrompt(part.item, path, isNew)
     }
   }
 
-  #requireUnique(path: string, kind: string, value: string): void {
-    if (!this.#seen.add(kind, value)) this.problems.add(path, duplicate)
+  /** Adds the problems of references to items that no part contained. Call it once, after the last part. */
+  end(): void {
+    if (this.#workspace !== undefined) this.#workspaces.resolve(this.#workspace)
+    this.#workspaces.report(this.problems, "is the id of another workspace")
+    for (const [list, references] of Object.entries(this.#unresolved)) {
+      references.report(this.problems, `is not in ${list}`)
+    }
   }
 
-  #requireKnown(path: string, list: WorkspaceList, id: string | null): void {
-    if (id !== null && !this.#seen.has(list, id)) this.problems.add(path, `is not in ${list}`)
+  #requireUnique(path: string, kind: string, value: string): boolean {
+    const isNew = this.#seen.add(kind, value)
+    if (!isNew) this.problems.add(path, duplicate)
+    return isNew
+  }
+
+  #requireKnown(path: string, list: ReferenceTarget, id: string | null): void {
+    if (id !== null && !this.#seen.has(list, id)) this.#unresolved[list].add(path, id)
   }
 
   #checkKey(key: StoredKey, path: string): void {
-    this.#requireUnique(`${path}.key_hash`, "hashes", key.key_hash)
     this.#requireKnown(`${path}.created_by`, "users", key.created_by)
-    if (key.workspace_id !== null && key.workspace_id !== this.#workspace)
-      this.problems.add(`${path}.workspace_id`, "is the id of another workspace")
+    if (key.workspace_id !== null) this.#workspaces.add(`${path}.workspace_id`, key.workspace_id)
   }
 
-  #checkPrompt(prompt: WorkspacePrompt, path: string): void {
+  #checkPrompt(prompt: WorkspacePrompt, path: string, isNew: boolean): void {
     this.#requireKnown(`${path}.folder_id`, "folders", prompt.folder_id)
     const tags = new Set<string>()
     for (const [index, tag] of prompt.tags.entries()) {
       const tagPath = `${path}.tags[${index}]`
       if (tags.has(tag)) this.problems.add(tagPath, duplicate)
+      else this.#requireKnown(tagPath, "tags", tag)
       tags.add(tag)
-      this.#requireKnown(tagPath, "tags", tag)
     }
     for (const [index, fragment] of prompt.fragments.entries()) {
       const fragmentPath = `${path}.fragments[${index}]`
-      this.#requireUnique(`${fragmentPath}.id`, "prompt fragments", fragment.id)
+      if (isNew) this.#requireUnique(`${fragmentPath}.id`, "prompt fragments", fragment.id)
       this.#requireKnown(`${fragmentPath}.fragment_id`, "fragments", fragment.fragment_id)
     }
-    this.#checkVersions(prompt.versions, `${path}.versions`)
+    this.#checkVersions(prompt.versions, `${path}.versions`, isNew)
   }
 
-  #checkVersions(versions: ReadonlyArray<PromptVersion>, path: string): void {
+  #checkVersions(versions: ReadonlyArray<PromptVersion>, path: string, isNewPrompt: boolean): void {
     const numbers = new Set<number>()
     const numberById = new Map(versions.map(({ id, version_number }) => [id, version_number]))
     for (const [index, { id, version_number, parent_version_id }] of versions.entries()) {
       const versionPath = `${path}[${index}]`
-      if (numbers.has(version_number)) this.problems.add(`${versionPath}.version_number`, duplicate)
+      const isNewNumber = !numbers.has(version_number)
+      if (!isNewNumber) this.problems.add(`${versionPath}.version_number`, duplicate)
       numbers.add(version_number)
-      this.#requireUnique(`${versionPath}.id`, "versions", id)
+      if (isNewPrompt) this.#requireUnique(`${versionPath}.id`, "versions", id)
       if (parent_version_id === null) continue
       const parent = numberById.get(parent_version_id)
       if (parent === undefined)
         this.problems.add(`${versionPath}.parent_version_id`, "is not a version of this prompt")
-      else if (parent >= version_number)
+      else if (isNewNumber && parent >= version_number)
         this.problems.add(`${versionPath}.parent_version_id`, "is not an earlier version")
     }
   }

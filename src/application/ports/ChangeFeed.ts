@@ -1,10 +1,24 @@
 import * as Context from "effect/Context"
+import type { Instant } from "../../domain/Instant.ts"
 import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
+
+/** The state of a change feed at its last contact with the database. */
+export interface LastContact {
+  /** The latest moment of which the feed knows that every change committed before it has been reported. */
+  readonly at: Instant
+  /**
+   * True if a feed that is down must assume that the database does not respond either; false if only reports of
+   * changes are missing.
+   */
+  readonly isDatabaseSilent: boolean
+  /** Returns the revision of the last reported change of a workspace. */
+  readonly revisionOf: (workspace: WorkspaceId) => number
+}
 
 /**
  * Port: reports changes of the database as revisions, so that caches can tell whether a value is still current
  * (`RevisionedCache`). A revision is a number that grows with each change the feed receives. While the feed is down,
- * changes may go unnoticed, and both methods return `undefined`.
+ * changes may go unnoticed, and `revision` and `revisionOf` return `undefined`.
  */
 export class ChangeFeed extends Context.Service<
   ChangeFeed,
@@ -13,35 +27,10 @@ export class ChangeFeed extends Context.Service<
     readonly revision: () => number | undefined
     /** Returns the revision of the last change of a workspace. */
     readonly revisionOf: (workspace: WorkspaceId) => number | undefined
+    /**
+     * Returns the last contact with the database, even while the feed is down, or `undefined` before the first
+     * contact. A feed that comes up again counts every workspace as changed, so no revision from before matches.
+     */
+    readonly lastContact: () => LastContact | undefined
   }
 >()("prompt-retrieval/ChangeFeed") {}
-
-/** Maximum number of workspaces with a separate revision. Above it, all workspaces count as changed. */
-const maxWorkspaces = 10_000
-
-/** The revisions of all workspaces, for implementations of `ChangeFeed`. */
-export class WorkspaceRevisions {
-  #revision = 0
-  #globalRevision = 0
-  readonly #byWorkspace = new Map<string, number>()
-
-  revision(): number {
-    return this.#revision
-  }
-
-  revisionOf(workspace: string): number {
-    return this.#byWorkspace.get(workspace) ?? this.#globalRevision
-  }
-
-  /** Records a change of one workspace. */
-  invalidate(workspace: string): void {
-    if (this.#byWorkspace.size >= maxWorkspaces) this.invalidateAll()
-    this.#byWorkspace.set(workspace, ++this.#revision)
-  }
-
-  /** Records that any workspace may have changed. */
-  invalidateAll(): void {
-    this.#byWorkspace.clear()
-    this.#globalRevision = ++this.#revision
-  }
-}

@@ -8,8 +8,9 @@ export class KeyStore extends Context.Service<
   KeyStore,
   {
     /**
-     * Returns the key with this hash, with its owner's and its workspace's state, revoked and unassigned keys
-     * included. Makes one lookup, which reads no prompts: a rejected caller costs nothing else (specification 5.6).
+     * Returns the key with this hash, with its owner's and its workspace's state, revoked and expired keys and keys
+     * without a workspace included. Makes one lookup, which reads no prompts: a rejected caller costs nothing else
+     * (specification 5.6).
      */
     readonly find: (hash: KeyHash) => Effect.Effect<KeyRecord, InvalidKey | Unavailable>
     /**

@@ -18,5 +18,9 @@ export class Observations extends Context.Service<
     readonly recordRateLimitDenial: (scope: RateLimitScope) => void
     /** Reports one lookup of a cache. */
     readonly recordCacheLookup: (cache: ObservedCache, result: CacheLookup) => void
+    /** Reports one response from before the current outage, and its age in seconds. */
+    readonly recordOutageResponse: (ageSeconds: number) => void
+    /** Reports how long responses would still be served without the database, in seconds. */
+    readonly setOutageSecondsLeft: (seconds: number) => void
   }
 >()("prompt-retrieval/Observations") {}

@@ -17,16 +17,17 @@ export interface PromptFilter {
 }
 
 /**
- * Port: the prompts of a workspace, read only. Every method sees only the given workspace: a prompt of another workspace
- * is not found, a folder or tag of another workspace matches nothing, and a fragment of another workspace is left out.
+ * Port: the prompts of a workspace, read only. Every method sees only the given workspace: a prompt of another
+ * workspace is not found, a folder or tag of another workspace matches nothing, and a fragment of another workspace
+ * is left out.
  */
 export class PromptRepo extends Context.Service<
   PromptRepo,
   {
     /**
-     * Returns one page of the prompts that are not archived and match the filter, ordered by `updated_at`, then id, both
-     * descending, and the number of all matching prompts, both from one snapshot. Any text is a valid `tag`; a page
-     * past the end is empty.
+     * Returns one page of the prompts that are not archived and match the filter, ordered by `updated_at`, then id,
+     * both descending, and the number of all matching prompts, both from one snapshot. Any text is a valid `tag`; a
+     * page past the end is empty.
      */
     readonly list: (
       workspace: WorkspaceId,
@@ -45,9 +46,9 @@ export class PromptRepo extends Context.Service<
       id: PromptId
     ) => Effect.Effect<Prompt, PromptNotFound | Unavailable>
     /**
-     * Returns the input of a prompt's resolution, its fragments ordered by `position`, then by the join row's id. Fails if
-     * the fragments together are larger than `maxSourceBytes`. May fail if the resolved content is certain to be larger
-     * than `maxResolvedBytes`.
+     * Returns the input of a prompt's resolution, its fragments ordered by `position`, then by the join row's id.
+     * Fails if the fragments together are larger than `maxFragmentBytes`. May fail if the resolved content is
+     * certain to be larger than `maxResolvedBytes`.
      */
     readonly getSource: (
       workspace: WorkspaceId,

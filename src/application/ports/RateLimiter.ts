@@ -6,8 +6,8 @@ import type { ApiKeyId } from "../../domain/ApiKey.ts"
 export type Bucket = ApiKeyId | "process"
 
 /**
- * Port: counts requests in clock minutes (specification 8). Never fails: while a shared counter cannot be reached, this
- * process counts alone. `now` is in milliseconds since the epoch.
+ * Port: counts requests in clock minutes (specification 8). Never fails: while a shared counter cannot be reached,
+ * this process counts alone. `now` is in milliseconds since the epoch.
  */
 export class RateLimiter extends Context.Service<
   RateLimiter,

@@ -1,11 +1,13 @@
 /**
- * The only failure that every port can have besides its own: its backend cannot be reached or did not respond in time.
- * Trying again later may help.
+ * The only failure that every port can have besides its own: its backend cannot be reached or did not respond in
+ * time. Trying again later may help.
  *
- * The rule for errors of the whole program: an expected failure (a value that callers handle, such as `PromptNotFound`
- * or this one) is a tagged value without a stack trace, because creating a stack trace costs several times as much as
- * rejecting a request. An operational failure (one that stops a command or the process, such as a port that is in use)
- * is a `Data.TaggedError` with a message for the operator. Anything else is a defect.
+ * The rule for errors of the whole program: an expected failure (a value that callers handle, such as
+ * `PromptNotFound` or this one) is a tagged value without a stack trace, because creating a stack trace costs
+ * several times as much as rejecting a request. An operational failure (one that stops a command or the process,
+ * such as a port that is in use) is a `Data.TaggedError` with a message for the operator. Anything else is a
+ * defect. One exception: `LargeReadDeferred` is a defect, so that the errors of the ports do not name a decision of
+ * the HTTP adapter.
  */
 export const Unavailable = { _tag: "Unavailable" } as const
 export type Unavailable = typeof Unavailable

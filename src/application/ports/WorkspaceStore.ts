@@ -2,7 +2,9 @@ import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import type * as Stream from "effect/Stream"
 import type { ApiKeyId, KeyHash, UserId } from "../../domain/ApiKey.ts"
+import type { AuditEvent } from "../../domain/AuditEvent.ts"
 import type { BillingStatus, Tier } from "../../domain/Billing.ts"
+import type { ImportSummary } from "../../domain/ImportSummary.ts"
 import type { InvalidContent } from "../../domain/Problem.ts"
 import type { Timestamp } from "../../domain/Timestamp.ts"
 import type { ContentEdit, WorkspaceContent } from "../../domain/WorkspaceContent.ts"
@@ -22,6 +24,21 @@ export type UserNotFound = typeof UserNotFound
 export const KeyNotFound = { _tag: "KeyNotFound" } as const
 export type KeyNotFound = typeof KeyNotFound
 
+/** The key belongs to no workspace, so no key can replace it. */
+export const KeyUnassigned = { _tag: "KeyUnassigned" } as const
+export type KeyUnassigned = typeof KeyUnassigned
+
+/** The key is revoked or has expired, so no key replaces it. */
+export const KeyEnded = { _tag: "KeyEnded" } as const
+export type KeyEnded = typeof KeyEnded
+
+/** The user owns keys that are neither revoked nor expired. */
+export interface UserHasActiveKeys {
+  readonly _tag: "UserHasActiveKeys"
+  readonly count: number
+}
+export const UserHasActiveKeys = (count: number): UserHasActiveKeys => ({ _tag: "UserHasActiveKeys", count })
+
 /** A workspace without its content. `tier` may be a tier that this program does not know. */
 export interface WorkspaceInfo {
   readonly id: WorkspaceId
@@ -40,11 +57,13 @@ export interface UserInfo {
 /** A key as operators see it: only the ends of its text. `owner` is the email of its owner. */
 export interface KeyInfo {
   readonly id: ApiKeyId
+  readonly workspace_id: WorkspaceId | null
   readonly name: string
   readonly key_start: string
   readonly key_end: string
   readonly owner: string
   readonly created_at: Timestamp
+  readonly expires_at: Timestamp | null
   readonly last_used_at: Timestamp | null
   readonly revoked_at: Timestamp | null
 }
@@ -57,28 +76,75 @@ export interface NewKey {
   readonly key_start: string
   readonly key_end: string
   readonly created_at: Timestamp
+  readonly expires_at: Timestamp | null
+}
+
+/** The key that replaces another one, whose name it gets. */
+export type ReplacementKey = Omit<NewKey, "name">
+
+/** A deleted workspace, and how much was deleted with it. */
+export interface DeletedWorkspace extends WorkspaceInfo {
+  readonly prompts: number
+  readonly api_keys: number
+}
+
+/** A deleted user, and the number of keys that were deleted with it. */
+export interface DeletedUser extends UserInfo {
+  readonly api_keys: number
 }
 
 /** The changes of `setWorkspace`; an absent field stays as it is. */
 export interface WorkspaceChanges {
+  readonly name?: string | undefined
   readonly tier?: Tier | undefined
   readonly billing_status?: BillingStatus | undefined
 }
 
-/** A dry run fails where the change would fail. It changes nothing and locks nothing. */
+/**
+ * The number of rows that an import adds, changes and removes; all are 0 if the workspace equals the archive. Each
+ * item of a list, each version, each binding of a fragment and each tag of a prompt is a row. The tags of a removed
+ * prompt are not counted.
+ */
+export interface RowCounts {
+  readonly added: number
+  readonly changed: number
+  readonly removed: number
+}
+
+/** The number of the items of an imported archive, and of the rows that its import added, changed and removed. */
+export interface ImportResult extends ImportSummary {
+  readonly rows: RowCounts
+}
+
+/** Options of an import or an edit. */
 export interface ChangeOptions {
-  readonly dryRun: boolean
+  /** A dry run fails where the change would fail. It changes nothing and locks nothing. */
+  readonly dryRun?: boolean
+  /** Where the content comes from, for the audit log. */
+  readonly source?: string
+}
+
+/** Selects events of the audit log. */
+export interface AuditFilter {
+  /** Selects the events of a workspace, even after its deletion; without it, all events. */
+  readonly workspace?: WorkspaceId | undefined
+  /** The maximum number of events. */
+  readonly limit: number
 }
 
 /** The methods of `WorkspaceStore` that operators use as they are. */
 export interface WorkspaceDirectory {
   /** Lists all workspaces, ordered by id. */
   readonly workspaces: Effect.Effect<ReadonlyArray<WorkspaceInfo>, Unavailable>
-  /** Changes the tier and the billing status of a workspace. Returns the changed workspace. */
+  /** Changes the name, the tier and the billing status of a workspace. Returns the changed workspace. */
   readonly setWorkspace: (
     workspace: WorkspaceId,
     changes: WorkspaceChanges
   ) => Effect.Effect<WorkspaceInfo, WorkspaceNotFound | Unavailable>
+  /** Deletes a workspace with its content and its keys, but no user. */
+  readonly deleteWorkspace: (
+    workspace: WorkspaceId
+  ) => Effect.Effect<DeletedWorkspace, WorkspaceNotFound | Unavailable>
   /** Lists the owners of a workspace's keys, ordered by id. */
   readonly users: (
     workspace: WorkspaceId
@@ -91,7 +157,7 @@ export interface WorkspaceDirectory {
     email: string,
     must_reset_password: boolean
   ) => Effect.Effect<UserInfo, UserNotFound | Unavailable>
-  /** Lists the keys of a workspace, revoked keys included, ordered by id, which is the order of issue. */
+  /** Lists the keys of a workspace, revoked and expired keys included, ordered by id, which is the order of issue. */
   readonly keys: (
     workspace: WorkspaceId
   ) => Effect.Effect<ReadonlyArray<KeyInfo>, WorkspaceNotFound | Unavailable>
@@ -99,9 +165,15 @@ export interface WorkspaceDirectory {
   readonly readContent: (
     workspace: WorkspaceId
   ) => Effect.Effect<WorkspaceContent, WorkspaceNotFound | Unavailable>
+  /** Lists events of the audit log, the latest first. */
+  readonly auditEvents: (filter: AuditFilter) => Effect.Effect<ReadonlyArray<AuditEvent>, Unavailable>
 }
 
-/** Port: the workspaces, users, keys and content that operators change. Each method applies whole or not at all. */
+/**
+ * Port: the workspaces, users, keys and content that operators change. Each method takes effect entirely or not at all, and
+ * records the change in the audit log together with the change: an event of `Actor` for each `AuditEntry` that
+ * `AuditEvent.ts` describes. A method that changes nothing records nothing, except the import of an archive.
+ */
 export class WorkspaceStore extends Context.Service<
   WorkspaceStore,
   WorkspaceDirectory & {
@@ -110,8 +182,26 @@ export class WorkspaceStore extends Context.Service<
     /** Revokes a key of any workspace or of none. A key that is already revoked keeps its time. Returns the key. */
     readonly revokeKey: (id: ApiKeyId, at: Timestamp) => Effect.Effect<KeyInfo, KeyNotFound | Unavailable>
     /**
-     * Stores a key of a workspace. Its owner is the user with the email, compared without case; an unknown user is added
-     * under `newUserId`.
+     * Stores `replacement` with the workspace, owner and name of key `id`, and ends key `id` as `endKey` says, at
+     * the replacement's `created_at`. Returns the replaced key. Fails with `KeyEnded` if key `id` is revoked or has
+     * expired, because a rotation would otherwise lift its revocation.
+     */
+    readonly rotateKey: (
+      id: ApiKeyId,
+      replacement: ReplacementKey,
+      endsAt: Timestamp
+    ) => Effect.Effect<KeyInfo, KeyEnded | KeyNotFound | KeyUnassigned | Unavailable>
+    /**
+     * Deletes the user with an email, compared without case, and the user's keys. Fails with `UserHasActiveKeys` if any of
+     * them is active at `now` (milliseconds since the epoch), unless `withActiveKeys` is true.
+     */
+    readonly deleteUser: (
+      email: string,
+      options: { readonly now: number; readonly withActiveKeys: boolean }
+    ) => Effect.Effect<DeletedUser, UserNotFound | UserHasActiveKeys | Unavailable>
+    /**
+     * Stores a key of a workspace. Its owner is the user with the email, compared without case; an unknown user is
+     * added under `newUserId`.
      */
     readonly addKey: (
       workspace: WorkspaceId,
@@ -119,21 +209,23 @@ export class WorkspaceStore extends Context.Service<
       key: NewKey
     ) => Effect.Effect<void, WorkspaceNotFound | Unavailable>
     /**
-     * Replaces the content of a workspace: folders, tags, fragments, prompts and versions that the parts do not contain
-     * are deleted. Rows that do not change are neither written nor locked, so importing the same parts again changes
-     * nothing.
+     * Replaces the content of a workspace: folders, tags, fragments, prompts and versions that the parts do not
+     * contain are deleted. Rows that do not change are neither written nor locked, so importing the same parts
+     * again changes nothing.
      *
      * An import never weakens security: an existing workspace keeps its tier and billing status, users and keys are
-     * added or updated but never removed, `must_reset_password` only becomes true, and a revoked key stays revoked.
+     * added or updated but never removed, `must_reset_password` only becomes true, a revoked key stays revoked, and
+     * an existing key never expires later than before.
      *
-     * `parts` are in the order that `WorkspacePart` states, with unique ids and no dangling references. The store is not
-     * used before the stream ends; if the stream fails, nothing changes. Fails with `InvalidContent` if an id belongs to
-     * another workspace, the id or email of a user to another user, or the hash of a key to another key.
+     * `parts` are in any order, with unique ids and no dangling references. The store is not used before the stream
+     * ends; if the stream fails, nothing changes. Fails with `InvalidContent` if an id belongs to another workspace,
+     * the id or email of a user to another user, or the hash of a key to another key. Returns the
+     * number of items that the parts contained, and of the rows that changed or, in a dry run, would change.
      */
     readonly importWorkspace: <E = never>(
       parts: Stream.Stream<WorkspacePart, E>,
       options?: ChangeOptions
-    ) => Effect.Effect<void, E | InvalidContent | Unavailable>
+    ) => Effect.Effect<ImportResult, E | InvalidContent | Unavailable>
     /**
      * Passes a whole workspace to `sink`, part by part, from one snapshot: lists ordered by id, versions by number,
      * fragments of a prompt by position, keys with their owners. Only a few parts are in memory at a time.
@@ -143,16 +235,17 @@ export class WorkspaceStore extends Context.Service<
       sink: (parts: ReadonlyArray<ExportPart>) => Effect.Effect<void, E>
     ) => Effect.Effect<void, E | WorkspaceNotFound | Unavailable>
     /**
-     * Passes a workspace's content to `revise`, applies the edit that `revise` returns and returns its other result.
-     * Writes only the rows that the edit names, and never users, keys or the workspace's own row.
+     * Passes a workspace's content to `makeEdit`, applies the edit that `makeEdit` returns and returns its other
+     * result. Writes only the rows that the edit names, and never users, keys or the workspace's own row.
      *
-     * A concurrent change of the same rows is never overwritten: `revise` runs again on the new content. Concurrent
-     * revisions of one workspace run one after the other. Fails with `InvalidContent` if the edit uses an id of another
-     * workspace; paths are those of the edit.
+     * A concurrent change of the same rows is never overwritten: `makeEdit` runs again on the new content.
+     * Concurrent edits of one workspace run one after the other. Fails with `InvalidContent` if the edit uses an id
+     * of another workspace; paths are those of the edit. The list of imported files belongs to no content:
+     * replacing it notifies no reader.
      */
-    readonly reviseContent: <A, E>(
+    readonly editContent: <A, E>(
       workspace: WorkspaceId,
-      revise: (content: WorkspaceContent) => Effect.Effect<readonly [ContentEdit, A], E>,
+      makeEdit: (content: WorkspaceContent) => Effect.Effect<readonly [ContentEdit, A], E>,
       options?: ChangeOptions
     ) => Effect.Effect<A, E | WorkspaceNotFound | InvalidContent | Unavailable>
   }

@@ -1,4 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
+import * as Result from "effect/Result"
 import {
   type Archive,
   archiveFormat,
@@ -6,7 +7,17 @@ import {
   toWorkspaceParts
 } from "../../../src/application/formats/Archive.ts"
 import { toExportParts } from "../../../src/domain/WorkspaceParts.ts"
-import { archive, archives, prompt, sample, toArchiveText } from "../../support/archives.ts"
+import {
+  archive,
+  archives,
+  instant,
+  key,
+  parseArchive,
+  prompt,
+  sample,
+  toArchiveText,
+  user
+} from "../../support/archives.ts"
 
 /** Returns the archive with the members of each prompt in the order of an export. */
 const inExportOrder = ({ prompts, ...others }: Archive): Archive => ({
@@ -50,6 +61,32 @@ describe("ArchiveWriter", () => {
       ]
     })
     assert.deepStrictEqual(JSON.parse(toArchiveText(original)), JSON.parse(JSON.stringify(original)))
+  })
+})
+
+describe("the expires_at of a key in an archive", () => {
+  const owner = user()
+  const expires_at = instant("2027-01-01T00:00:00.000Z")
+  const expiring = key(null, owner, { expires_at }).stored
+  const { stored } = key(null, owner)
+  const original = archive({ users: [owner], api_keys: [expiring, stored] })
+
+  it("is written if the key expires, and is absent otherwise, as before the field existed", () => {
+    const { expires_at: _, ...withoutExpiry } = stored
+    assert.deepStrictEqual(JSON.parse(toArchiveText(original)).api_keys, [expiring, withoutExpiry])
+  })
+
+  it("may be absent or null for a key that does not expire", () => {
+    assert.deepStrictEqual(parseArchive(JSON.parse(toArchiveText(original))), Result.succeed(original))
+    assert.deepStrictEqual(parseArchive(original), Result.succeed(original))
+  })
+
+  it("may have any offset", () => {
+    const elsewhere = { ...expiring, expires_at: "2027-01-01T01:00:00+01:00" }
+    assert.deepStrictEqual(
+      parseArchive({ ...original, api_keys: [elsewhere, stored] }),
+      Result.succeed(original)
+    )
   })
 })
 

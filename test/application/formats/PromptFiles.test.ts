@@ -7,6 +7,7 @@ import * as Memory from "../../../src/adapters/outbound/memory/Memory.ts"
 import { Administration } from "../../../src/application/Administration.ts"
 import type { Archive } from "../../../src/application/formats/Archive.ts"
 import {
+  type FileChange,
   InvalidFiles,
   type PromptFile,
   type PromptFiles,
@@ -25,7 +26,7 @@ import {
   prompt,
   sample,
   tag,
-  use,
+  fragmentBinding,
   version,
   versionNumber,
   workspace,
@@ -45,14 +46,19 @@ const load = (archive: Archive) =>
 
 const toFiles = (archive: Archive): PromptFiles =>
   toPromptFiles(archive, {
-    prompt: ({ id }) => `prompts/${id}.md`,
-    fragment: ({ id }) => `fragments/${id}.md`
+    prompt: ({ id }) => ({ path: `prompts/${id}.md`, file_id: id }),
+    fragment: ({ id }) => ({ path: `fragments/${id}.md`, file_id: id })
   })
+
+/** Returns changes without the states before and after. */
+const summarize = (changes: ReadonlyArray<FileChange>) =>
+  changes.map(({ before: _, after: __, ...change }) => change)
 
 const newFile = (overrides: Partial<PromptFile> = {}): PromptFile => {
   const id = newId<PromptId>()
   return {
     path: `prompts/${id}.md`,
+    file_id: null,
     folder: null,
     id,
     title: "New",
@@ -70,8 +76,8 @@ const newFile = (overrides: Partial<PromptFile> = {}): PromptFile => {
 }
 
 /**
- * Imports files at `now` and returns the workspace before and after, and the changes. Checks that a dry run and a second
- * import change nothing.
+ * Imports files at `now` and returns the workspace before and after, and the changes. Checks that a dry run and a
+ * second import change nothing.
  */
 const importAndRead = Effect.fnUntraced(function* (before: Archive, files: (read: Archive) => PromptFiles) {
   const { importFiles } = yield* Administration
@@ -81,11 +87,12 @@ const importAndRead = Effect.fnUntraced(function* (before: Archive, files: (read
   const read = yield* exportArchive(home)
   const dry = yield* importFiles(home, files(read), { dryRun: true })
   assert.deepStrictEqual(yield* exportArchive(home), read)
-  const changes = yield* importFiles(home, files(read))
+  const imported = yield* importFiles(home, files(read))
   // A dry run reports what the import does.
-  assert.deepStrictEqual(dry, changes)
+  assert.deepStrictEqual(dry, imported)
+  const { changes } = imported
   const after = yield* exportArchive(home)
-  assert.deepStrictEqual(yield* importFiles(home, files(read)), [])
+  assert.deepStrictEqual((yield* importFiles(home, files(read))).changes, [])
   assert.deepStrictEqual(yield* exportArchive(home), after)
   return { read, changes, after }
 })
@@ -106,7 +113,7 @@ describe("importFiles", () => {
       const { read, changes, after } = yield* importAndRead(own, (read) =>
         withPrompt(read, greeting!.id, (file) => ({ ...file, current_content: "Changed" }))
       )
-      assert.deepStrictEqual(changes, [
+      assert.deepStrictEqual(summarize(changes), [
         {
           kind: "prompt",
           id: greeting!.id,
@@ -168,9 +175,10 @@ describe("importFiles", () => {
       const { archive: own } = sample()
       const greeting = own.prompts[0]!
       const { read, changes, after } = yield* importAndRead(own, (read) =>
-        withPrompt(read, greeting.id, ({ path, id, current_content, fragments, ...rest }) => ({
+        withPrompt(read, greeting.id, ({ path, file_id, id, current_content, fragments, ...rest }) => ({
           ...rest,
           path,
+          file_id,
           id,
           current_content,
           title: "Hello",
@@ -232,7 +240,7 @@ describe("importFiles", () => {
   it.effect("adds new prompts with a first version, and new fragments", () =>
     Effect.gen(function* () {
       const home = workspace()
-      const snippet = { ...fragment("{{x}}"), path: "fragments/a.md" }
+      const snippet = { ...fragment("{{x}}"), path: "fragments/a.md", file_id: null }
       const file = newFile({
         folder: "Folder",
         tags: ["a"],
@@ -243,9 +251,9 @@ describe("importFiles", () => {
         fragments: [snippet]
       }))
       const [added] = after.prompts
-      const { path: _, ...stored } = snippet
+      const { path: _, file_id: __, ...stored } = snippet
       assert.deepStrictEqual(after.fragments, [stored])
-      const { path: __, folder: ___, ...fields } = file
+      const { path: ___, file_id: ____, folder: _____, ...fields } = file
       assert.deepStrictEqual(added, {
         ...fields,
         current_version: 1,
@@ -278,7 +286,7 @@ describe("importFiles", () => {
       const stored = prompt({ title: "Gone", versions: [version(1)] })
       const before = archive({ prompts: [stored] })
       const { after, changes } = yield* importAndRead(before, () => ({ prompts: [], fragments: [] }))
-      assert.deepStrictEqual(changes, [
+      assert.deepStrictEqual(summarize(changes), [
         { kind: "prompt", id: stored.id, path: null, name: "Gone", change: "archived" }
       ])
       assert.deepStrictEqual(after.prompts, [{ ...stored, is_archived: true, updated_at: now }])
@@ -290,11 +298,11 @@ describe("importFiles", () => {
   it.effect("removes a fragment without a file unless an archived prompt contains it", () =>
     Effect.gen(function* () {
       const [unused, used, changed] = [fragment("unused"), fragment("used"), fragment("old")]
-      const stored = prompt({ is_archived: true, fragments: [use(used, 1)] })
+      const stored = prompt({ is_archived: true, fragments: [fragmentBinding(used, 1)] })
       const before = archive({ fragments: [unused, used, changed], prompts: [stored] })
       const { after, changes } = yield* importAndRead(before, () => ({
         prompts: [],
-        fragments: [{ ...changed, content: "new", path: "fragments/a.md" }]
+        fragments: [{ ...changed, content: "new", path: "fragments/a.md", file_id: changed.id }]
       }))
       assert.deepStrictEqual(after.fragments, [used, { ...changed, content: "new" }].sort(compareIds))
       assert.deepStrictEqual(after.prompts, [stored])

@@ -1,0 +1,33 @@
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+
+/** Logs conditions that last: each message at once, and again every minute while it is reported. */
+export interface RepeatingLog {
+  /** Reports that a condition holds. Logs its message unless that was logged less than a minute ago. */
+  readonly report: (message: string) => Effect.Effect<void>
+  /** Reports that no condition holds any more: the next report of any message is logged at once. */
+  readonly clear: Effect.Effect<void>
+}
+
+/** How long a message is not repeated, in nanoseconds. */
+const repeatIntervalNanos = 60_000_000_000n
+
+/** At most this many messages are logged per minute, however many different ones are reported. */
+const maxMessages = 10
+
+/** Makes the log of one dependency's conditions. `log` writes one message. */
+export const makeRepeatingLog = (log: (message: string) => Effect.Effect<void>): RepeatingLog => {
+  /** When each message was logged, in nanoseconds of the monotonic clock. */
+  const loggedAt = new Map<string, bigint>()
+  return {
+    report: (message) =>
+      Effect.flatMap(Clock.Clock, (clock) => {
+        const now = clock.monotonicTimeNanosUnsafe()
+        for (const [logged, at] of loggedAt) if (now - at >= repeatIntervalNanos) loggedAt.delete(logged)
+        if (loggedAt.has(message) || loggedAt.size >= maxMessages) return Effect.void
+        loggedAt.set(message, now)
+        return log(message)
+      }),
+    clear: Effect.sync(() => loggedAt.clear())
+  }
+}

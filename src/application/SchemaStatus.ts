@@ -1,0 +1,27 @@
+/** The number and the name of a migration of the database's schema. */
+export interface MigrationInfo {
+  readonly id: number
+  readonly name: string
+}
+
+/** The outcome of a migration run. */
+export interface MigrationReport {
+  /** The version of the schema now. */
+  readonly version: number
+  /** The migrations that this run performed, in their order. */
+  readonly ran: ReadonlyArray<MigrationInfo>
+}
+
+/** The schema version that a database has recorded. */
+export interface SchemaVersion {
+  /** The number of the last migration that ran; 0 before the first. */
+  readonly version: number
+  /** The oldest program that may use the schema, as the number of migrations that the program knows. */
+  readonly oldestProgram: number
+}
+
+/** The state of the database's schema, as this program sees it. */
+export interface SchemaStatus extends SchemaVersion {
+  /** The migrations of this program that have not run, in their order. */
+  readonly pending: ReadonlyArray<MigrationInfo>
+}

@@ -1,0 +1,29 @@
+/** Maximum number of workspaces with a separate revision. Above it, all workspaces count as changed. */
+const maxWorkspaces = 10_000
+
+/** The revisions of all workspaces, for implementations of `ChangeFeed`. */
+export class WorkspaceRevisions {
+  #revision = 0
+  #globalRevision = 0
+  readonly #byWorkspace = new Map<string, number>()
+
+  revision(): number {
+    return this.#revision
+  }
+
+  revisionOf(workspace: string): number {
+    return this.#byWorkspace.get(workspace) ?? this.#globalRevision
+  }
+
+  /** Records a change of one workspace. */
+  invalidate(workspace: string): void {
+    if (this.#byWorkspace.size >= maxWorkspaces) this.invalidateAll()
+    this.#byWorkspace.set(workspace, ++this.#revision)
+  }
+
+  /** Records that any workspace may have changed. */
+  invalidateAll(): void {
+    this.#byWorkspace.clear()
+    this.#globalRevision = ++this.#revision
+  }
+}

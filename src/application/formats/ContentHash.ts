@@ -1,0 +1,17 @@
+import { createHash } from "node:crypto"
+import { isExactNumber, isJsonObject } from "../../domain/Json.ts"
+import type { FragmentState, PromptState } from "./PromptFiles.ts"
+
+/** Orders the members of objects by name: PostgreSQL does not keep the order of free-form JSON. */
+const sortMembers = (value: unknown): unknown => {
+  if (Array.isArray(value)) return value.map(sortMembers)
+  if (!isJsonObject(value) || isExactNumber(value)) return value
+  const members = Object.entries(value).map(([name, member]) => [name, sortMembers(member)] as const)
+  return Object.fromEntries(members.sort(([a], [b]) => (a < b ? -1 : 1)))
+}
+
+/** Returns the SHA-256 hash of a state in hexadecimal digits. Equal states have equal hashes, wherever they come from. */
+export const hashState = (state: PromptState | FragmentState): string =>
+  createHash("sha256")
+    .update(JSON.stringify(sortMembers(state)))
+    .digest("hex")

@@ -1,0 +1,24 @@
+import * as Context from "effect/Context"
+import type * as Effect from "effect/Effect"
+import type { PromptTitle } from "../../domain/Prompt.ts"
+import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
+import type { Unavailable } from "./Unavailable.ts"
+
+/** Port: the titles of all prompts of a workspace, from which the names of prompts follow. */
+export class PromptTitles extends Context.Service<
+  PromptTitles,
+  {
+    /**
+     * Returns the titles of the first prompts that are not archived and follow `after` in the order of lists, by
+     * `updated_at`, then id, both descending. Returns at most `maxTitlesPerRead`; fewer only if no more follow.
+     * Titles are cut as `truncateTitle` does. Sees only the given workspace.
+     */
+    readonly listAfter: (
+      workspace: WorkspaceId,
+      after: Pick<PromptTitle, "id" | "updated_at"> | undefined
+    ) => Effect.Effect<ReadonlyArray<PromptTitle>, Unavailable>
+  }
+>()("prompt-retrieval/PromptTitles") {}
+
+/** The largest number of titles that one read returns. */
+export const maxTitlesPerRead = 2_000
