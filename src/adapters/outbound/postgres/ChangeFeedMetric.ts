@@ -1,7 +1,7 @@
 import type * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
 
-const changeFeedUp = Metric.gauge("change_feed_up", {
+const changeFeedUp = Metric.gauge("prompt_retrieval_change_feed_up", {
   description: "1 while the change feed is up, 0 while it is down and nothing is cached"
 })
 

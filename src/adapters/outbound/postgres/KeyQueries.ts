@@ -1,12 +1,17 @@
 import * as Schema from "effect/Schema"
 import * as Struct from "effect/Struct"
 import { ApiKeyId, type KeyHash, type KeyRecord } from "../../../domain/ApiKey.ts"
-import type { Statement } from "./connection/Query.ts"
+import { Timestamp } from "../../../domain/Timestamp.ts"
+import type { Row, Statement } from "./connection/Query.ts"
 import { WorkspaceRow } from "./WorkspaceRows.ts"
 
+/** Returns the workspaces of the rows of `selectKeys`. */
+const findWorkspaces = (rows: ReadonlyArray<Row>): ReadonlyArray<string | undefined> =>
+  rows.map(({ workspace }) => (workspace as { readonly id: string } | null)?.id)
+
 /** Finds keys by their hashes, with the state of their owners and workspaces; `ordinal` is the position of the hash. */
-export const findKeys = (hashes: ReadonlyArray<KeyHash>): Statement => ({
-  text: `select requested.ordinal::int, k.id, k.revoked_at is not null as revoked,
+export const selectKeysByHash = (hashes: ReadonlyArray<KeyHash>): Statement => ({
+  text: `select requested.ordinal::int, k.id, k.revoked_at is not null as revoked, k.expires_at,
       u.must_reset_password as owner_must_reset,
       case when w.id is not null
         then json_build_object('id', w.id, 'tier', w.tier, 'billing_status', w.billing_status)
@@ -14,22 +19,24 @@ export const findKeys = (hashes: ReadonlyArray<KeyHash>): Statement => ({
     from unnest($1::text[]) with ordinality requested (key_hash, ordinal)
     join api_keys k on k.key_hash = decode(requested.key_hash, 'hex')
     join users u on u.id = k.created_by left join workspaces w on w.id = k.workspace_id`,
-  params: [`{${hashes.join()}}`]
+  params: [`{${hashes.join()}}`],
+  scope: { ids: hashes, rowCount: hashes.length, findWorkspaces }
 })
 
-/** Decodes a row of `findKeys`. */
+/** Decodes a row of `selectKeysByHash`. */
 export const decodeKeyRecord: (row: unknown) => KeyRecord = Schema.decodeUnknownSync(
   Schema.Struct({
     id: ApiKeyId,
     revoked: Schema.Boolean,
+    expires_at: Schema.NullOr(Timestamp),
     owner_must_reset: Schema.Boolean,
     workspace: Schema.NullOr(WorkspaceRow.mapFields(Struct.omit(["name"])))
   })
 )
 
 /**
- * Writes when keys were last used; a time that is not later than the stored time changes nothing. Skips keys that another
- * transaction has locked: the other keys must not wait for that transaction.
+ * Writes when keys were last used; a time that is not later than the stored time changes nothing. Skips keys that
+ * another transaction has locked: the other keys must not wait for that transaction.
  */
 export const updateLastUsed = (uses: ReadonlyArray<readonly [id: ApiKeyId, usedAt: string]>): Statement => ({
   text: `update api_keys k set last_used_at = used.used_at

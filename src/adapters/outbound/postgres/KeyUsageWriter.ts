@@ -4,22 +4,25 @@ import { isSqlError } from "effect/sql/SqlError"
 import { makeStateLog } from "../../../application/StateLog.ts"
 import type { ApiKeyId } from "../../../domain/ApiKey.ts"
 import { toTimestamp } from "../../../domain/Timestamp.ts"
-import { describeSqlError } from "./connection/SqlErrors.ts"
+import { describeSqlError, isUnavailable } from "./connection/SqlErrors.ts"
 import { updateLastUsed } from "./KeyQueries.ts"
 
 /** The use of one key is written at most this often, in milliseconds. */
-const writeInterval = 60_000
+const writeIntervalMs = 60_000
 
 /** Maximum number of keys whose use is not written yet; bounds memory while PostgreSQL is unavailable. */
 const maxPendingKeys = 100_000
 
 const writeTimeout = "2 seconds"
 
-/** Collects when keys were used and writes it in the background. */
+/** Buffers the last-used times of keys and writes them in the background. */
 export interface KeyUsageWriter {
   /** Records that a key was used at `now`, in milliseconds since the epoch. */
   readonly record: (id: ApiKeyId, now: number) => void
-  /** Writes what was recorded. Never fails: a failed write is dropped, and one line is logged until a write succeeds. */
+  /**
+   * Writes what was recorded. Never fails: one line is logged until a write succeeds. If PostgreSQL was unavailable,
+   * the next call repeats the write; other failed writes are dropped.
+   */
   readonly flush: Effect.Effect<void>
 }
 
@@ -43,11 +46,16 @@ export const makeKeyUsageWriter: Effect.Effect<KeyUsageWriter, never, PgClient.P
       const uses = [...pending].sort(([a], [b]) => (a < b ? -1 : 1))
       pending.clear()
       for (const [id, usedAt] of uses) {
-        forgetWrittenBefore(usedAt - writeInterval)
+        forgetWrittenBefore(usedAt - writeIntervalMs)
         written.delete(id)
         written.set(id, usedAt)
       }
       return uses
+    }
+
+    const restorePending = (uses: ReadonlyArray<readonly [ApiKeyId, number]>): void => {
+      for (const [id, usedAt] of uses)
+        if (!pending.has(id) && pending.size < maxPendingKeys) pending.set(id, usedAt)
     }
 
     const write = (uses: ReadonlyArray<readonly [ApiKeyId, number]>) => {
@@ -55,22 +63,25 @@ export const makeKeyUsageWriter: Effect.Effect<KeyUsageWriter, never, PgClient.P
       return Effect.timeout(sql.unsafe(text, params), writeTimeout)
     }
 
+    const writePending = Effect.suspend(() => {
+      const uses = takePending()
+      return Effect.matchEffect(write(uses), {
+        onSuccess: () => stateLog.up,
+        onFailure: (error) => {
+          if (!isSqlError(error) || isUnavailable(error)) restorePending(uses)
+          return stateLog.down(
+            isSqlError(error) ? describeSqlError(error) : "PostgreSQL did not respond in time"
+          )
+        }
+      })
+    })
+
     return {
       record: (id, now) => {
-        if (now < (written.get(id) ?? -writeInterval) + writeInterval) return
+        if (now < (written.get(id) ?? -writeIntervalMs) + writeIntervalMs) return
         if (pending.size < maxPendingKeys || pending.has(id)) pending.set(id, now)
       },
-      flush: Effect.suspend(() =>
-        pending.size === 0
-          ? Effect.void
-          : Effect.matchEffect(write(takePending()), {
-              onSuccess: () => stateLog.up,
-              onFailure: (error) =>
-                stateLog.down(
-                  isSqlError(error) ? describeSqlError(error) : "PostgreSQL did not respond in time"
-                )
-            })
-      )
+      flush: Effect.suspend(() => (pending.size === 0 ? Effect.void : writePending))
     }
   }
 )

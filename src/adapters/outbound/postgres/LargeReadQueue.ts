@@ -2,27 +2,27 @@ import * as Effect from "effect/Effect"
 import { Unavailable } from "../../../application/ports/Unavailable.ts"
 
 /** The number of reads that run at once: the database can send one value while this process handles another. */
-const slots = 2
+const maxRunningReads = 2
 
-/** The largest number of reads that wait for a slot. */
+/** The largest number of reads that wait for a permit. */
 const maxWaiting = 1_000
 
-/** The longest time that a read waits for a slot, in milliseconds. */
+/** The longest time that a read waits for a permit, in milliseconds. */
 const waitTimeoutMs = 5_000
 
-/** Gives a slot to a waiting read. */
-type Start = () => void
+/** Gives a permit to a waiting read. */
+type GrantPermit = () => void
 
-/** Limits how many reads of large rows run at once. A free slot goes to one read of each workspace in turn. */
+/** Limits how many reads of large rows run at once. A free permit goes to one read of each workspace in turn. */
 export class LargeReadQueue {
-  #free = slots
+  #free = maxRunningReads
   #waiting = 0
   /** The waiting reads by workspace. The workspace whose turn is next comes first. */
-  readonly #reads = new Map<string, Set<Start>>()
+  readonly #reads = new Map<string, Set<GrantPermit>>()
 
   /**
-   * Runs a read of large rows of a workspace once a slot is free. Fails with `Unavailable` if too many reads wait or the
-   * wait exceeds the timeout.
+   * Runs a read of large rows of a workspace once a permit is free. Fails with `Unavailable` if too many reads wait
+   * or the wait exceeds the timeout.
    */
   read<A, E, R>(workspace: string, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | Unavailable, R> {
     return Effect.uninterruptibleMask((restore) =>
@@ -42,11 +42,11 @@ export class LargeReadQueue {
       const dequeue = () => {
         clearTimeout(timer)
         const reads = this.#reads.get(workspace)
-        if (reads?.delete(start) !== true) return
+        if (reads?.delete(grantPermit) !== true) return
         this.#waiting--
         if (reads.size === 0) this.#reads.delete(workspace)
       }
-      const start = () => {
+      const grantPermit = () => {
         dequeue()
         resume(Effect.void)
       }
@@ -55,7 +55,7 @@ export class LargeReadQueue {
         resume(Effect.fail(Unavailable))
       }, waitTimeoutMs)
       const reads = this.#reads.get(workspace) ?? new Set()
-      this.#reads.set(workspace, reads.add(start))
+      this.#reads.set(workspace, reads.add(grantPermit))
       this.#waiting++
       return Effect.sync(dequeue)
     })
@@ -76,7 +76,7 @@ export class LargeReadQueue {
 }
 
 /**
- * The slots of this thread. A module-level value and not a service: all services in a thread share one event loop, so
- * they must share the slots, however many services an embedder starts.
+ * The permits of this thread. A module-level value and not a service: all services in a thread share one event
+ * loop, so they must share the permits, however many services an embedder starts.
  */
 export const largeReadQueue = new LargeReadQueue()

@@ -1,162 +1,197 @@
 import * as PgClient from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
-import * as Schema from "effect/Schema"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import type { Unavailable } from "../../../application/ports/Unavailable.ts"
-import { makeFirstRowDecoder } from "./connection/RowDecoder.ts"
+import type {
+  MigrationInfo,
+  MigrationReport,
+  SchemaStatus,
+  SchemaVersion
+} from "../../../application/SchemaStatus.ts"
+import { makeStateLog } from "../../../application/StateLog.ts"
 import { describeSqlError, sqlState } from "./connection/SqlErrors.ts"
 import { Database } from "./Database.ts"
+import * as record from "./MigrationRecord.ts"
 import * as initial from "./migrations/0001_initial.ts"
 import * as changes from "./migrations/0002_changes.ts"
 import * as metadataDepth from "./migrations/0003_metadata_depth.ts"
 import * as concurrentWrites from "./migrations/0004_concurrent_writes.ts"
-import { decodeTriggers, enableTrigger, findWrongTriggers, repairStatements } from "./Triggers.ts"
+import * as keyExpiryAndAudit from "./migrations/0005_key_expiry_and_audit.ts"
+import * as importedFiles from "./migrations/0006_imported_files.ts"
+import {
+  findServerMismatch,
+  migrationDenied,
+  migrationRejected,
+  type SchemaMismatch,
+  schemaTooNew,
+  schemaTooOld,
+  triggersDenied,
+  versionUnreadable
+} from "./SchemaMismatch.ts"
+import { decodeTriggers, enableTrigger, selectWrongTriggers, repairStatements } from "./Triggers.ts"
 
 interface Migration {
   readonly name: string
+  /**
+   * The oldest program that works on the schema after this migration, as the number of migrations that the program
+   * knows. An expand migration only adds, and names the program before it or an older one. A contract migration
+   * removes what older programs use, and names the first program that no longer uses it.
+   */
+  readonly oldestProgram: number
   readonly statements: ReadonlyArray<string>
 }
 
 /** All migrations in their order, numbered from 1. A released migration never changes: some database has run it. */
 export const migrations: ReadonlyArray<Migration> = [
-  { name: "initial", statements: initial.statements },
-  { name: "changes", statements: changes.statements },
-  { name: "metadata depth", statements: metadataDepth.statements },
-  { name: "concurrent writes", statements: concurrentWrites.statements }
+  { name: "initial", oldestProgram: 1, statements: initial.statements },
+  { name: "changes", oldestProgram: 2, statements: changes.statements },
+  { name: "metadata depth", oldestProgram: 3, statements: metadataDepth.statements },
+  { name: "concurrent writes", oldestProgram: 4, statements: concurrentWrites.statements },
+  { name: "key expiry and audit", oldestProgram: 4, statements: keyExpiryAndAudit.statements },
+  { name: "imported files", oldestProgram: 4, statements: importedFiles.statements }
 ]
 
-/** The database's schema does not fit this program; the message says what to do. */
-export interface SchemaMismatch {
-  readonly _tag: "SchemaMismatch"
-  readonly message: string
-}
-const SchemaMismatch = (message: string): SchemaMismatch => ({ _tag: "SchemaMismatch", message })
+const toInfo = ({ id, name }: MigrationInfo): MigrationInfo => ({ id, name })
 
-const schemaTooNew = (version: number, latest: number) =>
-  SchemaMismatch(
-    `the database's schema is version ${version} and this program knows versions up to ${latest}: upgrade the program`
-  )
-const schemaTooOld = (version: number, latest: number) =>
-  SchemaMismatch(`the database's schema is version ${version} and this program needs ${latest}: run migrate`)
-const migrationDenied = (error: SqlError) =>
-  SchemaMismatch(
-    `the database's schema needs a migration, which the server rejected: ${describeSqlError(error)}`
-  )
-const triggersDenied = (error: SqlError) =>
-  SchemaMismatch(
-    `some triggers are not enabled as the schema says, and the server refuses to enable them: ${describeSqlError(error)}`
-  )
-
-/** The oldest PostgreSQL that has the functions of the migrations and queries. */
-const oldestServer = 14
-
-/** Returns the mismatch of a server that is too old. A `server_version_num` is, for example, 130014 for 13.14. */
-export const findServerMismatch = (versionNumber: number): SchemaMismatch | undefined => {
-  const major = Math.floor(versionNumber / 10_000)
-  return major >= oldestServer
-    ? undefined
-    : SchemaMismatch(
-        `the server is PostgreSQL ${major} and this program needs PostgreSQL ${oldestServer} or later: upgrade the server`
-      )
-}
-
-/** 42501 is a missing privilege, 25006 a read-only server or session. */
+/** 42501 is a missing privilege, 25006 a read-only server or session, 3F000 a search path without a usable schema. */
 const isDenied = (error: unknown): error is SqlError =>
-  isSqlError(error) && ["42501", "25006"].includes(sqlState(error))
+  isSqlError(error) && ["42501", "25006", "3F000"].includes(sqlState(error))
 
-const table = "prompt_retrieval_migrations"
-const selectState = {
-  text: `select to_regclass('${table}') is not null as "tableExists",
-    current_setting('server_version_num')::int as "serverVersion"`,
-  params: []
-}
-const decodeState = makeFirstRowDecoder(
-  Schema.Struct({ tableExists: Schema.Boolean, serverVersion: Schema.Int })
-)
-const selectVersion = { text: `select coalesce(max(id), 0)::int as version from ${table}`, params: [] }
-const decodeVersion = makeFirstRowDecoder(Schema.Struct({ version: Schema.Int }))
+/**
+ * Requests wait behind a migration that waits for a lock on a table, and time out after 3 s. A migration therefore
+ * waits for less, and then lets them through.
+ */
+const limitLockWait = "set local lock_timeout = '2s'"
+const lockRetryDelay = "500 millis"
 
-/** Reads the number of the last migration that ran; 0 before the first. */
+/** 55P03 is the end of `lock_timeout`. */
+const isLockTimeout = (error: unknown): boolean => isSqlError(error) && sqlState(error) === "55P03"
+
+/** Reads what the database has recorded about its migrations. */
 const readSchemaVersion = Effect.gen(function* () {
   const { queryPrompts: query } = yield* Database
-  const { tableExists, serverVersion } = decodeState(yield* query(selectState))
-  const mismatch = findServerMismatch(serverVersion)
+  const state = record.decodeServerState(yield* query(record.selectServerState))
+  const mismatch = findServerMismatch(state.serverVersion)
   if (mismatch !== undefined) return yield* Effect.fail(mismatch)
-  if (!tableExists) return 0
-  return decodeVersion(yield* query(selectVersion)).version
+  if (!state.tableExists) return { version: 0, oldestProgram: 0 }
+  if (!state.isReadable) {
+    return yield* Effect.fail(versionUnreadable(state.role, `SELECT on table ${record.migrationTable}`))
+  }
+  return record.decodeSchemaVersion(yield* query(record.selectSchemaVersion))
 })
 
-/** Makes concurrent migrations wait for each other. Only migrations use this lock number. */
-const lock = `select pg_advisory_xact_lock(hashtext('${table}'))`
-const createTable = `create table if not exists ${table} (
-  id integer primary key,
-  name text not null,
-  run_at timestamptz(3) not null default now()
-)`
-const insertMigration = `insert into ${table} (id, name) values ($1, $2)`
-
-const pendingMigrations = (version: number, all: ReadonlyArray<Migration>) =>
-  version > all.length
+/** Returns the migrations that have not run. Fails if the schema excludes the program with these migrations. */
+const findPending = ({ version, oldestProgram }: SchemaVersion, all: ReadonlyArray<Migration>) =>
+  oldestProgram > all.length
     ? Effect.fail(schemaTooNew(version, all.length))
-    : Effect.succeed([...all.entries()].slice(version))
+    : Effect.succeed(all.map((migration, index) => ({ ...migration, id: index + 1 })).slice(version))
 
-const runPending = (all: ReadonlyArray<Migration>) =>
-  Effect.gen(function* () {
-    const sql = yield* PgClient.PgClient
-    yield* sql.unsafe(lock)
-    yield* sql.unsafe(createTable)
-    const { version } = decodeVersion(yield* sql.unsafe(selectVersion.text))
-    for (const [index, { name, statements }] of yield* pendingMigrations(version, all)) {
-      yield* Effect.forEach(statements, (statement) => sql.unsafe(statement), { discard: true })
-      yield* sql.unsafe(insertMigration, [index + 1, name])
-    }
+const runPending = Effect.fnUntraced(function* (all: ReadonlyArray<Migration>) {
+  const sql = yield* PgClient.PgClient
+  yield* sql.unsafe(record.lockMigrations)
+  yield* sql.unsafe(limitLockWait)
+  yield* sql.unsafe(record.createMigrationTable)
+  const before = record.decodeSchemaVersion(yield* sql.unsafe(record.selectSchemaVersion.text))
+  const pending = yield* findPending(before, all)
+  for (const { id, name, oldestProgram, statements } of pending) {
+    yield* Effect.forEach(statements, (statement) => sql.unsafe(statement), { discard: true })
+    yield* sql.unsafe(record.insertMigration, [id, name])
+    yield* sql.unsafe(record.excludeOlderPrograms, [oldestProgram])
+  }
+  return { version: Math.max(before.version, all.length), ran: pending.map(toInfo) }
+})
+
+/** The server denied a migration. */
+const MigrationDenied = (error: SqlError) => ({ _tag: "MigrationDenied", error }) as const
+
+/** Fails with the privilege that the role of the connection lacks, or with the server's reason. */
+const explainDenial = Effect.fnUntraced(function* ({ error }: ReturnType<typeof MigrationDenied>) {
+  const reason = describeSqlError(error)
+  if (sqlState(error) === "25006") return yield* Effect.fail(migrationRejected(reason))
+  const { queryPrompts: query } = yield* Database
+  const { role, privilege } = record.decodeMissingPrivilege(yield* query(record.selectMissingPrivilege))
+  return yield* Effect.fail(migrationDenied(role, privilege ?? reason))
+})
+
+/** Another transaction holds a lock that a migration needs. */
+const TableLocked = { _tag: "TableLocked" } as const
+
+/** Runs the pending migrations in one transaction, and again while another transaction holds a lock that they need. */
+const transactPending = Effect.fnUntraced(function* (all: ReadonlyArray<Migration>) {
+  const { transact } = yield* Database
+  const stateLog = makeStateLog({
+    failed: "A migration waits for another transaction to release a table; retrying"
   })
+  const attempt: Effect.Effect<MigrationReport, SchemaMismatch | Unavailable, Database | PgClient.PgClient> =
+    runPending(all).pipe(
+      Effect.mapError((error) =>
+        isLockTimeout(error) ? TableLocked : isDenied(error) ? MigrationDenied(error) : error
+      ),
+      transact,
+      Effect.catchTags({
+        MigrationDenied: explainDenial,
+        TableLocked: () =>
+          stateLog.down().pipe(Effect.andThen(Effect.sleep(lockRetryDelay)), Effect.andThen(attempt))
+      })
+    )
+  return yield* attempt
+})
 
-/** Like `migrate`, with the given migrations. */
+/** Like `migrate`, with the given migrations, and without a check of the triggers. */
 export const runMigrations = (
   all: ReadonlyArray<Migration>
-): Effect.Effect<void, SchemaMismatch | Unavailable, Database | PgClient.PgClient> =>
+): Effect.Effect<MigrationReport, SchemaMismatch | Unavailable, Database | PgClient.PgClient> =>
   Effect.gen(function* () {
-    const pending = yield* pendingMigrations(yield* readSchemaVersion, all)
-    if (pending.length === 0) return
-    const { transact } = yield* Database
-    yield* transact(Effect.catchIf(runPending(all), isDenied, (error) => Effect.fail(migrationDenied(error))))
+    const before = yield* readSchemaVersion
+    const pending = yield* findPending(before, all)
+    return pending.length === 0 ? { version: before.version, ran: [] } : yield* transactPending(all)
   })
 
 const restoreChanged = Effect.gen(function* () {
   const sql = yield* PgClient.PgClient
-  yield* sql.unsafe(lock)
-  const changed = decodeTriggers(yield* sql.unsafe(findWrongTriggers.text, findWrongTriggers.params))
+  yield* sql.unsafe(record.lockMigrations)
+  const changed = decodeTriggers(yield* sql.unsafe(selectWrongTriggers.text, selectWrongTriggers.params))
   if (changed.length === 0) return
   for (const statement of [...changed.map(enableTrigger), ...repairStatements]) yield* sql.unsafe(statement)
-  yield* Effect.logWarning(`${changed.length} triggers were disabled or had the wrong firing mode; corrected`)
+  yield* Effect.logWarning(`Triggers disabled or with the wrong firing mode: ${changed.length}; corrected`)
 })
 
 /**
- * Enables all triggers as the schema says, and does what they may have missed: `pg_restore --disable-triggers` leaves them
- * in other states. Only reads if nothing has changed. Only warns if the server denies the change, so that a service without
- * the privilege, or on a standby, still starts.
+ * Enables all triggers as the schema says, and does what they may have missed: `pg_restore --disable-triggers`
+ * leaves them in other states. Only reads if nothing has changed. Only warns if the server denies the change, so
+ * that a service without the privilege, or on a standby, still starts.
  */
 const restoreTriggers = Effect.gen(function* () {
   const { queryPrompts: query, transact } = yield* Database
-  if (decodeTriggers(yield* query(findWrongTriggers)).length === 0) return
+  if (decodeTriggers(yield* query(selectWrongTriggers)).length === 0) return
   yield* transact(
-    Effect.catchIf(restoreChanged, isDenied, (error) => Effect.fail(triggersDenied(error)))
+    Effect.catchIf(restoreChanged, isDenied, (error) => Effect.fail(triggersDenied(describeSqlError(error))))
   ).pipe(Effect.catchTag("SchemaMismatch", ({ message }) => Effect.logWarning(message)))
 })
 
 /**
- * Brings the schema to the version of this program. All pending migrations run in one transaction, each once, however many
- * processes start at the same time. Then enables the triggers that are not enabled as the schema says. Only reads if there is
- * nothing to do. Fails if the schema is newer than the program, or if the server denies a migration.
+ * Brings the schema to the version of this program and returns what ran. All pending migrations run in one
+ * transaction, each once, however many processes start at the same time. Then enables the triggers that are not
+ * enabled as the schema says. Only reads if nothing is pending, even on a newer schema that this program may use.
+ * Fails if this program may not use the schema, or if the server denies a migration.
  */
-export const migrate = Effect.andThen(runMigrations(migrations), restoreTriggers)
+export const migrate = Effect.tap(runMigrations(migrations), restoreTriggers)
 
-/** Fails unless the schema has the version of this program; changes nothing. */
+/**
+ * Returns the version of the schema and the migrations that are pending; changes nothing. Fails if this program may
+ * not use the schema.
+ */
+export const readSchemaStatus: Effect.Effect<SchemaStatus, SchemaMismatch | Unavailable, Database> =
+  Effect.gen(function* () {
+    const recorded = yield* readSchemaVersion
+    const pending = yield* findPending(recorded, migrations)
+    return { ...recorded, pending: pending.map(toInfo) }
+  })
+
+/** Fails if this program may not use the schema or a migration is pending; changes nothing. */
 export const assertSchemaCurrent: Effect.Effect<void, SchemaMismatch | Unavailable, Database> = Effect.gen(
   function* () {
-    const version = yield* readSchemaVersion
-    const pending = yield* pendingMigrations(version, migrations)
+    const { version, pending } = yield* readSchemaStatus
     if (pending.length > 0) return yield* Effect.fail(schemaTooOld(version, migrations.length))
   }
 )

@@ -1,4 +1,4 @@
-import type { WorkspaceRevisions } from "../../../application/ports/ChangeFeed.ts"
+import type { WorkspaceRevisions } from "../../../application/WorkspaceRevisions.ts"
 
 /** The channel on which the database reports changes. A payload is the id of a workspace, or `allWorkspaces`. */
 export const channel = "prompt_retrieval_changes"

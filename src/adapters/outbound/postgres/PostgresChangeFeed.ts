@@ -4,11 +4,18 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Queue from "effect/Queue"
+import type * as Redacted from "effect/Redacted"
 import * as Schedule from "effect/Schedule"
 import * as Scope from "effect/Scope"
-import { ChangeFeed, WorkspaceRevisions } from "../../../application/ports/ChangeFeed.ts"
+import { readInstant } from "../../../application/Clocks.ts"
+import { ChangeFeed, type LastContact } from "../../../application/ports/ChangeFeed.ts"
+import { WorkspaceRevisions } from "../../../application/WorkspaceRevisions.ts"
 import { makeStateLog } from "../../../application/StateLog.ts"
+import { elapsedBetween, type Instant } from "../../../domain/Instant.ts"
+import { DatabaseServer, makeDatabaseServer } from "./connection/DatabaseServer.ts"
+import { checkOwnSession, identifyServer, serverIdentity } from "./connection/SessionSetup.ts"
 import { setChangeFeedUp } from "./ChangeFeedMetric.ts"
+import type { ChangeObserver } from "./ChangeObserver.ts"
 import { channel, heartbeatPrefix, recordChange } from "./NotifyChannel.ts"
 
 /** How long a received heartbeat keeps the feed up, counted from when it was sent, in milliseconds. */
@@ -16,53 +23,118 @@ const heartbeatTtlMs = 3000
 const heartbeatInterval = "1 second"
 /** How often the feed checks whether its last heartbeat has expired. */
 const checkInterval = "250 millis"
+/** How often the feed checks that its server is still the one that the URL asks for. */
+const serverCheckInterval = "5 seconds"
 /** How long the feed waits before it reconnects. */
 const reconnectDelay = "500 millis"
 
-const sendNotification = "select pg_notify($1, $2)"
+/** Sends a notification, and returns the identity of the server: that behind a pooler may have changed. */
+const sendNotification = `select pg_notify($1, $2), ${serverIdentity} as server`
+
+/** Why notifications that were sent do not arrive. */
+const reasons = {
+  pooler: "a pooler drops notifications; DATABASE_FEED_URL must lead directly to PostgreSQL",
+  otherDatabase: "DATABASE_FEED_URL must lead to the same database as DATABASE_URL"
+} as const
+
+/** Writes the moment at which a heartbeat is sent into its payload. */
+const formatSentAt = ({ monotonic, wall }: Instant): string => `${monotonic} ${wall}`
+
+const parseSentAt = (text: string): Instant => {
+  const [monotonic, wall] = text.split(" ").map(Number)
+  return { monotonic: monotonic ?? Number.NEGATIVE_INFINITY, wall: wall ?? Number.NEGATIVE_INFINITY }
+}
 
 /**
- * Listens for notifications on one connection and sends a heartbeat notification every second on a second connection. If
- * no heartbeat sent within the last 3 s has arrived, the feed is down and reconnects; this detects silently dropped
- * connections. The sender must be a separate connection, because a pooler that drops notifications may still echo a
- * connection's own ones. Behind such a pooler and on a read-only server the feed stays down, and logs it once.
+ * Listens for notifications on one connection and sends a heartbeat notification every second on a second
+ * connection. If no heartbeat sent within the last 3 s has arrived, the feed is down and reconnects; this detects
+ * silently dropped connections. The sender must be a separate connection, because a pooler that drops notifications
+ * may still echo a connection's own ones. It connects as writers and readers do, so a listener that is connected to
+ * another database is detected, too. Behind such a pooler and on a read-only server the feed stays down, and logs it
+ * once.
  */
-export const layer: Layer.Layer<ChangeFeed, never, PgClient.PgClient> = Layer.effect(
-  ChangeFeed,
+const makeChangeFeed = (
+  revisions: WorkspaceRevisions,
+  listenerUrl: Redacted.Redacted | undefined,
+  observer: ChangeObserver | undefined
+) =>
   Effect.gen(function* () {
     const sql = yield* PgClient.PgClient
-    const revisions = new WorkspaceRevisions()
+    const server = yield* DatabaseServer
+    const notifierConfig = sql.config
+    const listenerConfig =
+      listenerUrl === undefined
+        ? sql.config
+        : { ...sql.config, password: undefined, ssl: undefined, ...makeDatabaseServer(listenerUrl).config }
     const ownHeartbeatPrefix = `${heartbeatPrefix}${crypto.randomUUID()} `
-    let upUntil = Number.NEGATIVE_INFINITY
+    const revisionOf = (workspace: string) => revisions.revisionOf(workspace)
+    /** When the feed goes down unless another heartbeat arrives; `undefined` while it is down. */
+    let upUntil: Instant | undefined
+    /** When the last heartbeat that arrived was sent. PostgreSQL delivers the changes before a heartbeat first. */
+    let lastContact: LastContact | undefined
+    /** Why the latest connections may receive nothing; undefined once a heartbeat has arrived. */
+    let suspectedReason: string | undefined
 
     const stateLog = makeStateLog({
       failed: "Change feed down; caching disabled",
       restored: "Change feed restored; caching enabled"
     })
     const reportUp = Effect.andThen(setChangeFeedUp(true), stateLog.up)
-    const reportDown = Effect.andThen(setChangeFeedUp(false), stateLog.down())
+    const reportDown = Effect.suspend(() =>
+      Effect.andThen(setChangeFeedUp(false), stateLog.down(suspectedReason))
+    )
 
-    const isUp = () => performance.now() < upUntil
+    // The monotonic clock alone would keep the feed up after the machine was suspended.
+    const isUp = () =>
+      upUntil !== undefined && performance.now() < upUntil.monotonic && Date.now() < upUntil.wall
 
     const markDown = Effect.sync(() => {
-      upUntil = Number.NEGATIVE_INFINITY
+      upUntil = undefined
     })
 
-    const onNotification = (payload: string): Effect.Effect<void> => {
-      if (payload.startsWith(ownHeartbeatPrefix)) {
-        const sentAt = Number(payload.slice(ownHeartbeatPrefix.length))
-        upUntil = sentAt + heartbeatTtlMs
-        return reportUp
-      }
-      if (!payload.startsWith(heartbeatPrefix)) recordChange(revisions, payload)
-      return Effect.void
+    const onHeartbeat = (sentAt: Instant, isFirst: boolean): Effect.Effect<void> => {
+      // Changes before this connection listened were missed. Until now, the revisions are those of the last contact.
+      if (isFirst) revisions.invalidateAll()
+      upUntil = { monotonic: sentAt.monotonic + heartbeatTtlMs, wall: sentAt.wall + heartbeatTtlMs }
+      lastContact = { at: sentAt, isDatabaseSilent: true, revisionOf }
+      suspectedReason = undefined
+      observer?.onHeartbeat(sentAt)
+      return reportUp
     }
 
-    /** Sends heartbeats until the connection is lost. */
-    const sendHeartbeats = (notifier: PgConnection.PgConnection) =>
+    /** Makes the handler of the notifications of one connection. */
+    const makeNotificationHandler = () => {
+      let isFirst = true
+      return (payload: string): Effect.Effect<void> => {
+        if (payload.startsWith(ownHeartbeatPrefix)) {
+          const sentAt = parseSentAt(payload.slice(ownHeartbeatPrefix.length))
+          // A heartbeat that is too late proves nothing about the present.
+          if (elapsedBetween(sentAt, readInstant()) >= heartbeatTtlMs) return Effect.void
+          const wasFirst = isFirst
+          isFirst = false
+          return onHeartbeat(sentAt, wasFirst)
+        }
+        if (!payload.startsWith(heartbeatPrefix)) {
+          recordChange(revisions, payload)
+          observer?.onChange()
+        }
+        return Effect.void
+      }
+    }
+
+    /** Sends heartbeats until the connection is lost. `reason` says why they may not arrive. */
+    const sendHeartbeats = (notifier: PgConnection.PgConnection, reason: string | undefined) =>
       Effect.suspend(() =>
-        notifier.query(sendNotification, [channel, ownHeartbeatPrefix + performance.now()])
-      ).pipe(Effect.repeat(Schedule.spaced(heartbeatInterval)))
+        notifier.query(sendNotification, [channel, ownHeartbeatPrefix + formatSentAt(readInstant())])
+      ).pipe(
+        Effect.tap(({ rows }) =>
+          Effect.suspend(() => {
+            if (!isUp()) suspectedReason = reason
+            return server.confirm((rows[0] as unknown as { readonly server: string }).server)
+          })
+        ),
+        Effect.repeat(Schedule.spaced(heartbeatInterval))
+      )
 
     /** Runs `disconnect` once no heartbeat has arrived for too long; a new connection gets the same time. */
     const disconnectWhenDown = (disconnect: Effect.Effect<void>) =>
@@ -80,17 +152,31 @@ export const layer: Layer.Layer<ChangeFeed, never, PgClient.PgClient> = Layer.ef
       )
       const disconnect = Scope.close(connections, Exit.void)
       yield* Effect.forkScoped(disconnectWhenDown(disconnect))
-      const connect = Scope.provide(PgConnection.make(sql.config), connections)
-      const [listener, notifier] = yield* Effect.all([connect, connect], { concurrency: 2 })
+      const connect = (config: PgConnection.Config) => Scope.provide(PgConnection.make(config), connections)
+      suspectedReason = undefined
+      const [listener, notifier] = yield* Effect.all([connect(listenerConfig), connect(notifierConfig)], {
+        concurrency: 2
+      })
+      yield* Effect.flatMap(identifyServer(notifier), server.confirm)
+      const isDirect = yield* checkOwnSession(listener)
       const notifications = yield* listener.listen(channel)
       // Runs before `listen` is undone, which would wait for a response that a silent connection never gives.
       yield* Effect.addFinalizer(() => disconnect)
-      // Changes before this connection listened were missed.
-      revisions.invalidateAll()
+      const onNotification = makeNotificationHandler()
       const handleNotifications = Effect.forever(
         Effect.flatMap(Queue.take(notifications), ({ payload }) => onNotification(payload))
       )
-      yield* Effect.raceFirst(handleNotifications, sendHeartbeats(notifier))
+      const reason = isDirect
+        ? listenerUrl === undefined
+          ? undefined
+          : reasons.otherDatabase
+        : reasons.pooler
+      yield* Effect.forkScoped(Effect.repeat(server.check, Schedule.spaced(serverCheckInterval)))
+      yield* Effect.raceAllFirst([
+        handleNotifications,
+        sendHeartbeats(notifier, reason),
+        ...(observer === undefined ? [] : [observer.follow(notifier)])
+      ])
     }).pipe(Effect.ensuring(markDown))
 
     yield* Effect.scoped(listen).pipe(
@@ -103,7 +189,26 @@ export const layer: Layer.Layer<ChangeFeed, never, PgClient.PgClient> = Layer.ef
 
     return ChangeFeed.of({
       revision: () => (isUp() ? revisions.revision() : undefined),
-      revisionOf: (workspace) => (isUp() ? revisions.revisionOf(workspace) : undefined)
+      revisionOf: (workspace) => (isUp() ? revisions.revisionOf(workspace) : undefined),
+      lastContact: () => lastContact
     })
   })
+
+/**
+ * The change feed of a PostgreSQL server, which records changes in `revisions`.
+ *
+ * @param listenerUrl the URL of the connection that listens; undefined for the URL of the database. A pooler that
+ * runs each transaction in another session cannot listen.
+ * @param observer follows the feed
+ */
+export const makeLayer = (
+  revisions: WorkspaceRevisions,
+  listenerUrl?: Redacted.Redacted,
+  observer?: ChangeObserver
+): Layer.Layer<ChangeFeed, never, PgClient.PgClient | DatabaseServer> =>
+  Layer.effect(ChangeFeed, makeChangeFeed(revisions, listenerUrl, observer))
+
+/** The change feed of a PostgreSQL server. */
+export const layer: Layer.Layer<ChangeFeed, never, PgClient.PgClient | DatabaseServer> = Layer.unwrap(
+  Effect.sync(() => makeLayer(new WorkspaceRevisions()))
 )

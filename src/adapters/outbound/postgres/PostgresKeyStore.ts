@@ -7,7 +7,7 @@ import { withSpanIfTraced } from "../../../application/Spans.ts"
 import { InvalidKey, type KeyHash } from "../../../domain/ApiKey.ts"
 import { makeBatchedLookup } from "./BatchedLookup.ts"
 import { Database } from "./Database.ts"
-import { decodeKeyRecord, findKeys } from "./KeyQueries.ts"
+import { decodeKeyRecord, selectKeysByHash } from "./KeyQueries.ts"
 import { makeKeyUsageWriter } from "./KeyUsageWriter.ts"
 
 /** How often the recorded use of keys is written. */
@@ -19,7 +19,7 @@ export const layer: Layer.Layer<KeyStore, never, Database | PgClient> = Layer.ef
   Effect.gen(function* () {
     const { queryKeys } = yield* Database
     // One partition: the workspace of a key is unknown before the lookup, and all lookups are equally fast.
-    const findRow = yield* makeBatchedLookup(queryKeys, findKeys, () => "keys")
+    const findRow = yield* makeBatchedLookup(queryKeys, selectKeysByHash, () => "keys")
     const usageWriter = yield* makeKeyUsageWriter
     yield* Effect.addFinalizer(() => usageWriter.flush)
     yield* Effect.forkScoped(Effect.repeat(usageWriter.flush, Schedule.spaced(flushInterval)))

@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { LargeReadPolicy, LargeReadDeferred } from "../../../application/LargeReadPolicy.ts"
 import { largeReadQueue } from "./LargeReadQueue.ts"
-import { PromptRepo } from "../../../application/ports/PromptRepo.ts"
+import { type PromptFilter, PromptRepo } from "../../../application/ports/PromptRepo.ts"
 import { withSpanIfTraced } from "../../../application/Spans.ts"
 import type { Unavailable } from "../../../application/ports/Unavailable.ts"
 import { type PromptId, PromptNotFound } from "../../../domain/Prompt.ts"
@@ -15,12 +15,12 @@ import { Database } from "./Database.ts"
 import * as queries from "./PromptQueries.ts"
 import * as rows from "./PromptRows.ts"
 
-/** Returns true for a text that PostgreSQL cannot store, so that no tag can have it as its name. */
-const isUnstorable = (text: string): boolean => text.includes("\0") || !text.isWellFormed()
+/** Returns false for a tag that no prompt can have, because PostgreSQL cannot store its name. */
+const canMatch = ({ tag }: PromptFilter): boolean =>
+  tag === undefined || (!tag.includes("\0") && tag.isWellFormed())
 
 /** A row of nulls stands for a row that is too large. */
-const isRowWithheld = (row: Row | undefined): boolean =>
-  row !== undefined && row.id === null && row.too_large !== true
+const isRowWithheld = (row: Row | undefined): boolean => row !== undefined && row.id === null
 
 /** A page whose rows are together too large comes without them. */
 const isPageWithheld = (rows: ReadonlyArray<Row>): boolean => rows[0]?.fits === false
@@ -37,10 +37,10 @@ const makePromptRepo = Effect.gen(function* () {
   const { queryPrompts, queryLargePrompts } = yield* Database
 
   /**
-   * Runs `query`. If it leaves out large rows, or if large rows are expected, treats them as the caller's policy says.
-   * Large rows are read separately, in their workspace's turn.
+   * Runs `query`. If it leaves out large rows, or if large rows are expected, treats them as the caller's policy
+   * says. Large rows are read separately, in their workspace's turn.
    */
-  const withLargeReads = <A, E>(
+  const readByPolicy = <A, E>(
     workspace: WorkspaceId,
     query: Effect.Effect<A, E>,
     isWithheld: (result: A) => boolean,
@@ -61,7 +61,7 @@ const makePromptRepo = Effect.gen(function* () {
     query: Effect.Effect<Row | undefined, Unavailable>,
     makeStatement: () => Statement
   ) =>
-    withLargeReads(
+    readByPolicy(
       workspace,
       query,
       isRowWithheld,
@@ -70,7 +70,7 @@ const makePromptRepo = Effect.gen(function* () {
 
   /** Reads a page. A page of more than `maxPageBytes` is a defect. */
   const readPage = (workspace: WorkspaceId, makeStatement: (maxBytes?: number) => Statement) =>
-    withLargeReads(
+    readByPolicy(
       workspace,
       Effect.suspend(() => queryPrompts(makeStatement())),
       isPageWithheld,
@@ -89,29 +89,29 @@ const makePromptRepo = Effect.gen(function* () {
 
   // A slow statement of one workspace must not delay the others.
   const partitionKey = ({ workspace }: queries.PromptKey) => workspace
-  const getPromptRow = yield* makeBatchedLookup(queryPrompts, queries.getPrompts, partitionKey)
-  const getSourceRow = yield* makeBatchedLookup(queryPrompts, queries.getSources, partitionKey)
+  const getPromptRow = yield* makeBatchedLookup(queryPrompts, queries.selectPromptsByKey, partitionKey)
+  const getSourceRow = yield* makeBatchedLookup(queryPrompts, queries.selectSources, partitionKey)
 
   return PromptRepo.of({
     list: withSpanIfTraced("PromptRepo.list")((workspace, filter, page) =>
-      filter.tag !== undefined && isUnstorable(filter.tag)
-        ? Effect.succeed({ items: [], total: 0 })
-        : Effect.map(
-            readPage(workspace, (maxBytes) => queries.listPrompts(workspace, filter, page, maxBytes)),
+      canMatch(filter)
+        ? Effect.map(
+            readPage(workspace, (maxBytes) => queries.selectPrompts(workspace, filter, page, maxBytes)),
             rows.decodePromptList
           )
+        : Effect.succeed({ items: [], total: 0 })
     ),
     listPage: withSpanIfTraced("PromptRepo.listPage")((workspace, filter, page) =>
-      filter.tag !== undefined && isUnstorable(filter.tag)
-        ? Effect.succeed([])
-        : Effect.map(
-            readPage(workspace, (maxBytes) => queries.listPromptPage(workspace, filter, page, maxBytes)),
+      canMatch(filter)
+        ? Effect.map(
+            readPage(workspace, (maxBytes) => queries.selectPromptPage(workspace, filter, page, maxBytes)),
             rows.decodePromptPage
           )
+        : Effect.succeed([])
     ),
     get: withSpanIfTraced("PromptRepo.get")((workspace, id) =>
       readRow(workspace, getPromptRow({ workspace, id }), () =>
-        queries.getPrompts([{ workspace, id }], queries.unbounded)
+        queries.selectPromptsByKey([{ workspace, id }], queries.unbounded)
       ).pipe(
         Effect.flatMap((row) =>
           row === undefined ? Effect.fail(PromptNotFound) : Effect.succeed(rows.decodePrompt(row))
@@ -120,12 +120,12 @@ const makePromptRepo = Effect.gen(function* () {
     ),
     getSource: withSpanIfTraced("PromptRepo.getSource")((workspace, id) =>
       readRow(workspace, getSourceRow({ workspace, id }), () =>
-        queries.getSources([{ workspace, id }], queries.unbounded)
+        queries.selectLargeSource({ workspace, id })
       ).pipe(Effect.flatMap((row) => toSource(id, row)))
     ),
     listVersions: withSpanIfTraced("PromptRepo.listVersions")((workspace, id, oldest, page) =>
       Effect.flatMap(
-        readPage(workspace, (maxBytes) => queries.listVersions(workspace, id, oldest, page, maxBytes)),
+        readPage(workspace, (maxBytes) => queries.selectVersions(workspace, id, oldest, page, maxBytes)),
         (found) =>
           found.length === 0 ? Effect.fail(PromptNotFound) : Effect.succeed(rows.decodeVersionList(found))
       )
@@ -133,8 +133,8 @@ const makePromptRepo = Effect.gen(function* () {
     getVersion: withSpanIfTraced("PromptRepo.getVersion")((workspace, id, number, oldest) =>
       readRow(
         workspace,
-        Effect.map(queryPrompts(queries.getVersion(workspace, id, number, oldest)), ([row]) => row),
-        () => queries.getVersion(workspace, id, number, oldest, queries.unbounded)
+        Effect.map(queryPrompts(queries.selectVersion(workspace, id, number, oldest)), ([row]) => row),
+        () => queries.selectVersion(workspace, id, number, oldest, queries.unbounded)
       ).pipe(
         Effect.flatMap((row) =>
           row === undefined ? Effect.fail(VersionNotFound) : Effect.succeed(rows.decodeVersion(row))

@@ -1,24 +1,35 @@
 import { largeBytes } from "../../../application/LargeReadPolicy.ts"
+import { maxTitlesPerRead } from "../../../application/ports/PromptTitles.ts"
 import type { PromptFilter } from "../../../application/ports/PromptRepo.ts"
 import { isWithinOffsetLimit, maxPerPage, offset, type Page } from "../../../domain/Page.ts"
-import { type PromptId, PromptSummary } from "../../../domain/Prompt.ts"
-import { maxResolvedBytes, maxSourceBytes } from "../../../domain/Resolution.ts"
+import { type PromptId, PromptSummary, type PromptTitle } from "../../../domain/Prompt.ts"
+import { maxSlugSourceLength } from "../../../domain/PromptNames.ts"
+import { maxResolvedBytes, maxFragmentBytes } from "../../../domain/Resolution.ts"
 import type { Timestamp } from "../../../domain/Timestamp.ts"
 import type { VersionNumber } from "../../../domain/Version.ts"
 import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
-import type { Statement } from "./connection/Query.ts"
+import type { ReadScope, Statement } from "./connection/Query.ts"
 
 /** Adds a parameter to a statement and returns its placeholder, such as `$1`. */
 type AddParameter = (value: unknown) => string
 
-const makeStatement = (makeText: (parameter: AddParameter) => string): Statement => {
+/** Makes a statement that reads one workspace and, if something was not found, returns less than `rowCount` rows. */
+const makeStatement = (
+  workspace: WorkspaceId,
+  rowCount: 0 | 1,
+  makeText: (parameter: AddParameter) => string
+): Statement => {
   const params: Array<unknown> = []
-  return { text: makeText((value) => `$${params.push(value)}`), params }
+  return {
+    text: makeText((value) => `$${params.push(value)}`),
+    params,
+    scope: { ids: [workspace], rowCount }
+  }
 }
 
 /**
- * Selects one page of the rows of `ordered`. PostgreSQL rejects an offset that no list can have. The literal LIMIT stops
- * the generic plan from assuming 10 % of the rows.
+ * Selects one page of the rows of `ordered`. PostgreSQL rejects an offset that no list can have. The literal LIMIT
+ * stops the generic plan from assuming 10 % of the rows.
  */
 const paginate = (ordered: string, page: Page, parameter: AddParameter): string =>
   isWithinOffsetLimit(page)
@@ -27,11 +38,10 @@ const paginate = (ordered: string, page: Page, parameter: AddParameter): string 
       ) page limit ${maxPerPage}`
     : `${ordered} limit 0`
 
-/**
- * The size of JSON in stored bytes up to which it is not large: PostgreSQL must read it to know its size as text. All
- * statements below leave out the columns, including `id`, of rows that are larger than their `maxBytes`, so that large
- * rows are read separately by a statement with `unbounded`.
- */
+// All statements below leave out the columns, including `id`, of rows that are larger than their `maxBytes`, so that
+// large rows are read separately by a statement with `unbounded`.
+
+/** JSON of more stored bytes than this counts as large, because PostgreSQL must read it to know its size as text. */
 const inlineStoredBytes = 64 * 1024
 /** The value of `maxBytes` that sends rows of any size. */
 export const unbounded = 2 ** 31 - 1
@@ -42,8 +52,9 @@ export const maxPageBytes = 64 * 1024 * 1024
 const joinRowIf = (condition: string, row: string): string =>
   `left join lateral (select candidate.* where ${condition}) ${row} on true`
 
+/** Adds the sizes of columns, as bigint. */
 const sumBytes = (...columns: ReadonlyArray<string>): string =>
-  columns.map((column) => `octet_length(candidate.${column})::bigint`).join(" + ")
+  `0::bigint + ${columns.map((column) => `octet_length(candidate.${column})`).join(" + ")}`
 
 const selectSummary = (row: string): string =>
   Object.keys(PromptSummary.fields)
@@ -84,16 +95,17 @@ const selectMatching = (workspace: string, filter: PromptFilter, parameter: AddP
 }
 
 /**
- * Selects the total and one page of prompts. Both use one index in its order; only the rows of the page are fetched. An
- * empty page is one row without a prompt; a page larger than `maxBytes` has rows without prompts and with a false `fits`.
+ * Selects the total and one page of prompts. Both use one index in its order; only the rows of the page are
+ * fetched. An empty page is one row without a prompt; a page larger than `maxBytes` has rows without prompts and
+ * with a false `fits`.
  */
-export const listPrompts = (
+export const selectPrompts = (
   workspace: WorkspaceId,
   filter: PromptFilter,
   page: Page,
   maxBytes = largeBytes
 ): Statement =>
-  makeStatement((parameter) => {
+  makeStatement(workspace, 0, (parameter) => {
     const workspaceParam = parameter(workspace)
     const matching = selectMatching(workspaceParam, filter, parameter)
     return `select total.count as total, candidate.fits, ${selectSummary("p")}
@@ -104,19 +116,34 @@ export const listPrompts = (
   })
 
 /** Selects one page of prompts without the total. A page larger than `maxBytes` has rows without prompts. */
-export const listPromptPage = (
+export const selectPromptPage = (
   workspace: WorkspaceId,
   filter: PromptFilter,
   page: Page,
   maxBytes = largeBytes
 ): Statement =>
-  makeStatement((parameter) => {
+  makeStatement(workspace, 0, (parameter) => {
     const workspaceParam = parameter(workspace)
     const ids = paginate(selectMatching(workspaceParam, filter, parameter), page, parameter)
     return `select candidate.fits, ${selectSummary("p")}
       from ${selectPage(workspaceParam, ids, parameter(maxBytes))}
       ${joinRowIf("candidate.fits", "p")}
       order by candidate.updated_at desc, candidate.id desc`
+  })
+
+/** Selects the titles that follow `after` in the order of the list, cut as `truncateTitle` does. */
+export const selectTitles = (
+  workspace: WorkspaceId,
+  after: Pick<PromptTitle, "id" | "updated_at"> | undefined
+): Statement =>
+  makeStatement(workspace, 0, (parameter) => {
+    const isOfWorkspace = `p.workspace_id = ${parameter(workspace)} and not p.is_archived`
+    const follows =
+      after === undefined
+        ? ""
+        : `and (p.updated_at, p.id) < (${parameter(after.updated_at)}::timestamptz, ${parameter(after.id)}::uuid)`
+    return `select p.id, left(p.title, ${maxSlugSourceLength}) as title, p.updated_at from prompts p
+      where ${isOfWorkspace} ${follows} order by p.updated_at desc, p.id desc limit ${maxTitlesPerRead}`
   })
 
 /** Identifies a prompt of a workspace. */
@@ -129,6 +156,11 @@ export interface PromptKey {
 const requestedPrompts = `unnest($1::uuid[], $2::uuid[]) with ordinality requested (workspace_id, id, ordinal)
     join prompts candidate on candidate.workspace_id = requested.workspace_id and candidate.id = requested.id`
 
+const makeScope = (prompts: ReadonlyArray<PromptKey>): ReadScope => ({
+  ids: prompts.map(({ workspace }) => workspace),
+  rowCount: prompts.length
+})
+
 /** Returns the parameters `$1` and `$2` of `requestedPrompts`. */
 const toArrayParams = (prompts: ReadonlyArray<PromptKey>): ReadonlyArray<string> => [
   `{${prompts.map(({ workspace }) => workspace).join()}}`,
@@ -136,10 +168,10 @@ const toArrayParams = (prompts: ReadonlyArray<PromptKey>): ReadonlyArray<string>
 ]
 
 /**
- * Selects prompts with their folders and tags. A folder or tag of another workspace is left out. `ordinal` is the position
- * in `prompts`; a prompt that is larger than `maxBytes` has no other column.
+ * Selects prompts with their folders and tags. A folder or tag of another workspace is left out. `ordinal` is the
+ * position in `prompts`; a prompt that is larger than `maxBytes` has no other column.
  */
-export const getPrompts = (prompts: ReadonlyArray<PromptKey>, maxBytes = largeBytes): Statement => ({
+export const selectPromptsByKey = (prompts: ReadonlyArray<PromptKey>, maxBytes = largeBytes): Statement => ({
   text: `select requested.ordinal::int, ${selectSummary("p")}, p.current_content, f.id as folder_id, p.is_favorite, p.is_archived,
       p.sort_order,
       coalesce((
@@ -150,61 +182,88 @@ export const getPrompts = (prompts: ReadonlyArray<PromptKey>, maxBytes = largeBy
     from ${requestedPrompts}
     ${joinRowIf(`${sumBytes("title", "description", "target_model", "intent", "current_content")} <= $3`, "p")}
     left join folders f on f.id = p.folder_id and f.workspace_id = p.workspace_id`,
-  params: [...toArrayParams(prompts), maxBytes]
+  params: [...toArrayParams(prompts), maxBytes],
+  scope: makeScope(prompts)
 })
+
+/** The fragments of the prompt `candidate` as `f`, and how it binds them as `pf`. */
+const boundFragments = `prompt_fragments pf
+            join fragments f on f.id = pf.fragment_id and f.workspace_id = candidate.workspace_id
+          where pf.prompt_id = candidate.id`
+
+/** Selects what resolution needs of `candidate` if the condition holds, and the fragments of `source`. */
+const selectSourceColumns = (condition: string): string =>
+  `${["id", "title", "prompt_type", "target_model", "current_content", "current_version"]
+    .map((column) => `case when ${condition} then candidate.${column} end as ${column}`)
+    .join(", ")}, source.contents, source.overrides`
+
+const aggregateFragments = (condition: string): string => {
+  const aggregate = (value: string) =>
+    `coalesce(array_agg(${value} order by position, id) filter (where ${condition}), '{}')`
+  return `${aggregate("content")} as contents, ${aggregate("variable_overrides::text")} as overrides`
+}
 
 /**
- * Selects prompts with the contents and overrides of their fragments, as arrays in the order of the fragments. `ordinal` is
- * the position in `prompts`. The only other column is `too_large`
- *
- * - if the resolved content is certain to be too large, which sets `too_large`: `current_content` and the text that no
- *   binding can shorten exceed `maxResolvedBytes`, or the fragments or their overrides exceed `maxSourceBytes`;
- * - if everything together is larger than `maxBytes`. The size of overrides as text is only compared if `maxBytes` is
- *   `unbounded`, because PostgreSQL must read them for it.
+ * Selects prompts with the contents and overrides of their fragments. `ordinal` is the position in `prompts`; a prompt
+ * that is larger than `largeBytes` with its fragments has no other value. The stored size of overrides counts,
+ * because PostgreSQL must read them to know their size as text.
  */
-export const getSources = (prompts: ReadonlyArray<PromptKey>, maxBytes = largeBytes): Statement => ({
-  text: `select requested.ordinal::int, p.id, p.title, p.prompt_type, p.target_model, p.current_content,
-      source.contents, source.overrides, source.too_large
-    from ${requestedPrompts}
-    cross join lateral (
-      select coalesce(array_agg(content order by position, id) filter (where fits), '{}') as contents,
-        coalesce(array_agg(variable_overrides::text order by position, id) filter (where fits), '{}') as overrides,
-        coalesce(bool_or(too_large), octet_length(candidate.current_content) > ${maxResolvedBytes}) as too_large,
-        coalesce(bool_and(fits), ${sumBytes("title", "target_model", "current_content")} <= $3) as fits
-      from (
-        select *, not too_large and small as fits
+export const selectSources = (prompts: ReadonlyArray<PromptKey>): Statement => {
+  const promptBytes = sumBytes("title", "target_model", "current_content")
+  return {
+    text: `select requested.ordinal::int, ${selectSourceColumns("source.fits")}
+      from ${requestedPrompts}
+      cross join lateral (
+        select ${aggregateFragments("fits")}, coalesce(bool_and(fits), ${promptBytes} <= ${largeBytes}) as fits
         from (
           select pf.id, pf.position, pf.variable_overrides, f.content,
-            octet_length(candidate.current_content) + sum(2 + case
-              when pg_column_size(pf.variable_overrides) > 16 then 0
-              when pf.variable_overrides = '{}' then octet_length(f.content)
-              else 0
-            end) over () > ${maxResolvedBytes}
-              or sum(octet_length(f.content)) over () > ${maxSourceBytes}
-              or sum(case when $3 = ${unbounded} then octet_length(pf.variable_overrides::text) end) over ()
-                > ${maxSourceBytes} is true as too_large,
-            $3 = ${unbounded} or (
-              ${sumBytes("title", "target_model", "current_content")} + sum(octet_length(f.content)) over () <= $3
-              and sum(pg_column_size(pf.variable_overrides)) over () <= ${inlineStoredBytes}
-            ) as small
-          from prompt_fragments pf join fragments f on f.id = pf.fragment_id and f.workspace_id = candidate.workspace_id
-          where pf.prompt_id = candidate.id
+            ${promptBytes} + sum(octet_length(f.content)) over () <= ${largeBytes}
+              and sum(pg_column_size(pf.variable_overrides)) over () <= ${inlineStoredBytes} as fits
+          from ${boundFragments}
         ) measured
-      ) decided
+      ) source`,
+    params: toArrayParams(prompts),
+    scope: makeScope(prompts)
+  }
+}
+
+/**
+ * Selects a prompt of any size like `selectSources`. If its resolved content is certain to be too large, the row
+ * has no value but a true `too_large`: `current_content` and the text that no binding can shorten exceed
+ * `maxResolvedBytes`, or the fragments or their overrides exceed `maxFragmentBytes`.
+ */
+export const selectLargeSource = ({ workspace, id }: PromptKey): Statement => ({
+  text: `select ${selectSourceColumns("not source.too_large")}, source.too_large
+    from prompts candidate
+    cross join lateral (
+      select ${aggregateFragments("not too_large")},
+        coalesce(bool_or(too_large), octet_length(candidate.current_content) > ${maxResolvedBytes}) as too_large
+      from (
+        select pf.id, pf.position, pf.variable_overrides, f.content,
+          octet_length(candidate.current_content) + sum(2 + case
+            when pg_column_size(pf.variable_overrides) > 16 then 0
+            when pf.variable_overrides = '{}' then octet_length(f.content)
+            else 0
+          end) over () > ${maxResolvedBytes}
+            or sum(octet_length(f.content)) over () > ${maxFragmentBytes}
+            or sum(octet_length(pf.variable_overrides::text)) over () > ${maxFragmentBytes} as too_large
+        from ${boundFragments}
+      ) measured
     ) source
-    ${joinRowIf("source.fits and not source.too_large", "p")}`,
-  params: [...toArrayParams(prompts), maxBytes]
+    where candidate.workspace_id = $1 and candidate.id = $2`,
+  params: [workspace, id],
+  scope: { ids: [workspace], rowCount: 1 }
 })
 
-/** Selects the total and one page of versions, like `listPrompts`; no row at all if there is no such prompt. */
-export const listVersions = (
+/** Selects the total and one page of versions, like `selectPrompts`; no row at all if there is no such prompt. */
+export const selectVersions = (
   workspace: WorkspaceId,
   id: PromptId,
   oldest: Timestamp | undefined,
   page: Page,
   maxBytes = largeBytes
 ): Statement =>
-  makeStatement((parameter) => {
+  makeStatement(workspace, 1, (parameter) => {
     const prompt = `p.workspace_id = ${parameter(workspace)} and p.id = ${parameter(id)}`
     const visible = `prompt_versions v where v.prompt_id = p.id${
       oldest === undefined ? "" : ` and v.created_at >= ${parameter(oldest)}`
@@ -228,29 +287,28 @@ export const listVersions = (
       order by candidate.version_number desc`
   })
 
-const isVersionWithin = (maxBytes: string): string =>
-  `(${maxBytes} = ${unbounded} or (
-    ${sumBytes("content", "change_summary", "change_source")} <= ${maxBytes}
-    and pg_column_size(candidate.metadata) <= ${inlineStoredBytes}
-  ))`
-
 /**
  * Selects a version. A parent of another prompt is left out; a version larger than `maxBytes` is a row of nulls.
  */
-export const getVersion = (
+export const selectVersion = (
   workspace: WorkspaceId,
   id: PromptId,
   number: VersionNumber,
   oldest: Timestamp | undefined,
   maxBytes = largeBytes
 ): Statement =>
-  makeStatement(
-    (parameter) => `select v.id, v.prompt_id, v.version_number, v.content, v.change_summary, v.change_source,
+  makeStatement(workspace, 1, (parameter) => {
+    const isWithin =
+      maxBytes === unbounded
+        ? "true"
+        : `${sumBytes("content", "change_summary", "change_source")} <= ${parameter(maxBytes)}
+          and pg_column_size(candidate.metadata) <= ${inlineStoredBytes}`
+    return `select v.id, v.prompt_id, v.version_number, v.content, v.change_summary, v.change_source,
         parent.id as parent_version_id, v.metadata, v.created_at
       from prompts p join prompt_versions candidate on candidate.prompt_id = p.id
-      ${joinRowIf(isVersionWithin(parameter(maxBytes)), "v")}
+      ${joinRowIf(isWithin, "v")}
       left join prompt_versions parent on parent.id = v.parent_version_id and parent.prompt_id = p.id
       where p.workspace_id = ${parameter(workspace)} and p.id = ${parameter(id)}
         and candidate.version_number = ${parameter(number)}
         ${oldest === undefined ? "" : `and candidate.created_at >= ${parameter(oldest)}`}`
-  )
+  })

@@ -19,19 +19,19 @@ const makePageDecoder = <A>(item: Schema.Decoder<A>, idColumn: string) => {
   })
 }
 
-/** Decodes the rows of `listPrompts`. */
+/** Decodes the rows of `selectPrompts`. */
 export const decodePromptList = makePageDecoder(PromptSummary, "id")
 
-/** Decodes the rows of `listPromptPage`. */
+/** Decodes the rows of `selectPromptPage`. */
 export const decodePromptPage: RowDecoder<PromptSummary> = makeRowDecoder(PromptSummary)
 
-/** Decodes the rows of `listVersions`. */
+/** Decodes the rows of `selectVersions`. */
 export const decodeVersionList = makePageDecoder(VersionSummary, "version_number")
 
-/** Decodes a row of `getPrompts`. */
+/** Decodes a row of `selectPromptsByKey`. */
 export const decodePrompt: (row: Row) => Prompt = Schema.decodeUnknownSync(Prompt)
 
-/** Decodes the row of `getVersion`. */
+/** Decodes the row of `selectVersion`. */
 export const decodeVersion: (row: Row) => Version = Schema.decodeUnknownSync(Version)
 
 const decodeSourceRow = Schema.decodeUnknownSync(
@@ -41,6 +41,7 @@ const decodeSourceRow = Schema.decodeUnknownSync(
     prompt_type: Prompt.fields.prompt_type,
     target_model: Schema.String,
     current_content: Schema.String,
+    current_version: Prompt.fields.current_version,
     contents: Schema.Array(Schema.String),
     overrides: Schema.Array(Schema.String)
   })
@@ -52,7 +53,7 @@ const maxParsedOverrides = 16 * 1024
 const parseOverrides = (text = "{}"): unknown =>
   text.length > maxParsedOverrides ? new JsonText(text) : parseJson(text)
 
-/** Decodes a row of `getSources` that is not too large. */
+/** Decodes a row of `selectSources` that is not too large. */
 export const decodeSource = (row: Row): ResolutionSource => {
   const { contents, overrides, ...source } = decodeSourceRow(row)
   return {

@@ -33,7 +33,7 @@ const triggers: Readonly<Record<string, Readonly<Record<string, ReadonlyArray<st
     confirm_listing: ["prompt_tags"],
     renew_listings_insert: ["prompts"]
   },
-  // Only in other sessions.
+  // The default mode: sessions whose `session_replication_role` is origin or local.
   "": {
     notify_insert: allButKeys,
     notify_update: content,
@@ -46,8 +46,8 @@ const expectedTriggers = Object.entries(triggers).flatMap(([option, tables]) =>
   Object.entries(tables).flatMap(([trigger, tables]) => tables.map((table) => ({ table, trigger, option })))
 )
 
-/** Selects the triggers that are disabled or run at other times than the schema says. */
-export const findWrongTriggers = {
+/** Selects the triggers whose firing mode differs from the schema's. */
+export const selectWrongTriggers = {
   text: `select t.tgrelid::regclass::text as table, t.tgname::text as trigger, e.option
     from json_to_recordset($1) e ("table" text, trigger text, option text)
     join pg_trigger t on t.tgrelid = to_regclass(e."table") and t.tgname = e.trigger
@@ -55,12 +55,12 @@ export const findWrongTriggers = {
   params: [JSON.stringify(expectedTriggers)]
 }
 
-/** Decodes the rows of `findWrongTriggers`. */
+/** Decodes the rows of `selectWrongTriggers`. */
 export const decodeTriggers = makeRowDecoder(
   Schema.Struct({ table: Schema.String, trigger: Schema.String, option: Schema.String })
 )
 
-/** Makes a trigger run when the schema says. */
+/** Sets the firing mode of a trigger. */
 export const enableTrigger = ({
   table,
   trigger,

@@ -22,16 +22,18 @@ export const KeyRow = StoredKey.mapFields(
   })
 )
 
-const { id, name, key_start, key_end, created_at, revoked_at } = KeyRow.fields
+const { id, name, key_start, key_end, created_at, revoked_at, expires_at } = KeyRow.fields
 
 /** A row of `api_keys` as operators see it: without the hash, and with the email of the owner. */
 export const KeyInfoRow = Schema.Struct({
   id,
+  workspace_id: Schema.NullOr(WorkspaceId),
   name,
   key_start,
   key_end,
   owner: Schema.String,
   created_at,
+  expires_at,
   last_used_at: Schema.NullOr(Timestamp),
   revoked_at
 })

@@ -11,9 +11,13 @@ import { Unavailable } from "../../../../src/application/ports/Unavailable.ts"
 
 const getParity = (key: number): "even" | "odd" => (key % 2 === 0 ? "even" : "odd")
 
+/** Waits for the next turn of the event loop, before which lookups share a batch. */
+const nextTurn = Effect.promise(() => setImmediate())
+
 /**
- * A lookup in a table of all numbers except multiples of 3. The table returns rows in reverse order; even and odd numbers
- * are separate partitions. `respond` runs before a statement of a partition returns.
+ * A lookup in a table of all numbers except multiples of 3. The table returns rows in reverse order; even and odd
+ * numbers are separate partitions. `respond` runs before a statement of a partition returns, in a later turn of the
+ * event loop, as from a database.
  */
 const makeLookup = Effect.fnUntraced(function* (
   respond: (partition: "even" | "odd") => Effect.Effect<void, Unavailable> = () => Effect.void
@@ -26,7 +30,7 @@ const makeLookup = Effect.fnUntraced(function* (
       const rows: ReadonlyArray<Row> = keys
         .map((key, index) => ({ ordinal: index + 1, key }))
         .filter(({ key }) => key % 3 !== 0)
-      return Effect.as(respond(getParity(keys[0]!)), rows.toReversed())
+      return Effect.as(Effect.andThen(nextTurn, respond(getParity(keys[0]!))), rows.toReversed())
     },
     (keys: ReadonlyArray<number>) => ({ text: "", params: keys }),
     getParity
@@ -37,12 +41,9 @@ const makeLookup = Effect.fnUntraced(function* (
 const runAll = <A, E>(effects: ReadonlyArray<Effect.Effect<A, E>>) =>
   Effect.all(effects, { concurrency: "unbounded" })
 
-/** Waits for the next turn of the event loop, before which all lookups share a batch. */
-const nextTurn = Effect.promise(() => setImmediate())
-
 describe("a batched lookup", () => {
   it.effect.prop(
-    "returns the row of each key, with at most 16 keys of one partition per statement",
+    "returns the row of each key: the first key of a partition at once, the others with at most 16 per statement",
     { keys: Schema.Array(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 50 }))) },
     ({ keys }) =>
       Effect.gen(function* () {
@@ -58,7 +59,9 @@ describe("a batched lookup", () => {
           const keysOfPartition = keys.filter(isInPartition)
           const sent = statements.filter(([first]) => isInPartition(first!))
           assert.deepStrictEqual(sent.flat(), keysOfPartition)
-          assert.strictEqual(sent.length, Math.ceil(keysOfPartition.length / 16))
+          const [first, ...batches] = sent
+          assert.strictEqual(first?.length ?? 0, Math.min(keysOfPartition.length, 1))
+          assert.strictEqual(batches.length, Math.ceil(Math.max(keysOfPartition.length - 1, 0) / 16))
         }
       })
   )
@@ -76,17 +79,41 @@ describe("a batched lookup", () => {
       })
   )
 
+  it.effect("looks up a key at once when no statement of its partition is in flight", () =>
+    Effect.gen(function* () {
+      const { statements, lookUp } = yield* makeLookup()
+      for (const key of [2, 4]) {
+        const lookup = yield* Effect.forkChild(lookUp(key), { startImmediately: true })
+        assert.deepStrictEqual(statements.at(-1), [key])
+        assert.deepStrictEqual(yield* Fiber.join(lookup), { ordinal: 1, key })
+      }
+      // A statement in flight delays only its own partition.
+      const fibers = yield* Effect.forEach([2, 8, 1], (key) =>
+        Effect.forkChild(lookUp(key), { startImmediately: true })
+      )
+      assert.deepStrictEqual(statements.slice(2), [[2], [1]])
+      yield* Fiber.joinAll(fibers)
+      assert.deepStrictEqual(statements.slice(2), [[2], [1], [8]])
+    })
+  )
+
   it.effect("does not send a key whose caller was interrupted before the statement was sent", () =>
     Effect.gen(function* () {
       const { statements, lookUp } = yield* makeLookup()
-      const [interrupted, other] = yield* Effect.forEach([4, 2], (key) =>
+      const [first, interrupted, other] = yield* Effect.forEach([8, 4, 2], (key) =>
         Effect.forkChild(lookUp(key), { startImmediately: true })
       )
       yield* Fiber.interrupt(interrupted!)
+      assert.deepStrictEqual(yield* Fiber.join(first!), { ordinal: 1, key: 8 })
       assert.deepStrictEqual(yield* Fiber.join(other!), { ordinal: 1, key: 2 })
-      yield* Fiber.interrupt(yield* Effect.forkChild(lookUp(4), { startImmediately: true }))
+      assert.deepStrictEqual(statements, [[8], [2]])
+      const [last, alone] = yield* Effect.forEach([8, 4], (key) =>
+        Effect.forkChild(lookUp(key), { startImmediately: true })
+      )
+      yield* Fiber.interrupt(alone!)
+      yield* Fiber.join(last!)
       yield* nextTurn
-      assert.deepStrictEqual(statements, [[2]])
+      assert.deepStrictEqual(statements, [[8], [2], [8]])
     })
   )
 
@@ -94,14 +121,15 @@ describe("a batched lookup", () => {
     Effect.gen(function* () {
       const gate = yield* Deferred.make<void>()
       const { statements, lookUp } = yield* makeLookup(() => Deferred.await(gate))
-      const [interrupted, other] = yield* Effect.forEach([4, 2], (key) =>
+      const [first, interrupted, other] = yield* Effect.forEach([8, 4, 2], (key) =>
         Effect.forkChild(lookUp(key), { startImmediately: true })
       )
       yield* nextTurn
-      assert.deepStrictEqual(statements, [[4, 2]])
+      assert.deepStrictEqual(statements, [[8], [4, 2]])
       yield* Fiber.interrupt(interrupted!)
       yield* Deferred.succeed(gate, undefined)
       assert.isTrue(Exit.hasInterrupts(yield* Fiber.await(interrupted!)))
+      assert.deepStrictEqual(yield* Fiber.join(first!), { ordinal: 1, key: 8 })
       assert.deepStrictEqual(yield* Fiber.join(other!), { ordinal: 2, key: 2 })
     })
   )

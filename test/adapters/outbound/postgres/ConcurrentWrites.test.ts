@@ -127,7 +127,7 @@ const assertLists = Effect.fnUntraced(function* (what: string) {
   yield* Effect.forEach(
     lists,
     Effect.fnUntraced(function* ({ workspace, tag, filter }) {
-      const { text, params } = queries.listPrompts(workspace, { ...filter, tag }, { page: 1, per_page: 20 })
+      const { text, params } = queries.selectPrompts(workspace, { ...filter, tag }, { page: 1, per_page: 20 })
       const [listed, expected] = yield* Effect.all(
         [
           client.unsafe<{ readonly id: string | null; readonly total: number }>(text, params),

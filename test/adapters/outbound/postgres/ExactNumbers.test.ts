@@ -21,7 +21,7 @@ import { Prompts } from "../../../../src/application/Prompts.ts"
 import { isExactNumber } from "../../../../src/domain/Json.ts"
 import { resolve } from "../../../../src/domain/Resolution.ts"
 import type { VersionNumber } from "../../../../src/domain/Version.ts"
-import { archive, fragment, prompt, use, version } from "../../../support/archives.ts"
+import { archive, fragment, prompt, fragmentBinding, version } from "../../../support/archives.ts"
 import { awkwardNumbers, jsonMaps } from "../../../support/json.ts"
 import { migratedDatabase, noPostgres } from "../../../support/postgres.ts"
 
@@ -59,7 +59,7 @@ const exportText = Effect.fnUntraced(function* (original: Archive) {
 
 const makeArchive = (content = "{{a}} {{1.10}}") => {
   const snippet = fragment(content)
-  const one = prompt({ fragments: [use(snippet, 1)], versions: [version(1)] })
+  const one = prompt({ fragments: [fragmentBinding(snippet, 1)], versions: [version(1)] })
   return { one, original: archive({ fragments: [snippet], prompts: [one] }) }
 }
 
@@ -117,7 +117,7 @@ describe.skipIf(noPostgres !== undefined)("free-form JSON", () => {
         const before = yield* exportText(original)
         const files = assignPaths(yield* readContent(original.workspace.id))
         const read = Result.getOrThrow(parsePromptFiles(original.workspace.id, renderFiles(files)))
-        assert.deepStrictEqual(yield* importFiles(original.workspace.id, read), [])
+        assert.deepStrictEqual((yield* importFiles(original.workspace.id, read)).changes, [])
         // Another change writes the fragments: JSON that no file mentions stays exact.
         const changed = {
           ...read,
@@ -150,7 +150,7 @@ describe.skipIf(noPostgres !== undefined)("free-form JSON", () => {
         )
         assert.strictEqual(files.prompts[0]!.sort_order, 1)
         yield* importFiles(original.workspace.id, files)
-        assert.deepStrictEqual(yield* importFiles(original.workspace.id, files), [])
+        assert.deepStrictEqual((yield* importFiles(original.workspace.id, files)).changes, [])
         const { held, expected } = yield* readStored([
           "prompt_fragments",
           "variable_overrides",

@@ -3,12 +3,8 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
-import * as Layer from "effect/Layer"
-import * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
-import { migrate } from "../../../../src/adapters/outbound/postgres/Migrations.ts"
-import * as PostgresWorkspaceStore from "../../../../src/adapters/outbound/postgres/PostgresWorkspaceStore.ts"
 import {
   type Archive,
   archiveFromExport,
@@ -27,31 +23,17 @@ import {
   prompt,
   sample,
   tag,
-  use,
+  fragmentBinding,
   user,
   version,
   toPartStream
 } from "../../../support/archives.ts"
-import { connect, freshDatabase, noPostgres, toDatabaseUrl } from "../../../support/postgres.ts"
-
-/** Creates a migrated database and returns its store and a second client. */
-const makeSetting = Effect.gen(function* () {
-  const name = yield* freshDatabase
-  const database = Layer.provideMerge(Layer.effectDiscard(Effect.orDie(migrate)), connect(name))
-  const context = yield* Layer.build(Layer.provideMerge(PostgresWorkspaceStore.layer, database))
-  const store = yield* Effect.provide(WorkspaceStore, context)
-  const other = yield* Effect.provide(
-    PgClient.PgClient,
-    yield* Layer.build(
-      Layer.fresh(PgClient.layer({ url: Redacted.make(toDatabaseUrl(name)), maxConnections: 4 }))
-    )
-  )
-  return { store, other }
-})
+import { noPostgres } from "../../../support/postgres.ts"
+import { openStoreAndClient } from "../../../support/storeAndClient.ts"
 
 const withSetting = <E>(
-  test: (setting: Effect.Success<typeof makeSetting>) => Effect.Effect<void, E, Scope.Scope>
-) => Effect.scoped(Effect.flatMap(makeSetting, test))
+  test: (setting: Effect.Success<typeof openStoreAndClient>) => Effect.Effect<void, E, Scope.Scope>
+) => Effect.scoped(Effect.flatMap(openStoreAndClient, test))
 
 /** Fails unless the effect completes within a second. */
 const withinOneSecond = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.timeout(effect, "1 second")
@@ -113,7 +95,7 @@ const makeLargeArchive = (): Archive => {
       prompt({
         title: `Prompt ${index}`,
         current_content: "y".repeat(500),
-        fragments: [use(snippet, 1)],
+        fragments: [fragmentBinding(snippet, 1)],
         versions: [version(1), version(2)]
       })
     )
@@ -217,7 +199,7 @@ describe.skipIf(noPostgres !== undefined)("imports and concurrent writers", () =
     )
   }
 
-  it.live("an editor of another workspace never waits for an import or a revision", () =>
+  it.live("an editor of another workspace never waits for an import or for editContent", () =>
     withSetting(
       Effect.fnUntraced(function* ({ store, other }) {
         const [own, theirs] = [sample().archive, sample().archive]
@@ -227,8 +209,8 @@ describe.skipIf(noPostgres !== undefined)("imports and concurrent writers", () =
         const release = yield* holdLocks(other, "select from prompts where id = $1 for update", [mine!.id])
         const changed = { ...own, prompts: own.prompts.map((prompt) => ({ ...prompt, title: "Changed" })) }
         const imported = yield* Effect.forkScoped(store.importWorkspace(toPartStream(changed)))
-        const revised = yield* Effect.forkScoped(
-          store.reviseContent(own.workspace.id, (content) =>
+        const edited = yield* Effect.forkScoped(
+          store.editContent(own.workspace.id, (content) =>
             Effect.succeed([retitle(content, mine!.id, "Revised"), undefined] as const)
           )
         )
@@ -246,7 +228,7 @@ describe.skipIf(noPostgres !== undefined)("imports and concurrent writers", () =
         yield* withinOneSecond(store.importWorkspace(toPartStream({ ...theirs, prompts: [] })))
         yield* release
         yield* Fiber.join(imported)
-        yield* Fiber.join(revised)
+        yield* Fiber.join(edited)
       })
     )
   )
@@ -273,7 +255,7 @@ describe.skipIf(noPostgres !== undefined)("imports and concurrent writers", () =
         )
         yield* withinOneSecond(store.importWorkspace(toPartStream(changed), { dryRun: true }))
         yield* withinOneSecond(
-          store.reviseContent(
+          store.editContent(
             own.workspace.id,
             (content) =>
               Effect.succeed([retitle(content, own.prompts[0]!.id, "Revised"), undefined] as const),
@@ -281,10 +263,10 @@ describe.skipIf(noPostgres !== undefined)("imports and concurrent writers", () =
           )
         )
         yield* release
-        // A revision's transaction is open while the edit is made.
+        // The transaction of `editContent` is open while the edit is made.
         const [reading, resume] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
         const fiber = yield* Effect.forkScoped(
-          store.reviseContent(
+          store.editContent(
             own.workspace.id,
             () =>
               Effect.gen(function* () {
@@ -328,13 +310,13 @@ describe.skipIf(noPostgres !== undefined)("imports and concurrent writers", () =
     )
   )
 
-  it.live("a revision restores no deleted key, no lifted reset and no name", () =>
+  it.live("editContent restores no deleted key, no lifted reset and no name", () =>
     withSetting(
       Effect.fnUntraced(function* ({ store, other }) {
         const { archive: own, keys } = sample()
         yield* store.importWorkspace(toPartStream(own))
         const owner = own.users.find(({ must_reset_password }) => must_reset_password)!
-        yield* store.reviseContent(own.workspace.id, (content) =>
+        yield* store.editContent(own.workspace.id, (content) =>
           Effect.gen(function* () {
             yield* withinOneSecond(
               other.unsafe("delete from api_keys where id = $1", [keys.active.stored.id])
@@ -361,7 +343,7 @@ describe.skipIf(noPostgres !== undefined)("imports and concurrent writers", () =
     )
   )
 
-  it.live("a revision writes only the rows that its edit names, and none for an empty edit", () =>
+  it.live("editContent writes only the rows that its edit names, and none for an empty edit", () =>
     withSetting(
       Effect.fnUntraced(function* ({ store, other }) {
         const { archive: own } = sample()
@@ -382,11 +364,11 @@ describe.skipIf(noPostgres !== undefined)("imports and concurrent writers", () =
             union all select 'o', id, xmin::text from users
             union all select 'w', id, xmin::text from workspaces order by t, id`)
         const all = yield* rows("true")
-        yield* store.reviseContent(own.workspace.id, () => Effect.succeed([emptyEdit, undefined] as const))
+        yield* store.editContent(own.workspace.id, () => Effect.succeed([emptyEdit, undefined] as const))
         assert.deepStrictEqual(yield* rows("true"), all)
         const [first] = own.prompts
         const others = yield* rows(`id <> '${first!.id}'`)
-        yield* store.reviseContent(own.workspace.id, (content) =>
+        yield* store.editContent(own.workspace.id, (content) =>
           Effect.succeed([retitle(content, first!.id, "Revised"), undefined] as const)
         )
         assert.deepStrictEqual(yield* rows(`id <> '${first!.id}'`), others)
@@ -398,14 +380,14 @@ describe.skipIf(noPostgres !== undefined)("imports and concurrent writers", () =
     )
   )
 
-  it.live("a revision starts over when an editor changes a prompt that the edit writes", () =>
+  it.live("editContent starts over when an editor changes a prompt that the edit writes", () =>
     withSetting(
       Effect.fnUntraced(function* ({ store, other }) {
         const { archive: own } = sample()
         yield* store.importWorkspace(toPartStream(own))
         const [edited, untouched] = own.prompts
         let runs = 0
-        yield* store.reviseContent(own.workspace.id, (content) =>
+        yield* store.editContent(own.workspace.id, (content) =>
           Effect.gen(function* () {
             runs++
             if (runs === 1) {
@@ -429,14 +411,14 @@ describe.skipIf(noPostgres !== undefined)("imports and concurrent writers", () =
     )
   )
 
-  it.live("a revision starts over when an editor adds the same version number or tag", () =>
+  it.live("editContent starts over when an editor adds the same version number or tag", () =>
     withSetting(
       Effect.fnUntraced(function* ({ store, other }) {
         const own = archive({ prompts: [prompt({ versions: [version(1)] })] })
         yield* store.importWorkspace(toPartStream(own))
         const [first] = own.prompts
         let runs = 0
-        yield* store.reviseContent(own.workspace.id, (content) =>
+        yield* store.editContent(own.workspace.id, (content) =>
           Effect.gen(function* () {
             runs++
             const { last } = content.prompts[0]!.history

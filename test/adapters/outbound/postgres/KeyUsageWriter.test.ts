@@ -100,6 +100,23 @@ describe.skipIf(noPostgres !== undefined)("last_used_at of keys", () => {
     }).pipe(Effect.provide(Layer.provideMerge(PostgresKeyStore.layer, migratedDatabase)))
   )
 
+  it.live("last_used_at is written later if PostgreSQL was unavailable", () =>
+    Effect.gen(function* () {
+      const database = yield* freshDatabase
+      const [one] = yield* Effect.andThen(migrate, addTwoKeys).pipe(Effect.provide(connect(database)))
+      yield* Effect.gen(function* () {
+        const usage = yield* makeKeyUsageWriter
+        yield* onServer(`alter database ${database} allow_connections false`)
+        usage.record(one, noon)
+        yield* usage.flush
+        yield* onServer(`alter database ${database} allow_connections true`)
+        assert.deepStrictEqual(yield* readTimes([one]), [null])
+        yield* usage.flush
+        assert.deepStrictEqual(yield* readTimes([one]), [toTimestamp(noon)])
+      }).pipe(Effect.provide(connect(database)))
+    })
+  )
+
   it.live("last_used_at is not written on a read-only server, and one line is logged", () =>
     Effect.gen(function* () {
       const database = yield* freshDatabase

@@ -37,26 +37,24 @@ describe("LargeReadQueue", () => {
     })
   )
 
-  it.effect(
-    "releases a slot however its work ends and gives none to a read that was interrupted while it waited",
-    () =>
-      Effect.gen(function* () {
-        const { queue, started, start } = yield* setUp
-        const [first, second, third, fourth] = [
-          yield* start("a1"),
-          yield* start("a2"),
-          yield* start("a3"),
-          yield* start("b1")
-        ]
-        yield* Fiber.interrupt(third.fiber)
-        yield* Fiber.interrupt(first.fiber)
-        yield* Effect.yieldNow
-        assert.deepStrictEqual(started, ["a1", "a2", "b1"])
-        yield* second.end
-        yield* fourth.end
-        assert.strictEqual(yield* Effect.flip(queue.read("c", Effect.fail("failed"))), "failed")
-        assert.strictEqual(yield* queue.read("c", Effect.succeed(1)), 1)
-      })
+  it.effect("a read releases its permit however it ends, and an interrupted waiting read gets none", () =>
+    Effect.gen(function* () {
+      const { queue, started, start } = yield* setUp
+      const [first, second, third, fourth] = [
+        yield* start("a1"),
+        yield* start("a2"),
+        yield* start("a3"),
+        yield* start("b1")
+      ]
+      yield* Fiber.interrupt(third.fiber)
+      yield* Fiber.interrupt(first.fiber)
+      yield* Effect.yieldNow
+      assert.deepStrictEqual(started, ["a1", "a2", "b1"])
+      yield* second.end
+      yield* fourth.end
+      assert.strictEqual(yield* Effect.flip(queue.read("c", Effect.fail("failed"))), "failed")
+      assert.strictEqual(yield* queue.read("c", Effect.succeed(1)), 1)
+    })
   )
 
   it.effect("a read fails with Unavailable if 1,000 reads are already waiting", () =>

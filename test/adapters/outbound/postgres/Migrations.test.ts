@@ -1,15 +1,30 @@
 import * as PgClient from "@effect/sql-pg/PgClient"
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe, it, layer } from "@effect/vitest"
+import * as Arbitrary from "effect/Arbitrary"
+import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
 import * as Queue from "effect/Queue"
+import * as Result from "effect/Result"
+import * as Schedule from "effect/Schedule"
+import * as Schema from "effect/Schema"
+import { Database } from "../../../../src/adapters/outbound/postgres/Database.ts"
 import {
   assertSchemaCurrent,
-  findServerMismatch,
   migrate,
   migrations,
+  readSchemaStatus,
   runMigrations
 } from "../../../../src/adapters/outbound/postgres/Migrations.ts"
-import { connect, emptyDatabase, freshDatabase, noPostgres, onServer } from "../../../support/postgres.ts"
+import { findServerMismatch } from "../../../../src/adapters/outbound/postgres/SchemaMismatch.ts"
+import {
+  connect,
+  emptyDatabase,
+  freshDatabase,
+  freshName,
+  noPostgres,
+  onServer
+} from "../../../support/postgres.ts"
 
 const readTables = Effect.flatMap(
   PgClient.PgClient,
@@ -20,8 +35,10 @@ const readTables = Effect.flatMap(
 
 const allTables = [
   "api_keys",
+  "audit_events",
   "folders",
   "fragments",
+  "imported_files",
   "prompt_fragments",
   "prompt_retrieval_migrations",
   "prompt_tags",
@@ -41,6 +58,7 @@ const readHistory = Effect.flatMap(
 const makeTracedMigrations = (count: number) =>
   Array.from({ length: count }, (_, index) => ({
     name: `step ${index + 1}`,
+    oldestProgram: index + 1,
     statements: [
       "create table if not exists trace (step int)",
       `insert into trace values (${index + 1})`,
@@ -52,6 +70,17 @@ const readTrace = Effect.flatMap(
   PgClient.PgClient,
   (sql) => sql<{ readonly step: number }>`select step from trace order by step`
 ).pipe(Effect.map((rows) => rows.map(({ step }) => step)))
+
+const SmallCount = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 4 }))
+
+/**
+ * Creates a role without privileges and returns its name. Acquire it before the databases in which it gets
+ * privileges.
+ */
+const freshRole = Effect.acquireRelease(
+  Effect.tap(Effect.sync(freshName), (role) => onServer(`create role ${role} login`)),
+  (role) => onServer(`drop role ${role}`)
+)
 
 describe("a PostgreSQL server's version", () => {
   it.each([90624, 130023])("%s is rejected with the required version", (version) => {
@@ -73,11 +102,16 @@ describe.skipIf(noPostgres !== undefined)("migrations", () => {
         _tag: "SchemaMismatch",
         message: `the database's schema is version 0 and this program needs ${migrations.length}: run migrate`
       })
-      yield* migrate
+      const all = migrations.map(({ name }, index) => ({ id: index + 1, name }))
+      const version = migrations.length
+      assert.deepStrictEqual(yield* readSchemaStatus, { version: 0, oldestProgram: 0, pending: all })
+      assert.deepStrictEqual(yield* migrate, { version, ran: all })
       assert.deepStrictEqual(yield* readTables, allTables)
-      yield* migrate
+      assert.deepStrictEqual(yield* migrate, { version, ran: [] })
       yield* assertSchemaCurrent
       assert.deepStrictEqual(yield* readHistory, [
+        { id: -6, name: "imported files" },
+        { id: -5, name: "key expiry and audit" },
         { id: 1, name: "initial" },
         { id: 2, name: "changes" },
         { id: 3, name: "metadata depth" },
@@ -108,7 +142,7 @@ describe.skipIf(noPostgres !== undefined)("migrations", () => {
     Effect.gen(function* () {
       const broken = [
         ...makeTracedMigrations(1),
-        { name: "broken", statements: ["create table half ()", "select 1/0"] }
+        { name: "broken", oldestProgram: 2, statements: ["create table half ()", "select 1/0"] }
       ]
       const exit = yield* Effect.exit(runMigrations(broken))
       assert.strictEqual(exit._tag, "Failure")
@@ -116,6 +150,40 @@ describe.skipIf(noPostgres !== undefined)("migrations", () => {
       yield* runMigrations(makeTracedMigrations(2))
       assert.deepStrictEqual(yield* readTrace, [1, 2])
     }).pipe(Effect.provide(emptyDatabase))
+  )
+
+  it.live(
+    "a migration that waits for a transaction lets reads through before they time out, and runs after it",
+    () =>
+      Effect.gen(function* () {
+        const sql = yield* PgClient.PgClient
+        const { queryPrompts } = yield* Database
+        yield* migrate
+        const hasRead = yield* Deferred.make<void>()
+        const reader = yield* Effect.forkChild(
+          sql.withTransaction(Effect.andThen(sql`select from prompts`, Deferred.await(hasRead)))
+        )
+        const expand = {
+          name: "expand",
+          oldestProgram: migrations.length,
+          statements: ["alter table prompts add column added text"]
+        }
+        const migration = yield* Effect.forkChild(runMigrations([...migrations, expand]))
+        const waiting = sql`select from pg_locks where relation = 'prompts'::regclass and not granted`
+        yield* Effect.repeat(waiting, {
+          until: (rows) => rows.length > 0,
+          schedule: Schedule.spaced("10 millis")
+        })
+
+        assert.deepStrictEqual(yield* queryPrompts({ text: "select from prompts", params: [] }), [])
+        assert.isUndefined(migration.pollUnsafe())
+        yield* Deferred.succeed(hasRead, undefined)
+        yield* Fiber.join(reader)
+        assert.deepStrictEqual(yield* Fiber.join(migration), {
+          version: migrations.length + 1,
+          ran: [{ id: migrations.length + 1, name: "expand" }]
+        })
+      }).pipe(Effect.provide(emptyDatabase))
   )
 
   it.live("migrate keeps existing metadata that nests deeper than new metadata may", () =>
@@ -146,6 +214,28 @@ describe.skipIf(noPostgres !== undefined)("migrations", () => {
     }).pipe(Effect.provide(emptyDatabase))
   )
 
+  it.live("migrate and commands accept a schema that later expand migrations have changed", () =>
+    Effect.gen(function* () {
+      const { oldestProgram } = yield* Effect.andThen(migrate, readSchemaStatus)
+      const version = migrations.length + 1
+      const expand = { name: "expand", oldestProgram, statements: ["create table added ()"] }
+      assert.deepStrictEqual(yield* runMigrations([...migrations, expand]), {
+        version,
+        ran: [{ id: version, name: "expand" }]
+      })
+      assert.deepStrictEqual(yield* migrate, { version, ran: [] })
+      yield* assertSchemaCurrent
+      assert.deepStrictEqual(yield* readSchemaStatus, { version, oldestProgram, pending: [] })
+    }).pipe(Effect.provide(emptyDatabase))
+  )
+
+  it("no migration excludes a program that knows it, or accepts a program from before the first release", () => {
+    for (const [index, { name, oldestProgram }] of migrations.entries()) {
+      assert.isAtLeast(oldestProgram, 1, name)
+      assert.isAtMost(oldestProgram, index + 1, name)
+    }
+  })
+
   it.live(
     "migrate needs no write privilege if nothing is pending, and reports the missing privilege otherwise",
     () =>
@@ -158,13 +248,58 @@ describe.skipIf(noPostgres !== undefined)("migrations", () => {
         const asReader = Effect.provide(connect(database, role))
         assert.deepStrictEqual(yield* Effect.flip(migrate).pipe(asReader), {
           _tag: "SchemaMismatch",
-          message:
-            "the database's schema needs a migration, which the server rejected: permission denied for schema public"
+          message: `the database's schema needs a migration, and the role ${role} lacks the privilege to run it: CREATE on schema public; deploy/roles.sql grants the privileges of each role`
         })
         yield* migrate.pipe(Effect.provide(connect(database)))
         yield* migrate.pipe(asReader)
         yield* assertSchemaCurrent.pipe(asReader)
       })
+  )
+
+  it.live.each([
+    {
+      privilege: "USAGE on a schema of its search_path",
+      grant: (role: string) => `alter role ${role} set search_path = nowhere`
+    },
+    {
+      privilege: "ownership of the tables",
+      grant: (role: string) =>
+        `grant create on schema public to ${role}; grant select on prompt_retrieval_migrations to ${role}`
+    }
+  ])(
+    "a migration that the role may not run is rejected, and the error names the privilege: $privilege",
+    ({ privilege, grant }) =>
+      Effect.gen(function* () {
+        const role = yield* freshRole
+        const database = yield* freshDatabase
+        yield* migrate.pipe(Effect.provide(connect(database)))
+        yield* Effect.flatMap(PgClient.PgClient, (sql) =>
+          Effect.forEach(grant(role).split(";"), (statement) => sql.unsafe(statement))
+        ).pipe(Effect.provide(connect(database)))
+        const expand = { name: "expand", oldestProgram: migrations.length, statements: [] }
+        const error = yield* Effect.flip(runMigrations([...migrations, expand])).pipe(
+          Effect.provide(connect(database, role))
+        )
+        assert.deepStrictEqual(error, {
+          _tag: "SchemaMismatch",
+          message: `the database's schema needs a migration, and the role ${role} lacks the privilege to run it: ${privilege}; deploy/roles.sql grants the privileges of each role`
+        })
+      })
+  )
+
+  it.live("a role that may not read the schema's version is told the privilege that it lacks", () =>
+    Effect.gen(function* () {
+      const role = yield* freshRole
+      const database = yield* freshDatabase
+      yield* migrate.pipe(Effect.provide(connect(database)))
+      assert.deepStrictEqual(
+        yield* Effect.flip(assertSchemaCurrent).pipe(Effect.provide(connect(database, role))),
+        {
+          _tag: "SchemaMismatch",
+          message: `the role ${role} lacks the privilege to read the version of the database's schema: SELECT on table prompt_retrieval_migrations; deploy/roles.sql grants the privileges of each role`
+        }
+      )
+    })
   )
 
   it.live(
@@ -257,6 +392,44 @@ describe.skipIf(noPostgres !== undefined)("migrations", () => {
         yield* migrate.pipe(Effect.provide(connect(database)))
         assert.deepStrictEqual(yield* triggers.pipe(Effect.provide(connect(database))), before)
       })
+    )
+  })
+})
+
+describe.skipIf(noPostgres !== undefined)("programs of different versions", () => {
+  layer(emptyDatabase, { excludeTestServices: true })((it) => {
+    it.effect.prop(
+      "a program may use a schema if and only if no migration of the schema needs a newer program",
+      {
+        // For each migration, how many of the programs before it may use its schema.
+        olderPrograms: Arbitrary.array(Arbitrary.schema(SmallCount), { minLength: 1, maxLength: 6 }),
+        // How many of the migrations run first.
+        first: Arbitrary.schema(SmallCount)
+      },
+      ({ olderPrograms, first }) =>
+        Effect.gen(function* () {
+          const sql = yield* PgClient.PgClient
+          const all = olderPrograms.map((count, index) => ({
+            name: `step ${index + 1}`,
+            oldestProgram: Math.max(1, index + 1 - count),
+            statements: []
+          }))
+          yield* sql`drop table if exists prompt_retrieval_migrations`
+          yield* runMigrations(all.slice(0, first))
+          yield* runMigrations(all)
+          const version = all.length
+          const oldestProgram = Math.max(...all.map(({ oldestProgram }) => oldestProgram))
+          for (let program = 1; program <= version; program++) {
+            const result = yield* Effect.result(runMigrations(all.slice(0, program)))
+            const mayUse = program >= oldestProgram
+            assert.strictEqual(Result.isSuccess(result), mayUse, `program ${program}`)
+            // The check of the programs that were released before expand migrations existed.
+            const [row] =
+              yield* sql`select max(id) <= ${program} as "mayUse" from prompt_retrieval_migrations`
+            assert.deepStrictEqual(row, { mayUse }, `program ${program}`)
+          }
+        }),
+      { arbitrary: { runs: 15, maxShrinks: 20 } }
     )
   })
 })

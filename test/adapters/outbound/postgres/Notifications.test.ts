@@ -86,6 +86,13 @@ describe.skipIf(noPostgres !== undefined)("the notifications of a write", () => 
       ["a fragment's text", `update fragments set content = 'x' where workspace_id = '${own}'`, [own]],
       ["a binding", `update prompt_fragments set position = 9 where prompt_id = '${greeting!.id}'`, [own]],
       ["a revocation", `update api_keys set revoked_at = now() where workspace_id = '${own}'`, [own]],
+      ["an expiry", `update api_keys set expires_at = now() where workspace_id = '${own}'`, [own]],
+      [
+        "the removal of an expiry",
+        `update api_keys set expires_at = null where workspace_id = '${own}'`,
+        [own]
+      ],
+      ["an audit event", "insert into audit_events (actor, action, subject) values ('a', 'b', 'c')", []],
       [
         "a key that moves to another workspace",
         `update api_keys set workspace_id = '${other}' where workspace_id = '${own}'`,

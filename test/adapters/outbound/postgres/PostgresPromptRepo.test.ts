@@ -26,7 +26,7 @@ import {
   newId,
   prompt,
   tag,
-  use,
+  fragmentBinding,
   user,
   toPartStream
 } from "../../../support/archives.ts"
@@ -48,7 +48,7 @@ const twoWorkspaces = Effect.gen(function* () {
   const { importWorkspace } = yield* Workspaces.WorkspaceStore
   const make = () => {
     const [drawer, label, snippet] = [folder(), tag("label"), fragment("own")]
-    const use1 = use(snippet, 1)
+    const use1 = fragmentBinding(snippet, 1)
     const one = prompt({ folder_id: drawer.id, tags: [label.id], fragments: [use1], prompt_type: "system" })
     const made = archive({ folders: [drawer], tags: [label], fragments: [snippet], prompts: [one] })
     return { archive: made, id: made.workspace.id, drawer, label, snippet, use: use1, prompt: one }

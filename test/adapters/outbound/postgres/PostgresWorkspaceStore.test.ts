@@ -1,11 +1,14 @@
 import * as PgClient from "@effect/sql-pg/PgClient"
 import { assert, describe, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import { Database } from "../../../../src/adapters/outbound/postgres/Database.ts"
+import { importTables } from "../../../../src/adapters/outbound/postgres/content/ContentTables.ts"
 import * as PostgresWorkspaceStore from "../../../../src/adapters/outbound/postgres/PostgresWorkspaceStore.ts"
 import { InvalidContent } from "../../../../src/domain/Problem.ts"
 import { archiveFromExport } from "../../../../src/application/formats/Archive.ts"
+import type { ContentEdit } from "../../../../src/domain/WorkspaceContent.ts"
 import type { ExportPart } from "../../../../src/domain/WorkspaceParts.ts"
 import { WorkspaceStore } from "../../../../src/application/ports/WorkspaceStore.ts"
 import {
@@ -14,34 +17,24 @@ import {
   fragment,
   instant,
   key,
+  newId,
   prompt,
   sample,
-  use,
+  tag,
+  fragmentBinding,
   user,
   version,
+  workspace,
   toPartStream
 } from "../../../support/archives.ts"
 import { migratedDatabase, noPostgres } from "../../../support/postgres.ts"
 
 const store = Layer.provideMerge(PostgresWorkspaceStore.layer, migratedDatabase)
 
-const tables = [
-  "workspaces",
-  "users",
-  "api_keys",
-  "folders",
-  "tags",
-  "fragments",
-  "prompts",
-  "prompt_tags",
-  "prompt_versions",
-  "prompt_fragments"
-]
-
 /** Reads every row of every table with its transaction and position, which change with each write of the row. */
 const readEveryRow = Effect.gen(function* () {
   const sql = yield* PgClient.PgClient
-  return yield* Effect.forEach(tables, (table) =>
+  return yield* Effect.forEach(importTables, (table) =>
     sql.unsafe(`select xmin::text, ctid::text, to_jsonb(t) as row from ${table} t order by ctid`)
   )
 })
@@ -120,6 +113,47 @@ describe.skipIf(noPostgres !== undefined)("the PostgreSQL workspace store", () =
       })
     )
 
+    it.effect("changes nothing if the change cannot be recorded in the audit log", () =>
+      Effect.gen(function* () {
+        const store = yield* WorkspaceStore
+        const sql = yield* PgClient.PgClient
+        const { archive: own, keys } = sample()
+        yield* store.importWorkspace(toPartStream(own))
+        const [home, owner] = [own.workspace, own.users[0]!]
+        const { workspace_id: _, created_by: __, revoked_at: ___, ...added } = key(home.id, owner).stored
+        const { name: ____, ...replacement } = added
+        const at = instant("2026-04-01T00:00:00.000Z")
+        const edit: ContentEdit = {
+          folders: [],
+          tags: [tag("new")],
+          fragments: [],
+          removedFragments: [],
+          prompts: []
+        }
+        const changes: Readonly<Record<string, Effect.Effect<unknown, unknown>>> = {
+          addWorkspace: store.addWorkspace(workspace()),
+          setWorkspace: store.setWorkspace(home.id, { name: "Renamed" }),
+          deleteWorkspace: store.deleteWorkspace(home.id),
+          setUser: store.setUser(owner.email, true),
+          deleteUser: store.deleteUser(owner.email, { now: 0, withActiveKeys: true }),
+          addKey: store.addKey(home.id, { email: "new@example.org", newUserId: newId() }, added),
+          revokeKey: store.revokeKey(keys.active.stored.id, at),
+          rotateKey: store.rotateKey(keys.active.stored.id, replacement, at),
+          importWorkspace: store.importWorkspace(toPartStream({ ...own, prompts: [] })),
+          editContent: store.editContent(home.id, () => Effect.succeed([edit, undefined] as const))
+        }
+        const before = yield* readEveryRow
+        yield* sql`alter table audit_events rename to renamed_audit_events`
+        for (const [name, change] of Object.entries(changes)) {
+          assert.isTrue(Exit.hasDies(yield* Effect.exit(change)), name)
+        }
+        yield* sql`alter table renamed_audit_events rename to audit_events`
+        assert.deepStrictEqual(yield* readEveryRow, before)
+        yield* changes.revokeKey!
+        assert.notDeepEqual(yield* readEveryRow, before)
+      })
+    )
+
     it.effect("exports a workspace with an unknown tier as Free", () =>
       Effect.gen(function* () {
         const { importWorkspace, exportWorkspace } = yield* WorkspaceStore
@@ -139,7 +173,7 @@ describe.skipIf(noPostgres !== undefined)("the PostgreSQL workspace store", () =
         const snippet = fragment("Snippet")
         const long = prompt({
           fragments: Array.from({ length: 1_500 }, (_, index) =>
-            use(snippet, index % 3, { variable_overrides: { text: "o".repeat(8_000) } })
+            fragmentBinding(snippet, index % 3, { variable_overrides: { text: "o".repeat(8_000) } })
           ),
           versions: Array.from({ length: 2_500 }, (_, index) =>
             version(2_500 - index, { content: "v".repeat(10_000) })
@@ -193,7 +227,7 @@ describe.skipIf(noPostgres !== undefined)("the PostgreSQL workspace store", () =
         const prompts = Array.from({ length: 6000 }, () => {
           const first = version(1)
           return prompt({
-            fragments: [use(snippet, 1)],
+            fragments: [fragmentBinding(snippet, 1)],
             versions: [version(2, { parent_version_id: first.id }), first]
           })
         })

@@ -51,6 +51,8 @@ const statements: ReadonlyArray<readonly [text: string, state: string]> = [
   ["update api_keys set key_start = 'ABCD'", "23514"],
   ["update api_keys set key_end = 'abcde'", "23514"],
   ["update api_keys set revoked_at = 'infinity'", "23514"],
+  ["update api_keys set expires_at = 'infinity'", "23514"],
+  ["update api_keys set expires_at = '0001-12-31Z BC'", "23514"],
   [`insert into tags (${own})`, "23505"],
   ["update tags set color = '#12345'", "23514"],
   ["update tags set color = 'red'", "23514"],
@@ -99,7 +101,7 @@ describe.skipIf(noPostgres !== undefined)("the schema", () => {
           (select count(*)::int from folders) as folders, (select count(*)::int from tags) as tags,
           (select count(*)::int from fragments) as fragments, (select count(*)::int from prompts) as prompts,
           (select count(*)::int from prompt_versions) as versions, (select count(*)::int from prompt_tags) as tagged,
-          (select count(*)::int from prompt_fragments) as uses, (select count(*)::int from users) as users`
+          (select count(*)::int from prompt_fragments) as bindings, (select count(*)::int from users) as users`
         assert.deepStrictEqual(left, {
           folders: 0,
           tags: 0,
@@ -107,7 +109,7 @@ describe.skipIf(noPostgres !== undefined)("the schema", () => {
           prompts: 1,
           versions: 1,
           tagged: 0,
-          uses: 0,
+          bindings: 0,
           users: 1
         })
       })

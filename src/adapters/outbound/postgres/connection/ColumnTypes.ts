@@ -15,8 +15,8 @@ const utf8 = new TextDecoder()
 const strictUtf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
 
 /**
- * Decodes `json` and `jsonb`. `start` skips the version byte of `jsonb`. Numbers are exact in at most `maxExactBytes`; in larger
- * JSON they are JavaScript numbers.
+ * Decodes `json` and `jsonb`. `start` skips the version byte of `jsonb`. Numbers are exact in at most
+ * `maxExactBytes`; in larger JSON they are JavaScript numbers.
  */
 const exactJson = (oid: number, start: number, maxExactBytes: number): PgTypes.Codec<unknown> => {
   const parse = (bytes: Uint8Array): unknown => {
@@ -59,11 +59,11 @@ const registerLargeText = (types: PgTypes.Registry): void => {
 }
 
 /**
- * Returns the driver's column types, except that a `timestamptz` is the domain's `Timestamp` and that JSON keeps exact
- * numbers. A row therefore needs no mapping to the resource.
+ * Returns the driver's column types, except that a `timestamptz` is the domain's `Timestamp` and that JSON keeps
+ * exact numbers. A row therefore needs no mapping to the resource.
  *
- * @param maxExactJsonBytes parsing exact numbers is up to 20 times slower than `JSON.parse` and blocks the event loop, so pools
- * that serve requests limit it
+ * @param maxExactJsonBytes parsing exact numbers is up to 20 times slower than `JSON.parse` and blocks the event
+ * loop, so pools that serve requests limit it
  * @param texts whether texts may have several MiB
  */
 export const makeColumnTypes = (

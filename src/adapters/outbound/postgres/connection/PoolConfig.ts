@@ -1,9 +1,11 @@
 import type * as PgClient from "@effect/sql-pg/PgClient"
 import type * as Redacted from "effect/Redacted"
 import { makeColumnTypes } from "./ColumnTypes.ts"
+import type { ConnectionConfig } from "./DatabaseServer.ts"
+import { registerEncodedTexts } from "./EncodedTexts.ts"
 import { connectTimeout } from "./Timeouts.ts"
 
-/** A PostgreSQL server, or the embedded database that listens on a unix socket. */
+/** PostgreSQL servers, or the embedded database that listens on a unix socket. */
 export type DatabaseOptions = { readonly url: Redacted.Redacted } | { readonly socketPath: string }
 
 /** How many statements share a connection. */
@@ -13,18 +15,21 @@ export const multiplexConcurrency = 8
 const maxMessageSize = 128 * 1024 * 1024
 
 /**
- * Returns the configuration that all pools of a database share. There is no minimum of connections, so a pool can be built
- * while PostgreSQL is down. PgBouncer rejects startup parameters other than these, so `makeQuery` sets
- * `statement_timeout` on an open connection. Prepared statements of the embedded database would share their names.
+ * Returns the configuration that all pools of a database share. There is no minimum of connections, so a pool can
+ * be built while PostgreSQL is down. PgBouncer rejects startup parameters other than these, so `SessionSetup.ts` sets
+ * up open connections. Statements are prepared only where a query asks for it: those of the embedded database would
+ * share their names, and a pooler may run each transaction in another session.
  */
-export const makePoolConfig = (options: DatabaseOptions): PgClient.PgPoolConfig => ({
+export const makePoolConfig = (
+  options: DatabaseOptions,
+  connectionConfig: ConnectionConfig
+): PgClient.PgPoolConfig => ({
   ...("url" in options
-    ? { url: options.url }
+    ? connectionConfig
     : { path: options.socketPath, username: "postgres", database: "postgres", prepare: false }),
   connectTimeout,
   startupParameters: { application_name: "prompt-retrieval", TimeZone: "UTC" },
-  types: makeColumnTypes(),
-  maxConnections: 4,
+  types: registerEncodedTexts(makeColumnTypes()),
   multiplex: true,
   multiplexConcurrency,
   maxMessageSize

@@ -29,16 +29,20 @@ export const makePoolGauges = (
 ): Effect.Effect<PoolGauges, never, Scope.Scope> => {
   const changeMax = makeGauge(
     pool,
-    "postgres_statements_max",
+    "prompt_retrieval_postgres_statements_max",
     "Statements that the pool's connections run at once"
   )
   const changeGauge = {
     waiting: makeGauge(
       pool,
-      "postgres_statements_waiting",
+      "prompt_retrieval_postgres_statements_waiting",
       "Statements that wait for a connection of the pool"
     ),
-    running: makeGauge(pool, "postgres_statements_running", "Statements in flight on the pool's connections")
+    running: makeGauge(
+      pool,
+      "prompt_retrieval_postgres_statements_running",
+      "Statements in flight on the pool's connections"
+    )
   }
   const counts = { waiting: 0, running: 0 }
   const changeCount = (phase: StatementPhase, change: 1 | -1): void => {

@@ -1,17 +1,29 @@
 import type { PgClient } from "@effect/sql-pg/PgClient"
 import type * as PgConnection from "@effect/sql-pg/PgConnection"
-import type * as Effect from "effect/Effect"
+import * as Effect from "effect/Effect"
 import type { SqlError } from "effect/sql/SqlError"
 import type { Unavailable } from "../../../../application/ports/Unavailable.ts"
+
+/** A row that is not decoded yet. */
+export type Row = PgConnection.Row
+
+/** What a statement reads, so that a replica can run it. */
+export interface ReadScope {
+  /** The ids of workspaces, or the hashes of keys whose workspaces are unknown before the read. */
+  readonly ids: ReadonlyArray<string>
+  /** The number of rows if everything that is requested exists. With fewer rows, something was not found. */
+  readonly rowCount: number
+  /** Returns the workspaces of rows, if `ids` does not have them; `undefined` for a row without a workspace. */
+  readonly findWorkspaces?: (rows: ReadonlyArray<Row>) => ReadonlyArray<string | undefined>
+}
 
 /** One SQL statement with its parameters `$1`, `$2`, … */
 export interface Statement {
   readonly text: string
   readonly params: ReadonlyArray<unknown>
+  /** Without a scope, the statement runs on the primary. */
+  readonly scope?: ReadScope
 }
-
-/** A row that is not decoded yet. */
-export type Row = PgConnection.Row
 
 /** Runs one statement that changes nothing and returns its rows. */
 export type Query = (statement: Statement) => Effect.Effect<ReadonlyArray<Row>, Unavailable>
@@ -21,3 +33,11 @@ export const execute = (
   sql: PgClient,
   { text, params }: Statement
 ): Effect.Effect<ReadonlyArray<Row>, SqlError> => sql.unsafe<Row>(text, params)
+
+/** Runs one statement in the current transaction of a client and returns the number of rows that it wrote. */
+export const executeCounted = (
+  sql: PgClient,
+  text: string,
+  params: ReadonlyArray<unknown> = []
+): Effect.Effect<number, SqlError> =>
+  Effect.map(sql.unsafe(text, params).raw, (result) => (result as PgConnection.Result).rowCount)

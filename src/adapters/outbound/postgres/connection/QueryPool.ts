@@ -8,14 +8,15 @@ import { ConnectionGenerations } from "./ConnectionGenerations.ts"
 import { isEmbedded, multiplexConcurrency } from "./PoolConfig.ts"
 import { makePoolGauges, type PoolGauges, type SetPhase } from "./PoolGauges.ts"
 import type { Query, Row, Statement } from "./Query.ts"
+import { PendingSetUps } from "./PendingSetUps.ts"
+import type { SetUpSession } from "./SessionSetup.ts"
 import { isConnectionLost } from "./SqlErrors.ts"
 import {
-  connectTimeout,
   connectTimeoutError,
+  type Deadlines,
+  defaultDeadlines,
   poolExhaustedError,
-  queryTimeout,
-  queryTimeoutError,
-  statementTimeoutMs
+  queryTimeoutError
 } from "./Timeouts.ts"
 import type { UnavailableMapper } from "./UnavailableMapper.ts"
 
@@ -27,30 +28,42 @@ interface InFlightQuery {
   connection: PgConnection | undefined
 }
 
-const setStatementTimeout = `set statement_timeout = ${statementTimeoutMs}`
-
 /**
- * Runs queries on the connections of one pool. A query fails after `connectTimeout` without a connection and after
- * another `queryTimeout` without a response. A connection that missed the second deadline is discarded, because its peer
- * may be silently gone. The connections must be multiplexed: only then can the driver be interrupted without waiting for
- * the server.
+ * Runs queries on the connections of one pool. A query fails after `connectMs` without a connection and after
+ * another `queryMs` without a response. A connection that missed the second deadline is discarded, because its
+ * peer may be silently gone. The connections must be multiplexed: only then can the driver be interrupted without
+ * waiting for the server.
  */
 class QueryPool {
   readonly #pool: PgPool.PgPool
   readonly #gauges: PoolGauges
   /** The number of statements that the connections run at once. */
   readonly #limit: number
-  /** False for the embedded database, which ignores `statement_timeout`. */
-  readonly #hasStatementTimeout: boolean
+  /** Undefined for the embedded database, which ignores `statement_timeout` and does not keep prepared statements. */
+  readonly #setUpSession: SetUpSession | undefined
+  readonly #deadlines: Deadlines
+  /** Undefined if the results of a session do not depend on its set-up. */
+  readonly #pendingSetUps: PendingSetUps | undefined
   readonly #generations = new ConnectionGenerations()
-  /** The connections on which a statement was sent. */
-  readonly #used = new WeakSet<PgConnection>()
+  /**
+   * The connections on which a statement was sent, each with true once its session is known to be its own. The
+   * statements of other connections are not prepared: a pooler may run each of them in another session.
+   */
+  readonly #hasOwnSession = new WeakMap<PgConnection, boolean>()
 
-  constructor(pool: PgPool.PgPool, gauges: PoolGauges, limit: number, hasStatementTimeout: boolean) {
+  constructor(
+    pool: PgPool.PgPool,
+    gauges: PoolGauges,
+    limit: number,
+    setUpSession: SetUpSession | undefined,
+    { deadlines, verifiesSessions }: PoolOptions
+  ) {
+    this.#deadlines = deadlines
+    this.#pendingSetUps = verifiesSessions ? new PendingSetUps() : undefined
     this.#pool = pool
     this.#gauges = gauges
     this.#limit = limit
-    this.#hasStatementTimeout = hasStatementTimeout
+    this.#setUpSession = setUpSession
   }
 
   /** Runs a query, a second time if its connection is lost. */
@@ -62,31 +75,38 @@ class QueryPool {
         connection: undefined
       }
       query.setPhase("waiting")
-      return this.#pool
+      const attempts = this.#pool
         .use((connection) => this.#send(query, connection))
-        .pipe(
-          Effect.catchIf(isConnectionLost, () => this.#retryOnFreshConnection(query)),
-          Effect.raceFirst(this.#failAfterDeadlines(query)),
-          Effect.onExit(() => Effect.sync(() => query.setPhase(undefined))),
-          // The driver keeps the result until its connection is idle, which may be never. It then keeps no rows.
-          Effect.map(({ rows }) => (rows as Array<Row>).splice(0))
-        )
+        .pipe(Effect.catchIf(isConnectionLost, () => this.#retryOnFreshConnection(query)))
+      return this.#withinDeadlines(query, attempts).pipe(
+        Effect.onExit(() => Effect.sync(() => query.setPhase(undefined))),
+        // The driver keeps the result until its connection is idle, which may be never. It then keeps no rows.
+        Effect.map(({ rows }) => (rows as Array<Row>).splice(0))
+      )
     })
   }
 
-  /** Sends a query's statement; the first one on a connection sets the statement timeout in the same round trip. */
+  /** Sends a query's statement; the first one on a connection sets up the session in the same round trip. */
   #send(query: InFlightQuery, connection: PgConnection) {
-    const isFirst = this.#hasStatementTimeout && !this.#used.has(connection)
-    this.#used.add(connection)
+    const hasOwnSession = this.#hasOwnSession.get(connection)
+    if (hasOwnSession === undefined) this.#hasOwnSession.set(connection, false)
     this.#generations.add(connection)
     query.connection = connection
     query.setPhase("running")
-    const result = connection.query(query.statement.text, query.statement.params)
-    return isFirst
-      ? Effect.zipWith(connection.query(setStatementTimeout, []), result, (_, result) => result, {
-          concurrent: true
-        })
+    const { text, params } = query.statement
+    const result = connection.query(text, params, hasOwnSession === true)
+    if (hasOwnSession === undefined && this.#setUpSession !== undefined)
+      return Effect.zipWith(this.#setUp(connection, this.#setUpSession), result, (_, result) => result, {
+        concurrent: true
+      })
+    return hasOwnSession === false && this.#pendingSetUps !== undefined
+      ? Effect.tap(result, this.#pendingSetUps.await(connection))
       : result
+  }
+
+  #setUp(connection: PgConnection, setUpSession: SetUpSession) {
+    const setUp = Effect.map(setUpSession(connection), (isOwn) => this.#hasOwnSession.set(connection, isOwn))
+    return this.#pendingSetUps === undefined ? setUp : this.#pendingSetUps.run(connection, setUp)
   }
 
   #retryOnFreshConnection(query: InFlightQuery) {
@@ -114,7 +134,7 @@ class QueryPool {
 
   get #acquireFreshWithin(): Effect.Effect<PgConnection, SqlError, Scope.Scope> {
     return Effect.timeoutOrElse(this.#acquireFresh, {
-      duration: connectTimeout,
+      duration: this.#deadlines.connectMs,
       orElse: () => this.#failWithoutConnection
     })
   }
@@ -126,26 +146,49 @@ class QueryPool {
     )
   }
 
-  /** Fails once a query has missed one of its deadlines. */
-  #failAfterDeadlines(query: InFlightQuery): Effect.Effect<never, SqlError> {
-    return Effect.andThen(
-      Effect.sleep(connectTimeout),
-      Effect.suspend(() =>
-        query.connection === undefined ? this.#failWithoutConnection : this.#failAfterQueryTimeout(query)
-      )
+  /**
+   * Runs the attempts at a query, and interrupts them once the query has missed one of its deadlines. One fiber and
+   * one Node timer cost less than a race with a fiber that sleeps.
+   */
+  #withinDeadlines<A>(
+    query: InFlightQuery,
+    attempts: Effect.Effect<A, SqlError>
+  ): Effect.Effect<A, SqlError> {
+    return Effect.withFiber((fiber) =>
+      Effect.callback((resume) => {
+        const running = Effect.runForkWith(fiber.context)(attempts)
+        const end = (failure: Effect.Effect<never, SqlError>): void => {
+          resume(failure)
+          running.interruptUnsafe()
+        }
+        let timer = setTimeout(() => {
+          if (query.connection === undefined) end(this.#failWithoutConnection)
+          else timer = setTimeout(() => end(this.#failAfterQueryTimeout(query)), this.#deadlines.queryMs)
+        }, this.#deadlines.connectMs)
+        running.addObserver((exit) => {
+          clearTimeout(timer)
+          resume(exit)
+        })
+        return Effect.sync(() => {
+          clearTimeout(timer)
+          running.interruptUnsafe()
+        })
+      })
     )
   }
 
-  #failAfterQueryTimeout(query: InFlightQuery): Effect.Effect<never, SqlError> {
-    return Effect.sleep(queryTimeout).pipe(
-      Effect.andThen(
-        Effect.suspend(() =>
-          query.connection === undefined ? Effect.void : this.#pool.invalidate(query.connection)
-        )
-      ),
-      Effect.andThen(Effect.fail(queryTimeoutError))
+  #failAfterQueryTimeout({ connection }: InFlightQuery): Effect.Effect<never, SqlError> {
+    return Effect.andThen(
+      connection === undefined ? Effect.void : this.#pool.invalidate(connection),
+      Effect.fail(queryTimeoutError)
     )
   }
+}
+
+interface PoolOptions {
+  readonly deadlines: Deadlines
+  /** True if no result of a session counts whose set-up has failed. */
+  readonly verifiesSessions: boolean
 }
 
 /**
@@ -157,12 +200,20 @@ export const makeQuery = (
   config: PgClient.PgPoolConfig,
   pool: string,
   maxConnections: number,
-  mapToUnavailable: UnavailableMapper
+  mapToUnavailable: UnavailableMapper,
+  setUpSession: SetUpSession,
+  options: PoolOptions = { deadlines: defaultDeadlines, verifiesSessions: false }
 ): Effect.Effect<Query, SqlError, Scope.Scope> =>
   Effect.gen(function* () {
     const limit = maxConnections * multiplexConcurrency
     const connections = yield* PgPool.make({ ...config, maxConnections })
     const gauges = yield* makePoolGauges(pool, limit)
-    const queries = new QueryPool(connections, gauges, limit, !isEmbedded(config))
+    const queries = new QueryPool(
+      connections,
+      gauges,
+      limit,
+      isEmbedded(config) ? undefined : setUpSession,
+      options
+    )
     return (statement) => mapToUnavailable(queries.run(statement))
   })

@@ -12,13 +12,22 @@ export const describeSqlError = ({ reason }: SqlError): string => {
   return message || code || reason._tag
 }
 
+/** Where an operator finds the privileges that a role lacks. */
+export const grantHint = "deploy/roles.sql grants the privileges of each role"
+
+/** Returns the defect of an error that no caller expects; if the role lacks a privilege, its message says so. */
+export const toDefect = (error: SqlError): Error =>
+  sqlState(error) === "42501"
+    ? new Error(`${describeSqlError(error)}; ${grantHint}`, { cause: error })
+    : error
+
 /** Returns true if the connection was lost or refused. 57P0x is reported by a server that stops or starts. */
 export const isConnectionLost = (error: SqlError): boolean =>
   error.reason._tag === "ConnectionError" || sqlState(error).startsWith("57P0")
 
 /**
- * Returns true if the connection was lost or not available, or the statement timed out or met a concurrent transaction.
- * Class 53 is reported by a server without a free connection, memory or disk space.
+ * Returns true if the connection was lost or not available, or the statement timed out or met a concurrent
+ * transaction. Class 53 is reported by a server without a free connection, memory or disk space.
  */
 export const isUnavailable = (error: SqlError): boolean =>
   isConnectionLost(error) ||

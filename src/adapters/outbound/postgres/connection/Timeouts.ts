@@ -1,15 +1,30 @@
+import * as Duration from "effect/Duration"
 import { ConnectionError, SqlError } from "effect/sql/SqlError"
 
 /** How long a query may wait for a connection. */
 export const connectTimeout = "1 second"
 
+const connectTimeoutMs = Duration.toMillis(connectTimeout)
+
 /** How long a query that has a connection may take. */
 export const queryTimeout = "3 seconds"
+const queryTimeoutMs = Duration.toMillis(queryTimeout)
 
 /** How long PostgreSQL may work on the statement of a query, in milliseconds. */
 export const statementTimeoutMs = 3000
 
-const makeConnectionError = (message: string): SqlError =>
+/** How long a query may wait for a connection, and then for its response, in milliseconds. */
+export interface Deadlines {
+  readonly connectMs: number
+  readonly queryMs: number
+}
+
+export const defaultDeadlines: Deadlines = { connectMs: connectTimeoutMs, queryMs: queryTimeoutMs }
+
+/** The deadlines of a replica. A query that misses one is repeated on the primary, within the deadline of its request. */
+export const replicaDeadlines: Deadlines = { connectMs: 500, queryMs: 1000 }
+
+export const makeConnectionError = (message: string): SqlError =>
   new SqlError({ reason: new ConnectionError({ cause: new Error(message), message }) })
 
 /** No connection was established within `connectTimeout`. */

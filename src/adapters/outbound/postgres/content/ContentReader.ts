@@ -9,6 +9,7 @@ import { execute } from "../connection/Query.ts"
 import { decodeWorkspaces, selectWorkspace } from "../WorkspaceQueries.ts"
 import { forEachPage, readChildren, readTags, toIds } from "./ContentPages.ts"
 import * as queries from "./ExportQueries.ts"
+import { readImportedFiles } from "./ImportedFiles.ts"
 
 /** Reads a workspace without its content. */
 export const readWorkspace = Effect.fnUntraced(function* (sql: PgClient, workspace: WorkspaceId) {
@@ -52,13 +53,13 @@ const readPrompts = Effect.fnUntraced(function* (sql: PgClient, workspace: Works
     queries.prompts,
     Effect.fnUntraced(function* (rows) {
       const tags = yield* readTags(sql, workspace, toIds(rows))
-      const bindings = yield* readChildren(sql, workspace, queries.bindings, toIds(rows))
+      const promptFragments = yield* readChildren(sql, workspace, queries.promptFragments, toIds(rows))
       const histories = yield* readHistories(sql, toIds(rows))
       for (const row of rows) {
         prompts.push({
           ...row,
           tags: tags(row.id),
-          fragments: bindings(row.id),
+          fragments: promptFragments(row.id),
           history: histories(row.id)
         })
       }
@@ -74,6 +75,7 @@ export const readContent = Effect.fnUntraced(function* (sql: PgClient, workspace
     folders: yield* readList(sql, workspace, queries.folders),
     tags: yield* readList(sql, workspace, queries.tags),
     fragments: yield* readList(sql, workspace, queries.fragments),
-    prompts: yield* readPrompts(sql, workspace)
+    prompts: yield* readPrompts(sql, workspace),
+    importedFiles: yield* readImportedFiles(sql, workspace)
   } satisfies WorkspaceContent
 })

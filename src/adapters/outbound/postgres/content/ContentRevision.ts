@@ -2,7 +2,8 @@ import type { PgClient } from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
 import type { InvalidContent } from "../../../../domain/Problem.ts"
 import type { Unavailable } from "../../../../application/ports/Unavailable.ts"
-import type { WorkspaceNotFound } from "../../../../application/ports/WorkspaceStore.ts"
+import type { ChangeOptions, WorkspaceNotFound } from "../../../../application/ports/WorkspaceStore.ts"
+import { toWorkspaceEditedEntry } from "../../../../domain/AuditEvent.ts"
 import {
   type ContentEdit,
   editedPrompts,
@@ -11,9 +12,11 @@ import {
 } from "../../../../domain/WorkspaceContent.ts"
 import type { PromptId } from "../../../../domain/Prompt.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
+import type { AuditRecorder } from "../AuditRecorder.ts"
 import { readContent } from "./ContentReader.ts"
 import { writeContent } from "./ContentWriter.ts"
 import { rejectConflicts } from "./ImportConflicts.ts"
+import { writeImportedFiles } from "./ImportedFiles.ts"
 import * as queries from "./ImportQueries.ts"
 import { generateEditRows } from "./ImportRows.ts"
 import { repeatableRead } from "./IsolationLevels.ts"
@@ -35,8 +38,8 @@ const writeEdit = Effect.fnUntraced(function* (
   dryRun: boolean
 ) {
   const spool = yield* makeRowSpool
-  yield* spool.add(generateEditRows(workspace, edit))
-  const rows = yield* stageRows(sql, spool, dryRun)
+  yield* spool.add(generateEditRows(edit))
+  const rows = yield* stageRows(sql, workspace, spool, dryRun)
   const { from } = rows
   yield* rejectConflicts(sql, rows, workspace)
   if (dryRun) return
@@ -56,17 +59,19 @@ const writeEdit = Effect.fnUntraced(function* (
 }, Effect.scoped)
 
 /**
- * Derives an edit from a workspace's content and writes it. An attempt reads and writes in one snapshot: PostgreSQL rejects
- * the write of a row that has changed since. The next attempt therefore locks the prompts of the failed edit before it
- * reads anything, so that it cannot fail for the same reason.
+ * Derives an edit from a workspace's content and writes it. An attempt reads and writes in one snapshot: PostgreSQL
+ * rejects the write of a row that has changed since. The next attempt therefore locks the prompts of the failed
+ * edit before it reads anything, so that it cannot fail for the same reason.
  */
 export const reviseContent = <A, E>(
   sql: PgClient,
   transact: Transact,
   workspace: WorkspaceId,
   revise: (content: WorkspaceContent) => Effect.Effect<readonly [ContentEdit, A], E>,
-  dryRun: boolean
+  options: ChangeOptions | undefined,
+  record: AuditRecorder
 ): Effect.Effect<A, E | WorkspaceNotFound | InvalidContent | Unavailable> => {
+  const dryRun = options?.dryRun === true
   let contestedPrompts: ReadonlyArray<PromptId> = []
 
   const lockOrFail = Effect.gen(function* () {
@@ -79,7 +84,12 @@ export const reviseContent = <A, E>(
     if (!dryRun) yield* lockOrFail
     const [edit, result] = yield* revise(yield* readContent(sql, workspace))
     contestedPrompts = editedPrompts(edit)
-    if (!isEmptyEdit(edit)) yield* writeEdit(sql, workspace, edit, dryRun)
+    if (!isEmptyEdit(edit)) {
+      yield* writeEdit(sql, workspace, edit, dryRun)
+      if (!dryRun) yield* record([toWorkspaceEditedEntry(workspace, options?.source, edit)])
+    }
+    if (!dryRun && edit.importedFiles !== undefined)
+      yield* writeImportedFiles(sql, workspace, edit.importedFiles)
     return result
   })
   const waitForLock = transact(sql.unsafe(queries.lockWorkspace, [workspace]))

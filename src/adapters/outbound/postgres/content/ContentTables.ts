@@ -46,7 +46,7 @@ export const contentColumns = {
 export type ContentTable = keyof typeof contentColumns
 export const contentTables = Object.keys(contentColumns) as ReadonlyArray<ContentTable>
 
-/** All tables that an import writes. */
+/** All tables that an import writes, each after the tables that it refers to. */
 export const importColumns = {
   workspaces: { id: "uuid", name: "text", tier: "text", billing_status: "text" },
   users: { id: "uuid", email: "text", must_reset_password: "boolean" },
@@ -59,10 +59,19 @@ export const importColumns = {
     key_start: "text",
     key_end: "text",
     created_at: "timestamptz",
-    revoked_at: "timestamptz"
+    revoked_at: "timestamptz",
+    expires_at: "timestamptz"
   },
   ...contentColumns,
   prompt_tags: { prompt_id: "uuid", tag_id: "uuid" }
 } satisfies Record<string, Columns>
 export type ImportTable = keyof typeof importColumns
 export const importTables = Object.keys(importColumns) as ReadonlyArray<ImportTable>
+
+/** The columns of an import's rows: those of their table, except the workspace of content, and the row's path. */
+export const spooledColumns = (table: ImportTable): ReadonlyArray<string> => [
+  ...Object.keys(importColumns[table]).filter(
+    (name) => name !== "workspace_id" || !(table in contentColumns)
+  ),
+  "path"
+]

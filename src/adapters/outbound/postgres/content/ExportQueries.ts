@@ -154,10 +154,10 @@ export interface ChildList<A> {
   readonly decode: RowDecoder<Child<A>>
 }
 
-const BindingRow = PromptFragment.mapFields(Struct.assign({ variable_overrides: FreeForm }))
+const PromptFragmentRow = PromptFragment.mapFields(Struct.assign({ variable_overrides: FreeForm }))
 
-/** The fragment bindings of prompts; bindings of other workspaces' fragments are left out. */
-export const bindings: ChildList<typeof BindingRow.Type> = {
+/** The fragments of prompts; fragments of other workspaces are left out. */
+export const promptFragments: ChildList<typeof PromptFragmentRow.Type> = {
   table: "prompt_fragments",
   alias: "pf",
   select: `select pf.prompt_id, pf.id, pf.fragment_id, pf.position, pf.variable_overrides
@@ -165,7 +165,7 @@ export const bindings: ChildList<typeof BindingRow.Type> = {
     where f.workspace_id = $1`,
   order: "position",
   bytes: "200 + octet_length(variable_overrides::text)",
-  decode: makeChildDecoder(BindingRow)
+  decode: makeChildDecoder(PromptFragmentRow)
 }
 
 const VersionRow = PromptVersion.mapFields(

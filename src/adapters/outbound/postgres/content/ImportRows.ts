@@ -3,10 +3,11 @@ import type { ContentEdit } from "../../../../domain/WorkspaceContent.ts"
 import type { WorkspacePart } from "../../../../domain/WorkspaceParts.ts"
 import type { ImportTable } from "./ContentTables.ts"
 
-/** A row of one table and its path in the archive or the edit. */
+/** A row of one table, without the id of its workspace, and its path in the archive or the edit. */
 export interface ImportRow {
   readonly table: ImportTable
   readonly path: string
+  /** The values of the table's columns. Other members are ignored. */
   readonly row: object
 }
 
@@ -30,42 +31,35 @@ const toChildRows = (
   }))
 
 /** Returns the rows of one part of a workspace's archive; `index` is the part's position in its list. */
-export const toPartRows = (
-  workspace: string,
-  part: WorkspacePart,
-  index: number
-): ReadonlyArray<ImportRow> => {
+export const toPartRows = (part: WorkspacePart, index: number): ReadonlyArray<ImportRow> => {
   const path = `${part.list}[${index}]`
   switch (part.list) {
     case "workspace":
       return [{ table: "workspaces", path: "workspace", row: part.item }]
-    case "users":
-    case "api_keys":
-      return [{ table: part.list, path, row: part.item }]
     case "prompts": {
-      const { tags, fragments, versions, ...row } = part.item
+      const row = part.item
       return [
-        { table: "prompts", path, row: { ...row, workspace_id: workspace } },
-        ...toTagRows(path, row.id, tags),
-        ...toChildRows(path, row.id, "fragments", fragments),
-        ...toChildRows(path, row.id, "versions", versions)
+        { table: "prompts", path, row },
+        ...toTagRows(path, row.id, row.tags),
+        ...toChildRows(path, row.id, "fragments", row.fragments),
+        ...toChildRows(path, row.id, "versions", row.versions)
       ]
     }
     default:
-      return [{ table: part.list, path, row: { ...part.item, workspace_id: workspace } }]
+      return [{ table: part.list, path, row: part.item }]
   }
 }
 
 /** Generates the rows of an edit of a workspace's content. */
-export function* generateEditRows(workspace: string, edit: ContentEdit): Generator<ImportRow> {
+export function* generateEditRows(edit: ContentEdit): Generator<ImportRow> {
   for (const table of ["folders", "tags", "fragments"] as const) {
     for (const [index, item] of edit[table].entries()) {
-      yield { table, path: `${table}[${index}]`, row: { ...item, workspace_id: workspace } }
+      yield { table, path: `${table}[${index}]`, row: item }
     }
   }
   for (const [index, { row, tags, fragments, version }] of edit.prompts.entries()) {
     const path = `prompts[${index}]`
-    yield { table: "prompts", path, row: { ...row, workspace_id: workspace } }
+    yield { table: "prompts", path, row }
     yield* toTagRows(path, row.id, tags ?? [])
     yield* toChildRows(path, row.id, "fragments", fragments ?? [])
     yield* toChildRows(path, row.id, "versions", version === undefined ? [] : [version])

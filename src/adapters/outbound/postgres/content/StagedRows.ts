@@ -1,12 +1,13 @@
 import type { PgClient } from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
 import { isConstraintViolation, stagedTablePrefix, toInvalidContent } from "./ConstraintViolation.ts"
-import { type ImportTable, importColumns, importTables } from "./ContentTables.ts"
+import { batchRows, fromText, setWorkspace, toParams } from "./BatchRows.ts"
+import { type ImportTable, importColumns, importTables, spooledColumns } from "./ContentTables.ts"
 import type { RowSpool } from "./RowSpool.ts"
 
 /**
- * Returns the table expression of an import's rows for a table. No other connection sees the rows, and reading them locks
- * nothing.
+ * Returns the table expression of an import's rows for a table. No other connection sees the rows, and reading them
+ * locks nothing.
  */
 export type FromStaged = (table: ImportTable) => string
 
@@ -17,31 +18,38 @@ export interface StagedRows {
   readonly tables: ReadonlyArray<ImportTable>
 }
 
-/** The longest import that is staged in settings, in characters of JSON. */
-const maxLengthInSettings = 128 * 1024
-
-const columnDefinitions = (table: ImportTable): string =>
-  [...Object.entries(importColumns[table]), ["path", "text"], ["place", "integer"]]
-    .map((column) => column.join(" "))
-    .join(", ")
-
-/** Returns the columns of a row in JSON, where a hash is hexadecimal. */
-const jsonColumns = (table: ImportTable): ReadonlyArray<string> =>
-  [...Object.keys(importColumns[table]), "path", "place"].map((name) =>
-    name === "key_hash" ? "decode(key_hash, 'hex') as key_hash" : name
-  )
+/** The largest import that is staged in settings, in bytes. */
+const maxBytesInSettings = 128 * 1024
 
 /** Selects no rows, for statements that also run when a table has no staged rows. */
 const fromNothing: FromStaged = (table) =>
   `(select ${Object.entries(importColumns[table]).map(([name, type]) => `null::${type} as ${name}`)} where false)`
 
+/** The columns of the staged rows. */
+const stagedColumns = (table: ImportTable): ReadonlyArray<string> => [
+  ...Object.keys(importColumns[table]),
+  "path",
+  "ordinal"
+]
+
+/** The expressions for `stagedColumns` of a row `r` with texts. */
+const stagedValues = (table: ImportTable): ReadonlyArray<string> => [
+  ...Object.entries(importColumns[table]).map(([name, type]) => fromText(table, name, type)),
+  "r.path",
+  "r.ordinal"
+]
+
+/** The columns of the texts in a setting. */
+const settingColumns = (table: ImportTable): string =>
+  [...spooledColumns(table).map((name) => `${name} text`), "ordinal integer"].join(", ")
+
 /** Rows in settings of the transaction, for small imports: ten temporary tables cost more than the rest of the import. */
 const fromSettings: FromStaged = (table) =>
-  `(select ${jsonColumns(table)}
-    from json_to_recordset(current_setting('prompt_retrieval.staged_${table}')::json) r (${columnDefinitions(table)}))`
+  `(select ${stagedValues(table).map((value, index) => `${value} as ${stagedColumns(table)[index]}`)}
+    from json_to_recordset(current_setting('prompt_retrieval.staged_${table}')::json) r (${settingColumns(table)}))`
 
-const setSettings = (tables: ReadonlyArray<ImportTable>): string =>
-  `select ${tables.map((table, index) => `set_config('prompt_retrieval.staged_${table}', $${index + 1}, true)`)}`
+const setSetting = (table: ImportTable): string =>
+  `select set_config('prompt_retrieval.staged_${table}', (select json_agg(r)::text from ${batchRows(table)}), true)`
 
 /** Rows in temporary tables, for imports of any size. */
 const fromTables: FromStaged = (table) => `pg_temp.${stagedTablePrefix}${table}`
@@ -52,7 +60,7 @@ const fromTables: FromStaged = (table) => `pg_temp.${stagedTablePrefix}${table}`
  */
 const createTable = (table: ImportTable): string => `
   create temporary table ${stagedTablePrefix}${table} (
-    like ${table} including constraints including defaults, path text, place integer
+    like ${table} including constraints including defaults, path text, ordinal integer
   ) on commit drop;
   ${table === "users" ? `create unique index users_email on ${fromTables("users")} (lower(email));` : ""}`
 
@@ -60,8 +68,7 @@ const createTables = (tables: ReadonlyArray<ImportTable>): string =>
   `do $$ begin ${tables.map(createTable).join("")} end $$`
 
 const insertRows = (table: ImportTable): string =>
-  `insert into ${fromTables(table)} (${Object.keys(importColumns[table])}, path, place)
-    select ${jsonColumns(table)} from json_to_recordset($1::json) r (${columnDefinitions(table)})`
+  `insert into ${fromTables(table)} (${stagedColumns(table)}) select ${stagedValues(table)} from ${batchRows(table)}`
 
 /** Analyzes the columns that statements join on, which suffices to plan them. */
 const analyzeTables = (tables: ReadonlyArray<ImportTable>): string =>
@@ -69,41 +76,47 @@ const analyzeTables = (tables: ReadonlyArray<ImportTable>): string =>
     (table) => `${fromTables(table)} (${table === "prompt_tags" ? "prompt_id, tag_id" : "id"})`
   )}`
 
-const stageInSettings = Effect.fnUntraced(function* (
+/** Runs a statement for each batch of some tables. */
+const forEachBatch = Effect.fnUntraced(function* (
   sql: PgClient,
   spool: RowSpool,
-  tables: ReadonlyArray<ImportTable>
+  tables: ReadonlyArray<ImportTable>,
+  text: (table: ImportTable) => string
 ) {
-  const texts = new Map<ImportTable, string>()
-  yield* spool.forEachBatch(({ table, json }) => Effect.sync(() => texts.set(table, json)))
-  yield* sql.unsafe(
-    setSettings(tables),
-    tables.map((table) => texts.get(table))
-  )
+  for (const table of tables) {
+    yield* spool.forEachBatch(table, (batch) => sql.unsafe(text(table), toParams(batch)))
+  }
 })
 
 const stageInTables = Effect.fnUntraced(
   function* (sql: PgClient, spool: RowSpool, tables: ReadonlyArray<ImportTable>) {
     yield* sql.unsafe(createTables(tables))
-    yield* spool.forEachBatch(({ table, json }) => sql.unsafe(insertRows(table), [json]))
+    yield* forEachBatch(sql, spool, tables, insertRows)
     yield* sql.unsafe(analyzeTables(tables))
   },
   Effect.catchIf(isConstraintViolation, (error) => Effect.fail(toInvalidContent(error)))
 )
 
 /**
- * Stages the rows of a spool for the current transaction. A dry run uses temporary tables whatever the size, because only
- * their constraints find the values that a table cannot store.
+ * Stages the rows of some tables for the current transaction, as content of the workspace. A dry run uses temporary tables whatever the size,
+ * because only their constraints find the values that a table cannot store.
  */
-export const stageRows = Effect.fnUntraced(function* (sql: PgClient, spool: RowSpool, dryRun: boolean) {
-  const tables = importTables.filter(spool.has)
+export const stageRows = Effect.fnUntraced(function* (
+  sql: PgClient,
+  workspace: string,
+  spool: RowSpool,
+  dryRun: boolean,
+  from: ReadonlyArray<ImportTable> = importTables
+) {
+  const tables = from.filter(spool.has)
   const stagedIn = (from: FromStaged): StagedRows => ({
-    from: (table) => (spool.has(table) ? from(table) : fromNothing(table)),
+    from: (table) => (tables.includes(table) ? from(table) : fromNothing(table)),
     tables
   })
   if (tables.length === 0) return stagedIn(fromNothing)
-  if (!dryRun && spool.length() <= maxLengthInSettings) {
-    yield* stageInSettings(sql, spool, tables)
+  yield* sql.unsafe(setWorkspace, [workspace])
+  if (!dryRun && spool.countBytes(tables) <= maxBytesInSettings) {
+    yield* forEachBatch(sql, spool, tables, setSetting)
     return stagedIn(fromSettings)
   }
   yield* stageInTables(sql, spool, tables)

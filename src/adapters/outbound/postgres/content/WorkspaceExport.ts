@@ -40,7 +40,9 @@ const exportLargePrompt = Effect.fnUntraced(function* <E>(
   sink: Sink<E>
 ) {
   yield* sink([part])
-  yield* forEachChildPage(sql, workspace, id, queries.bindings, (items) => sink(items.map(toBindingPart)))
+  yield* forEachChildPage(sql, workspace, id, queries.promptFragments, (items) =>
+    sink(items.map(toBindingPart))
+  )
   yield* forEachChildPage(sql, workspace, id, queries.versions, (items) => sink(items.map(toVersionPart)))
 })
 
@@ -50,12 +52,12 @@ const exportSmallPrompts = Effect.fnUntraced(function* <E>(
   prompts: ReadonlyArray<SizedPrompt>,
   sink: Sink<E>
 ) {
-  const bindings = yield* readChildren(sql, workspace, queries.bindings, toIds(prompts))
+  const promptFragments = yield* readChildren(sql, workspace, queries.promptFragments, toIds(prompts))
   const versions = yield* readChildren(sql, workspace, queries.versions, toIds(prompts))
   yield* sink(
     prompts.flatMap(({ id, part }) => [
       part,
-      ...bindings(id).map(toBindingPart),
+      ...promptFragments(id).map(toBindingPart),
       ...versions(id).map(toVersionPart)
     ])
   )
@@ -68,7 +70,7 @@ const exportPrompts = Effect.fnUntraced(function* <E>(
   sink: Sink<E>
 ) {
   const tags = yield* readTags(sql, workspace, toIds(rows))
-  const bindingBytes = yield* readChildSizes(sql, queries.bindings, toIds(rows))
+  const bindingBytes = yield* readChildSizes(sql, queries.promptFragments, toIds(rows))
   const versionBytes = yield* readChildSizes(sql, queries.versions, toIds(rows))
   const prompts = rows.map(
     (row): SizedPrompt => ({
@@ -86,8 +88,8 @@ const exportPrompts = Effect.fnUntraced(function* <E>(
 })
 
 /**
- * Passes a workspace to `sink`, part by part in the order of an archive: lists by id, versions by number, fragment bindings
- * by position. Runs in a transaction that sees one state of the database.
+ * Passes a workspace to `sink`, part by part in the order of an archive: lists by id, versions by number, fragment
+ * bindings by position. Runs in a transaction that sees one state of the database.
  */
 export const exportWorkspace = Effect.fnUntraced(function* <E>(
   sql: PgClient,

@@ -14,9 +14,9 @@ const maxAttempts = 10
 /** A concurrent transaction added, deleted or changed a row, or a deadlock with it was resolved. */
 const concurrencyStates = /^(23503|23505|40001|40P01)$/
 
-/** A concurrent transaction interfered: the write can be attempted again. */
-const ConcurrentChange = { _tag: "ConcurrentChange" } as const
-type ConcurrentChange = typeof ConcurrentChange
+/** The attempt failed, for example because a concurrent transaction interfered: the write can be attempted again. */
+export const AttemptFailed = { _tag: "AttemptFailed" } as const
+export type AttemptFailed = typeof AttemptFailed
 
 /** Fails the transaction of a dry run, so that it is rolled back, and carries its result. */
 class DryRunResult<A> {
@@ -26,26 +26,26 @@ class DryRunResult<A> {
   }
 }
 
-const isConcurrentChange = (error: unknown): error is ConcurrentChange => error === ConcurrentChange
+const isAttemptFailed = (error: unknown): error is AttemptFailed => error === AttemptFailed
 
 /**
- * Converts an SQL error: the result of a concurrent change to `ConcurrentChange` if another attempt is left, a constraint
- * violation to `InvalidContent`.
+ * Converts an SQL error: the result of a concurrent change to `AttemptFailed` if another attempt is left, a
+ * constraint violation to `InvalidContent`.
  */
-const toWriteError = (error: SqlError, isLast: boolean): SqlError | InvalidContent | ConcurrentChange => {
-  if (!isLast && concurrencyStates.test(sqlState(error))) return ConcurrentChange
+const toWriteError = (error: SqlError, isLast: boolean): SqlError | InvalidContent | AttemptFailed => {
+  if (!isLast && concurrencyStates.test(sqlState(error))) return AttemptFailed
   return isConstraintViolation(error) ? toInvalidContent(error) : error
 }
 
 /**
- * Runs a write in a transaction, and again in another transaction when a concurrent one interferes. The transaction of a
- * dry run is rolled back.
+ * Runs a write in a transaction, and again in another transaction when a concurrent one interferes or the write
+ * fails with `AttemptFailed`. The transaction of a dry run is rolled back.
  */
 export const runAttempts = <A, E>(
   transact: Transact,
   dryRun: boolean,
-  write: Effect.Effect<A, E | SqlError>
-): Effect.Effect<A, Exclude<E, SqlError> | InvalidContent | Unavailable> => {
+  write: Effect.Effect<A, E | SqlError | AttemptFailed>
+): Effect.Effect<A, Exclude<E, SqlError | AttemptFailed> | InvalidContent | Unavailable> => {
   const isDryRunResult = (error: unknown): error is DryRunResult<A> => error instanceof DryRunResult
   const run = (attempt: number): Effect.Effect<A, unknown> =>
     write.pipe(
@@ -53,8 +53,8 @@ export const runAttempts = <A, E>(
       Effect.flatMap((value) => (dryRun ? Effect.fail(new DryRunResult(value)) : Effect.succeed(value))),
       transact,
       Effect.catchIf(isDryRunResult, ({ value }) => Effect.succeed(value)),
-      Effect.catchIf(isConcurrentChange, () => run(attempt + 1))
+      Effect.catchIf(isAttemptFailed, () => run(attempt + 1))
     )
   // TypeScript cannot simplify the union of a generic error type without its handled members.
-  return run(1) as Effect.Effect<A, Exclude<E, SqlError> | InvalidContent | Unavailable>
+  return run(1) as Effect.Effect<A, Exclude<E, SqlError | AttemptFailed> | InvalidContent | Unavailable>
 }

@@ -1,9 +1,9 @@
 /**
  * Migration 1: the tables. Released, so this text never changes.
  *
- * `tier` is free text: an unknown tier is treated as Free. Constraints that one import may break and mend again are deferrable. No
- * foreign key ties a row to the workspace of the row it refers to: a join row may point at another workspace's row, and every
- * read leaves such rows out.
+ * `tier` is free text: an unknown tier is treated as Free. Constraints that one import may break and mend again are
+ * deferrable. No foreign key ties a row to the workspace of the row it refers to: a join row may point at another
+ * workspace's row, and every read leaves such rows out.
  */
 export const statements: ReadonlyArray<string> = [
   `create table workspaces (
@@ -71,7 +71,8 @@ export const statements: ReadonlyArray<string> = [
     created_at timestamptz(3) not null default now() check (created_at >= '0001-01-01 00:00:00+00' and created_at < '10000-01-01 00:00:00+00'),
     updated_at timestamptz(3) not null default now() check (updated_at >= '0001-01-01 00:00:00+00' and updated_at < '10000-01-01 00:00:00+00')
   )`,
-  // The list in its order, then one index for each filter, then all rows of a workspace. Counting and skipping read only the index.
+  // The list in its order, then one index for each filter, then all rows of a workspace. Counting and skipping read
+  // only the index.
   `create index prompts_list on prompts (workspace_id, updated_at desc, id desc) where not is_archived`,
   `create index prompts_type on prompts (workspace_id, prompt_type, updated_at desc, id desc)
     where not is_archived`,
@@ -89,8 +90,9 @@ export const statements: ReadonlyArray<string> = [
     primary key (prompt_id, tag_id)
   )`,
   `create index prompt_tags_list on prompt_tags (tag_id, listed_at, prompt_id) include (prompt_type, folder_id)`,
-  // `prompt_tags` copies what a tag's list needs from the prompt, so that the list has an index in its order: `listed_at` is the
-  // prompt's `updated_at`, or null where the tag does not list the prompt. `for share` waits for a concurrent update of the prompt.
+  // `prompt_tags` copies what a tag's list needs from the prompt, so that the list has an index in its order:
+  // `listed_at` is the prompt's `updated_at`, or null where the tag does not list the prompt. `for share` waits for
+  // a concurrent update of the prompt.
   `create function set_listing() returns trigger language plpgsql set search_path from current as $$
     begin
       select case when not p.is_archived and p.workspace_id = t.workspace_id then p.updated_at end,

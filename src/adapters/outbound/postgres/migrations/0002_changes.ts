@@ -1,9 +1,10 @@
 /**
  * Migration 2: the change notifications. Released, so this text never changes.
  *
- * Every write that a reader could notice sends `NOTIFY prompt_retrieval_changes` with the id of each workspace concerned, once per
- * transaction, or `*` when a table is truncated. The statement-level triggers pass `notify_changes` a query that maps the changed rows
- * (`%s`) to workspaces. A change of `last_used_at` alone sends nothing.
+ * Every write that a reader could notice sends `NOTIFY prompt_retrieval_changes` with the id of each workspace
+ * concerned, once per transaction, or `*` when a table is truncated. The statement-level triggers pass
+ * `notify_changes` a query that maps the changed rows (`%s`) to workspaces. A change of `last_used_at` alone sends
+ * nothing.
  */
 export const statements: ReadonlyArray<string> = [
   `create function notify_changes() returns trigger language plpgsql set search_path from current as $$

@@ -1,15 +1,16 @@
 /**
- * Migration 4: tag lists and notifications stay right when transactions overlap, and on replicas. Released, so this text never
- * changes.
+ * Migration 4: tag lists and notifications stay right when transactions overlap, and on replicas. Released, so this
+ * text never changes.
  *
- * `prompt_tags` equals `prompts` at every isolation level, and a change of a user or key reaches every workspace concerned.
+ * `prompt_tags` equals `prompts` at every isolation level, and a change of a user or key reaches every workspace
+ * concerned.
  */
 export const statements: ReadonlyArray<string> = [
-  // An update of a prompt renews the tag rows that it can see. It cannot see a row of another open transaction, nor, under
-  // REPEATABLE READ, a row that was committed after its snapshot. A transaction that adds a tag row therefore also writes the
-  // prompt: the two transactions wait for each other, and the later one sees the row or fails with a serialization failure. A
-  // prompt that the transaction itself has written is not written again. The copies depend on the prompt alone, so only a
-  // write to the prompt can change them.
+  // An update of a prompt renews the tag rows that it can see. It cannot see a row of another open transaction,
+  // nor, under REPEATABLE READ, a row that was committed after its snapshot. A transaction that adds a tag row
+  // therefore also writes the prompt: the two transactions wait for each other, and the later one sees the row or
+  // fails with a serialization failure. A prompt that the transaction itself has written is not written again. The
+  // copies depend on the prompt alone, so only a write to the prompt can change them.
   "lock table prompts, prompt_tags in share row exclusive mode",
   "drop trigger renew_listings on tags",
   `create or replace function set_listing() returns trigger language plpgsql set search_path from current as $$
@@ -34,8 +35,8 @@ export const statements: ReadonlyArray<string> = [
       return null;
     end
   $$`,
-  // Prompts are locked in the order of their ids, so that two such statements do not deadlock. The plans depend on the number
-  // of rows, so they are not cached.
+  // Prompts are locked in the order of their ids, so that two such statements do not deadlock. The plans depend on
+  // the number of rows, so they are not cached.
   `create function confirm_listings() returns trigger language plpgsql set search_path from current as $$
     declare
       written bigint;
@@ -81,10 +82,11 @@ export const statements: ReadonlyArray<string> = [
     when (old.prompt_id <> new.prompt_id) execute function confirm_listing()`,
   `create trigger renew_listings_insert after insert on prompts
     for each row execute function renew_listings()`,
-  // A change of a user is notified to the workspaces of the user's keys, including a key that another transaction adds at the
-  // same time. The foreign key of the added key locks the user's row until that transaction ends. If the row is so locked,
-  // every workspace is notified, because revocation must not wait; if it is free, the lock taken here makes the other
-  // transaction wait. A snapshot older than the keys, or a replica without foreign keys, also notifies every workspace.
+  // A change of a user is notified to the workspaces of the user's keys, including a key that another transaction
+  // adds at the same time. The foreign key of the added key locks the user's row until that transaction ends. If
+  // the row is so locked, every workspace is notified, because revocation must not wait; if it is free, the lock
+  // taken here makes the other transaction wait. A snapshot older than the keys, or a replica without foreign keys,
+  // also notifies every workspace.
   "drop trigger notify_update on users",
   `create function notify_owner() returns trigger language plpgsql set search_path from current as $$
     begin
@@ -113,9 +115,10 @@ export const statements: ReadonlyArray<string> = [
   $$`,
   `create trigger lock_owner after update on api_keys for each row
     when (old.workspace_id is distinct from new.workspace_id) execute function lock_owner()`,
-  // Triggers also run where rows arrive by logical replication or under `session_replication_role = replica`. Logical
-  // replication runs row triggers but no statement triggers, so each table has a row trigger that runs on replicas only. It
-  // covers the operations that no other row trigger covers, and gets a query for the workspaces of one row, `$1`.
+  // Triggers also run where rows arrive by logical replication or under `session_replication_role = replica`.
+  // Logical replication runs row triggers but no statement triggers, so each table has a row trigger that runs on
+  // replicas only. It covers the operations that no other row trigger covers, and gets a query for the workspaces
+  // of one row, `$1`.
   `create function notify_row() returns trigger language plpgsql set search_path from current as $$
     declare
       workspace uuid;

@@ -1,20 +1,27 @@
-import { mkdirSync, statSync } from "node:fs"
-import { join, resolve } from "node:path"
+import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { dirname, join, resolve } from "node:path"
 import type { DatabaseSync } from "node:sqlite"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 
-/** Another process owns the data directory. */
-export class DataDirectoryBusy extends Data.TaggedError("DataDirectoryBusy")<{ readonly path: string }> {
-  override readonly message = `${this.path} is in use by another process`
+/** Another process owns the data directory. `pid` is undefined if that process has not written its id yet. */
+export class DataDirectoryBusy extends Data.TaggedError("DataDirectoryBusy")<{
+  readonly path: string
+  readonly pid: number | undefined
+}> {
+  override readonly message =
+    `${this.path} is in use by another process${this.pid === undefined ? "" : ` (pid ${this.pid})`}`
 }
 
 /** Returns the message of anything thrown: PGlite throws values that are not an `Error`. */
 const toReason = (cause: unknown): string =>
   typeof cause === "object" && cause !== null && "message" in cause ? String(cause.message) : String(cause)
 
-/** The data directory can't hold a database: it is not a directory or not writable, or its content can't be opened. */
+/**
+ * The data directory cannot hold a database: it is not a directory or not writable, or its content cannot be
+ * opened.
+ */
 export class DataDirectoryUnusable extends Data.TaggedError("DataDirectoryUnusable")<{
   readonly path: string
   readonly cause: unknown
@@ -31,17 +38,47 @@ const isLockedError = (error: unknown): boolean =>
   typeof error.errcode === "number" &&
   (error.errcode & 0xff) === sqliteBusy
 
+const isExistsError = (error: unknown): boolean =>
+  error instanceof Error && "code" in error && error.code === "EEXIST"
+
+/** Creates a directory and its parents if they are missing. Node's `recursive` never returns for a path below /proc. */
+const makeDirectories = (path: string): void => {
+  if (existsSync(path)) return
+  makeDirectories(dirname(path))
+  try {
+    mkdirSync(path, { mode: 0o700 })
+  } catch (error) {
+    // Another process was faster.
+    if (!isExistsError(error)) throw error
+  }
+}
+
 const makeDirectory = (path: string): void => {
-  mkdirSync(path, { recursive: true, mode: 0o700 })
+  makeDirectories(path)
   if (!statSync(path).isDirectory()) throw new Error("it is not a directory")
 }
 
-/** Locks a file by an open SQLite transaction: the kernel releases the lock even if the process is killed. */
-const lockFile = async (file: string): Promise<DatabaseSync> => {
+/** The file that names the owner of a data directory, so that an error can name it. The lock alone decides. */
+const pidFile = (path: string): string => join(path, "pid")
+
+const readOwner = (path: string): number | undefined => {
+  try {
+    return Number.parseInt(readFileSync(pidFile(path), "utf8"), 10) || undefined
+  } catch {
+    return undefined
+  }
+}
+
+/**
+ * Locks a directory by an open SQLite transaction on a file in it: the kernel releases the lock even if the process
+ * is killed. Then writes the file that names this process.
+ */
+const lockDirectory = async (path: string): Promise<DatabaseSync> => {
   const sqlite = await import("node:sqlite")
-  const database = new sqlite.DatabaseSync(file, { timeout: 0 })
+  const database = new sqlite.DatabaseSync(join(path, "lock"), { timeout: 0 })
   try {
     database.exec("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE")
+    writeFileSync(pidFile(path), `${process.pid}\n`)
     return database
   } catch (error) {
     database.close()
@@ -62,12 +99,18 @@ export const acquireDataDirectory = (
       Effect.tryPromise({
         try: () => {
           makeDirectory(path)
-          return lockFile(join(path, "lock"))
+          return lockDirectory(path)
         },
         catch: (cause) =>
-          isLockedError(cause) ? new DataDirectoryBusy({ path }) : new DataDirectoryUnusable({ path, cause })
+          isLockedError(cause)
+            ? new DataDirectoryBusy({ path, pid: readOwner(path) })
+            : new DataDirectoryUnusable({ path, cause })
       }),
-      (database) => Effect.sync(() => database.close())
+      (database) =>
+        Effect.sync(() => {
+          rmSync(pidFile(path), { force: true })
+          database.close()
+        })
     ),
     path
   )

@@ -11,7 +11,7 @@ import { type DataDirectoryBusy, DataDirectoryUnusable, acquireDataDirectory } f
 import type { NotificationListener } from "./NotificationListeners.ts"
 import { SessionServer } from "./SessionServer.ts"
 import { chooseSocketPath, findSocketPath, removeSocket } from "./SocketPath.ts"
-import { noEncryption, sslRequestPacket } from "./WireProtocol.ts"
+import { noEncryptionReply, sslRequestPacket } from "./WireProtocol.ts"
 
 /** A database in a data directory, reached like a PostgreSQL server through a Unix socket. */
 export interface EmbeddedPostgres {
@@ -22,8 +22,8 @@ export interface EmbeddedPostgres {
 /** An embedded database that this process serves. */
 export interface ServedPostgres extends EmbeddedPostgres {
   /**
-   * Calls the listener for every `NOTIFY` on a channel, from any connection, until the scope closes. `LISTEN` over the
-   * socket receives nothing.
+   * Calls the listener for every `NOTIFY` on a channel, from any connection, until the scope closes. `LISTEN` over
+   * the socket receives nothing.
    */
   readonly listen: (
     channel: string,
@@ -32,8 +32,8 @@ export interface ServedPostgres extends EmbeddedPostgres {
 }
 
 /**
- * Acquires a data directory for this process, opens its database (which takes 1 to 4 s) and serves it on a socket until
- * the scope closes. Fails with `DataDirectoryBusy` at once if another process owns the directory.
+ * Acquires a data directory for this process, opens its database (which takes 1 to 4 s) and serves it on a socket
+ * until the scope closes. Fails with `DataDirectoryBusy` at once if another process owns the directory.
  */
 export const open = Effect.fn("EmbeddedPostgres.open")(function* (options: { readonly dataDir: string }) {
   const dataDir = yield* acquireDataDirectory(options.dataDir)
@@ -41,20 +41,20 @@ export const open = Effect.fn("EmbeddedPostgres.open")(function* (options: { rea
   const report = (message: string, cause: unknown): void => {
     Effect.runForkWith(context)(Effect.logError(message, cause))
   }
-  const orUnusable = <A>(f: () => A | Promise<A>) =>
+  const mapToUnusable = <A>(run: () => A | Promise<A>) =>
     Effect.tryPromise({
-      try: async () => f(),
+      try: async () => run(),
       catch: (cause) => new DataDirectoryUnusable({ path: dataDir, cause })
     })
   const socketPath = yield* Effect.acquireRelease(
-    orUnusable(() => chooseSocketPath(dataDir)),
+    mapToUnusable(() => chooseSocketPath(dataDir)),
     () => Effect.sync(() => removeSocket(dataDir))
   )
   const server = yield* Effect.acquireRelease(
-    orUnusable(() => SessionServer.listen(socketPath, () => openPgliteSession(dataDir), report)),
+    mapToUnusable(() => SessionServer.listen(socketPath, () => openPgliteSession(dataDir), report)),
     (server) => Effect.promise(() => server.close())
   )
-  yield* orUnusable(() => chmodSync(socketPath, 0o600))
+  yield* mapToUnusable(() => chmodSync(socketPath, 0o600))
   const served: ServedPostgres = {
     socketPath,
     listen: (channel, listener) =>
@@ -77,7 +77,7 @@ const isServerListening = (socketPath: string): Effect.Effect<boolean> =>
       resume(Effect.succeed(isListening))
     }
     socket.on("connect", () => socket.write(sslRequestPacket))
-    socket.on("data", (bytes) => finish(bytes.equals(noEncryption)))
+    socket.on("data", (bytes) => finish(bytes.equals(noEncryptionReply)))
     socket.on("error", () => finish(false))
     socket.on("end", () => finish(false))
     return Effect.sync(() => socket.destroy())
@@ -87,9 +87,9 @@ const isServerListening = (socketPath: string): Effect.Effect<boolean> =>
 const startTimeoutMs = 15_000
 
 /**
- * Connects to the database of a data directory until the scope closes: through the socket of the process that serves it,
- * or by opening it like `open` if no process does. Fails with `DataDirectoryBusy` if the process that owns the
- * directory does not respond within 15 s.
+ * Connects to the database of a data directory until the scope closes: through the socket of the process that
+ * serves it, or by opening it like `open` if no process does. Fails with `DataDirectoryBusy` if the process that
+ * owns the directory does not respond within 15 s.
  */
 export const connect = Effect.fn("EmbeddedPostgres.connect")(function* (options: {
   readonly dataDir: string

@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import type { PGlite } from "@electric-sql/pglite"
-import { splitFrames, startup } from "./WireProtocol.ts"
+import { splitFrames, startupPacket } from "./WireProtocol.ts"
 
 /** The one session of an open PGlite, in the wire protocol. */
 export interface PgliteSession {
@@ -16,8 +16,8 @@ export interface PgliteSession {
 const sqlErrorStatus = 100
 
 /**
- * Makes PGlite throw the error that crashed it. After any error but an SQL error, PGlite 0.5 would otherwise loop over the
- * same messages forever.
+ * Makes PGlite throw the error that crashed it. After any error but an SQL error, PGlite 0.5 would otherwise loop
+ * over the same messages forever.
  */
 const detectCrash = (pglite: PGlite): void => {
   const module = pglite.Module
@@ -38,8 +38,9 @@ const detectCrash = (pglite: PGlite): void => {
 }
 
 /**
- * Releases the timers and open files of a crashed PGlite, which would keep its memory alive. Unlike `close`, this runs none
- * of PostgreSQL's code, which might write corrupt pages; the next start recovers from the write-ahead log.
+ * Releases the timers and open files of a crashed PGlite, which would keep its memory alive. Unlike `close`, this
+ * runs none of PostgreSQL's code, which might write corrupt pages; the next start recovers from the write-ahead
+ * log.
  */
 const releaseResources = ({ Module: module }: PGlite): void => {
   for (const stream of module.FS.streams) if (stream !== null) ignoreErrors(() => module.FS.close(stream))
@@ -65,8 +66,8 @@ const toVersionError = (major: string): Error =>
   )
 
 /**
- * Opens the database of a data directory that this process owns, or creates one. Recovers after a crash, with everything
- * that was committed. Starts an interrupted creation over, because nothing can have been stored yet.
+ * Opens the database of a data directory that this process owns, or creates one. Recovers after a crash, with
+ * everything that was committed. Starts an interrupted creation over, because nothing can have been stored yet.
  */
 export const openPgliteSession = async (dataDir: string): Promise<PgliteSession> => {
   const files = join(dataDir, "pglite")
@@ -99,7 +100,7 @@ export const openPgliteSession = async (dataDir: string): Promise<PgliteSession>
     return first !== undefined && chunks.length === 1 ? first : Buffer.concat(chunks)
   }
 
-  const greeting = [...splitFrames(await execute(startup))].filter((frame) =>
+  const greeting = [...splitFrames(await execute(startupPacket))].filter((frame) =>
     /^[RS]/.test(frame.toString("latin1", 0, 1))
   )
   return { greeting, execute, close: () => pglite.close() }

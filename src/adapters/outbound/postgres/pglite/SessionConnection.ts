@@ -82,7 +82,7 @@ export class SessionConnection implements SessionClient {
       }
     } catch (error) {
       if (!(error instanceof Wire.ProtocolViolation)) throw error
-      this.#fail(Wire.errorResponse("FATAL", "08P01", error.message))
+      this.#fail(Wire.buildErrorResponse("FATAL", "08P01", error.message))
     }
     void this.#runQueue()
   }
@@ -91,13 +91,13 @@ export class SessionConnection implements SessionClient {
     const startup = Wire.parseStartup(packet)
     switch (startup._tag) {
       case "Encryption":
-        this.#socket.write(Wire.noEncryption)
+        this.#socket.write(Wire.noEncryptionReply)
         return
       case "Cancel":
         this.#socket.destroy()
         return
       case "Unsupported":
-        this.#fail(Wire.errorResponse("FATAL", "0A000", "unsupported frontend protocol"))
+        this.#fail(Wire.buildErrorResponse("FATAL", "0A000", "unsupported frontend protocol"))
         return
       case "Session":
         this.#settings = startup.settings
@@ -107,14 +107,14 @@ export class SessionConnection implements SessionClient {
 
   #buildGreeting({ minor, settings }: Extract<Wire.Startup, { readonly _tag: "Session" }>): Buffer {
     return Buffer.concat([
-      ...(minor > 0 ? [Wire.protocolVersion3] : []),
+      ...(minor > 0 ? [Wire.protocolVersionMessage] : []),
       ...this.#session.greeting,
       ...confirmedSettings.flatMap((name) => {
         const value = settings.get(name)
-        return value === undefined ? [] : [Wire.parameterStatus(name, value)]
+        return value === undefined ? [] : [Wire.buildParameterStatus(name, value)]
       }),
-      Wire.keyData(this.#id, randomInt(2 ** 31)),
-      Wire.ready
+      Wire.buildKeyData(this.#id, randomInt(2 ** 31)),
+      Wire.readyMessage
     ])
   }
 
@@ -135,14 +135,14 @@ export class SessionConnection implements SessionClient {
         this.#add(frame)
         break
       case messageTypes.execute:
-        this.#add(frame, Wire.copyFail)
+        this.#add(frame, Wire.copyFailMessage)
         break
       case messageTypes.flush:
         this.#add(frame)
         this.#flushRun(false)
         break
       case messageTypes.query:
-        this.#add(frame, Wire.copyFail)
+        this.#add(frame, Wire.copyFailMessage)
         this.#flushRun(true)
         break
       case messageTypes.sync:
@@ -157,8 +157,8 @@ export class SessionConnection implements SessionClient {
   }
 
   /**
-   * Adds messages to the current run. PGlite fails when a `COPY FROM STDIN` finds no rows, so every message that may start
-   * one is followed by `CopyFail`, which the database ignores at any other time.
+   * Adds messages to the current run. PGlite fails when a `COPY FROM STDIN` finds no rows, so every message that
+   * may start one is followed by `CopyFail`, which the database ignores at any other time.
    */
   #add(...messages: ReadonlyArray<Buffer>): void {
     this.#pending.push(...messages)
@@ -188,12 +188,14 @@ export class SessionConnection implements SessionClient {
   async #execute({ messages, endsBatch, receivedAt }: MessageRun): Promise<void> {
     if (this.#isSkipping) {
       this.#isSkipping = !endsBatch
-      if (endsBatch) await this.#send(Wire.ready)
+      if (endsBatch) await this.#send(Wire.readyMessage)
       return
     }
     if (!this.#hasSession && !(await this.#session.acquire(receivedAt + acquireTimeoutMs))) {
       this.#isSkipping = !endsBatch
-      await this.#send(endsBatch ? Buffer.concat([acquireTimeoutError, Wire.ready]) : acquireTimeoutError)
+      await this.#send(
+        endsBatch ? Buffer.concat([acquireTimeoutError, Wire.readyMessage]) : acquireTimeoutError
+      )
       return
     }
     this.#hasSession = true
@@ -268,19 +270,23 @@ export class SessionConnection implements SessionClient {
 /** Settings that clients expect the server to confirm; the server accepts any value of them. */
 const confirmedSettings = ["client_encoding", "application_name"]
 
-const acquireTimeoutError = Wire.errorResponse(
+const acquireTimeoutError = Wire.buildErrorResponse(
   "ERROR",
   "57014",
   "another connection holds the embedded database's session"
 )
-const idleTimeoutError = Wire.errorResponse(
+const idleTimeoutError = Wire.buildErrorResponse(
   "FATAL",
   "25P03",
   "terminating connection: idle in a transaction for 2 s"
 )
-const databaseFailedError = Wire.errorResponse(
+const databaseFailedError = Wire.buildErrorResponse(
   "FATAL",
   "57P02",
   "terminating connection: the embedded database has ended"
 )
-const shutdownError = Wire.errorResponse("FATAL", "57P01", "terminating connection: the server shuts down")
+const shutdownError = Wire.buildErrorResponse(
+  "FATAL",
+  "57P01",
+  "terminating connection: the server shuts down"
+)

@@ -18,8 +18,8 @@ const resetStatements = [
 /** The name of the prepared statement that returns the session's channels; random, so no client uses it. */
 const channelsStatement = `prompt_retrieval_${randomUUID()}`
 const prepareChannelsStatement = Buffer.concat([
-  Wire.parse("select pg_catalog.pg_listening_channels()", channelsStatement),
-  Wire.sync
+  Wire.buildParse("select pg_catalog.pg_listening_channels()", channelsStatement),
+  Wire.syncMessage
 ])
 
 const toListenStatements = (channels: ReadonlyArray<string>): ReadonlyArray<string> =>
@@ -27,7 +27,7 @@ const toListenStatements = (channels: ReadonlyArray<string>): ReadonlyArray<stri
 
 /** Builds the messages that remove what the previous client left in the session and subscribe it to `channels`. */
 export const buildReset = (channels: ReadonlyArray<string>): Buffer => {
-  const reset = Wire.query([...resetStatements, ...toListenStatements(channels)].join(";"))
+  const reset = Wire.buildQuery([...resetStatements, ...toListenStatements(channels)].join(";"))
   return channels.length === 0 ? reset : Buffer.concat([reset, prepareChannelsStatement])
 }
 
@@ -37,21 +37,29 @@ export const buildSettings = (settings: ReadonlyMap<string, string>): Buffer | u
   const calls = [...settings].map(
     ([name, value]) => `set_config(${quoteLiteral(name)}, ${quoteLiteral(value)}, false)`
   )
-  return Wire.query(`SELECT ${calls.join(", ")}`)
+  return Wire.buildQuery(`SELECT ${calls.join(", ")}`)
 }
 
 /** Queries the channels that the session is subscribed to; the response's first column names them. */
-export const queryChannels = Buffer.concat([Wire.bind(channelsStatement), Wire.execute, Wire.sync])
+export const queryChannels = Buffer.concat([
+  Wire.buildBind(channelsStatement),
+  Wire.executeMessage,
+  Wire.syncMessage
+])
 
 /**
- * Builds the messages that subscribe the session again. Preparing the statement fails if it still exists, which does no
- * harm.
+ * Builds the messages that subscribe the session again. Preparing the statement fails if it still exists, which
+ * does no harm.
  */
 export const buildResubscription = (channels: ReadonlyArray<string>): Buffer =>
-  Buffer.concat([Wire.query(toListenStatements(channels).join(";")), prepareChannelsStatement])
+  Buffer.concat([Wire.buildQuery(toListenStatements(channels).join(";")), prepareChannelsStatement])
 
 /**
- * Ends an open transaction without committing any of it, also in the middle of an extended-query batch: a statement
+ * Ends an open transaction without committing any of it, even in the middle of an extended-query batch: a statement
  * that fails aborts the batch, and `ROLLBACK` ends its transaction.
  */
-export const rollback = Buffer.concat([Wire.parse("abort the batch"), Wire.sync, Wire.query("ROLLBACK")])
+export const rollback = Buffer.concat([
+  Wire.buildParse("abort the batch"),
+  Wire.syncMessage,
+  Wire.buildQuery("ROLLBACK")
+])

@@ -7,9 +7,9 @@ import { type OpenDatabase, type ReportFailure, SharedSession } from "./SharedSe
 const closeTimeoutMs = 5_000
 
 /**
- * Serves the one session of a PGlite to many connections on a Unix socket, in the PostgreSQL wire protocol. One connection
- * at a time holds the session, from its first message until the session is idle outside a transaction; the others wait
- * in the order of their messages.
+ * Serves the one session of a PGlite to many connections on a Unix socket, in the PostgreSQL wire protocol. One
+ * connection at a time holds the session, from its first message until the session is idle outside a transaction;
+ * the others wait in the order of their messages.
  */
 export class SessionServer {
   readonly #session: SharedSession

@@ -30,8 +30,9 @@ export class InvalidSettings extends Error {
 
 /**
  * Shares the one session of a PGlite among clients, one at a time (`acquire`, `release`). When another client runs
- * messages, the session is first reset: settings, prepared statements, cursors, temporary tables and advisory locks of a
- * client last until another client uses the session. A database that failed is opened again for the next messages.
+ * messages, the session is first reset: settings, prepared statements, cursors, temporary tables and advisory locks
+ * of a client last until another client uses the session. A database that failed is opened again for the next
+ * messages.
  */
 export class SharedSession {
   /** The messages that greet a client after its startup packet. */
@@ -114,9 +115,9 @@ export class SharedSession {
   }
 
   /**
-   * Subscribes the session again if a client's statements ended `LISTEN` by any means, and reports a gap before the client
-   * gets its response. `UNLISTEN` takes effect on commit, so the session is verified whenever it is idle. A commit
-   * inside a batch that ends in another transaction cannot be verified, so it always counts as a gap.
+   * Subscribes the session again if a client's statements ended `LISTEN` by any means, and reports a gap before the
+   * client gets its response. `UNLISTEN` takes effect on commit, so the session is verified whenever it is idle. A
+   * commit inside a batch that ends in another transaction cannot be verified, so it always counts as a gap.
    */
   async #keepListening(database: PgliteSession, { status, mayCommit }: Wire.BackendResponse): Promise<void> {
     if (this.#listeners.channels.length === 0) return

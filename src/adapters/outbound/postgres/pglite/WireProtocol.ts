@@ -6,7 +6,7 @@ export interface Message {
   readonly frame: Buffer
 }
 
-/** A client broke the protocol; its connection can't continue. */
+/** A client broke the protocol; its connection cannot continue. */
 export class ProtocolViolation extends Error {}
 
 /** The largest message that a client may send, in bytes. */
@@ -103,8 +103,8 @@ const buildFrame = (type: string, ...parts: ReadonlyArray<Buffer>): Buffer => {
   head.writeInt32BE(body.length + 4, 1)
   return Buffer.concat([head, body])
 }
-const cString = (value: string): Buffer => Buffer.from(`${value}\0`)
-const int32 = (...values: ReadonlyArray<number>): Buffer => {
+const buildCString = (value: string): Buffer => Buffer.from(`${value}\0`)
+const buildInt32 = (...values: ReadonlyArray<number>): Buffer => {
   const bytes = Buffer.alloc(4 * values.length)
   values.forEach((value, i) => {
     bytes.writeInt32BE(value, 4 * i)
@@ -112,39 +112,40 @@ const int32 = (...values: ReadonlyArray<number>): Buffer => {
   return bytes
 }
 
-export const query = (sql: string): Buffer => buildFrame("Q", cString(sql))
-export const parse = (sql: string, name = ""): Buffer =>
-  buildFrame("P", cString(name), cString(sql), Buffer.alloc(2))
+export const buildQuery = (sql: string): Buffer => buildFrame("Q", buildCString(sql))
+export const buildParse = (sql: string, name = ""): Buffer =>
+  buildFrame("P", buildCString(name), buildCString(sql), Buffer.alloc(2))
 /** Binds a prepared statement without parameters, with results as text. */
-export const bind = (name: string): Buffer => buildFrame("B", cString(""), cString(name), Buffer.alloc(6))
-export const execute: Buffer = buildFrame("E", cString(""), Buffer.alloc(4))
-export const sync: Buffer = buildFrame("S")
-export const copyFail: Buffer = buildFrame("f", cString("not supported"))
+export const buildBind = (name: string): Buffer =>
+  buildFrame("B", buildCString(""), buildCString(name), Buffer.alloc(6))
+export const executeMessage: Buffer = buildFrame("E", buildCString(""), Buffer.alloc(4))
+export const syncMessage: Buffer = buildFrame("S")
+export const copyFailMessage: Buffer = buildFrame("f", buildCString("not supported"))
 /** A startup packet for the database's only user. */
-export const startup: Buffer = (() => {
+export const startupPacket: Buffer = (() => {
   const names = Buffer.from("user\0postgres\0database\0postgres\0\0")
-  return Buffer.concat([int32(8 + names.length, 3 << 16), names])
+  return Buffer.concat([buildInt32(8 + names.length, 3 << 16), names])
 })()
 
 /** Asks a server whether it supports TLS. Any PostgreSQL server responds, and no session starts. */
-export const sslRequestPacket: Buffer = int32(8, sslRequest)
-export const noEncryption: Buffer = Buffer.from("N")
-export const protocolVersion3: Buffer = buildFrame("v", int32(0, 0))
-export const parameterStatus = (name: string, value: string): Buffer =>
-  buildFrame("S", cString(name), cString(value))
-export const keyData = (id: number, secret: number): Buffer => buildFrame("K", int32(id, secret))
-export const ready: Buffer = buildFrame("Z", Buffer.from("I"))
-export const errorResponse = (severity: "ERROR" | "FATAL", sqlState: string, message: string): Buffer =>
+export const sslRequestPacket: Buffer = buildInt32(8, sslRequest)
+export const noEncryptionReply: Buffer = Buffer.from("N")
+export const protocolVersionMessage: Buffer = buildFrame("v", buildInt32(0, 0))
+export const buildParameterStatus = (name: string, value: string): Buffer =>
+  buildFrame("S", buildCString(name), buildCString(value))
+export const buildKeyData = (id: number, secret: number): Buffer => buildFrame("K", buildInt32(id, secret))
+export const readyMessage: Buffer = buildFrame("Z", Buffer.from("I"))
+export const buildErrorResponse = (severity: "ERROR" | "FATAL", sqlState: string, message: string): Buffer =>
   buildFrame(
     "E",
-    cString(`S${severity}`),
-    cString(`V${severity}`),
-    cString(`C${sqlState}`),
-    cString(`M${message}`),
+    buildCString(`S${severity}`),
+    buildCString(`V${severity}`),
+    buildCString(`C${sqlState}`),
+    buildCString(`M${message}`),
     Buffer.alloc(1)
   )
 
-const copyNotSupported = errorResponse(
+const copyNotSupported = buildErrorResponse(
   "ERROR",
   "0A000",
   "the embedded database does not support COPY FROM STDIN"
@@ -185,9 +186,9 @@ export function* splitFrames(bytes: Buffer): Generator<Buffer> {
 }
 
 /**
- * Parses a response of the database, and removes what the client must not see: notifications, which are for this process,
- * and `CopyInResponse`. The error after a `CopyInResponse` is replaced by one that says that the server does not
- * support it.
+ * Parses a response of the database, and removes what the client must not see: notifications, which are for this
+ * process, and `CopyInResponse`. The error after a `CopyInResponse` is replaced by one that says that the server
+ * does not support it.
  */
 export const parseBackendResponse = (bytes: Buffer): BackendResponse => {
   const parts: Array<Buffer> = []

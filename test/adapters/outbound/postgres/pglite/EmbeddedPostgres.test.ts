@@ -23,9 +23,10 @@ describe("EmbeddedPostgres", () => {
       [statSync(dataDir).mode & 0o777, statSync(socketPath).mode & 0o777],
       [0o700, 0o600]
     )
-    const busy = new DataDirectoryBusy({ path: dataDir })
+    const pid = owner.child.pid
+    const busy = new DataDirectoryBusy({ path: dataDir, pid })
     assert.deepStrictEqual(await openError(EmbeddedPostgres.open, dataDir), busy)
-    assert.strictEqual(busy.message, `${dataDir} is in use by another process`)
+    assert.strictEqual(busy.message, `${dataDir} is in use by another process (pid ${pid})`)
     const guest = await serve(dataDir, "connect")
     assert.deepStrictEqual(guest.report, { socketPath, served: false })
     assert.deepStrictEqual(await Promise.all([stop(guest.child), stop(owner.child)]), [0, 0])

@@ -345,7 +345,7 @@ describe("COPY FROM STDIN", () => {
     await client.drop()
   })
 
-  it("fails with 0A000, also when prepared", async () => {
+  it("fails with 0A000, even when prepared", async () => {
     const client = await connect()
     await client.query("create table if not exists copied (a int)")
     assert.deepStrictEqual((await client.query("copy copied from stdin")).errors, ["0A000"])

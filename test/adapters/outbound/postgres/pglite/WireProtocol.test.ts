@@ -127,8 +127,8 @@ describe("parseBackendResponse", () => {
 
   it("replaces the error of COPY FROM STDIN with one that says it is not supported", () => {
     const copyIn = message("G", Buffer.from([0, 0, 0]))
-    const failed = Wire.errorResponse("ERROR", "57014", "COPY from stdin failed")
-    const notSupported = Wire.errorResponse(
+    const failed = Wire.buildErrorResponse("ERROR", "57014", "COPY from stdin failed")
+    const notSupported = Wire.buildErrorResponse(
       "ERROR",
       "0A000",
       "the embedded database does not support COPY FROM STDIN"

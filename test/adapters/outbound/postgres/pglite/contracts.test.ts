@@ -5,9 +5,12 @@ import { Database } from "../../../../../src/adapters/outbound/postgres/Database
 import * as PostgresKeyStore from "../../../../../src/adapters/outbound/postgres/PostgresKeyStore.ts"
 import { migrate } from "../../../../../src/adapters/outbound/postgres/Migrations.ts"
 import * as PostgresPromptRepo from "../../../../../src/adapters/outbound/postgres/PostgresPromptRepo.ts"
+import * as PostgresPromptTitles from "../../../../../src/adapters/outbound/postgres/PostgresPromptTitles.ts"
 import * as PostgresWorkspaceStore from "../../../../../src/adapters/outbound/postgres/PostgresWorkspaceStore.ts"
+import { testFileImport } from "../../../../contracts/FileImport.ts"
 import { testKeyStore } from "../../../../contracts/KeyStore.ts"
 import { testPromptRepo } from "../../../../contracts/PromptRepo.ts"
+import { testPromptTitles } from "../../../../contracts/PromptTitles.ts"
 import { testWorkspaceStore } from "../../../../contracts/WorkspaceStore/contract.ts"
 import { embedded } from "../../../../support/database.ts"
 
@@ -22,10 +25,13 @@ const database = Layer.unwrap(
 
 const ports = Layer.mergeAll(
   PostgresPromptRepo.layer,
+  PostgresPromptTitles.layer,
   PostgresKeyStore.layer,
   PostgresWorkspaceStore.layer
 ).pipe(Layer.provide(database))
 
 testKeyStore("the embedded database", Layer.fresh(ports))
 testPromptRepo("the embedded database", Layer.fresh(ports))
+testPromptTitles("the embedded database", Layer.fresh(ports))
 testWorkspaceStore("the embedded database", Layer.fresh(ports))
+testFileImport("the embedded database", Layer.fresh(ports))

@@ -3,8 +3,8 @@ import * as Effect from "effect/Effect"
 import * as EmbeddedPostgres from "../../../../../src/adapters/outbound/postgres/pglite/EmbeddedPostgres.ts"
 
 /**
- * A process that tests start (`processes.ts`): opens the database of a directory, or connects to it, until SIGTERM or until
- * the test process ends.
+ * A process that tests start (`processes.ts`): opens the database of a directory, or connects to it, until SIGTERM
+ * or until the test process ends.
  */
 const [dataDir = "", method] = process.argv.slice(2)
 const signal = once(process, "SIGTERM")

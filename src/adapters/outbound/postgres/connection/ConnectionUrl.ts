@@ -1,0 +1,134 @@
+// The URLs of PostgreSQL servers, as libpq defines them: one URL may name several servers.
+
+/** The address of a PostgreSQL server. */
+export interface ServerAddress {
+  /** A host, or the directory of a Unix socket. */
+  readonly host: string
+  readonly port: number
+}
+
+/** Which of several servers a connection may lead to. */
+export const targetSessionAttrs = [
+  "any",
+  "read-write",
+  "read-only",
+  "primary",
+  "standby",
+  "prefer-standby"
+] as const
+export type TargetSessionAttrs = (typeof targetSessionAttrs)[number]
+
+const sslModes = ["disable", "allow", "prefer", "require", "verify-ca", "verify-full"]
+/** With several hosts, the driver checks the certificate of the chosen host only in these modes. */
+const sslModesOfSeveralHosts = ["disable", "require", "verify-ca", "verify-full"]
+
+/** The parts of a URL that choose a server and a database. */
+export interface ConnectionUrl {
+  /** At least one, in the order in which connections try them. */
+  readonly servers: ReadonlyArray<ServerAddress>
+  readonly targetSessionAttrs: TargetSessionAttrs
+  readonly sslMode: string
+  readonly database: string | undefined
+  readonly user: string | undefined
+  readonly password: string | undefined
+  /** Returns the URL of one server. */
+  readonly urlOf: (server: ServerAddress) => string
+}
+
+/** Describes the URLs of PostgreSQL servers that are valid. */
+export const databaseUrlText = "must be a URL like postgres://user:password@host:5432/database"
+
+const defaultPort = "5432"
+
+/** The scheme and the credentials, the hosts with their ports, and the rest. */
+const urlParts = /^(postgres(?:ql)?:\/\/(?:[^/?#]*@)?)([^/?#]*)(.*)$/is
+
+/** Returns true if every percent sign of a text begins an escape sequence of UTF-8. */
+export const isPercentEncoded = (text: string): boolean => {
+  try {
+    decodeURIComponent(text)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** Returns the value of a parameter; as in libpq, the last one counts, and wins over the other parts of a URL. */
+const findParameter = (url: URL, name: string): string | undefined =>
+  url.searchParams.getAll(name).at(-1) || undefined
+
+const parsePort = (text: string): number | undefined => {
+  const port = Number(text)
+  return /^\d+$/.test(text) && port >= 1 && port <= 65535 ? port : undefined
+}
+
+/** Returns the hosts and ports of a URL as lists of texts. */
+const listAddresses = (urls: ReadonlyArray<URL>, parameters: URL) => {
+  const hosts = urls.map(({ hostname }) => decodeURIComponent(hostname.replace(/^\[(.*)\]$/, "$1")))
+  const ports = urls.map(({ port }) => port)
+  return {
+    hosts: findParameter(parameters, "host")?.split(",") ?? hosts,
+    ports:
+      findParameter(parameters, "port")?.split(",") ?? (ports.every((port) => port === "") ? [""] : ports)
+  }
+}
+
+const mustBeOneOf = (name: string, values: ReadonlyArray<string>) =>
+  `must have one of these as its ${name}: ${values.join(", ")}`
+
+/** Returns the rule that the parameters of a URL break; undefined if there is none. */
+const findParameterProblem = (url: URL, serverCount: number): string | undefined => {
+  const attributes = url.searchParams.getAll("target_session_attrs")
+  if (!attributes.every((value) => targetSessionAttrs.some((known) => known === value)))
+    return mustBeOneOf("target_session_attrs", targetSessionAttrs)
+  if (!url.searchParams.getAll("load_balance_hosts").every((value) => value === "disable"))
+    return "must have disable as its load_balance_hosts: hosts are tried in order"
+  const modes = url.searchParams.getAll("sslmode")
+  if (!modes.every((mode) => sslModes.includes(mode))) return mustBeOneOf("sslmode", sslModes)
+  return serverCount === 1 || modes.every((mode) => sslModesOfSeveralHosts.includes(mode))
+    ? undefined
+    : `${mustBeOneOf("sslmode", sslModesOfSeveralHosts)}, because it has several hosts`
+}
+
+/**
+ * Parses the URL of one or several PostgreSQL servers. Returns the rule that the text breaks, worded to follow a name:
+ * "must be …". The rule does not contain the URL.
+ */
+export const parseConnectionUrl = (text: string): ConnectionUrl | string => {
+  const [, start = "", authority = "", end = ""] = urlParts.exec(text.trim()) ?? []
+  const urls = authority.split(",").map((address) => URL.parse(start + address + end))
+  const [first] = urls
+  if (first === null || first === undefined || !urls.every((url) => url !== null)) return databaseUrlText
+  const { username, password, pathname } = first
+  if (![username, password, pathname, ...urls.map(({ hostname }) => hostname)].every(isPercentEncoded))
+    return databaseUrlText
+
+  const { hosts, ports } = listAddresses(urls, first)
+  if (ports.length !== 1 && ports.length !== hosts.length)
+    return "must have one port, or as many ports as it has hosts"
+  const servers: Array<ServerAddress> = []
+  for (const [index, host] of hosts.entries()) {
+    const port = parsePort(ports[ports.length === 1 ? 0 : index] || defaultPort)
+    if (host === "" || port === undefined) return databaseUrlText
+    servers.push({ host, port })
+  }
+  const problem = findParameterProblem(first, servers.length)
+  if (problem !== undefined) return problem
+
+  const choose = (name: string, part: string): string | undefined =>
+    findParameter(first, name) ?? (decodeURIComponent(part) || undefined)
+  return {
+    servers,
+    targetSessionAttrs: (findParameter(first, "target_session_attrs") ?? "any") as TargetSessionAttrs,
+    sslMode: findParameter(first, "sslmode") ?? "disable",
+    database: choose("dbname", pathname.slice(1)),
+    user: choose("user", username),
+    password: choose("password", password),
+    urlOf: ({ host, port }) => {
+      const url = new URL(first)
+      url.searchParams.set("host", host)
+      url.searchParams.set("port", String(port))
+      return url.href
+    }
+  }
+}

@@ -1,0 +1,30 @@
+import type { PgConnection } from "@effect/sql-pg/PgConnection"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import type { SqlError } from "effect/sql/SqlError"
+import { makeConnectionError } from "./Timeouts.ts"
+
+const notSetUpError = makeConnectionError("the session was not set up")
+
+/** The set-ups of sessions, for the statements that are sent on a connection before its set-up has succeeded. */
+export class PendingSetUps {
+  readonly #outcomes = new WeakMap<PgConnection, Deferred.Deferred<void, SqlError>>()
+
+  /** Runs the set-up of a connection. If it is interrupted, the connection counts as not set up for good. */
+  run<A>(connection: PgConnection, setUp: Effect.Effect<A, SqlError>): Effect.Effect<A, SqlError> {
+    return Effect.suspend(() => {
+      const outcome = Deferred.makeUnsafe<void, SqlError>()
+      this.#outcomes.set(connection, outcome)
+      return Effect.onExit(setUp, (exit) =>
+        Exit.isSuccess(exit) ? Deferred.succeed(outcome, undefined) : Deferred.fail(outcome, notSetUpError)
+      )
+    })
+  }
+
+  /** Succeeds once a connection is set up. Fails if its set-up has failed. */
+  await(connection: PgConnection): Effect.Effect<void, SqlError> {
+    const outcome = this.#outcomes.get(connection)
+    return outcome === undefined ? Effect.fail(notSetUpError) : Deferred.await(outcome)
+  }
+}

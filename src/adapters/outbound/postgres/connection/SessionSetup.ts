@@ -1,0 +1,73 @@
+import type { PgConnection } from "@effect/sql-pg/PgConnection"
+import * as Effect from "effect/Effect"
+import type { SqlError } from "effect/sql/SqlError"
+import type { DatabaseServer } from "./DatabaseServer.ts"
+import { statementTimeoutMs } from "./Timeouts.ts"
+
+/** A pooler reports another process id for a connection than that of the session, which other clients may share. */
+const isOwnSession = "pg_backend_pid()::text = $1"
+
+/** Identifies a running server, until its next restart. Does not depend on the time zone of a session. */
+export const serverIdentity = "extract(epoch from pg_postmaster_start_time())::text"
+
+const selectIsOwnSession = `select ${isOwnSession} as is_own`
+
+/**
+ * Prepares a session, unless it is a pooler's: settings would reach other clients of the pool. With generic plans,
+ * PostgreSQL plans a statement once per session: otherwise it plans each execution, because a plan for the arrays at
+ * hand looks cheaper than a generic one, and takes longer to plan a small read than to execute it.
+ */
+const setUp = `select ${isOwnSession} as is_own, quote_ident(current_user) as role,
+  case when ${isOwnSession} then set_config('plan_cache_mode', 'force_generic_plan', false) end as plans,
+  case when ${isOwnSession} then set_config('statement_timeout', '${statementTimeoutMs}', false)
+    else current_setting('statement_timeout') end as timeout,
+  ${serverIdentity} as server`
+
+interface SetUpRow {
+  readonly is_own: boolean
+  readonly role: string
+  readonly timeout: string
+  readonly server: string
+}
+
+/** Returns true if a connection leads directly to PostgreSQL, false if it leads to a pooler. */
+export const checkOwnSession = (connection: PgConnection): Effect.Effect<boolean, SqlError> =>
+  Effect.map(
+    connection.query(selectIsOwnSession, [String(connection.processId)], false),
+    ({ rows }) => (rows[0] as unknown as SetUpRow).is_own
+  )
+
+/** Returns the identity of the server that a connection leads to. */
+export const identifyServer = (connection: PgConnection): Effect.Effect<string, SqlError> =>
+  Effect.map(
+    connection.query(`select ${serverIdentity} as server`, [], false),
+    ({ rows }) => (rows[0] as unknown as SetUpRow).server
+  )
+
+/**
+ * Sets up the session of a connection. Succeeds with true if the session belongs to this connection alone, so that
+ * its statements can be prepared.
+ */
+export type SetUpSession = (connection: PgConnection) => Effect.Effect<boolean, SqlError>
+
+/**
+ * Returns the function that sets up the sessions of one database and confirms its server. A warning is logged once if
+ * a pooler's sessions have no statement timeout.
+ */
+export const makeSetUpSession = ({ confirm }: DatabaseServer["Service"]): SetUpSession => {
+  let hasWarned = false
+  return (connection) =>
+    Effect.gen(function* () {
+      const { rows } = yield* connection.query(setUp, [String(connection.processId)], false)
+      const { is_own, role, timeout, server } = rows[0] as unknown as SetUpRow
+      yield* confirm(server)
+      if (timeout === "0" && !hasWarned) {
+        hasWarned = true
+        yield* Effect.logWarning(
+          "Reads go through a pooler and have no statement timeout; " +
+            `run ALTER ROLE ${role} SET statement_timeout = '${statementTimeoutMs / 1000}s'`
+        )
+      }
+      return is_own
+    })
+}

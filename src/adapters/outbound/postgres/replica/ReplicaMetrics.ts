@@ -1,0 +1,62 @@
+import * as Metric from "effect/Metric"
+import { metricRegistry } from "../../../../application/MetricRegistry.ts"
+
+/** Registers a counter at 0, and returns the function that adds 1. */
+const makeCounter = (
+  name: string,
+  description: string,
+  attributes: Readonly<Record<string, string>> = {}
+) => {
+  const counter = Metric.counter(name, { description, attributes, incremental: true })
+  counter.updateUnsafe(0, metricRegistry)
+  return (): void => counter.updateUnsafe(1, metricRegistry)
+}
+
+const makeReadCounter = (target: "replica" | "primary") =>
+  makeCounter(
+    "prompt_retrieval_replica_reads_total",
+    "Reads that replicas may run, by the server that ran them",
+    {
+      target
+    }
+  )
+
+/** Counts the reads that replicas are for. */
+export const makeReadMetrics = () => {
+  const primaryDown = Metric.gauge("prompt_retrieval_replica_primary_down", {
+    description: "1 while the primary does not respond and replicas serve alone"
+  })
+  primaryDown.updateUnsafe(0, metricRegistry)
+  return {
+    countReplica: makeReadCounter("replica"),
+    countPrimary: makeReadCounter("primary"),
+    countFenced: makeCounter(
+      "prompt_retrieval_replica_fenced_reads_total",
+      "Reads that ran on the primary because the replica has not replayed a change"
+    ),
+    countRepeated: makeCounter(
+      "prompt_retrieval_replica_repeated_reads_total",
+      "Reads that were repeated on the primary because the replica failed or did not find something"
+    ),
+    setPrimaryDown: (isDown: boolean): void => primaryDown.updateUnsafe(isDown ? 1 : 0, metricRegistry)
+  }
+}
+export type ReadMetrics = ReturnType<typeof makeReadMetrics>
+
+/** Registers the gauges of one replica. */
+export const makeReplicaGauges = (replica: string) => {
+  const up = Metric.gauge("prompt_retrieval_replica_up", {
+    description: "1 while a replica can be used, 0 while it does not respond or is no standby of the primary",
+    attributes: { replica }
+  })
+  const lag = Metric.gauge("prompt_retrieval_replica_lag_seconds", {
+    description: "Time since the primary was at the position of a replica, accurate to one second",
+    attributes: { replica }
+  })
+  up.updateUnsafe(0, metricRegistry)
+  lag.updateUnsafe(0, metricRegistry)
+  return {
+    setUp: (isUp: boolean): void => up.updateUnsafe(isUp ? 1 : 0, metricRegistry),
+    setLag: (seconds: number): void => lag.updateUnsafe(seconds, metricRegistry)
+  }
+}

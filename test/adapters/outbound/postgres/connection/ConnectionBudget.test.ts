@@ -1,0 +1,36 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Arbitrary from "effect/Arbitrary"
+import * as Schema from "effect/Schema"
+import {
+  defaultMaxConnections,
+  divideConnections,
+  minMaxConnections
+} from "../../../../../src/adapters/outbound/postgres/connection/ConnectionBudget.ts"
+
+const max = Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum: minMaxConnections, maximum: 500 })))
+
+describe("divideConnections", () => {
+  it.prop(
+    "uses every connection, gives each purpose at least one, and never less for a greater maximum",
+    { max },
+    ({ max }) => {
+      const { prompts, largePrompts, keys, transactions, changeFeed } = divideConnections(max)
+      assert.strictEqual(prompts + largePrompts + keys + transactions + changeFeed, max)
+      assert.isAtLeast(Math.min(prompts, largePrompts, keys, transactions), 1)
+      assert.strictEqual(changeFeed, 2)
+      const greater = divideConnections(max + 1)
+      for (const part of ["prompts", "keys", "transactions"] as const)
+        assert.isAtLeast(greater[part], { prompts, keys, transactions }[part])
+    }
+  )
+
+  it("divides the default as docs/limits.md says", () => {
+    assert.deepStrictEqual(divideConnections(defaultMaxConnections), {
+      prompts: 3,
+      largePrompts: 1,
+      keys: 2,
+      transactions: 4,
+      changeFeed: 2
+    })
+  })
+})
