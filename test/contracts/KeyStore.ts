@@ -42,14 +42,14 @@ export const testKeyStore = <E>(
           billing_status: "over_limit"
         }
         const expected: Record<SampleKey, Omit<KeyRecord, "id">> = {
-          active: { revoked: false, owner_must_reset: false, workspace: home },
-          second: { revoked: false, owner_must_reset: false, workspace: home },
-          revoked: { revoked: true, owner_must_reset: false, workspace: home },
-          ownerMustReset: { revoked: false, owner_must_reset: true, workspace: home },
-          revokedOwnerMustReset: { revoked: true, owner_must_reset: true, workspace: home },
-          legacy: { revoked: false, owner_must_reset: false, workspace: null },
-          legacyRevoked: { revoked: true, owner_must_reset: false, workspace: null },
-          legacyOwnerMustReset: { revoked: false, owner_must_reset: true, workspace: null }
+          active: { revoked: false, expires_at: null, owner_must_reset: false, workspace: home },
+          second: { revoked: false, expires_at: null, owner_must_reset: false, workspace: home },
+          revoked: { revoked: true, expires_at: null, owner_must_reset: false, workspace: home },
+          ownerMustReset: { revoked: false, expires_at: null, owner_must_reset: true, workspace: home },
+          revokedOwnerMustReset: { revoked: true, expires_at: null, owner_must_reset: true, workspace: home },
+          legacy: { revoked: false, expires_at: null, owner_must_reset: false, workspace: null },
+          legacyRevoked: { revoked: true, expires_at: null, owner_must_reset: false, workspace: null },
+          legacyOwnerMustReset: { revoked: false, expires_at: null, owner_must_reset: true, workspace: null }
         }
         for (const [state, record] of Object.entries(expected)) {
           const key = keys[state as SampleKey]
@@ -79,6 +79,7 @@ export const testKeyStore = <E>(
             assert.deepStrictEqual(yield* find(own), {
               id: own.stored.id,
               revoked: false,
+              expires_at: null,
               owner_must_reset: false,
               workspace: { id: home.id, tier, billing_status }
             })
@@ -123,6 +124,7 @@ export const testKeyStore = <E>(
         assert.deepStrictEqual(record, {
           id: one.stored.id,
           revoked: false,
+          expires_at: null,
           owner_must_reset: false,
           workspace: { id: home.id, tier: home.tier, billing_status: home.billing_status }
         })
@@ -170,6 +172,7 @@ export const testKeyStore = <E>(
         assert.deepStrictEqual(yield* find(added), {
           id: added.stored.id,
           revoked: false,
+          expires_at: null,
           owner_must_reset: false,
           workspace: { id: home.id as WorkspaceId, tier: "free", billing_status: "disputed" }
         })

@@ -10,7 +10,7 @@ import { WorkspaceStore } from "../../src/application/ports/WorkspaceStore.ts"
 import type { FolderId } from "../../src/domain/FolderId.ts"
 import type { Page } from "../../src/domain/Page.ts"
 import { type PromptId, PromptNotFound, PromptType } from "../../src/domain/Prompt.ts"
-import { maxSourceBytes, ResolvedTooLarge } from "../../src/domain/Resolution.ts"
+import { maxFragmentBytes, ResolvedTooLarge } from "../../src/domain/Resolution.ts"
 import type { Timestamp } from "../../src/domain/Timestamp.ts"
 import { VersionNotFound } from "../../src/domain/Version.ts"
 import type { WorkspaceId } from "../../src/domain/WorkspaceId.ts"
@@ -26,7 +26,7 @@ import {
   sample,
   storable,
   tag,
-  use,
+  fragmentBinding,
   version,
   versionNumber,
   toPartStream
@@ -337,7 +337,7 @@ export const testPromptRepo = <E>(
           is_archived: true,
           folder_id: drawer.id,
           tags: [label.id],
-          fragments: [use(snippet, 1)],
+          fragments: [fragmentBinding(snippet, 1)],
           versions: [version(1)]
         })
         const stored = archive({ folders: [drawer], tags: [label], fragments: [snippet], prompts: [shelved] })
@@ -535,9 +535,9 @@ export const testPromptRepo = <E>(
           const repo = yield* PromptRepo
           const [a, b] = [fragment("a"), fragment("b")]
           const tied = Array.from({ length: 8 }, (_, index) =>
-            use(index % 2 === 0 ? a : b, 5, { variable_overrides: { index } })
+            fragmentBinding(index % 2 === 0 ? a : b, 5, { variable_overrides: { index } })
           )
-          const [first, last] = [use(b, -2147483648), use(a, 2147483647)]
+          const [first, last] = [fragmentBinding(b, -2147483648), fragmentBinding(a, 2147483647)]
           const one = prompt({ fragments: [last, ...tied, first] })
           const stored = archive({ fragments: [a, b], prompts: [one] })
           yield* importArchive(stored)
@@ -566,7 +566,7 @@ export const testPromptRepo = <E>(
             current_content: text,
             target_model: text,
             intent: text,
-            fragments: [use(snippet, 1, { variable_overrides: { text } })],
+            fragments: [fragmentBinding(snippet, 1, { variable_overrides: { text } })],
             versions: [version(1, { content: text, change_summary: text, change_source: text })]
           })
           const stored = archive({ fragments: [snippet], prompts: [one] })
@@ -600,7 +600,10 @@ export const testPromptRepo = <E>(
         )
         const snippet = fragment("{{x}}")
         const one = prompt({
-          fragments: [use(snippet, 1, { variable_overrides: freeForm }), use(snippet, 2)],
+          fragments: [
+            fragmentBinding(snippet, 1, { variable_overrides: freeForm }),
+            fragmentBinding(snippet, 2)
+          ],
           versions: [version(1, { metadata: freeForm }), version(2)]
         })
         const stored = archive({ fragments: [snippet], prompts: [one] })
@@ -618,20 +621,25 @@ export const testPromptRepo = <E>(
     )
 
     it.effect(
-      "getSource fails if the bound fragments together have more than maxSourceBytes, each counted once per binding",
+      "getSource fails if the bound fragments together have more than maxFragmentBytes, each counted once per binding",
       () =>
         Effect.gen(function* () {
           const repo = yield* PromptRepo
-          const half = fragment("é".repeat(maxSourceBytes / 4))
+          const half = fragment("é".repeat(maxFragmentBytes / 4))
           const byte = fragment("x")
-          // An override may shorten a fragment, so the size of the result does not show whether a fragment is too large.
+          // An override may shorten a fragment, so the size of the result does not show whether a fragment is too
+          // large.
           const overridden = { variable_overrides: { name: "value" } }
           const full = prompt({
             current_content: "more",
-            fragments: [use(half, 1, overridden), use(half, 2, overridden)]
+            fragments: [fragmentBinding(half, 1, overridden), fragmentBinding(half, 2, overridden)]
           })
           const exceeding = prompt({
-            fragments: [use(half, 1, overridden), use(byte, 2), use(half, 3, overridden)]
+            fragments: [
+              fragmentBinding(half, 1, overridden),
+              fragmentBinding(byte, 2),
+              fragmentBinding(half, 3, overridden)
+            ]
           })
           const stored = archive({ fragments: [half, byte], prompts: [full, exceeding] })
           yield* importArchive(stored)

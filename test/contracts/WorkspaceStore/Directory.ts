@@ -2,12 +2,14 @@ import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import {
+  UserHasActiveKeys,
   UserNotFound,
   WorkspaceNotFound,
   WorkspaceStore
 } from "../../../src/application/ports/WorkspaceStore.ts"
+import { InvalidKey } from "../../../src/domain/ApiKey.ts"
 import type { WorkspaceId } from "../../../src/domain/WorkspaceId.ts"
-import { archive, compareIds, key, newId, sample, user, workspace } from "../../support/archives.ts"
+import { archive, compareIds, instant, key, newId, sample, user, workspace } from "../../support/archives.ts"
 import { type ContractTests, assertReads, findKey, load } from "./support.ts"
 
 /** Tests the rules of `WorkspaceStore` for lists, and for the settings of workspaces and users. */
@@ -57,7 +59,9 @@ export const testDirectory = (it: ContractTests): void => {
         billing_status: "disputed"
       })
       yield* assertReads(own)
-      assert.deepStrictEqual(yield* set({ tier: "free", billing_status: "active" }), home)
+      const renamed = { ...changed, name: "Renamed" }
+      assert.deepStrictEqual(yield* set({ name: "Renamed" }), renamed)
+      assert.deepStrictEqual(yield* set({ name: home.name, tier: "free", billing_status: "active" }), home)
       assert.deepStrictEqual(
         yield* Effect.flip(setWorkspace(newId<WorkspaceId>(), { tier: "team" })),
         WorkspaceNotFound
@@ -75,7 +79,7 @@ export const testDirectory = (it: ContractTests): void => {
         yield* load(sample().archive)
         const listed = own.api_keys
           .filter(({ workspace_id }) => workspace_id !== null)
-          .map(({ workspace_id: _, created_by, key_hash: __, ...info }) => ({
+          .map(({ created_by, key_hash: _, ...info }) => ({
             ...info,
             owner: own.users.find(({ id }) => id === created_by)!.email,
             last_used_at: null
@@ -92,6 +96,95 @@ export const testDirectory = (it: ContractTests): void => {
         assert.deepStrictEqual(yield* Effect.flip(users(nowhere)), WorkspaceNotFound)
         assert.deepStrictEqual(yield* Effect.flip(keys(nowhere)), WorkspaceNotFound)
       })
+  )
+
+  it.effect(
+    "deleteWorkspace deletes a workspace with its content and keys, and neither users nor other workspaces",
+    () =>
+      Effect.gen(function* () {
+        const { deleteWorkspace, workspaces, keys, setUser } = yield* WorkspaceStore
+        const [own, other] = [sample(), sample()]
+        yield* load(own.archive)
+        yield* load(other.archive)
+        const { workspace: home, users, prompts } = own.archive
+        const othersKeys = yield* keys(other.archive.workspace.id)
+        assert.deepStrictEqual(yield* deleteWorkspace(home.id), {
+          ...home,
+          prompts: prompts.length,
+          api_keys: 5
+        })
+        assert.isFalse((yield* workspaces).some(({ id }) => id === home.id))
+        assert.deepStrictEqual(yield* Effect.flip(keys(home.id)), WorkspaceNotFound)
+        assert.deepStrictEqual(yield* Effect.flip(deleteWorkspace(home.id)), WorkspaceNotFound)
+        assert.deepStrictEqual(yield* Effect.flip(findKey(own.keys.active)), InvalidKey)
+        assert.strictEqual((yield* findKey(own.keys.legacy)).id, own.keys.legacy.stored.id)
+        assert.deepStrictEqual(yield* setUser(users[0]!.email, false), users[0]!)
+        yield* assertReads(archive({ workspace: home }))
+        yield* assertReads(other.archive)
+        assert.deepStrictEqual(yield* keys(other.archive.workspace.id), othersKeys)
+        yield* load(own.archive)
+        yield* assertReads(own.archive)
+      })
+  )
+
+  it.effect("deleteUser deletes a user and the user's keys, and refuses to delete keys that are active", () =>
+    Effect.gen(function* () {
+      const { deleteUser, users, keys } = yield* WorkspaceStore
+      const [home, owner, other] = [workspace(), user(), user()]
+      const expires_at = instant("2026-06-01T00:00:00.000Z")
+      const revoked_at = instant("2026-02-01T00:00:00.000Z")
+      const [active, expiring, revoked, legacy, others] = [
+        key(home.id, owner),
+        key(home.id, owner, { expires_at }),
+        key(home.id, owner, { revoked_at }),
+        key(null, owner, { revoked_at }),
+        key(home.id, other)
+      ]
+      const own = [active, expiring, revoked, legacy]
+      yield* load(
+        archive({
+          workspace: home,
+          users: [owner, other],
+          api_keys: [...own, others].map(({ stored }) => stored)
+        })
+      )
+      const remove = (now: number, withActiveKeys: boolean) =>
+        deleteUser(owner.email.toUpperCase(), { now, withActiveKeys })
+      const end = Date.parse(expires_at)
+      assert.deepStrictEqual(yield* Effect.flip(remove(end - 1, false)), UserHasActiveKeys(2))
+      assert.deepStrictEqual(yield* Effect.flip(remove(end, false)), UserHasActiveKeys(1))
+      assert.deepStrictEqual(yield* users(home.id), [owner, other].sort(compareIds))
+      assert.deepStrictEqual(yield* remove(end, true), { ...owner, api_keys: 4 })
+      for (const each of own) assert.deepStrictEqual(yield* Effect.flip(findKey(each)), InvalidKey)
+      assert.deepStrictEqual(yield* users(home.id), [other])
+      assert.deepStrictEqual(
+        (yield* keys(home.id)).map(({ id }) => id),
+        [others.stored.id]
+      )
+      assert.deepStrictEqual(yield* Effect.flip(remove(end, true)), UserNotFound)
+    })
+  )
+
+  it.effect("deleteUser deletes a user whose keys are all revoked or expired, or that has none", () =>
+    Effect.gen(function* () {
+      const { deleteUser } = yield* WorkspaceStore
+      const [home, owner, idle] = [workspace(), user(), user()]
+      const now = Date.UTC(2026, 5, 1)
+      const past = instant("2026-06-01T00:00:00.000Z")
+      yield* load(
+        archive({
+          workspace: home,
+          users: [owner, idle],
+          api_keys: [
+            key(home.id, owner, { revoked_at: past }).stored,
+            key(home.id, owner, { expires_at: past }).stored
+          ]
+        })
+      )
+      const options = { now, withActiveKeys: false }
+      assert.deepStrictEqual(yield* deleteUser(owner.email, options), { ...owner, api_keys: 2 })
+      assert.deepStrictEqual(yield* deleteUser(idle.email, options), { ...idle, api_keys: 0 })
+    })
   )
 
   it.effect("setUser forces a reset or lifts it, for an email in any case", () =>

@@ -1,9 +1,15 @@
 import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as Arbitrary from "effect/Arbitrary"
+import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
-import type { Archive } from "../../../src/application/formats/Archive.ts"
+import { type Archive, toWorkspaceParts } from "../../../src/application/formats/Archive.ts"
 import { PromptRepo } from "../../../src/application/ports/PromptRepo.ts"
-import { WorkspaceNotFound, WorkspaceStore } from "../../../src/application/ports/WorkspaceStore.ts"
+import {
+  type RowCounts,
+  WorkspaceNotFound,
+  WorkspaceStore
+} from "../../../src/application/ports/WorkspaceStore.ts"
 import { InvalidKey, type UserId } from "../../../src/domain/ApiKey.ts"
 import { InvalidContent } from "../../../src/domain/Problem.ts"
 import { PromptNotFound } from "../../../src/domain/Prompt.ts"
@@ -21,7 +27,7 @@ import {
   sample,
   tag,
   toPartStream,
-  use,
+  fragmentBinding,
   user,
   version,
   workspace
@@ -37,6 +43,8 @@ import {
   makeOneOfEach,
   rejectedPaths
 } from "./support.ts"
+
+const nothingWritten: RowCounts = { added: 0, changed: 0, removed: 0 }
 
 /** Tests the rules of `WorkspaceStore` for imports. */
 export const testImport = (it: ContractTests): void => {
@@ -60,6 +68,67 @@ export const testImport = (it: ContractTests): void => {
       yield* assertReads(from)
     }),
     { arbitrary: { runs: 15, maxShrinks: 50 } }
+  )
+
+  it.effect.prop(
+    "importWorkspace accepts the parts in any order",
+    { archive: archives, order: Arbitrary.array(Arbitrary.schema(Schema.Natural), { maxLength: 12 }) },
+    Effect.fnUntraced(function* ({ archive, order }) {
+      const { importWorkspace } = yield* WorkspaceStore
+      const parts = [...toWorkspaceParts(archive)]
+      for (const number of order) parts.push(...parts.splice(number % parts.length, parts.length))
+      yield* importWorkspace(Stream.fromIterable(parts.toReversed()))
+      // The paths of problems count the items of a list, whose order has changed, so only the content is compared.
+      yield* assertReads(archive)
+    }),
+    { arbitrary: { runs: 10, maxShrinks: 50 } }
+  )
+
+  it.effect.prop(
+    "importWorkspace returns the number of rows that it writes, and a dry run the number that it would write",
+    { from: archives, to: archives },
+    Effect.fnUntraced(function* ({ from, to }) {
+      const { importWorkspace } = yield* WorkspaceStore
+      const target: Archive = { ...to, workspace: { ...to.workspace, id: from.workspace.id } }
+      for (const archive of [from, target, from]) {
+        const expected = yield* importWorkspace(toPartStream(archive), { dryRun: true })
+        assert.deepStrictEqual(yield* importWorkspace(toPartStream(archive)), expected)
+        const { rows } = yield* importWorkspace(toPartStream(archive))
+        assert.deepStrictEqual(rows, nothingWritten)
+      }
+    }),
+    { arbitrary: { runs: 10, maxShrinks: 50 } }
+  )
+
+  it.effect("importWorkspace counts each row that it adds, changes and removes", () =>
+    Effect.gen(function* () {
+      const { importWorkspace } = yield* WorkspaceStore
+      const { archive: own } = sample()
+      const count = <A>(list: ReadonlyArray<ReadonlyArray<A>>) => list.flat().length
+      const { users, api_keys, folders, tags, fragments, prompts } = own
+      const added =
+        1 +
+        count([users, api_keys, folders, tags, fragments, prompts] as ReadonlyArray<ReadonlyArray<unknown>>) +
+        prompts.flatMap((prompt) => [...prompt.tags, ...prompt.fragments, ...prompt.versions]).length
+      const initial = yield* importWorkspace(toPartStream(own))
+      assert.deepStrictEqual(initial.rows, { added, changed: 0, removed: 0 })
+
+      const [first, ...others] = prompts as readonly [WorkspacePrompt, ...Array<WorkspacePrompt>]
+      const next: Archive = {
+        ...own,
+        workspace: { ...own.workspace, name: "Renamed" },
+        users: [{ ...users[0]!, must_reset_password: true }, ...users.slice(1)],
+        api_keys: [{ ...api_keys[0]!, name: "Renamed" }, ...api_keys.slice(1)],
+        tags: [...tags, tag("added")],
+        prompts: [{ ...others[0]!, title: "Changed", tags: [] }, ...others.slice(1)]
+      }
+      const changed = yield* importWorkspace(toPartStream(next))
+      assert.deepStrictEqual(changed.rows, {
+        added: 1,
+        changed: 4,
+        removed: 1 + first.fragments.length + first.versions.length + others[0]!.tags.length
+      })
+    })
   )
 
   it.effect("importing the same workspace once, twice or twice concurrently leads to the same state", () =>
@@ -145,7 +214,7 @@ export const testImport = (it: ContractTests): void => {
       const [a, b] = [tag("a"), tag("b")]
       const snippet = fragment("{{x}}")
       const [one, two] = [version(1), version(2)]
-      const [left, right] = [use(snippet, 1), use(snippet, 2)]
+      const [left, right] = [fragmentBinding(snippet, 1), fragmentBinding(snippet, 2)]
       const first = prompt({ tags: [a.id], fragments: [left, right], versions: [one, two] })
       const second = prompt({ tags: [b.id] })
       const before = archive({ tags: [a, b], fragments: [snippet], prompts: [first, second] })
@@ -192,6 +261,7 @@ export const testImport = (it: ContractTests): void => {
       assert.deepStrictEqual(yield* findKey(other.keys.active), {
         id: other.keys.active.stored.id,
         revoked: false,
+        expires_at: null,
         owner_must_reset: false,
         workspace: {
           id: other.archive.workspace.id,
@@ -250,6 +320,47 @@ export const testImport = (it: ContractTests): void => {
     })
   )
 
+  it.effect("importWorkspace makes an existing key expire earlier and never later", () =>
+    Effect.gen(function* () {
+      const [early, late] = [instant("2098-01-01T00:00:00.000Z"), instant("2099-01-01T00:00:00.000Z")]
+      const cases = [
+        [null, null, null],
+        [null, early, early],
+        [early, null, early],
+        [early, late, early],
+        [late, early, early]
+      ] as const
+      const [home, owner] = [workspace(), user()]
+      const keys = cases.map(([expires_at]) => key(home.id, owner, { expires_at }))
+      const importKeys = (column: 0 | 1) =>
+        load(
+          archive({
+            workspace: home,
+            users: [owner],
+            api_keys: keys.map(({ stored }, index) => ({ ...stored, expires_at: cases[index]![column] }))
+          })
+        )
+      const expiries = Effect.map(Effect.forEach(keys, findKey), (records) =>
+        records.map(({ expires_at }) => expires_at)
+      )
+      yield* importKeys(0)
+      assert.deepStrictEqual(
+        yield* expiries,
+        cases.map(([before]) => before)
+      )
+      yield* importKeys(1)
+      assert.deepStrictEqual(
+        yield* expiries,
+        cases.map(([, , after]) => after)
+      )
+      const exported = (yield* exportArchive(home.id)).api_keys
+      assert.deepStrictEqual(
+        keys.map(({ stored }) => exported.find(({ id }) => id === stored.id)!.expires_at),
+        cases.map(([, , after]) => after)
+      )
+    })
+  )
+
   it.effect("importWorkspace keeps users and keys that the parts lack", () =>
     Effect.gen(function* () {
       const { archive: before, keys } = sample()
@@ -271,6 +382,7 @@ export const testImport = (it: ContractTests): void => {
       assert.deepStrictEqual(yield* findKey(own), {
         id: own.stored.id,
         revoked: false,
+        expires_at: null,
         owner_must_reset: true,
         workspace: {
           id: before.workspace.id,
@@ -427,7 +539,10 @@ export const testImport = (it: ContractTests): void => {
               prompt(),
               {
                 ...mine,
-                fragments: [...mine.fragments, use(own.fragments[0]!, 1, { id: one.fragments[0]!.id })]
+                fragments: [
+                  ...mine.fragments,
+                  fragmentBinding(own.fragments[0]!, 1, { id: one.fragments[0]!.id })
+                ]
               }
             ]
           },

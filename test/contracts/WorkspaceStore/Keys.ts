@@ -3,13 +3,15 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import {
   KeyNotFound,
+  KeyEnded,
+  KeyUnassigned,
   WorkspaceNotFound,
   WorkspaceStore
 } from "../../../src/application/ports/WorkspaceStore.ts"
 import { type ApiKeyId, InvalidKey, type UserId } from "../../../src/domain/ApiKey.ts"
 import type { WorkspaceId } from "../../../src/domain/WorkspaceId.ts"
-import { archive, instant, key, newId, sample, user, workspace } from "../../support/archives.ts"
-import { type ContractTests, addKey, findKey, load } from "./support.ts"
+import { archive, compareIds, instant, key, newId, sample, user, workspace } from "../../support/archives.ts"
+import { type ContractTests, addKey, findKey, load, toReplacement } from "./support.ts"
 
 /** Tests the rules of `WorkspaceStore` for keys. */
 export const testKeys = (it: ContractTests): void => {
@@ -38,6 +40,119 @@ export const testKeys = (it: ContractTests): void => {
       })
   )
 
+  const early = instant("2098-01-01T00:00:00.000Z")
+  const late = instant("2099-01-01T00:00:00.000Z")
+  const issuedAt = instant("2026-04-01T00:00:00.000Z")
+
+  it.effect.each([
+    ["without an expiry at the given time", null, late, { expires_at: late, revoked_at: null }],
+    ["that expires later at the given time", late, early, { expires_at: early, revoked_at: null }],
+    ["that expires earlier at its own expiry", early, late, { expires_at: early, revoked_at: null }],
+    ["at once by revoking it", late, issuedAt, { expires_at: late, revoked_at: issuedAt }]
+  ] as const)(
+    "rotateKey adds a key with the workspace, owner and name of another key and ends the other key %s",
+    ([, expires_at, endsAt, end]) =>
+      Effect.gen(function* () {
+        const { rotateKey, keys, users } = yield* WorkspaceStore
+        const [home, owner] = [workspace(), user()]
+        const [old, other] = [
+          key(home.id, owner, { name: "Production", expires_at }),
+          key(home.id, owner, { name: "Other" })
+        ]
+        yield* load(archive({ workspace: home, users: [owner], api_keys: [old.stored, other.stored] }))
+        const before = yield* keys(home.id)
+        const added = key(home.id, owner, { created_at: issuedAt, expires_at: late })
+        const listed = before.find(({ id }) => id === old.stored.id)!
+        assert.deepStrictEqual(yield* rotateKey(old.stored.id, toReplacement(added), endsAt), {
+          ...listed,
+          ...end
+        })
+        const { id, key_start, key_end } = added.stored
+        assert.deepStrictEqual(
+          yield* keys(home.id),
+          [
+            ...before.map((info) => (info.id === old.stored.id ? { ...info, ...end } : info)),
+            {
+              id,
+              workspace_id: home.id,
+              name: "Production",
+              key_start,
+              key_end,
+              owner: owner.email,
+              created_at: issuedAt,
+              expires_at: late,
+              last_used_at: null,
+              revoked_at: null
+            }
+          ].sort(compareIds)
+        )
+        assert.deepStrictEqual(yield* users(home.id), [owner])
+        const record = {
+          owner_must_reset: false,
+          workspace: { id: home.id, tier: home.tier, billing_status: home.billing_status }
+        }
+        assert.deepStrictEqual(yield* findKey(added), {
+          id,
+          revoked: false,
+          expires_at: late,
+          ...record
+        })
+        assert.deepStrictEqual(yield* findKey(old), {
+          id: old.stored.id,
+          revoked: end.revoked_at !== null,
+          expires_at: end.expires_at,
+          ...record
+        })
+      })
+  )
+
+  it.effect(
+    "rotateKey adds no key in place of an unknown key, a revoked key, or a key without a workspace",
+    () =>
+      Effect.gen(function* () {
+        const { rotateKey } = yield* WorkspaceStore
+        const { archive: own, keys } = sample()
+        yield* load(own)
+        const added = key(own.workspace.id, own.users[0]!)
+        for (const [id, error] of [
+          [newId<ApiKeyId>(), KeyNotFound],
+          [keys.revoked.stored.id, KeyEnded],
+          [keys.legacy.stored.id, KeyUnassigned]
+        ] as const) {
+          assert.deepStrictEqual(yield* Effect.flip(rotateKey(id, toReplacement(added), late)), error)
+        }
+        assert.deepStrictEqual(yield* Effect.flip(findKey(added)), InvalidKey)
+        assert.isNull((yield* findKey(keys.legacy)).expires_at)
+      })
+  )
+
+  it.effect("rotateKey leaves the old key unchanged if the new key exists", () =>
+    Effect.gen(function* () {
+      const { rotateKey, keys } = yield* WorkspaceStore
+      const { archive: own, keys: ownKeys } = sample()
+      yield* load(own)
+      const before = yield* keys(own.workspace.id)
+      const attempt = rotateKey(ownKeys.active.stored.id, toReplacement(ownKeys.second), early)
+      assert.isTrue(Exit.hasDies(yield* Effect.exit(attempt)))
+      assert.deepStrictEqual(yield* keys(own.workspace.id), before)
+    })
+  )
+
+  it.effect("addKey stores when a key expires", () =>
+    Effect.gen(function* () {
+      const { keys } = yield* WorkspaceStore
+      const [home, owner] = [workspace(), user()]
+      yield* load(archive({ workspace: home }))
+      const added = key(home.id, owner, { expires_at: late })
+      yield* addKey(home.id, owner.email, owner.id, added)
+      assert.strictEqual((yield* findKey(added)).expires_at, late)
+      assert.deepStrictEqual(
+        (yield* keys(home.id)).map(({ expires_at }) => expires_at),
+        [late]
+      )
+    })
+  )
+
   it.effect("addKey adds a key of the user with the email, in any case", () =>
     Effect.gen(function* () {
       const home = workspace({ tier: "free" })
@@ -48,6 +163,7 @@ export const testKeys = (it: ContractTests): void => {
       assert.deepStrictEqual(yield* findKey(added), {
         id: added.stored.id,
         revoked: false,
+        expires_at: null,
         owner_must_reset: true,
         workspace: { id: home.id, tier: "free", billing_status: "active" }
       })
@@ -67,6 +183,7 @@ export const testKeys = (it: ContractTests): void => {
         [first, second].map(({ stored }) => ({
           id: stored.id,
           revoked: false,
+          expires_at: null,
           owner_must_reset,
           workspace: { id: home.id, tier: home.tier, billing_status: home.billing_status }
         }))

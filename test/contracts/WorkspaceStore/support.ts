@@ -4,7 +4,11 @@ import { InvalidContent } from "../../../src/domain/Problem.ts"
 import type { Archive } from "../../../src/application/formats/Archive.ts"
 import { KeyStore } from "../../../src/application/ports/KeyStore.ts"
 import { PromptRepo } from "../../../src/application/ports/PromptRepo.ts"
-import { type NewKey, WorkspaceStore } from "../../../src/application/ports/WorkspaceStore.ts"
+import {
+  type NewKey,
+  type ReplacementKey,
+  WorkspaceStore
+} from "../../../src/application/ports/WorkspaceStore.ts"
 import type { UserId } from "../../../src/domain/ApiKey.ts"
 import type { WorkspaceId } from "../../../src/domain/WorkspaceId.ts"
 import {
@@ -18,7 +22,7 @@ import {
   prompt,
   tag,
   toPartStream,
-  use,
+  fragmentBinding,
   user,
   version,
   workspace
@@ -38,6 +42,12 @@ export const findKey = ({ stored }: Key) => Effect.flatMap(KeyStore, (keys) => k
 const toNewKey = ({ stored }: Key): NewKey => {
   const { workspace_id: _, created_by: __, revoked_at: ___, ...rest } = stored
   return rest
+}
+
+/** Returns a key as one that replaces another key, which gives it its name. */
+export const toReplacement = (added: Key): ReplacementKey => {
+  const { name: _, ...replacement } = toNewKey(added)
+  return replacement
 }
 
 export const addKey = (workspace: WorkspaceId, email: string, newUserId: UserId, added: Key) =>
@@ -111,7 +121,7 @@ const makeContent = (makeId: <Id extends string>() => Id) => {
     id: makeId(),
     folder_id: drawer.id,
     tags: [label.id],
-    fragments: [use(snippet, 1, { id: makeId() })],
+    fragments: [fragmentBinding(snippet, 1, { id: makeId() })],
     versions: [version(1, { id: makeId() })]
   })
   return { folders: [drawer], tags: [label], fragments: [snippet], prompts: [one] }

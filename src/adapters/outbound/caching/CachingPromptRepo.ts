@@ -16,15 +16,15 @@ const maxAgeMs = 30_000
 
 const toKey = (...parts: ReadonlyArray<unknown>): string => JSON.stringify(parts)
 
-/** Runs concurrent reads with the same arguments and the same large-row policy once. */
+/** Runs concurrent reads with the same arguments and the same large-read policy once. */
 const coalesce = <Arguments extends ReadonlyArray<unknown>, A, E>(
   feed: ChangeFeed["Service"],
-  read: (workspace: WorkspaceId, ...rest: Arguments) => Effect.Effect<A, E>
+  read: (workspace: WorkspaceId, ...args: Arguments) => Effect.Effect<A, E>
 ) => {
   const reads = new SingleFlight<A, E>(feed)
-  return (workspace: WorkspaceId, ...rest: Arguments): Effect.Effect<A, E> =>
+  return (workspace: WorkspaceId, ...args: Arguments): Effect.Effect<A, E> =>
     Effect.flatMap(LargeReadPolicy, (policy) =>
-      reads.run(toKey(policy, workspace, ...rest), workspace, read(workspace, ...rest))
+      reads.run(toKey(policy, workspace, ...args), workspace, read(workspace, ...args))
     )
 }
 
@@ -43,7 +43,7 @@ const cacheTotals = (feed: ChangeFeed["Service"], repo: Repo): Repo["list"] => {
 
   return Effect.fnUntraced(function* (workspace, filter, page) {
     const key = filterKey(workspace, filter)
-    const found = yield* totals.getAndRead(key, (total) =>
+    const found = yield* totals.readWith(key, (total) =>
       Effect.map(repo.listPage(workspace, filter, page), (items) => ({ items, total }))
     )
     if (found !== undefined) return found

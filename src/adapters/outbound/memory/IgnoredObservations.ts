@@ -4,5 +4,7 @@ import { Observations } from "../../../application/ports/Observations.ts"
 /** Ignores all observations. */
 export const layer: Layer.Layer<Observations> = Layer.succeed(Observations, {
   recordRateLimitDenial: () => {},
-  recordCacheLookup: () => {}
+  recordCacheLookup: () => {},
+  recordOutageResponse: () => {},
+  setOutageSecondsLeft: () => {}
 })

@@ -1,7 +1,7 @@
 import type { Archive } from "../../../application/formats/Archive.ts"
 import { ProblemList } from "../../../application/formats/ProblemList.ts"
 import { type Problem, toConflict } from "../../../domain/Problem.ts"
-import type { State, Workspace } from "./MemoryState.ts"
+import type { MemoryState, MemoryWorkspace } from "./MemoryState.ts"
 
 type Located = readonly [path: string, id: string]
 
@@ -9,16 +9,18 @@ const locate = (list: string, items: ReadonlyArray<{ readonly id: string }>): Re
   items.map(({ id }, index) => [`${list}[${index}].id`, id])
 
 /** Returns the ids of a workspace's content by kind, each with its path in an archive. */
-const locateIds = ({ folders, tags, fragments, prompts }: Omit<Workspace, "workspace">) => ({
+const locateIds = ({ folders, tags, fragments, prompts }: Omit<MemoryWorkspace, "workspace">) => ({
   folders: locate("folders", folders),
   tags: locate("tags", tags),
   fragments: locate("fragments", fragments),
   prompts: locate("prompts", prompts),
-  uses: prompts.flatMap((prompt, index) => locate(`prompts[${index}].fragments`, prompt.fragments)),
+  promptFragments: prompts.flatMap((prompt, index) =>
+    locate(`prompts[${index}].fragments`, prompt.fragments)
+  ),
   versions: prompts.flatMap((prompt, index) => locate(`prompts[${index}].versions`, prompt.versions))
 })
 
-const findContentConflicts = (state: State["Service"], archive: Archive): ReadonlyArray<Problem> => {
+const findContentConflicts = (state: MemoryState["Service"], archive: Archive): ReadonlyArray<Problem> => {
   const others = [...state.workspaces.values()]
     .filter(({ workspace }) => workspace.id !== archive.workspace.id)
     .map(locateIds)
@@ -30,7 +32,7 @@ const findContentConflicts = (state: State["Service"], archive: Archive): Readon
   })
 }
 
-const findUserConflicts = ({ users }: State["Service"], archive: Archive): ReadonlyArray<Problem> =>
+const findUserConflicts = ({ users }: MemoryState["Service"], archive: Archive): ReadonlyArray<Problem> =>
   archive.users.flatMap(({ id, email }, index) => {
     const hasSameEmail = (other: string) => other.toLowerCase() === email.toLowerCase()
     const byId = users.get(id)
@@ -41,7 +43,7 @@ const findUserConflicts = ({ users }: State["Service"], archive: Archive): Reado
     ]
   })
 
-const findKeyConflicts = ({ keys }: State["Service"], archive: Archive): ReadonlyArray<Problem> =>
+const findKeyConflicts = ({ keys }: MemoryState["Service"], archive: Archive): ReadonlyArray<Problem> =>
   archive.api_keys.flatMap(({ id, key_hash }, index) => {
     const workspace = keys.get(id)?.workspace_id ?? archive.workspace.id
     const byHash = [...keys.values()].find((key) => key.key_hash === key_hash)
@@ -52,7 +54,7 @@ const findKeyConflicts = ({ keys }: State["Service"], archive: Archive): Readonl
   })
 
 /** Finds the values of an archive that belong to another workspace, user or key, with the path of each. */
-export const findConflicts = (state: State["Service"], archive: Archive): ProblemList => {
+export const findConflicts = (state: MemoryState["Service"], archive: Archive): ProblemList => {
   const problems = new ProblemList()
   const finders = [findUserConflicts, findKeyConflicts, findContentConflicts]
   for (const { path, message } of finders.flatMap((find) => find(state, archive))) problems.add(path, message)

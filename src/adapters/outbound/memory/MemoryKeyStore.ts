@@ -3,13 +3,14 @@ import * as Layer from "effect/Layer"
 import type { ArchiveKey } from "../../../application/formats/Archive.ts"
 import { KeyStore } from "../../../application/ports/KeyStore.ts"
 import { InvalidKey, type KeyRecord } from "../../../domain/ApiKey.ts"
-import { State } from "./MemoryState.ts"
+import { MemoryState } from "./MemoryState.ts"
 
-const toKeyRecord = (state: State["Service"], key: ArchiveKey): KeyRecord => {
+const toKeyRecord = (state: MemoryState["Service"], key: ArchiveKey): KeyRecord => {
   const workspace = key.workspace_id === null ? undefined : state.workspaces.get(key.workspace_id)?.workspace
   return {
     id: key.id,
     revoked: key.revoked_at !== null,
+    expires_at: key.expires_at,
     owner_must_reset: state.users.get(key.created_by)?.must_reset_password === true,
     workspace:
       workspace === undefined
@@ -18,7 +19,7 @@ const toKeyRecord = (state: State["Service"], key: ArchiveKey): KeyRecord => {
   }
 }
 
-const makeKeyStore = (state: State["Service"]): KeyStore["Service"] => ({
+const makeKeyStore = (state: MemoryState["Service"]): KeyStore["Service"] => ({
   find: (hash) =>
     Effect.suspend(() => {
       const key = [...state.keys.values()].find(({ key_hash }) => key_hash === hash)
@@ -30,7 +31,7 @@ const makeKeyStore = (state: State["Service"]): KeyStore["Service"] => ({
 })
 
 /** The keys of the in-memory store. */
-export const layer: Layer.Layer<KeyStore, never, State> = Layer.effect(
+export const layer: Layer.Layer<KeyStore, never, MemoryState> = Layer.effect(
   KeyStore,
-  Effect.map(State, makeKeyStore)
+  Effect.map(MemoryState, makeKeyStore)
 )

@@ -3,7 +3,7 @@ import * as Layer from "effect/Layer"
 import type { Archive } from "../../../application/formats/Archive.ts"
 import { type PromptFilter, PromptRepo } from "../../../application/ports/PromptRepo.ts"
 import { isVisible } from "../../../domain/HistoryCutoff.ts"
-import { offset, type Page, type PageOfItems } from "../../../domain/Page.ts"
+import { paginate } from "../../../domain/Page.ts"
 import {
   type Prompt,
   type PromptId,
@@ -11,31 +11,33 @@ import {
   type PromptSummary,
   type Tag
 } from "../../../domain/Prompt.ts"
-import { maxSourceBytes, type ResolutionSource, ResolvedTooLarge } from "../../../domain/Resolution.ts"
+import {
+  countFragmentBytes,
+  maxFragmentBytes,
+  type ResolutionSource,
+  ResolvedTooLarge
+} from "../../../domain/Resolution.ts"
 import { type Version, VersionNotFound, type VersionSummary } from "../../../domain/Version.ts"
 import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
-import { State, type Workspace } from "./MemoryState.ts"
+import { MemoryState, type MemoryWorkspace } from "./MemoryState.ts"
 
 type ArchivePrompt = Archive["prompts"][number]
 type ArchiveVersion = ArchivePrompt["versions"][number]
-
-const paginate = <A>(all: ReadonlyArray<A>, page: Page): PageOfItems<A> => ({
-  items: all.slice(offset(page), offset(page) + page.per_page),
-  total: all.length
-})
 
 const compare = <A extends string | number>(a: A, b: A): number => (a < b ? -1 : a > b ? 1 : 0)
 
 const compareBytes = (a: string, b: string): number => Buffer.compare(Buffer.from(a), Buffer.from(b))
 
 /** Compares prompts for the order of lists: most recently updated first. */
-const compareByUpdate = (a: ArchivePrompt, b: ArchivePrompt): number =>
-  compare(b.updated_at, a.updated_at) || compare(b.id, a.id)
+export const compareByUpdate = (
+  a: Pick<ArchivePrompt, "id" | "updated_at">,
+  b: Pick<ArchivePrompt, "id" | "updated_at">
+): number => compare(b.updated_at, a.updated_at) || compare(b.id, a.id)
 
-const findTags = (workspace: Workspace, prompt: ArchivePrompt): ReadonlyArray<Tag> =>
+const findTags = (workspace: MemoryWorkspace, prompt: ArchivePrompt): ReadonlyArray<Tag> =>
   workspace.tags.filter((tag) => prompt.tags.includes(tag.id)).sort((a, b) => compareBytes(a.name, b.name))
 
-const matches = (workspace: Workspace, filter: PromptFilter, prompt: ArchivePrompt): boolean =>
+const matches = (workspace: MemoryWorkspace, filter: PromptFilter, prompt: ArchivePrompt): boolean =>
   !prompt.is_archived &&
   (filter.folder_id === undefined || prompt.folder_id === filter.folder_id) &&
   (filter.type === undefined || prompt.prompt_type === filter.type) &&
@@ -53,7 +55,7 @@ const toSummary = (prompt: ArchivePrompt): PromptSummary => ({
   updated_at: prompt.updated_at
 })
 
-const toPrompt = (workspace: Workspace, prompt: ArchivePrompt): Prompt => ({
+const toPrompt = (workspace: MemoryWorkspace, prompt: ArchivePrompt): Prompt => ({
   ...toSummary(prompt),
   current_content: prompt.current_content,
   folder_id: prompt.folder_id,
@@ -63,12 +65,13 @@ const toPrompt = (workspace: Workspace, prompt: ArchivePrompt): Prompt => ({
   tags: findTags(workspace, prompt)
 })
 
-const toSource = (workspace: Workspace, prompt: ArchivePrompt): ResolutionSource => ({
+const toSource = (workspace: MemoryWorkspace, prompt: ArchivePrompt): ResolutionSource => ({
   id: prompt.id,
   title: prompt.title,
   prompt_type: prompt.prompt_type,
   target_model: prompt.target_model,
   current_content: prompt.current_content,
+  current_version: prompt.current_version,
   fragments: prompt.fragments
     .toSorted((a, b) => compare(a.position, b.position) || compare(a.id, b.id))
     .flatMap(({ fragment_id, variable_overrides }) => {
@@ -76,9 +79,6 @@ const toSource = (workspace: Workspace, prompt: ArchivePrompt): ResolutionSource
       return fragment === undefined ? [] : [{ content: fragment.content, variable_overrides }]
     })
 })
-
-const countSourceBytes = (source: ResolutionSource): number =>
-  source.fragments.reduce((sum, { content }) => sum + Buffer.byteLength(content), 0)
 
 const toVersionSummary = (version: ArchiveVersion): VersionSummary => ({
   version_number: version.version_number,
@@ -93,7 +93,7 @@ const toVersion = (prompt: PromptId, version: ArchiveVersion): Version => ({
   metadata: version.metadata as Version["metadata"]
 })
 
-const makePromptRepo = ({ workspaces }: State["Service"]): PromptRepo["Service"] => {
+const makePromptRepo = ({ workspaces }: MemoryState["Service"]): PromptRepo["Service"] => {
   const find = (workspaceId: WorkspaceId, id: PromptId) =>
     Effect.suspend(() => {
       const workspace = workspaces.get(workspaceId)
@@ -119,7 +119,7 @@ const makePromptRepo = ({ workspaces }: State["Service"]): PromptRepo["Service"]
     getSource: Effect.fnUntraced(function* (workspaceId, id) {
       const { workspace, prompt } = yield* find(workspaceId, id)
       const source = toSource(workspace, prompt)
-      return countSourceBytes(source) > maxSourceBytes ? yield* Effect.fail(ResolvedTooLarge(id)) : source
+      return countFragmentBytes(source) > maxFragmentBytes ? yield* Effect.fail(ResolvedTooLarge(id)) : source
     }),
     listVersions: Effect.fnUntraced(function* (workspaceId, id, oldest, page) {
       const { prompt } = yield* find(workspaceId, id)
@@ -141,7 +141,7 @@ const makePromptRepo = ({ workspaces }: State["Service"]): PromptRepo["Service"]
 }
 
 /** The prompts of the in-memory store. */
-export const layer: Layer.Layer<PromptRepo, never, State> = Layer.effect(
+export const layer: Layer.Layer<PromptRepo, never, MemoryState> = Layer.effect(
   PromptRepo,
-  Effect.map(State, makePromptRepo)
+  Effect.map(MemoryState, makePromptRepo)
 )

@@ -2,25 +2,32 @@ import * as Context from "effect/Context"
 import * as Layer from "effect/Layer"
 import type { Archive, ArchiveKey, ArchiveUser } from "../../../application/formats/Archive.ts"
 import type { ApiKeyId, UserId } from "../../../domain/ApiKey.ts"
+import type { AuditEvent } from "../../../domain/AuditEvent.ts"
+import type { ImportedFile } from "../../../domain/ImportedFile.ts"
 import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
 
 /** A workspace and its content. */
-export type Workspace = Omit<Archive, "format" | "users" | "api_keys">
+export type MemoryWorkspace = Omit<Archive, "format" | "users" | "api_keys">
 
-/** The in-memory store; `lastUsed` is in milliseconds since the epoch. */
-export class State extends Context.Service<
-  State,
+/** The in-memory store; `lastUsed` is in milliseconds since the epoch, `events` are in the order of their ids. */
+export class MemoryState extends Context.Service<
+  MemoryState,
   {
-    readonly workspaces: Map<WorkspaceId, Workspace>
+    readonly workspaces: Map<WorkspaceId, MemoryWorkspace>
     readonly users: Map<UserId, ArchiveUser>
     readonly keys: Map<ApiKeyId, ArchiveKey>
     readonly lastUsed: Map<ApiKeyId, number>
+    readonly events: Array<AuditEvent>
+    /** The files of the latest import of files of each workspace. */
+    readonly importedFiles: Map<WorkspaceId, ReadonlyArray<ImportedFile>>
   }
 >()("prompt-retrieval/MemoryState") {
-  static readonly layer: Layer.Layer<State> = Layer.sync(State, () => ({
+  static readonly layer: Layer.Layer<MemoryState> = Layer.sync(MemoryState, () => ({
     workspaces: new Map(),
     users: new Map(),
     keys: new Map(),
-    lastUsed: new Map()
+    lastUsed: new Map(),
+    events: [],
+    importedFiles: new Map()
   }))
 }

@@ -8,43 +8,68 @@ import {
 } from "../../../application/ports/Observations.ts"
 import type { RateLimitScope } from "../../../domain/RateWindow.ts"
 
-type Count = () => void
+type Increment = () => void
 
 /** Registers a counter at 0, so that rates are right from its first increment on. */
 const makeCounter = (
   name: string,
   description: string,
   attributes: Readonly<Record<string, string>>
-): Count => {
+): Increment => {
   const counter = Metric.counter(name, { description, attributes, incremental: true })
   counter.updateUnsafe(0, metricRegistry)
   return () => counter.updateUnsafe(1, metricRegistry)
 }
 
 /** Makes the counter of one scope. The label of the scope is `bucket`, which dashboards use. */
-const makeDenialCounter = (scope: RateLimitScope): Count =>
+const makeDenialCounter = (scope: RateLimitScope): Increment =>
   makeCounter(
-    "rate_limit_denials_total",
+    "prompt_retrieval_rate_limit_denials_total",
     "Requests rejected with 429, by the limit that was exceeded: the key's or the process's",
     { bucket: scope }
   )
 
-const makeLookupCounters = (cache: ObservedCache): Readonly<Record<CacheLookup, Count>> => {
+const makeLookupCounters = (cache: ObservedCache): Readonly<Record<CacheLookup, Increment>> => {
   const makeLookupCounter = (result: CacheLookup) =>
     makeCounter(
-      "cache_lookups_total",
+      "prompt_retrieval_cache_lookups_total",
       "Cache lookups: hit, miss, or drop (the workspace has changed since the entry was stored)",
       { cache, result }
     )
   return { hit: makeLookupCounter("hit"), miss: makeLookupCounter("miss"), drop: makeLookupCounter("drop") }
 }
 
+/** The upper bounds of the buckets of ages, in seconds. */
+const ageBoundaries = [1, 2, 5, 10, 20, 30, 60, 120, 180, 240, 300, 600, 1200, 3600]
+
+const outageResponseAge = Metric.histogram("prompt_retrieval_outage_response_age_seconds", {
+  description: "Age of the responses that were served without the database, since the last contact with it",
+  boundaries: ageBoundaries
+})
+
+const outageSecondsLeft = Metric.gauge("prompt_retrieval_outage_seconds_left", {
+  description:
+    "How long known responses are still served without the database; OUTAGE_MAX_AGE while it is reachable"
+})
+
 /** Counts observations as metrics of this process. */
 export const layer: Layer.Layer<Observations> = Layer.sync(Observations, () => {
   const denials = { key: makeDenialCounter("key"), process: makeDenialCounter("process") }
   const lookups = { keys: makeLookupCounters("keys"), responses: makeLookupCounters("responses") }
+  const countOutageResponse = makeCounter(
+    "prompt_retrieval_outage_responses_total",
+    "Responses that were served without the database because they were current when contact was lost",
+    {}
+  )
+  // Registers the histogram before its first sample.
+  outageResponseAge.valueUnsafe(metricRegistry)
   return {
     recordRateLimitDenial: (scope) => denials[scope](),
-    recordCacheLookup: (cache, result) => lookups[cache][result]()
+    recordCacheLookup: (cache, result) => lookups[cache][result](),
+    recordOutageResponse: (ageSeconds) => {
+      countOutageResponse()
+      outageResponseAge.updateUnsafe(ageSeconds, metricRegistry)
+    },
+    setOutageSecondsLeft: (seconds) => outageSecondsLeft.updateUnsafe(seconds, metricRegistry)
   }
 })

@@ -8,7 +8,7 @@ import type { Bucket } from "../../../application/ports/RateLimiter.ts"
  */
 export interface FixedWindowCounter {
   /** Returns the count of a bucket without changing anything. */
-  readonly get: (bucket: Bucket, now: number) => Count
+  readonly get: (bucket: Bucket, now: number) => RequestCount
   /** Returns true if the bucket has reached `limit`. */
   readonly isKnownExhausted: (bucket: Bucket, limit: number, now: number) => boolean
   /** Counts one request and returns true, or returns false if the count is at `limit`. */
@@ -25,7 +25,7 @@ export interface FixedWindowCounter {
 }
 
 /** The count of one bucket in one minute. */
-export interface Count {
+export interface RequestCount {
   /** The requests that this process admitted, minus its refunds. */
   readonly own: number
   /** The highest total that this process knows of, including the requests of other processes; at least `own`. */
@@ -35,10 +35,10 @@ export interface Count {
 /** The counts of one minute. */
 interface WindowCounts {
   readonly window: RateWindow
-  readonly byBucket: Map<Bucket, Count>
+  readonly byBucket: Map<Bucket, RequestCount>
 }
 
-const zero: Count = { own: 0, total: 0 }
+const zero: RequestCount = { own: 0, total: 0 }
 
 const emptyWindow = (window: RateWindow): WindowCounts => ({ window, byBucket: new Map() })
 
@@ -64,7 +64,7 @@ export const makeFixedWindowCounter = (): FixedWindowCounter => {
     return next.byBucket
   }
 
-  const get = (bucket: Bucket, now: number): Count => findWindow(now)?.byBucket.get(bucket) ?? zero
+  const get = (bucket: Bucket, now: number): RequestCount => findWindow(now)?.byBucket.get(bucket) ?? zero
 
   return {
     get,

@@ -8,16 +8,16 @@ import * as Redis from "effect/persistence/Redis"
 import * as References from "effect/References"
 import * as Scope from "effect/Scope"
 import { windowSeconds } from "../../../domain/RateWindow.ts"
-import type { Count } from "./FixedWindowCounter.ts"
+import type { RequestCount } from "./FixedWindowCounter.ts"
 
 /** A counter on a Redis server that many processes share, over one connection. */
 export interface RedisCounter {
   /**
-   * Counts one request under `name` and returns the new count, or returns the negated count if it is at `limit`. A stored
-   * count below `known.own` is incomplete, because Redis lost or missed requests: it is raised to `known.total` first.
-   * One atomic round trip.
+   * Counts one request under `name` and returns the new count, or returns the negated count if it is at `limit`. A
+   * stored count below `known.own` is incomplete, because Redis lost or missed requests: it is raised to
+   * `known.total` first. One atomic round trip.
    */
-  readonly take: (name: string, limit: number, known: Count) => Effect.Effect<number, Redis.RedisError>
+  readonly take: (name: string, limit: number, known: RequestCount) => Effect.Effect<number, Redis.RedisError>
   /** Refunds one request if any was counted. */
   readonly refund: (name: string) => Effect.Effect<void, Redis.RedisError>
   /** Fails when the connection is lost. Failing it from outside drops the connection and all pending commands. */
@@ -27,9 +27,11 @@ export interface RedisCounter {
 /** A count expires two windows after its first request: after its window has ended, even if clocks differ. */
 const expiryMs = 2 * windowSeconds * 1_000
 
-const take = Redis.script((name: string, limit: number, { own, total }: Count) => [name, limit, own, total], {
-  numberOfKeys: 1,
-  lua: `
+const take = Redis.script(
+  (name: string, limit: number, { own, total }: RequestCount) => [name, limit, own, total],
+  {
+    numberOfKeys: 1,
+    lua: `
 local count = tonumber(redis.call('GET', KEYS[1]) or '0')
 if count < tonumber(ARGV[2]) then
   count = tonumber(ARGV[3])
@@ -39,7 +41,8 @@ if count >= tonumber(ARGV[1]) then return -count end
 count = redis.call('INCR', KEYS[1])
 if count == 1 then redis.call('PEXPIRE', KEYS[1], ${expiryMs}) end
 return count`
-}).withReturnType<number>()
+  }
+).withReturnType<number>()
 
 const refund = Redis.script((name: string) => [name], {
   numberOfKeys: 1,
@@ -47,8 +50,8 @@ const refund = Redis.script((name: string) => [name], {
 })
 
 /**
- * Options without an offline queue and without reconnects, so no command ever waits for a server that is unavailable. Pings
- * keep an idle connection alive; a second without any reply closes it, during the handshake too.
+ * Options without an offline queue and without reconnects, so no command ever waits for a server that is
+ * unavailable. Pings keep an idle connection alive; a second without any reply closes it, during the handshake too.
  */
 const clientOptions = (url: string) => ({
   url,
@@ -62,8 +65,8 @@ const clientOptions = (url: string) => ({
 export const connect = Effect.fnUntraced(function* (
   url: string
 ): Effect.fn.Return<RedisCounter, Redis.RedisError, Scope.Scope> {
-  // Closing the client waits for replies that a frozen server never sends. So the client is built in, and closed with, a
-  // scope of a detached fiber: neither closing this scope nor interrupting `connect` waits for it.
+  // Closing the client waits for replies that a frozen server never sends. So the client is built in, and closed
+  // with, a scope of a detached fiber: neither closing this scope nor interrupting `connect` waits for it.
   const scope = yield* Effect.acquireRelease(Scope.make(), (scope, exit) =>
     Effect.forkDetach(Scope.close(scope, exit))
   )

@@ -12,13 +12,13 @@ import { toRateWindow } from "../../../domain/RateWindow.ts"
 import type { RedisCounter } from "./RedisCounter.ts"
 
 /** 1 while the Redis counter decides, 0 while this process counts alone. */
-export const sharedCounterUp = Metric.gauge("rate_limiter_shared_up", {
+export const sharedCounterUp = Metric.gauge("prompt_retrieval_rate_limiter_shared_up", {
   description: "1 while the shared rate limit counter decides, 0 while this process counts alone"
 })
 
-/** How long a request waits for a reply of the shared counter. */
-const replyTimeout = Duration.millis(50)
-/** The time between two connections; no request waits for a connection. */
+/** How long a request waits for a reply of the shared counter, in milliseconds. */
+const replyTimeoutMs = 50
+/** The delay before a reconnect; no request waits for a connection. */
 const reconnectDelay = Duration.seconds(1)
 /** How long the start waits for the first connection, so that a restart does not grant a second allowance. */
 const startupWait = Duration.millis(250)
@@ -32,9 +32,9 @@ const drainEventLoop = Effect.callback<void>((resume) => {
 const withReplyTimeout = <A, E>(reply: Effect.Effect<A, E>): Effect.Effect<A, E | Cause.TimeoutError> =>
   Effect.raceFirst(
     reply,
-    Effect.sleep(replyTimeout).pipe(
+    Effect.sleep(replyTimeoutMs).pipe(
       Effect.andThen(drainEventLoop),
-      Effect.andThen(Effect.fail(new Cause.TimeoutError("no reply within 50 ms")))
+      Effect.andThen(Effect.fail(new Cause.TimeoutError(`no reply within ${replyTimeoutMs} ms`)))
     )
   )
 
@@ -45,8 +45,8 @@ const toRedisKey = (bucket: Bucket, now: number): string =>
 const probeKey = "prompt-retrieval:rate:probe"
 
 /**
- * Proves that a connection can count, with the same scripts, permissions and round trip as a request. The first use of a
- * script loads it; from then on each use is one round trip, and commands keep their order.
+ * Proves that a connection can count, with the same scripts, permissions and round trip as a request. The first use
+ * of a script loads it; from then on each use is one round trip, and commands keep their order.
  */
 const probe = Effect.fnUntraced(function* (connection: RedisCounter) {
   const take = connection.take(probeKey, Number.MAX_SAFE_INTEGER, { own: 0, total: 0 })
@@ -61,9 +61,9 @@ const toReason = (cause: Cause.Cause<unknown>): string => {
 }
 
 /**
- * Keeps one probed connection to the Redis server at `url` in the background until the scope closes: reports up and down
- * in the metric and in the log, and connects again one second after each loss. Returns a function for the connection,
- * `undefined` while there is none.
+ * Keeps one probed connection to the Redis server at `url` in the background until the scope closes: reports up and
+ * down in the metric and in the log, and connects again one second after each loss. Returns a function for the
+ * connection, `undefined` while there is none.
  */
 const maintainConnection = Effect.fnUntraced(function* (
   url: string
@@ -71,7 +71,7 @@ const maintainConnection = Effect.fnUntraced(function* (
   // Loaded only when it is needed, because loading the Redis client takes a third of a second.
   const { connect } = yield* Effect.promise(() => import("./RedisCounter.ts"))
   const stateLog = makeStateLog({
-    failed: "Redis unavailable; each process counts for itself",
+    failed: "Redis unavailable; each process counts alone",
     restored: "Redis restored; rate limits are shared"
   })
   const firstAttempt = yield* Deferred.make<void>()
@@ -111,14 +111,14 @@ const maintainConnection = Effect.fnUntraced(function* (
 })
 
 /**
- * Counts keys on the Redis server at `url`, together with all processes that use it, and "process" in this process. Never
- * fails and never waits for more than 50 ms: while Redis is unavailable or slow, this process counts alone, from the
- * highest count that it knows of the key in that minute.
+ * Counts keys on the Redis server at `url`, together with all processes that use it, and "process" in this process.
+ * Never fails and never waits for more than 50 ms: while Redis is unavailable or slow, this process counts alone,
+ * from the highest count that it knows of the key in that minute.
  *
- * While processes count alone, a key may get more than its limit, and a request whose reply came too late may have been
- * counted twice. But each process denies a key once it has itself admitted `limit` requests in the minute, and raises a
- * counter that lost its count to the highest total that it knows. So a key gets at most its limit per process, even if
- * Redis loses all counts.
+ * While processes count alone, a key may get more than its limit, and a request whose reply came too late may have
+ * been counted twice. But each process denies a key once it has itself admitted `limit` requests in the minute, and
+ * raises a counter that lost its count to the highest total that it knows. So a key gets at most its limit per
+ * process, even if Redis loses all counts.
  */
 export const layer = (options: { readonly url: string }): Layer.Layer<RateLimiter> =>
   Layer.effect(

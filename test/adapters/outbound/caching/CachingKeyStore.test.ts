@@ -1,3 +1,4 @@
+import { setTimeout } from "node:timers/promises"
 import { assert, describe, it } from "@effect/vitest"
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
@@ -6,9 +7,11 @@ import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
 import { layer } from "../../../../src/adapters/outbound/caching/CachingKeyStore.ts"
-import { WorkspaceRevisions } from "../../../../src/application/ports/ChangeFeed.ts"
+import { Outage, OutagePolicy } from "../../../../src/application/Outage.ts"
+import { WorkspaceRevisions } from "../../../../src/application/WorkspaceRevisions.ts"
 import { KeyStore } from "../../../../src/application/ports/KeyStore.ts"
-import type { Unavailable } from "../../../../src/application/ports/Unavailable.ts"
+import { Observations } from "../../../../src/application/ports/Observations.ts"
+import { Unavailable } from "../../../../src/application/ports/Unavailable.ts"
 import { type ApiKeyId, InvalidKey, type KeyHash, type KeyRecord } from "../../../../src/domain/ApiKey.ts"
 import type { WorkspaceId } from "../../../../src/domain/WorkspaceId.ts"
 import { newId } from "../../../support/archives.ts"
@@ -19,7 +22,13 @@ type Lookup = Effect.Effect<KeyRecord, InvalidKey | Unavailable>
 
 const toHash = (n: number) => n.toString(16).padStart(64, "0") as KeyHash
 const workspace = { id: newId<WorkspaceId>(), tier: "solo", billing_status: "active" } as const
-const active: KeyRecord = { id: newId<ApiKeyId>(), revoked: false, owner_must_reset: false, workspace }
+const active: KeyRecord = {
+  id: newId<ApiKeyId>(),
+  revoked: false,
+  expires_at: null,
+  owner_must_reset: false,
+  workspace
+}
 const revoked: KeyRecord = { ...active, revoked: true }
 const legacy: KeyRecord = { ...active, workspace: null }
 
@@ -169,6 +178,99 @@ describe("CachingKeyStore", () => {
       assert.deepStrictEqual(yield* Effect.result(find(toHash(0))), Result.succeed(active))
       assert.strictEqual(lookups.filter((hash) => hash === toHash(0)).length, 1)
       yield* Fiber.interruptAll(flood)
+    })
+  )
+})
+
+describe("CachingKeyStore in an outage of the database", () => {
+  const free: KeyRecord = { ...active, workspace: { ...workspace, tier: "free" } }
+  const pastDue: KeyRecord = { ...active, workspace: { ...workspace, billing_status: "past_due" } }
+
+  /** Makes a cache over a store that returns `records` until it is away. */
+  const makeOutageCache = Effect.fnUntraced(function* (records: Array<KeyRecord>) {
+    const feed = switchedFeed()
+    const ignored = yield* Layer.build(recordObservations({ denials: [], lookups: [] }))
+    const observations = Context.get(ignored, Observations)
+    const policy = new OutagePolicy({ feed, observations, maxAgeMs: 60_000 })
+    const store = Layer.succeed(KeyStore, {
+      find: (hash) =>
+        Effect.suspend(() => (feed.isUp ? Effect.succeed(records[Number(hash)]!) : Effect.fail(Unavailable))),
+      markUsed: () => {}
+    })
+    const context = yield* Layer.build(
+      layer.pipe(
+        Layer.provide([
+          store,
+          feed.layer,
+          Layer.succeed(Observations, observations),
+          Layer.succeed(Outage, policy)
+        ])
+      )
+    )
+    return {
+      feed,
+      policy,
+      find: (n: number) => Effect.result(Context.get(context, KeyStore).find(toHash(n)))
+    }
+  })
+
+  it.effect("rejects the keys that it rejected before, and admits none", () =>
+    Effect.gen(function* () {
+      const records = [active, revoked, free, pastDue, { ...active, owner_must_reset: true }, legacy]
+      const { feed, find } = yield* makeOutageCache(records)
+      for (const n of records.keys()) yield* find(n)
+      feed.isUp = false
+      const unavailable = Result.fail(Unavailable)
+      const found = yield* Effect.forEach([...records.keys()], find)
+      assert.deepStrictEqual(found, [
+        unavailable,
+        ...records.slice(1, 5).map((record) => Result.succeed(record)),
+        unavailable
+      ])
+    })
+  )
+
+  it.effect("does not cache a key that was refused since its lookup started", () =>
+    Effect.gen(function* () {
+      let lookups = 0
+      const records: Array<KeyRecord> = []
+      const { policy, find } = yield* makeOutageCache(records)
+      const refuseFirst = () => {
+        if (++lookups === 1) policy.reportRefusal(toHash(0))
+        return active
+      }
+      Object.defineProperty(records, 0, { get: refuseFirst })
+      yield* find(0)
+      // A later lookup is cached again.
+      yield* Effect.promise(() => setTimeout(5))
+      for (const _ of [1, 2]) yield* find(0)
+      assert.strictEqual(lookups, 2)
+    })
+  )
+
+  it.effect("after another change of the workspace, only a revocation still counts", () =>
+    Effect.gen(function* () {
+      const { feed, find } = yield* makeOutageCache([revoked, free])
+      for (const n of [0, 1]) yield* find(n)
+      feed.changes.invalidate(workspace.id)
+      feed.isUp = false
+      assert.deepStrictEqual(
+        [yield* find(0), yield* find(1)],
+        [Result.succeed(revoked), Result.fail(Unavailable)]
+      )
+    })
+  )
+
+  it.effect("forgets a revocation that was undone before", () =>
+    Effect.gen(function* () {
+      const records = [revoked]
+      const { feed, find } = yield* makeOutageCache(records)
+      yield* find(0)
+      records[0] = active
+      feed.changes.invalidate(workspace.id)
+      yield* find(0)
+      feed.isUp = false
+      assert.deepStrictEqual(yield* find(0), Result.fail(Unavailable))
     })
   )
 })

@@ -4,9 +4,11 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type { Archive } from "../../../src/application/formats/Archive.ts"
 import { WorkspaceNotFound, WorkspaceStore } from "../../../src/application/ports/WorkspaceStore.ts"
+import type { ImportedFile } from "../../../src/domain/ImportedFile.ts"
 import type { PromptFragment, WorkspacePrompt } from "../../../src/domain/Workspace.ts"
 import {
   type ContentEdit,
+  emptyEdit,
   type PromptEdit,
   toWorkspaceContent
 } from "../../../src/domain/WorkspaceContent.ts"
@@ -21,7 +23,7 @@ import {
   newId,
   sample,
   toPartStream,
-  use,
+  fragmentBinding,
   version,
   workspace
 } from "../../support/archives.ts"
@@ -34,8 +36,6 @@ import {
   makeOneOfEach,
   makeOneOfEachWithNilId
 } from "./support.ts"
-
-const emptyEdit: ContentEdit = { folders: [], tags: [], fragments: [], removedFragments: [], prompts: [] }
 
 const naturals = Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 1_000_000 })))
 
@@ -60,7 +60,7 @@ const makeEdit = (
     uses.filter(({ fragment_id }) => !removed.has(fragment_id))
 
   const edits: Array<PromptEdit> = []
-  const revised = before.prompts.map((prompt, i): WorkspacePrompt => {
+  const changed = before.prompts.map((prompt, i): WorkspacePrompt => {
     const remaining = { ...prompt, fragments: withoutRemoved(prompt.fragments) }
     if (pick(i) % 3 === 0) return remaining
     const { tags: _, fragments: __, versions, ...row } = prompt
@@ -77,7 +77,9 @@ const makeEdit = (
         pick(i + 3) % 2 === 0
           ? allFragments
               .filter((_, n) => pick(n + i) % 2 === 0)
-              .map((of, n) => use(of, n, n === 0 ? { id: prompt.fragments[0]?.id ?? newId() } : {}))
+              .map((of, n) =>
+                fragmentBinding(of, n, n === 0 ? { id: prompt.fragments[0]?.id ?? newId() } : {})
+              )
           : undefined,
       version:
         pick(i + 4) % 2 === 0 ? version(last + 1, { parent_version_id: versions[0]?.id ?? null }) : undefined
@@ -120,16 +122,16 @@ const makeEdit = (
       folders,
       tags: [...before.tags, ...tags],
       fragments: allFragments.map((fragment) => rewrittenById.get(fragment.id) ?? fragment),
-      prompts: [...revised, ...added]
+      prompts: [...changed, ...added]
     }
   }
 }
 
-/** Tests the rules of `WorkspaceStore` for revisions of content. */
-export const testRevision = (it: ContractTests): void => {
-  it.effect("reviseContent applies the edit, and changes nothing in a dry run or after a failure", () =>
+/** Tests the rules of `WorkspaceStore` for edits of content. */
+export const testEdit = (it: ContractTests): void => {
+  it.effect("editContent applies the edit, and changes nothing in a dry run or after a failure", () =>
     Effect.gen(function* () {
-      const { reviseContent, readContent } = yield* WorkspaceStore
+      const { editContent, readContent } = yield* WorkspaceStore
       const { archive: own } = sample()
       const home = own.workspace.id
       yield* load(own)
@@ -154,17 +156,17 @@ export const testRevision = (it: ContractTests): void => {
             : prompt
         )
       }
-      const revise = () => Effect.succeed([edit, "revised"] as const)
-      assert.strictEqual(yield* reviseContent(home, revise, { dryRun: true }), "revised")
+      const returnEdit = () => Effect.succeed([edit, "edited"] as const)
+      assert.strictEqual(yield* editContent(home, returnEdit, { dryRun: true }), "edited")
       assert.deepStrictEqual(yield* exportArchive(home), before)
-      assert.strictEqual(yield* Effect.flip(reviseContent(home, () => Effect.fail("no"))), "no")
+      assert.strictEqual(yield* Effect.flip(editContent(home, () => Effect.fail("no"))), "no")
       assert.deepStrictEqual(yield* exportArchive(home), before)
       const taken = sample().archive
       yield* load(taken)
       for (const dryRun of [true, false]) {
         assert.deepStrictEqual(
           yield* Effect.flip(
-            reviseContent(
+            editContent(
               home,
               () =>
                 Effect.succeed([
@@ -178,10 +180,10 @@ export const testRevision = (it: ContractTests): void => {
         )
       }
       assert.deepStrictEqual(yield* exportArchive(home), before)
-      assert.strictEqual(yield* reviseContent(home, revise), "revised")
+      assert.strictEqual(yield* editContent(home, returnEdit), "edited")
       assert.deepStrictEqual(yield* exportArchive(home), after)
       assert.deepStrictEqual(
-        yield* Effect.flip(reviseContent(newId<WorkspaceId>(), revise)),
+        yield* Effect.flip(editContent(newId<WorkspaceId>(), returnEdit)),
         WorkspaceNotFound
       )
       assert.deepStrictEqual(yield* Effect.flip(readContent(newId<WorkspaceId>())), WorkspaceNotFound)
@@ -189,10 +191,10 @@ export const testRevision = (it: ContractTests): void => {
   )
 
   it.effect(
-    "reviseContent rejects a prompt, a fragment and a version whose id belongs to another workspace",
+    "editContent rejects a prompt, a fragment and a version whose id belongs to another workspace",
     () =>
       Effect.gen(function* () {
-        const { reviseContent } = yield* WorkspaceStore
+        const { editContent } = yield* WorkspaceStore
         const [other, own] = [makeOneOfEach(), makeOneOfEach()]
         yield* load(other)
         yield* load(own)
@@ -204,7 +206,11 @@ export const testRevision = (it: ContractTests): void => {
           [{ fragments: other.fragments }, "fragments[0].id"],
           [{ prompts: [{ ...retained, row, version: theirs!.versions[0]! }] }, "prompts[0].versions[0].id"],
           [
-            { prompts: [{ ...retained, row, fragments: [use(own.fragments[0]!, 1, theirs!.fragments[0])] }] },
+            {
+              prompts: [
+                { ...retained, row, fragments: [fragmentBinding(own.fragments[0]!, 1, theirs!.fragments[0])] }
+              ]
+            },
             "prompts[0].fragments[0].id"
           ]
         ]
@@ -212,7 +218,7 @@ export const testRevision = (it: ContractTests): void => {
           const edit = { ...emptyEdit, ...changes }
           assert.deepStrictEqual(
             yield* Effect.flip(
-              reviseContent(own.workspace.id, () => Effect.succeed([edit, undefined] as const))
+              editContent(own.workspace.id, () => Effect.succeed([edit, undefined] as const))
             ),
             foreignIdError(path)
           )
@@ -223,15 +229,15 @@ export const testRevision = (it: ContractTests): void => {
   )
 
   it.effect.prop(
-    "reviseContent gives any workspace the content that the edit describes",
+    "editContent gives any workspace the content that the edit describes",
     { before: archives, other: archives, picks: Arbitrary.array(naturals, { maxLength: 12 }) },
     Effect.fnUntraced(function* ({ before, other, picks }) {
-      const { reviseContent, readContent } = yield* WorkspaceStore
+      const { editContent, readContent } = yield* WorkspaceStore
       const home = before.workspace.id
       yield* load(before)
       const stored = yield* exportArchive(home)
       const { edit, after } = makeEdit(stored, other, picks)
-      yield* reviseContent(home, () => Effect.succeed([edit, undefined] as const))
+      yield* editContent(home, () => Effect.succeed([edit, undefined] as const))
       assert.deepStrictEqual(yield* exportArchive(home), inExportOrder(after))
       assert.deepStrictEqual(yield* readContent(home), toWorkspaceContent(inExportOrder(after)))
       yield* assertReads(after)
@@ -239,13 +245,53 @@ export const testRevision = (it: ContractTests): void => {
     { arbitrary: { runs: 12, maxShrinks: 50 } }
   )
 
-  it.effect("reviseContent loses no edit of concurrent revisions", () =>
+  it.effect("editContent replaces the imported files of its workspace and returns them in the content", () =>
     Effect.gen(function* () {
-      const { reviseContent } = yield* WorkspaceStore
+      const { editContent, readContent, importWorkspace } = yield* WorkspaceStore
+      const [home, other] = [workspace(), workspace()]
+      yield* load(archive({ workspace: home }))
+      yield* load(archive({ workspace: other }))
+      const file = (overrides: Partial<ImportedFile> = {}): ImportedFile => ({
+        kind: "prompt",
+        target_id: newId(),
+        path: "prompts/ä/a.md",
+        file_id: null,
+        hash: "0".repeat(64),
+        ...overrides
+      })
+      const readFiles = Effect.map(readContent(home.id), ({ importedFiles }) => importedFiles)
+      const replace = (importedFiles: ReadonlyArray<ImportedFile> | undefined, dryRun = false) =>
+        editContent(home.id, () => Effect.succeed([{ ...emptyEdit, importedFiles }, undefined] as const), {
+          dryRun
+        })
+      const [one, two] = [file(), file({ path: "prompts/b.md", file_id: newId() })]
+      // A prompt and a fragment may have the same id.
+      const three = file({ kind: "fragment", target_id: one.target_id, path: "fragments/a.md" })
+      const sort = (files: ReadonlyArray<ImportedFile>) =>
+        files.toSorted((a, b) => (a.kind + a.target_id < b.kind + b.target_id ? -1 : 1))
+      assert.deepStrictEqual(yield* readFiles, [])
+      yield* replace([one, two, three], true)
+      assert.deepStrictEqual(yield* readFiles, [])
+      yield* replace([one, two, three])
+      assert.deepStrictEqual(sort(yield* readFiles), sort([one, two, three]))
+      yield* replace(undefined)
+      const changed = { ...two, path: "prompts/c.md", hash: "f".repeat(64) }
+      yield* replace([changed, three])
+      assert.deepStrictEqual(sort(yield* readFiles), sort([changed, three]))
+      // An archive has no files, and its import keeps them.
+      yield* importWorkspace(toPartStream(archive({ workspace: home })))
+      assert.deepStrictEqual(sort(yield* readFiles), sort([changed, three]))
+      assert.deepStrictEqual((yield* readContent(other.id)).importedFiles, [])
+    })
+  )
+
+  it.effect("concurrent calls of editContent lose no edit", () =>
+    Effect.gen(function* () {
+      const { editContent } = yield* WorkspaceStore
       const home = workspace()
       yield* load(archive({ workspace: home }))
       const add = (name: string) =>
-        reviseContent(home.id, ({ folders }) =>
+        editContent(home.id, ({ folders }) =>
           Effect.succeed([
             {
               ...emptyEdit,
@@ -263,15 +309,15 @@ export const testRevision = (it: ContractTests): void => {
     })
   )
 
-  it.effect("rows with the nil UUID can be imported, exported and revised", () =>
+  it.effect("rows with the nil UUID can be imported, exported and edited", () =>
     Effect.gen(function* () {
-      const { reviseContent, importWorkspace } = yield* WorkspaceStore
+      const { editContent, importWorkspace } = yield* WorkspaceStore
       const original = makeOneOfEachWithNilId()
       const home = original.workspace
       yield* load(original)
       assert.deepStrictEqual(yield* exportArchive(home.id), original)
       yield* load(yield* exportArchive(home.id))
-      yield* reviseContent(home.id, (content) => {
+      yield* editContent(home.id, (content) => {
         assert.deepStrictEqual(content, toWorkspaceContent(original))
         return Effect.succeed([{ ...emptyEdit, folders: [folder()] }, undefined] as const)
       })

@@ -1,0 +1,324 @@
+import { assert, layer as suite } from "@effect/vitest"
+import * as Arbitrary from "effect/Arbitrary"
+import * as SecureRandom from "effect/crypto/SecureRandom"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import { assignPaths } from "../../src/adapters/inbound/cli/PromptPaths.ts"
+import { parsePromptFiles, renderFiles } from "../../src/adapters/inbound/cli/PromptText.ts"
+import { Administration } from "../../src/application/Administration.ts"
+import type { Archive } from "../../src/application/formats/Archive.ts"
+import type { FileImport } from "../../src/application/Administration.ts"
+import type { PromptFiles } from "../../src/application/formats/PromptFiles.ts"
+import { WorkspaceStore } from "../../src/application/ports/WorkspaceStore.ts"
+import { isJsonObject } from "../../src/domain/Json.ts"
+import type { WorkspaceContent } from "../../src/domain/WorkspaceContent.ts"
+import type { WorkspaceId } from "../../src/domain/WorkspaceId.ts"
+import {
+  archive,
+  archives,
+  exportArchive,
+  folder,
+  fragment,
+  prompt,
+  sample,
+  tag,
+  toPartStream,
+  fragmentBinding,
+  version,
+  workspace
+} from "../support/archives.ts"
+
+type Texts = ReadonlyMap<string, string>
+
+const load = (archive: Archive) =>
+  Effect.flatMap(WorkspaceStore, (store) => store.importWorkspace(toPartStream(archive)))
+
+const parse = (workspace: WorkspaceId, texts: Texts): PromptFiles =>
+  Result.getOrThrow(parsePromptFiles(workspace, texts))
+
+const importTexts = (workspace: WorkspaceId, texts: Texts, options?: { readonly overwrite: boolean }) =>
+  Effect.flatMap(Administration, ({ importFiles }) =>
+    importFiles(workspace, parse(workspace, texts), options)
+  )
+
+/** Orders items that have no order by their text. */
+const sorted = (items: ReadonlyArray<unknown>): ReadonlyArray<string> =>
+  items.map((item) => JSON.stringify(item)).sort()
+
+/** Returns free-form JSON as text that does not depend on the order of members. */
+const toText = (value: unknown): string => {
+  if (Array.isArray(value)) return `[${value.map(toText)}]`
+  if (!isJsonObject(value)) return JSON.stringify(value)
+  return `{${Object.entries(value)
+    .map(([name, member]) => `${JSON.stringify(name)}:${toText(member)}`)
+    .sort()}}`
+}
+
+/** What applications read of files, without ids: titles, contents and bindings. */
+const describeFiles = ({ prompts, fragments }: PromptFiles) => {
+  const byId = new Map(fragments.map(({ id, name, content }) => [id, { name, content }]))
+  return sorted(
+    prompts.map((file) => [
+      file.title,
+      file.current_content,
+      file.prompt_type,
+      file.folder,
+      [...new Set(file.tags)].sort(),
+      file.fragments.map(({ fragment_id, variable_overrides }) => [
+        byId.get(fragment_id),
+        toText(variable_overrides)
+      ])
+    ])
+  )
+}
+
+/** What applications read of a workspace, without ids. */
+const describeWorkspace = (archive: Archive) =>
+  describeFiles({
+    fragments: archive.fragments.map((fragment) => ({ ...fragment, path: "", file_id: null })),
+    prompts: archive.prompts
+      .filter(({ is_archived }) => !is_archived)
+      .map((prompt) => ({
+        ...prompt,
+        path: "",
+        file_id: null,
+        folder: archive.folders.find(({ id }) => id === prompt.folder_id)?.name ?? null,
+        tags: prompt.tags.map((tag) => archive.tags.find(({ id }) => id === tag)!.name)
+      }))
+  })
+
+const listIds = ({ prompts, fragments }: Archive): ReadonlyArray<string> => [
+  ...prompts.filter(({ is_archived }) => !is_archived).map(({ id }) => id),
+  ...fragments.map(({ id }) => id)
+]
+
+/** Removes the id from the front matter of some of the files. */
+const withoutSomeIds = (texts: Texts, picks: ReadonlyArray<number>): Texts =>
+  new Map(
+    [...texts].map(([path, text], index) => [
+      path,
+      picks[index % Math.max(1, picks.length)]! % 2 === 1 ? text.replace(/^id: .*\n/m, "") : text
+    ])
+  )
+
+const changeContents = (texts: Texts): Texts =>
+  new Map([...texts].map(([path, text]) => [path, `${text}changed\n`]))
+
+/** Returns the message of each edit that an import refused to undo, by path. */
+const findEdits = (workspace: WorkspaceId, texts: Texts) =>
+  Effect.map(Effect.flip(importTexts(workspace, texts)), (error) =>
+    error._tag === "ConflictingEdits" ? error.edits.map(({ path, message }) => [path, message]) : error
+  )
+
+const naturals = Arbitrary.array(Arbitrary.schema(Schema.Natural), { maxLength: 6 })
+
+/** Tests the rules of imports of files on one adapter of `WorkspaceStore`. */
+export const testFileImport = <E>(name: string, store: Layer.Layer<WorkspaceStore, E>): void =>
+  suite(Administration.layer.pipe(Layer.provide(SecureRandom.layerWebCrypto), Layer.provideMerge(store)), {
+    excludeTestServices: true,
+    timeout: "60 seconds"
+  })(`imports of files: ${name}`, (it) => {
+    it.effect.prop(
+      "the same files, imported into any workspaces in any order, give each the same content and touch no other",
+      { source: archives, picks: naturals, order: naturals },
+      Effect.fnUntraced(function* ({ source, picks, order }) {
+        yield* load(source)
+        const others = [workspace(), workspace()]
+        for (const other of others) yield* load(archive({ workspace: other }))
+        const workspaces = [source.workspace.id, ...others.map(({ id }) => id)]
+        const texts = withoutSomeIds(renderFiles(assignPaths(source)), picks)
+        const ids = new Map<WorkspaceId, ReadonlyArray<string>>()
+        for (const number of order) {
+          const id = workspaces[number % workspaces.length]!
+          const untouched = workspaces.filter((other) => other !== id)
+          const before = yield* Effect.forEach(untouched, exportArchive)
+          const { changes } = yield* importTexts(id, texts)
+          const after = yield* exportArchive(id)
+          assert.deepStrictEqual(describeWorkspace(after), describeFiles(parse(id, texts)))
+          assert.deepStrictEqual(yield* Effect.forEach(untouched, exportArchive), before)
+          // A repeated import changes nothing, so the ids that applications know stay.
+          if (ids.has(id)) {
+            assert.deepStrictEqual(changes, [])
+            assert.deepStrictEqual(listIds(after), ids.get(id))
+          }
+          ids.set(id, listIds(after))
+        }
+        const all = [...ids.values()].flat()
+        assert.strictEqual(new Set(all).size, all.length)
+      }),
+      { arbitrary: { runs: 10, maxShrinks: 50 } }
+    )
+
+    it.effect.prop(
+      "an import never takes its own result for an edit, and an import with overwrite undoes any edit",
+      { source: archives, edited: archives },
+      Effect.fnUntraced(function* ({ source, edited }) {
+        const home = workspace()
+        yield* load(archive({ workspace: home }))
+        const texts = renderFiles(assignPaths(source))
+        yield* importTexts(home.id, texts)
+        const changed = changeContents(texts)
+        yield* importTexts(home.id, changed)
+        yield* load({ ...edited, workspace: home })
+        yield* importTexts(home.id, changed, { overwrite: true })
+        assert.deepStrictEqual(
+          describeWorkspace(yield* exportArchive(home.id)),
+          describeFiles(parse(home.id, changed))
+        )
+      }),
+      { arbitrary: { runs: 10, maxShrinks: 50 } }
+    )
+
+    /** A workspace with a prompt in a folder, with a tag and a fragment, imported from its files. */
+    const importSample = Effect.gen(function* () {
+      const [drawer, label, snippet] = [folder({ name: "Support" }), tag("production"), fragment("{{x}}")]
+      const original = archive({
+        folders: [drawer],
+        tags: [label],
+        fragments: [snippet],
+        prompts: [
+          prompt({
+            title: "Agent",
+            folder_id: drawer.id,
+            tags: [label.id],
+            fragments: [fragmentBinding(snippet, 1, { variable_overrides: { b: 1, a: { d: 1, c: 2 } } })],
+            versions: [version(1)]
+          }),
+          prompt({ title: "Other", versions: [version(1)] })
+        ]
+      })
+      yield* load(original)
+      const texts = renderFiles(assignPaths(original))
+      yield* importTexts(original.workspace.id, texts)
+      return { original, texts, home: original.workspace.id }
+    })
+
+    it.effect("an import refuses to undo an edit of any field, and names every edited file", () =>
+      Effect.gen(function* () {
+        const { original, texts, home } = yield* importSample
+        const [agent, other] = original.prompts
+        const edits: ReadonlyArray<readonly [Partial<Archive>, path: string]> = [
+          [{ prompts: [{ ...agent!, title: "x" }, other!] }, "prompts/Support/agent.md"],
+          [{ prompts: [{ ...agent!, current_content: "x" }, other!] }, "prompts/Support/agent.md"],
+          [{ prompts: [{ ...agent!, is_favorite: true }, other!] }, "prompts/Support/agent.md"],
+          [{ prompts: [{ ...agent!, tags: [] }, other!] }, "prompts/Support/agent.md"],
+          [{ prompts: [{ ...agent!, fragments: [] }, other!] }, "prompts/Support/agent.md"],
+          [{ prompts: [{ ...agent!, folder_id: null }, other!] }, "prompts/Support/agent.md"],
+          [{ folders: [{ ...original.folders[0]!, name: "x" }] }, "prompts/Support/agent.md"],
+          [{ fragments: [{ ...original.fragments[0]!, content: "x" }] }, "fragments/fragment.md"]
+        ]
+        for (const [edit, path] of edits) {
+          yield* load({ ...original, ...edit })
+          assert.deepStrictEqual(yield* findEdits(home, texts), [[path, "was edited"]])
+        }
+        yield* load({
+          ...original,
+          fragments: [{ ...original.fragments[0]!, content: "x" }],
+          prompts: [{ ...agent!, is_archived: true }]
+        })
+        const before = yield* exportArchive(home)
+        assert.deepStrictEqual(yield* findEdits(home, texts), [
+          ["fragments/fragment.md", "was edited"],
+          ["prompts/Support/agent.md", "was archived"],
+          ["prompts/other.md", "was deleted"]
+        ])
+        assert.deepStrictEqual(yield* exportArchive(home), before)
+        yield* importTexts(home, texts, { overwrite: true })
+        assert.deepStrictEqual(
+          describeWorkspace(yield* exportArchive(home)),
+          describeFiles(parse(home, texts))
+        )
+      })
+    )
+
+    it.effect("an import refuses to archive an edited prompt and to remove an edited fragment", () =>
+      Effect.gen(function* () {
+        const { original, texts, home } = yield* importSample
+        const [agent, other] = original.prompts
+        yield* load({
+          ...original,
+          fragments: [{ ...original.fragments[0]!, content: "x" }],
+          prompts: [{ ...agent!, title: "x" }, other!]
+        })
+        const withoutAgent = new Map([...texts].filter(([path]) => path === "prompts/other.md"))
+        assert.deepStrictEqual(yield* findEdits(home, withoutAgent), [
+          ["prompts/Support/agent.md", "was edited"]
+        ])
+        const withoutFragment = {
+          ...original,
+          fragments: [],
+          prompts: [{ ...agent!, fragments: [] }, other!]
+        }
+        assert.deepStrictEqual(yield* findEdits(home, renderFiles(assignPaths(withoutFragment))), [
+          ["prompts/Support/agent.md", "was edited"],
+          ["fragments/fragment.md", "was edited"]
+        ])
+      })
+    )
+
+    it.effect(
+      "a prompt whose id is in its file is reported if it was deleted, and returns with overwrite",
+      () =>
+        Effect.gen(function* () {
+          const { original, texts, home } = yield* importSample
+          yield* load({ ...original, prompts: [] })
+          assert.deepStrictEqual(yield* findEdits(home, texts), [
+            ["prompts/Support/agent.md", "was deleted"],
+            ["prompts/other.md", "was deleted"]
+          ])
+          yield* importTexts(home, texts, { overwrite: true })
+          const returned = yield* exportArchive(home)
+          assert.deepStrictEqual(describeWorkspace(returned), describeFiles(parse(home, texts)))
+          assert.deepStrictEqual((yield* importTexts(home, texts)).changes, [])
+          assert.deepStrictEqual(listIds(yield* exportArchive(home)), listIds(returned))
+        })
+    )
+
+    it.effect("an import accepts an edit that its files contain, and edits before the first import", () =>
+      Effect.gen(function* () {
+        const { original, texts, home } = yield* importSample
+        const edited: Archive = {
+          ...original,
+          prompts: original.prompts.map((prompt) => ({ ...prompt, current_content: "Edited" }))
+        }
+        yield* load(edited)
+        const exported = renderFiles(assignPaths(edited))
+        assert.deepStrictEqual((yield* importTexts(home, exported)).changes, [])
+        const { changes } = yield* importTexts(home, changeContents(exported))
+        assert.strictEqual(changes.length, texts.size)
+
+        const first = sample().archive
+        yield* load(first)
+        const { changes: firstChanges }: FileImport = yield* importTexts(
+          first.workspace.id,
+          changeContents(renderFiles(assignPaths(first)))
+        )
+        assert.isAbove(firstChanges.length, 0)
+      })
+    )
+
+    it.effect("recordFiles makes the files contain the edits that were made before it", () =>
+      Effect.gen(function* () {
+        const { original, texts, home } = yield* importSample
+        const { recordFiles, readContent } = yield* Administration
+        const edited: Archive = {
+          ...original,
+          prompts: original.prompts.map((prompt) => ({ ...prompt, current_content: "Edited" }))
+        }
+        yield* load(edited)
+        assert.deepStrictEqual(yield* findEdits(home, texts), [
+          ["prompts/Support/agent.md", "was edited"],
+          ["prompts/other.md", "was edited"]
+        ])
+        const content: WorkspaceContent = yield* readContent(home)
+        yield* recordFiles(home, assignPaths(content, content.importedFiles))
+        assert.deepStrictEqual(yield* readContent(home), {
+          ...content,
+          importedFiles: (yield* readContent(home)).importedFiles
+        })
+        assert.strictEqual((yield* importTexts(home, texts)).changes.length, 2)
+      })
+    )
+  })
