@@ -1,5 +1,5 @@
 import { it } from "vitest"
-import { sample } from "../support/archives.ts"
+import { instant, key as makeKey, sample } from "../support/archives.ts"
 import {
   expectError,
   expectSuccess,
@@ -14,7 +14,14 @@ const home = sample()
 const { active, ...keys } = home.keys
 const key = active.plaintext
 const target = "/api/v1/prompts"
-const { send } = startApi([home.archive])
+const [ada, ben] = home.archive.users
+const workspaceId = home.archive.workspace.id
+const past = instant("2026-01-02T00:00:00.000Z")
+const expired = makeKey(workspaceId, ada!, { expires_at: past })
+const expiredOwnerMustReset = makeKey(workspaceId, ben!, { expires_at: past })
+const expiring = makeKey(workspaceId, ada!, { expires_at: instant("2999-01-01T00:00:00.000Z") })
+const api_keys = [expired, expiredOwnerMustReset, expiring].map(({ stored }) => stored)
+const { send } = startApi([{ ...home.archive, api_keys: [...home.archive.api_keys, ...api_keys] }])
 
 it.each([
   ["no Authorization header", []],
@@ -64,6 +71,8 @@ it.each([
   ["is revoked", keys.revoked, "API key has been revoked"],
   ["is revoked and whose owner must reset", keys.revokedOwnerMustReset, "API key has been revoked"],
   ["is revoked and has no organization", keys.legacyRevoked, "API key has been revoked"],
+  ["is expired", expired, "API key has been revoked"],
+  ["is expired and whose owner must reset", expiredOwnerMustReset, "API key has been revoked"],
   ["has an owner who must reset", keys.ownerMustReset, "API key owner must reset password"],
   [
     "has no organization and an owner who must reset",
@@ -81,4 +90,8 @@ it.each([
   ["between spaces", ` Bearer ${key}  `]
 ])("the scheme Bearer %s is accepted", async (_, value) => {
   expectSuccess(await send(target, [`authorization:${value}`]))
+})
+
+it("a key that expires later is accepted", async () => {
+  expectSuccess(await send(target, [authorize(expiring.plaintext)]))
 })

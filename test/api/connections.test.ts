@@ -382,10 +382,10 @@ describe.skipIf(postgres.missing !== undefined)("connections", () => {
       await once(flood, "close")
       for (let i = 0; i < 3; i++) {
         const response = await fetch(`http://127.0.0.1:${metricsPort}/metrics`)
-        expect([response.status, (await response.text()).includes("http_requests_total")]).toEqual([
-          200,
-          true
-        ])
+        expect([
+          response.status,
+          (await response.text()).includes("prompt_retrieval_http_requests_total")
+        ]).toEqual([200, true])
       }
       expect(await service.stop()).toBe(0)
     })

@@ -1,12 +1,15 @@
 import { createHash } from "node:crypto"
 import { existsSync, mkdirSync, mkdtempSync, rmSync } from "node:fs"
+import { type IncomingMessage, request } from "node:http"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { brotliDecompressSync, gunzipSync } from "node:zlib"
 import * as Effect from "effect/Effect"
 import { chromium, type Page } from "playwright-core"
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
 import { openApi } from "../../src/adapters/inbound/http/docs/OpenApi.ts"
 import { embedded, makeResources } from "../support/database.ts"
+import { exchange, getHeader } from "../support/rawHttp.ts"
 import { startObservedService } from "../support/startObservedService.ts"
 import type { Service } from "../support/service.ts"
 
@@ -19,25 +22,101 @@ if (noBrowser !== undefined) {
 }
 
 const perProcess = 10
+const publicUrl = "https://prompts.example.com/base"
 
 const resources = makeResources()
 let service: Service
+let withPublicUrl: Service
 beforeAll(async () => {
   const env = await resources.acquire(embedded.acquire)
-  service = await startObservedService({ ...env, RATE_LIMIT_PER_PROCESS: String(perProcess) })
+  const limits = { RATE_LIMIT_PER_PROCESS: String(perProcess) }
+  service = await startObservedService({ ...env, ...limits }, "/readyz", ["--demo"])
+  // Nothing listens on port 9.
+  const noDatabase = { DATABASE_URL: "postgres://postgres@127.0.0.1:9/none" }
+  withPublicUrl = await startObservedService({ ...noDatabase, PUBLIC_URL: `${publicUrl}/` }, "/healthz")
 })
 afterAll(async () => {
   await service?.stop()
+  await withPublicUrl?.stop()
   await resources.release()
 })
 
 const paths = ["/openapi.json", "/docs"]
 
-it("GET /openapi.json returns the OpenAPI document", async () => {
-  const response = await fetch(`${service.url}/openapi.json`)
-  expect(response.status).toBe(200)
-  expect(response.headers.get("content-type")).toBe("application/json")
-  expect(await response.json()).toEqual(JSON.parse(JSON.stringify(openApi)))
+describe("GET /openapi.json", () => {
+  const document = JSON.parse(JSON.stringify(openApi))
+  const readServers = async ({ port }: Service, lines: ReadonlyArray<string>) => {
+    const request = ["GET /openapi.json HTTP/1.1", ...lines, "Connection: close", "", ""].join("\r\n")
+    const response = await exchange(port, request)
+    expect(response.status).toBe(200)
+    return { servers: JSON.parse(response.body).servers, etag: getHeader(response, "etag") }
+  }
+
+  it("returns the OpenAPI document, with the origin of the request as its server", async () => {
+    const response = await fetch(`${service.url}/openapi.json`)
+    expect(response.status).toBe(200)
+    expect(response.headers.get("content-type")).toBe("application/json")
+    expect(await response.json()).toEqual({ ...document, servers: [{ url: service.url }] })
+  })
+
+  it("names each caller's own host, however many hosts are requested before", async () => {
+    const hosts = Array.from({ length: 40 }, (_, i) => `host-${i}.example:8080`)
+    const etags = new Set<string | undefined>()
+    for (const host of [...hosts, ...hosts]) {
+      const { servers, etag } = await readServers(service, [`Host: ${host}`])
+      expect(servers).toEqual([{ url: `http://${host}` }])
+      etags.add(etag)
+    }
+    expect(etags.size).toBe(hosts.length)
+  })
+
+  it.each(["", '"', "a b", "a/b", "ada@example.com", "a,b", "evil.example/?", "a\\b", "é"])(
+    "does not repeat an invalid host: %j",
+    async (host) => {
+      expect((await readServers(service, [`Host: ${host}`])).servers).toEqual([{ url: "/" }])
+    }
+  )
+
+  it("reads no header but Host", async () => {
+    const lines = [
+      "X-Forwarded-Host: evil.example",
+      "X-Forwarded-Proto: https",
+      "Forwarded: host=evil.example"
+    ]
+    expect((await readServers(service, ["Host: a.example", ...lines])).servers).toEqual([
+      { url: "http://a.example" }
+    ])
+  })
+
+  it("names PUBLIC_URL, whatever the host", async () => {
+    const first = await readServers(withPublicUrl, ["Host: a.example"])
+    expect(first.servers).toEqual([{ url: publicUrl }])
+    expect(await readServers(withPublicUrl, ["Host: evil.example"])).toEqual(first)
+  })
+})
+
+describe.each(["/", "/docs/", "/?a=b"])("%s", (target) => {
+  it.each(["GET", "HEAD"])("redirects %s to /docs", async (method) => {
+    const send = ({ url }: Service) => fetch(url + target, { method, redirect: "manual" })
+    const response = await send(service)
+    expect([response.status, response.headers.get("location"), await response.text()]).toEqual([
+      308,
+      "/docs",
+      ""
+    ])
+    expect((await send(withPublicUrl)).headers.get("location")).toBe("/base/docs")
+  })
+
+  it("returns 405 for another method", async () => {
+    const response = await fetch(service.url + target, { method: "POST" })
+    expect([response.status, response.headers.get("allow")]).toEqual([405, "GET, HEAD"])
+  })
+})
+
+it("a browser that requests / gets the page /docs", async () => {
+  const response = await fetch(`${service.url}/`)
+  expect([response.status, response.url]).toEqual([200, `${service.url}/docs`])
+  await response.body?.cancel()
 })
 
 it("GET /docs returns a page whose policy allows only its own scripts and calls to this service", async () => {
@@ -71,23 +150,56 @@ describe.each(paths)("GET %s", (path) => {
     expect(etag).toMatch(/^"[A-Za-z0-9_-]{43}"$/)
     expect(first.headers.get("cache-control")).toBe("no-cache")
     expect(first.headers.get("x-content-type-options")).toBe("nosniff")
-    const bytes = (await first.arrayBuffer()).byteLength
+    await first.arrayBuffer()
+    const bytes = first.headers.get("content-length")
 
     const again = await fetch(service.url + path, { headers: { "if-none-match": etag } })
     expect([again.status, again.headers.get("etag"), await again.text()]).toEqual([304, etag, ""])
 
     const head = await fetch(service.url + path, { method: "HEAD" })
-    expect([head.status, head.headers.get("content-length"), await head.text()]).toEqual([
-      200,
-      `${bytes}`,
-      ""
-    ])
+    expect([head.status, head.headers.get("content-length"), await head.text()]).toEqual([200, bytes, ""])
   })
 
-  it("returns 405 for another method and 404 with a trailing slash", async () => {
+  it("returns 405 for another method", async () => {
     const posted = await fetch(service.url + path, { method: "POST" })
     expect([posted.status, posted.headers.get("allow")]).toEqual([405, "GET, HEAD"])
-    expect((await fetch(`${service.url}${path}/`)).status).toBe(404)
+  })
+
+  it("is compressed as Accept-Encoding demands, with an ETag for each coding", async () => {
+    const get = async (headers: Record<string, string>) => {
+      const response = await new Promise<IncomingMessage>((resolve, reject) => {
+        request(service.url + path, { headers }, resolve)
+          .on("error", reject)
+          .end()
+      })
+      const chunks: Array<Buffer> = []
+      for await (const chunk of response) chunks.push(chunk)
+      return { status: response.statusCode, headers: response.headers, body: Buffer.concat(chunks) }
+    }
+    const plain = await get({})
+    const gzipped = await get({ "accept-encoding": "gzip" })
+    const brotli = await get({ "accept-encoding": "gzip, deflate, br" })
+    const refused = await get({ "accept-encoding": "br;q=0, gzip;q=0, *" })
+    expect(
+      [plain, gzipped, brotli, refused].map(({ headers }) => [headers["content-encoding"], headers.vary])
+    ).toEqual([
+      [undefined, "Accept-Encoding"],
+      ["gzip", "Accept-Encoding"],
+      ["br", "Accept-Encoding"],
+      [undefined, "Accept-Encoding"]
+    ])
+    expect(gunzipSync(gzipped.body).equals(plain.body)).toBe(true)
+    expect(brotliDecompressSync(brotli.body).equals(plain.body)).toBe(true)
+    expect(refused.body.equals(plain.body)).toBe(true)
+    for (const { body, headers } of [gzipped, brotli]) {
+      expect(body.length).toBeLessThan(plain.body.length / 3)
+      expect(Number(headers["content-length"])).toBe(body.length)
+    }
+    const etags = [plain, gzipped, brotli].map(({ headers }) => headers.etag!)
+    expect(new Set(etags).size).toBe(3)
+    const again = await get({ "accept-encoding": "gzip", "if-none-match": etags[1]! })
+    expect([again.status, again.headers.vary, again.headers.etag]).toEqual([304, "Accept-Encoding", etags[1]])
+    expect((await get({ "accept-encoding": "gzip", "if-none-match": etags[0]! })).status).toBe(200)
   })
 
   it("needs no key and does not count against the rate limits", async () => {
@@ -198,8 +310,23 @@ describe.skipIf(noBrowser !== undefined)("the page in a browser", () => {
     await page.keyboard.press("Escape")
     await page.getByRole("search").click()
     await page.keyboard.type("rate limit")
-    await page.getByRole("option", { name: "Rate limits" }).waitFor()
+    await page.getByRole("option", { name: /^Heading: +Rate limits/ }).waitFor()
     await page.keyboard.press("Escape")
+  })
+
+  it("is as wide as the screen of a phone", async () => {
+    const session = await page.context().newCDPSession(page)
+    const screen = { width: 390, height: 844 }
+    await session.send("Emulation.setDeviceMetricsOverride", {
+      ...screen,
+      deviceScaleFactor: 3,
+      mobile: true
+    })
+    await page.goto(`${service.url}/docs`)
+    await page.getByRole("heading", { name: "Get a prompt", exact: true }).waitFor()
+    expect(await page.evaluate("[innerWidth, document.documentElement.scrollWidth]")).toEqual([390, 390])
+    await session.send("Emulation.clearDeviceMetricsOverride")
+    await session.detach()
   })
 
   it("cannot evaluate code, load a resource or call a host that the policy forbids, and the test detects each attempt", async () => {

@@ -1,7 +1,7 @@
 import * as Result from "effect/Result"
 import { describe, expect, it } from "vitest"
 import { resolve } from "../../src/domain/Resolution.ts"
-import { fragment, newId, prompt, sample, use } from "../support/archives.ts"
+import { fragment, newId, prompt, sample, fragmentBinding } from "../support/archives.ts"
 import { embedded, postgres } from "../support/database.ts"
 import * as model from "../support/model.ts"
 import { getHeader } from "../support/rawHttp.ts"
@@ -16,6 +16,7 @@ import {
   methodNotAllowed,
   positiveIntRule,
   promptNotFound,
+  resolvedTooLarge,
   unauthorized,
   versionNotFound
 } from "./expectations.ts"
@@ -28,7 +29,7 @@ const megabyte = fragment("x".repeat(1024 * 1024))
 const large = prompt({
   title: "Large",
   is_archived: true,
-  fragments: Array.from({ length: 9 }, (_, position) => use(megabyte, position))
+  fragments: Array.from({ length: 9 }, (_, position) => fragmentBinding(megabyte, position))
 })
 const home = {
   ...archive,
@@ -37,6 +38,9 @@ const home = {
 }
 
 const targets = endpointTargets(greeting!.id)
+/** Returns the version that the responses of an endpoint for `greeting` report. */
+const versionOf = (endpoint: string): number | undefined =>
+  endpoint === "get" || endpoint === "getResolved" ? greeting!.current_version : undefined
 const unknownTargets = endpointTargets(newId())
 
 describe.each([embedded, postgres])("the API on $name", (backend) => {
@@ -48,7 +52,7 @@ describe.each([embedded, postgres])("the API on $name", (backend) => {
   const send = (target: string, lines = [authorize(keys.active.plaintext)], method?: string) =>
     api.send(target, lines, method)
 
-  it("GET /prompts returns the summaries of all prompts that are not archived, newest first", async () => {
+  it("GET /prompts returns the summaries of all prompts that are not archived, most recently updated first", async () => {
     const data = model.listPrompts(home, {})
     const meta = { page: 1, per_page: 20, total: data.length }
     expectSuccess(await send(targets.list), { data, meta })
@@ -57,17 +61,23 @@ describe.each([embedded, postgres])("the API on $name", (backend) => {
   it("GET /prompts/{id} returns every prompt, archived or not, for its id in any case", async () => {
     for (const stored of home.prompts)
       for (const id of [stored.id, stored.id.toUpperCase()])
-        expectSuccess(await send(`/api/v1/prompts/${id}`), { data: model.getPrompt(home, stored) })
+        expectSuccess(
+          await send(`/api/v1/prompts/${id}`),
+          { data: model.getPrompt(home, stored) },
+          stored.current_version
+        )
   })
 
   it("GET /prompts/{id}/resolved returns the content with the fragments resolved", async () => {
     for (const stored of archive.prompts)
-      expectSuccess(await send(`/api/v1/prompts/${stored.id}/resolved`), {
-        data: Result.getOrThrow(resolve(model.getSource(home, stored)))
-      })
+      expectSuccess(
+        await send(`/api/v1/prompts/${stored.id}/resolved`),
+        { data: Result.getOrThrow(resolve(model.getSource(home, stored))) },
+        stored.current_version
+      )
   })
 
-  it("GET /prompts/{id}/versions returns the summaries of all versions, newest first", async () => {
+  it("GET /prompts/{id}/versions returns the summaries of all versions, highest number first", async () => {
     const data = model.listVersions(greeting!).map(model.toVersionSummary)
     const meta = { page: 1, per_page: 20, total: data.length }
     expectSuccess(await send(targets.listVersions), { data, meta })
@@ -78,16 +88,19 @@ describe.each([embedded, postgres])("the API on $name", (backend) => {
       expectSuccess(await send(`${targets.listVersions}/${version.version_number}`), { data: version })
   })
 
-  it("GET /prompts/{id}/resolved returns 500 and logs the prompt's id if the content exceeds 8 MiB", async () => {
-    expectError(await send(`/api/v1/prompts/${large.id}/resolved`), internalError)
-    expect(api.service().output()).toContain(large.id)
+  it("GET /prompts/{id}/resolved returns 422 and logs the prompt's id if the content exceeds 8 MiB", async () => {
+    expectError(await send(`/api/v1/prompts/${large.id}/resolved`), resolvedTooLarge)
+    expect(api.service().output()).toMatch(
+      new RegExp(`"level":"warn","msg":"Resolved content is too large","prompt_id":"${large.id}"`)
+    )
+    expect(api.service().output()).not.toContain('"level":"error"')
   })
 
   describe.each(Object.entries(targets))("%s", (name, target) => {
     it("returns 304 if If-None-Match contains the ETag of its response", async () => {
       const etag = getHeader(await send(target), "etag")!
       const lines = [authorize(keys.active.plaintext), `If-None-Match: ${etag}`]
-      expectNotModified(await send(target, lines), etag)
+      expectNotModified(await send(target, lines), etag, versionOf(name))
     })
 
     if (name === "list" || name === "listVersions")
@@ -132,7 +145,7 @@ describe.each([embedded, postgres])("the API on $name", (backend) => {
         await api.sql("alter table prompts rename column gone to title")
         await api.sql("alter table prompt_versions rename column gone to change_summary")
       }
-      expectSuccess(await send(uncached))
+      expectSuccess(await send(uncached), undefined, versionOf(name))
     })
   })
 })

@@ -51,11 +51,19 @@ export const expectError = (
   })
 }
 
-/** Expects a 200 with exactly the headers of a successful response, and this body if one is given. */
-export const expectSuccess = (response: HttpResponse, body?: unknown): void => {
+/** The headers of a response with the current text of a prompt at this version. */
+const versionHeaders = (version: number | undefined): Readonly<Record<string, string>> =>
+  version === undefined ? {} : { "prompt-version": String(version) }
+
+/**
+ * Expects a 200 with exactly the headers of a successful response, and this body if one is given. A prompt's current
+ * text also has its `version` in a header.
+ */
+export const expectSuccess = (response: HttpResponse, body?: unknown, version?: number): void => {
   expectCommonHeaders(response)
   expect(response.status).toBe(200)
-  expectHeaders(response, successHeaders, {
+  expectHeaders(response, [...successHeaders, ...Object.keys(versionHeaders(version))], {
+    ...versionHeaders(version),
     "cache-control": cacheControl,
     vary: "Authorization",
     "content-type": "application/json",
@@ -65,11 +73,12 @@ export const expectSuccess = (response: HttpResponse, body?: unknown): void => {
   if (body !== undefined) expect(JSON.parse(response.body)).toEqual(body)
 }
 
-/** Expects a 304 with exactly the caching headers and this ETag. */
-export const expectNotModified = (response: HttpResponse, etag: string): void => {
+/** Expects a 304 with exactly the caching headers, this ETag and, for a prompt's current text, its `version`. */
+export const expectNotModified = (response: HttpResponse, etag: string, version?: number): void => {
   expectCommonHeaders(response)
   expect({ status: response.status, body: response.body }).toEqual({ status: 304, body: "" })
-  expectHeaders(response, ["cache-control", "etag", "vary"], {
+  expectHeaders(response, ["cache-control", "etag", "vary", ...Object.keys(versionHeaders(version))], {
+    ...versionHeaders(version),
     "cache-control": cacheControl,
     vary: "Authorization",
     etag
@@ -102,6 +111,7 @@ export const methodNotAllowed: ExpectedError = [
 ]
 export const unknownExpectation: ExpectedError = [417, "BAD_REQUEST", "Unknown expectation"]
 export const headersTooLarge: ExpectedError = [431, "HEADERS_TOO_LARGE", "Request headers are too large"]
+export const resolvedTooLarge: ExpectedError = [422, "RESOLVED_TOO_LARGE", "Resolved content is too large"]
 export const internalError: ExpectedError = [500, "INTERNAL_ERROR", "Internal error"]
 export const unavailable: ExpectedError = [
   503,

@@ -15,6 +15,7 @@ const generate = makeRequestGenerator(tenant, seed)
 const isEnvelope = (response: HttpResponse): boolean => {
   if (getHeader(response, "x-request-id") === undefined) return false
   if (response.status === 304) return response.body === ""
+  if (response.status === 308) return response.body === "" && getHeader(response, "location") === "/docs"
   if (getHeader(response, "content-type") !== "application/json") return false
   if (response.body === "") return Number(getHeader(response, "content-length")) > 0
   const body = JSON.parse(response.body)

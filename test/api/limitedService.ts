@@ -30,7 +30,7 @@ const program = Effect.gen(function* () {
   const { port } = yield* serve({
     host: "127.0.0.1",
     port: 0,
-    shutdownGrace: 0,
+    shutdownGraceMs: 0,
     limits: JSON.parse(process.env.LIMITS!)
   })
   yield* Effect.flatMap(Lifecycle, ({ markServing }) => markServing)

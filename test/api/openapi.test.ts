@@ -10,7 +10,8 @@ import packageJson from "../../package.json" with { type: "json" }
 import { Api } from "../../src/adapters/inbound/http/contract/Api.ts"
 import { type ApiError, describeError, errors } from "../../src/adapters/inbound/http/contract/Errors.ts"
 import { openApi } from "../../src/adapters/inbound/http/docs/OpenApi.ts"
-import { rateLimited } from "../../src/domain/RateWindow.ts"
+import { operationalPaths } from "../../src/adapters/inbound/http/OperationalRoutes.ts"
+import { RateLimited } from "../../src/domain/RateWindow.ts"
 
 // biome-ignore lint/suspicious/noExplicitAny: the tests read arbitrary parts of a document
 type Json = any
@@ -26,13 +27,14 @@ const deref = (part: Json): Json =>
         .split("/")
         .reduce((at: Json, key: string) => at[key], document)
 
-const operations = Object.entries<Json>(document.paths).flatMap(([path, item]) =>
+const allOperations = Object.entries<Json>(document.paths).flatMap(([path, item]) =>
   Object.entries<Json>(item).map(([method, operation]) => ({ path, method, operation }))
 )
+const operations = allOperations.filter(({ path }) => path.startsWith("/api/v1/"))
 const findOperation = (id: string) =>
   operations.find(({ operation }) => operation.operationId === id)!.operation
 
-it("the OpenAPI document describes the five routes of the contract and no other", () => {
+it("the OpenAPI document describes the five routes of the contract and the operational paths, and no other", () => {
   const routes: Array<string> = []
   HttpApi.reflect(Api, {
     onGroup: () => {},
@@ -49,6 +51,18 @@ it("the OpenAPI document describes the five routes of the contract and no other"
     "GET /api/v1/prompts/{id}/versions",
     "GET /api/v1/prompts/{id}/versions/{version}"
   ])
+  const others = allOperations.slice(operations.length)
+  const redirects = ["/", "/docs/"]
+  expect(others.map(({ path, method }) => [path, method])).toEqual(
+    operationalPaths.filter((path) => !redirects.includes(path)).map((path) => [path, "get"])
+  )
+  for (const { operation } of others) expect(operation).toMatchObject({ tags: ["Service"], security: [] })
+  expect(document.tags.map(({ name }: Json) => name)).toEqual(["Prompts", "Service"])
+})
+
+it("no two operations have the same id or the same summary", () => {
+  for (const name of ["operationId", "summary"] as const)
+    expect(new Set(allOperations.map(({ operation }) => operation[name])).size).toBe(allOperations.length)
 })
 
 it("the OpenAPI document has a title, the version of the package and bearer authentication", () => {
@@ -118,16 +132,30 @@ describe("the parameters", () => {
   })
 })
 
-it("a parameter has an example only if it is required, or if tools send a value of its schema without an example", () => {
-  const parameters = operations.flatMap(({ operation }) => operation.parameters.map(deref))
-  for (const { name, required, examples, schema } of parameters) {
-    const schemaValue = schema.default ?? schema.enum?.[0]
-    const optionalExample = schemaValue && { default: { value: schemaValue, "x-disabled": true } }
-    expect([name, examples]).toEqual([
+it("a parameter has an example only if it is required", () => {
+  const parameters = allOperations.flatMap(({ operation }) => operation.parameters.map(deref))
+  for (const { name, required = false, example, examples, schema } of parameters)
+    expect([name, examples, example, schema.example, schema.examples]).toEqual([
       name,
-      required ? { default: { value: expect.anything() } } : optionalExample
+      required ? { default: { value: expect.anything() } } : undefined,
+      undefined,
+      undefined,
+      undefined
     ])
-  }
+})
+
+it("every object of a response allows further fields, and every error code is a string with known examples", () => {
+  const schemas: ReadonlyArray<Json> = Object.values(document.components.schemas)
+  expect(JSON.stringify(schemas)).not.toContain('"additionalProperties":false')
+  const codes = schemas.flatMap(({ properties }) => properties.error?.properties.code ?? [])
+  for (const { enum: closed, type } of codes) expect([closed, type]).toEqual([undefined, "string"])
+  expect(codes.flatMap(({ examples }) => examples).toSorted()).toEqual(
+    Object.values(errors)
+      .map(({ status, code }) => `${status} ${code}`)
+      .filter((row, i, rows) => rows.indexOf(row) === i)
+      .map((row) => row.split(" ")[1])
+      .toSorted()
+  )
 })
 
 it("the code samples of each operation have no optional header and no query parameter", () => {
@@ -173,7 +201,7 @@ describe("the description of the API", () => {
 })
 
 it("every response is described by a sentence without error codes", () => {
-  for (const { operation } of operations)
+  for (const { operation } of allOperations)
     for (const response of Object.values<Json>(operation.responses).map(deref)) {
       expect(response.description).toMatch(/^[A-Z].*\.$/)
       for (const { code } of Object.values(errors)) expect(response.description).not.toContain(code)
@@ -182,7 +210,7 @@ it("every response is described by a sentence without error codes", () => {
 
 type Tag = ApiError["_tag"]
 
-/** The errors that only some operations have. Every operation has the others, except the one for undescribed methods. */
+/** The errors that only some operations have. Every operation has the others. */
 const specificErrors: Readonly<Record<string, ReadonlyArray<Tag>>> = {
   "prompts.list": ["InvalidParameter"],
   "prompts.get": ["PromptNotFound", "RouteNotFound"],
@@ -190,7 +218,7 @@ const specificErrors: Readonly<Record<string, ReadonlyArray<Tag>>> = {
   "prompts.listVersions": ["InvalidParameter", "PromptNotFound", "RouteNotFound"],
   "prompts.getVersion": ["RouteNotFound", "VersionNotFound"]
 }
-const uncommonErrors = new Set<string>(["MethodNotAllowed", ...Object.values(specificErrors).flat()])
+const uncommonErrors = new Set<string>(Object.values(specificErrors).flat())
 const commonErrors = Object.keys(errors).filter((tag) => !uncommonErrors.has(tag))
 
 describe.each(Object.entries(specificErrors))("the responses of %s", (operationId, tags) => {
@@ -219,21 +247,28 @@ describe.each(Object.entries(specificErrors))("the responses of %s", (operationI
     expect(Object.keys(responses).map(Number)).toEqual([...statuses].toSorted((a, b) => a - b))
   })
 
-  it(`${operationId} allows only the codes that the table of errors has for each status`, () => {
+  it(`${operationId} names the codes that the table of errors has for each status`, () => {
     for (const [status, { content }] of Object.entries(responses).filter(
       ([status]) => Number(status) >= 400
     )) {
       const { error } = deref(content["application/json"].schema).properties
       const codes = Object.values(errors).flatMap((row) => (row.status === Number(status) ? [row.code] : []))
-      expect(error.properties.code.enum).toEqual([...new Set(codes)])
+      expect(error.properties.code.examples).toEqual([...new Set(codes)])
     }
   })
 
   const commonHeaders = ["Cache-Control", "Vary", "X-Content-Type-Options", "X-Request-Id"]
+  /** Headers that only responses without the database have. */
+  const outageHeaders = ["Age", "Cache-Status"]
+  const successHeaders = [
+    ...(/^prompts\.get(Resolved)?$/.test(operationId) ? ["ETag", "Prompt-Version"] : ["ETag"]),
+    ...outageHeaders
+  ]
   const headersByStatus: Readonly<Record<string, ReadonlyArray<string>>> = {
-    200: ["ETag"],
-    304: ["ETag"],
+    200: successHeaders,
+    304: successHeaders,
     401: ["WWW-Authenticate"],
+    405: ["Allow"],
     429: ["RateLimit", "RateLimit-Policy", "Retry-After"],
     503: ["Retry-After"]
   }
@@ -243,9 +278,12 @@ describe.each(Object.entries(specificErrors))("the responses of %s", (operationI
       expect(Object.keys(headers).toSorted()).toEqual(
         [...commonHeaders, ...(headersByStatus[status] ?? [])].toSorted()
       )
-      expect(Object.values<Json>(headers).every(({ required }) => required)).toBe(true)
+      for (const [name, { required }] of Object.entries<Json>(headers)) {
+        expect([name, required]).toEqual([name, !outageHeaders.includes(name)])
+      }
       expect(headers["Cache-Control"].schema.enum).toEqual([
-        Number(status) < 400 ? "public, s-maxage=30, stale-while-revalidate=300" : "no-store"
+        ...(Number(status) < 400 ? ["public, s-maxage=30, stale-while-revalidate=300"] : []),
+        "no-store"
       ])
     }
   })
@@ -255,7 +293,7 @@ it.each(["key", "process"] as const)(
   "a 429 for the limit of the %s has the headers that the document describes",
   (scope) => {
     const { headers } = document.components.responses.TooManyRequests
-    const sent = describeError(rateLimited(scope, 500, Date.now())).headers
+    const sent = describeError(RateLimited(scope, 500, Date.now())).headers
     expect(sent["ratelimit-policy"]).toMatch(new RegExp(headers["RateLimit-Policy"].schema.pattern))
     expect(sent.ratelimit).toMatch(new RegExp(headers.RateLimit.schema.pattern))
   }
@@ -280,7 +318,7 @@ it("every operation, parameter, header and field of the document has a descripti
     })
   }
   expect(findUndescribed(document, "#")).toEqual([])
-  for (const { operation } of operations)
+  for (const { operation } of allOperations)
     expect(operation).toMatchObject({ summary: expect.any(String), description: expect.any(String) })
 })
 

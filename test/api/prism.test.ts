@@ -2,11 +2,12 @@ import { afterAll, beforeAll, expect, it } from "vitest"
 import demo from "../../src/demo/workspace.json" with { type: "json" }
 import type { Archive } from "../../src/application/formats/Archive.ts"
 import { PromptType } from "../../src/domain/Prompt.ts"
-import { fragment, key, newId, prompt, sample, use } from "../support/archives.ts"
+import { fragment, key, newId, prompt, sample, fragmentBinding } from "../support/archives.ts"
 import { connectTo, embedded, makeResources } from "../support/database.ts"
 import { startObservedService } from "../support/startObservedService.ts"
 import { prism, type Violation, parseViolations } from "../support/prism.ts"
 import type { Service } from "../support/service.ts"
+import { toStrictOpenApi } from "../support/strictOpenApi.ts"
 import { makeTenant } from "./startApi.ts"
 
 // biome-ignore lint/suspicious/noExplicitAny: the tests read arbitrary parts of a document
@@ -17,7 +18,9 @@ const perKey = 60
 const home = sample()
 const [greeting] = home.archive.prompts
 const megabyte = fragment("x".repeat(1024 * 1024))
-const large = prompt({ fragments: Array.from({ length: 9 }, (_, position) => use(megabyte, position)) })
+const large = prompt({
+  fragments: Array.from({ length: 9 }, (_, position) => fragmentBinding(megabyte, position))
+})
 const foreign = sample()
 const demoArchive = demo as unknown as Archive
 const demoKey = key(demoArchive.workspace.id, demoArchive.users[0]!)
@@ -29,7 +32,9 @@ const pastDue = makeTenant({ billing_status: "past_due" })
 const resources = makeResources()
 let service: Service
 let withoutDatabase: Service
+/** The document of the service, and a copy that allows no fields or codes of later versions. */
 let openApi: Json
+let strictOpenApi: Json
 let proxy: string
 
 const read = async (url: string): Promise<Json> => (await fetch(url)).json()
@@ -61,7 +66,8 @@ beforeAll(async () => {
   ])
     await database.importArchive(tenant)
   openApi = await read(`${service.url}/openapi.json`)
-  proxy = await resources.acquire(prism(openApi, service.url))
+  strictOpenApi = toStrictOpenApi(openApi)
+  proxy = await resources.acquire(prism(strictOpenApi, service.url))
 })
 
 afterAll(async () => {
@@ -156,7 +162,7 @@ const requests: ReadonlyArray<
   [404, `${stored}/versions/one`, {}, ["request.path.version"]],
   [404, "/api/v1/prompts/greeting", {}, ["request.path.id"]],
   [404, "/api/v1/prompts/a%20b", {}, ["request.path.id"]],
-  [500, `/api/v1/prompts/${large.id}/resolved`]
+  [422, `/api/v1/prompts/${large.id}/resolved`]
 ]
 
 it.each(
@@ -182,14 +188,26 @@ it("a 429 matches the OpenAPI document", async () => {
   expect.fail("the limit was never exceeded")
 })
 
-it("a 503 of every endpoint matches the OpenAPI document", async () => {
-  const through = await resources.acquire(prism(openApi, withoutDatabase.url))
+it.each(["/healthz", "/readyz", "/openapi.json"])(
+  "GET %s without a key matches the OpenAPI document",
+  async (path) => {
+    expect(await findViolations(await send(path, { authorization: "" }))).toEqual({
+      status: 200,
+      request: [],
+      response: []
+    })
+  }
+)
+
+it("a 503 of every endpoint and of /readyz matches the OpenAPI document", async () => {
+  const through = await resources.acquire(prism(strictOpenApi, withoutDatabase.url))
   const targets = [
     "/api/v1/prompts",
     stored,
     `${stored}/resolved`,
     `${stored}/versions`,
-    `${stored}/versions/1`
+    `${stored}/versions/1`,
+    "/readyz"
   ]
   for (const target of targets)
     expect(await findViolations(await send(target, { through }))).toEqual({
@@ -200,7 +218,7 @@ it("a 503 of every endpoint matches the OpenAPI document", async () => {
 })
 
 it("the proxy reports a body, a header and a status that do not match the OpenAPI document", async () => {
-  const planted = structuredClone(openApi)
+  const planted = structuredClone(strictOpenApi)
   planted.components.schemas.ResolvedPrompt.properties.fragment_count = { type: "string" }
   const operation = planted.paths["/api/v1/prompts/{id}"].get
   operation.responses[200].headers.ETag.schema.pattern = "^none$"
@@ -216,11 +234,31 @@ it("the proxy reports a body, a header and a status that do not match the OpenAP
   expect(await findLocations("/api/v1/prompts", { authorization })).toEqual(["response"])
 })
 
+it("the proxy reports a field and an error code that the OpenAPI document does not name only if the document is made strict", async () => {
+  const planted = structuredClone(openApi)
+  const { ResolvedPrompt, NotFound } = planted.components.schemas
+  delete ResolvedPrompt.properties.fragment_count
+  ResolvedPrompt.required = ResolvedPrompt.required.filter((name: string) => name !== "fragment_count")
+  NotFound.properties.error.properties.code.examples = ["GONE"]
+  const findMessages = async (document: Json, target: string) => {
+    const through = await resources.acquire(prism(document, service.url))
+    const { response } = await findViolations(await send(target, { through }))
+    return response.map(({ location, message }) => `${location.join(".")}: ${message}`)
+  }
+  for (const target of [`${stored}/resolved`, missing])
+    expect(await findMessages(planted, target)).toEqual([])
+  const strict = toStrictOpenApi(planted)
+  expect(await findMessages(strict, `${stored}/resolved`)).toEqual([
+    expect.stringContaining("fragment_count")
+  ])
+  expect(await findMessages(strict, missing)).toEqual([expect.stringContaining("response.body.error.code")])
+})
+
 /** Returns the example of a parameter or a body, which the page starts from. */
 const getExample = ({ examples }: Json): string => examples.default.value
 
 it("the examples of the document are the responses of the demo workspace", async () => {
-  const operations = Object.entries<Json>(openApi.paths)
+  const operations = Object.entries<Json>(openApi.paths).filter(([path]) => path.startsWith("/api/v1/"))
   for (const [path, { get }] of operations) {
     const example = getExample(get.responses[200].content["application/json"])
     const target = get.parameters

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, it } from "vitest"
 import { sample } from "../support/archives.ts"
 import { connectTo, makeResources } from "../support/database.ts"
 import { startObservedService } from "../support/startObservedService.ts"
+import { call, callStateless } from "../support/mcp.ts"
 import { exchange, getHeader, type HttpResponse, rawRequest } from "../support/rawHttp.ts"
 import { type Service, startService } from "../support/service.ts"
 import { expectError } from "./expectations.ts"
@@ -25,13 +26,14 @@ afterAll(() => resources.release())
 const currentMinute = () => Math.floor(Date.now() / 60_000)
 
 /**
- * Runs a test on a new service, which has counted no request. The limits are per clock minute: a test that fails while
- * a minute ends runs once more.
+ * Runs a test on a new service, which has counted no request. The limits are per clock minute: a test that fails
+ * while a minute ends runs once more.
  */
 const runWithinMinute = async (test: (service: Service) => Promise<void>): Promise<void> => {
   const attempt = async () => {
     const service = await startObservedService({
       ...env,
+      MCP: "on",
       RATE_LIMIT_PER_KEY: "3",
       RATE_LIMIT_PER_PROCESS: "5"
     })
@@ -88,3 +90,22 @@ it("429 names the exceeded limit, and only requests of admitted callers count", 
     expect((await exchange(port, rawRequest("/healthz"))).status).toBe(200)
   })
 })
+
+it("calls of the Model Context Protocol count like requests, and get 429 with the code of the API", () =>
+  runWithinMinute(async (service) => {
+    const key = home.keys.active.plaintext
+    expect((await exchange(service.port, rawRequest(targets.list, [authorize(key)]))).status).toBe(200)
+    for (const send of [call, callStateless])
+      expect((await send(service, key, "prompts/list")).status).toBe(200)
+    const { status, headers, body } = await call(service, key, "prompts/list")
+    const retryAfter = Number(headers.get("retry-after"))
+    expect([status, body]).toEqual([
+      429,
+      {
+        jsonrpc: "2.0",
+        error: { code: 429, message: "Rate limit exceeded", data: { code: "RATE_LIMITED", retryAfter } }
+      }
+    ])
+    expect(retryAfter).toBeGreaterThan(0)
+    expect((await exchange(service.port, rawRequest(targets.get, [authorize(key)]))).status).toBe(429)
+  }))

@@ -1,12 +1,12 @@
 import { it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import * as Schema from "effect/Schema"
 import { afterAll, beforeAll, expect } from "vitest"
 import { newId, sample } from "../support/archives.ts"
 import { connectTo, embedded, makeResources } from "../support/database.ts"
+import { makeRequestGenerator, toComparable } from "./generatedRequests.ts"
 import { startObservedService } from "../support/startObservedService.ts"
 import { freePort } from "../support/ports.ts"
-import { exchange, getHeader, type HttpResponse, rawRequest } from "../support/rawHttp.ts"
+import { exchange, getHeader, rawRequest } from "../support/rawHttp.ts"
 import type { Service } from "../support/service.ts"
 
 const tenant = sample()
@@ -40,7 +40,9 @@ afterAll(async () => {
 /** Returns the number of cache hits so far. */
 const readHits = async (): Promise<number> => {
   const text = await (await fetch(metrics)).text()
-  return Number(/^cache_lookups_total\{cache="responses",result="hit"\} (\d+)/m.exec(text)![1])
+  return Number(
+    /^prompt_retrieval_cache_lookups_total\{cache="responses",result="hit"\} (\d+)/m.exec(text)![1]
+  )
 }
 
 const send = (target: string, lines: ReadonlyArray<string>, method = "GET") =>
@@ -50,53 +52,9 @@ const send = (target: string, lines: ReadonlyArray<string>, method = "GET") =>
 const evictAll = () =>
   database.sql(`update folders set name = name || '.' where workspace_id = '${workspace}'`)
 
-const comparable = ({ status, headers, body }: HttpResponse) => ({
-  status,
-  body,
-  headers: headers.filter(([name]) => name !== "x-request-id" && name !== "date").toSorted()
-})
-
 const authorization = `Authorization: Bearer ${tenant.keys.active.plaintext}`
 
-const positiveIntUpTo = (maximum: number) => Schema.Int.check(Schema.isBetween({ minimum: 1, maximum }))
-const GeneratedRequest = Schema.Struct({
-  method: Schema.Literals(["GET", "HEAD"]),
-  prompt: positiveIntUpTo(tenant.archive.prompts.length),
-  resource: Schema.Literals(["list", "", "/resolved", "/versions", "/versions/1", "/versions/2"]),
-  query: Schema.Struct({
-    page: Schema.optionalKey(positiveIntUpTo(3)),
-    per_page: Schema.optionalKey(positiveIntUpTo(200)),
-    tag: Schema.optionalKey(Schema.Literals(["production", "gr%C3%B6%C3%9Fe", "none", ""])),
-    type: Schema.optionalKey(Schema.Literals(["system", "user", "no such type"])),
-    folder_id: Schema.optionalKey(Schema.Literals(tenant.archive.folders.map(({ id }) => id))),
-    unknown: Schema.optionalKey(Schema.Literals(["", "%", "a+b", "%ff"]))
-  }),
-  upperCase: Schema.Boolean,
-  absoluteForm: Schema.Boolean,
-  ifNoneMatch: Schema.Literals(["absent", "same", "weak, in a list", "any", "another"])
-})
-
-const toTarget = ({
-  prompt,
-  resource,
-  query,
-  upperCase,
-  absoluteForm
-}: typeof GeneratedRequest.Type): string => {
-  const { id } = tenant.archive.prompts[prompt - 1]!
-  const path = resource === "list" ? "" : `/${upperCase ? id.toUpperCase() : id}${resource}`
-  const parameters = Object.entries(query).map(([name, value]) => `${name}=${value}`)
-  const origin = absoluteForm ? "http://else.where" : ""
-  return `${origin}/api/v1/prompts${path}${parameters.length === 0 ? "" : `?${parameters.join("&")}`}`
-}
-
-const toConditionLines = (
-  { ifNoneMatch }: typeof GeneratedRequest.Type,
-  etag: string
-): ReadonlyArray<string> => {
-  const values = { same: etag, "weak, in a list": `"x", W/${etag}`, any: "*", another: '"x"' }
-  return ifNoneMatch === "absent" ? [] : [`If-None-Match: ${values[ifNoneMatch]}`]
-}
+const { GeneratedRequest, toTarget, toConditionLines } = makeRequestGenerator(tenant.archive)
 
 it.effect.prop(
   "a cached response equals the fresh response byte for byte, and only a 200 is cached",
@@ -112,7 +70,7 @@ it.effect.prop(
       expect(await readHits()).toBe(before)
       const repeated = await send(target, lines, request.method)
       expect(await readHits()).toBe(before + (plain.status === 200 ? 1 : 0))
-      expect(comparable(repeated)).toEqual(comparable(fresh))
+      expect(toComparable(repeated)).toEqual(toComparable(fresh))
     }),
   { arbitrary: { runs: 200 }, timeout: 60_000 }
 )
@@ -134,7 +92,7 @@ it.each(["GET", "HEAD"])(
         const repeated = await send(target, lines, method)
         expect(await readHits()).toBe(before + 1)
         expect(fresh.status).toBe(condition.length === 0 ? 200 : 304)
-        expect(comparable(repeated)).toEqual(comparable(fresh))
+        expect(toComparable(repeated)).toEqual(toComparable(fresh))
       }
   }
 )
@@ -168,6 +126,18 @@ it("an error is never cached", async () => {
     expect((await send(base, [`Authorization: Bearer ${tenant.keys.revoked.plaintext}`])).status).toBe(401)
   }
   expect(await readHits()).toBe(before)
+})
+
+it("a 304 names the current version, although the text and its ETag are those of an earlier version", async () => {
+  const first = await send(`${base}/resolved`, [authorization])
+  const version = Number(getHeader(first, "prompt-version"))
+  const condition = `If-None-Match: ${getHeader(first, "etag")}`
+  await database.sql(`update prompts set current_version = current_version + 1 where id = '${greeting!.id}'`)
+  const read = async () => {
+    const response = await send(`${base}/resolved`, [authorization, condition])
+    return [response.status, getHeader(response, "prompt-version")]
+  }
+  await expect.poll(read).toEqual([304, String(version + 1)])
 })
 
 it("an edit and a revocation take effect although responses are cached", async () => {

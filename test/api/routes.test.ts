@@ -10,7 +10,6 @@ const prompt = `/api/v1/prompts/${home.archive.prompts[0]!.id}`
 const api = startApi([home.archive])
 
 it.each([
-  "/",
   "/api",
   "/api/v1",
   "/api/v1/",
@@ -39,6 +38,9 @@ it.each([
   "ftp://localhost/api/v1/prompts",
   "http://localhost",
   "/healthz/",
+  "/openapi.json/",
+  "/docs//",
+  "//",
   "/Readyz"
 ])("%s returns 404 for every method, with and without a key", async (target) => {
   for (const method of ["GET", "POST", "OPTIONS"])

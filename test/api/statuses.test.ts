@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from "vitest"
-import { sample } from "../support/archives.ts"
+import { fragment, prompt, sample, fragmentBinding } from "../support/archives.ts"
 import { connectTo, makeResources } from "../support/database.ts"
 import { startObservedService } from "../support/startObservedService.ts"
 import { exchange, getHeader, rawRequest } from "../support/rawHttp.ts"
@@ -7,6 +7,16 @@ import type { Service } from "../support/service.ts"
 import { authorize, endpointTargets, fastestBackend, makeTenant } from "./startApi.ts"
 
 const home = sample()
+/** Nine fragments of 1 MiB each exceed the 8 MiB that resolved content may have. */
+const megabyte = fragment("x".repeat(1024 * 1024))
+const large = prompt({
+  fragments: Array.from({ length: 9 }, (_, position) => fragmentBinding(megabyte, position))
+})
+const homeArchive = {
+  ...home.archive,
+  fragments: [...home.archive.fragments, megabyte],
+  prompts: [...home.archive.prompts, large]
+}
 const free = makeTenant({ tier: "free" })
 const disputed = makeTenant({ billing_status: "disputed" })
 const targets = endpointTargets(home.archive.prompts[0]!.id)
@@ -24,7 +34,7 @@ beforeAll(async () => {
   withoutDatabase = await startObservedService(noDatabase, "/healthz")
   const database = await resources.acquire(connectTo(env))
   sql = database.sql
-  for (const { archive } of [home, free, disputed]) await database.importArchive(archive)
+  for (const archive of [homeArchive, free.archive, disputed.archive]) await database.importArchive(archive)
 })
 afterAll(async () => {
   await service?.stop()
@@ -51,6 +61,7 @@ it("the search for leaked secrets covers the output of requests with every statu
   await record(send(targets.list, [active], "POST"))
   await record(send(targets.list, [active, "Expect: a-miracle"]))
   await record(send(targets.list, [`X: ${"a".repeat(17_000)}`]))
+  await record(send(endpointTargets(large.id).getResolved, [second]))
   await sql("alter table prompts rename column title to gone")
   await record(send(targets.getResolved, [second])).finally(() =>
     sql("alter table prompts rename column gone to title")
@@ -59,7 +70,7 @@ it("the search for leaked secrets covers the output of requests with every statu
   // Even if a minute ends meanwhile, one of these requests exceeds the limit.
   for (let i = 0; i <= 2 * perKey; i++) await record(send(targets.list))
 
-  const expected = [200, 304, 400, 401, 402, 403, 404, 405, 417, 429, 431, 500, 503]
+  const expected = [200, 304, 400, 401, 402, 403, 404, 405, 417, 422, 429, 431, 500, 503]
   expect([...statuses].toSorted((a, b) => a - b)).toEqual(expected)
   const findLoggedStatuses = () => {
     const output = service.output() + withoutDatabase.output()

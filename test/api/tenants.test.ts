@@ -1,5 +1,15 @@
 import { expect, it } from "vitest"
-import { archive, fragment, key, prompt, tag, use, user, version, workspace } from "../support/archives.ts"
+import {
+  archive,
+  fragment,
+  key,
+  prompt,
+  tag,
+  fragmentBinding,
+  user,
+  version,
+  workspace
+} from "../support/archives.ts"
 import { embedded } from "../support/database.ts"
 import { startApi } from "./startApi.ts"
 
@@ -28,7 +38,7 @@ const makeCanaryTenant = (canary: string) => {
           description: canary,
           current_content: canary,
           tags: [label.id],
-          fragments: [use(part, 0, { variable_overrides: { who: canary } })],
+          fragments: [fragmentBinding(part, 0, { variable_overrides: { who: canary } })],
           versions: [version(1, { content: canary, change_summary: canary })]
         })
       )

@@ -1,6 +1,7 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { Admission } from "../../../application/Admission.ts"
+import { Outage } from "../../../application/Outage.ts"
 import { Unavailable } from "../../../application/ports/Unavailable.ts"
 import { PromptsGroup } from "./contract/Api.ts"
 import { type ApiError, MethodNotAllowed, RouteNotFound } from "./contract/Errors.ts"
@@ -8,16 +9,18 @@ import { type Endpoint, makeEndpoints } from "./Endpoints.ts"
 import { type HttpRequest, type HttpResponse, isGetOrHead, withCommonHeaders } from "./HttpMessage.ts"
 import { withLargeReads } from "./LargeReads.ts"
 import { recordRequest } from "./observability/RequestLog.ts"
-import { inSpan, isTraced } from "./observability/Tracing.ts"
+import { inSpan, checkIsTraced } from "./observability/Tracing.ts"
+import { makeOutageResponder } from "./OutageResponder.ts"
 import { makeOperationalRoutes, type OperationalPath, operationalPaths } from "./OperationalRoutes.ts"
 import { parseBearerToken } from "./request/Authorization.ts"
+import { BasePath } from "./request/BasePath.ts"
 import { withDeadline } from "./request/Deadline.ts"
 import { type MatchedRoute, makeRouteMatcher } from "./request/Route.ts"
 import { makeRequestContext, type RequestContext } from "./RequestContext.ts"
 import { respondToFailures } from "./response/ErrorResponse.ts"
 import { representResource } from "./response/Representation.ts"
 import { type CachedResponse, makeResponseCache } from "./response/ResponseCache.ts"
-import { type HasRoom, respondWithinMemory } from "./response/ResponseMemory.ts"
+import { type HasRoom, respondIfMemoryAllows } from "./response/ResponseMemory.ts"
 
 /**
  * The whole service: a function from a request to its response that never fails. A response becomes 503 if `hasRoom`
@@ -43,35 +46,43 @@ export const makeApp = Effect.gen(function* () {
   const admission = yield* Admission
   const endpoints = yield* Effect.flatMap(makeEndpoints, withLargeReads)
   const operationalRoutes = yield* makeOperationalRoutes
-  const responses = yield* makeResponseCache
-  const traced = yield* isTraced
+  const responseCache = yield* makeResponseCache
+  const outage = yield* Outage
+  const isTraced = yield* checkIsTraced
+  const basePath = yield* BasePath
 
   const app: App = (request, hasRoom = alwaysHasRoom) =>
     Effect.suspend(() => {
       const context = makeRequestContext(request, hasRoom)
       // `respond` matches the route before it returns, so the span below has its name.
       const response = respondToFailures(respond(context), context.requestId)
-      return Effect.flatMap(traced ? inSpan(request, context.route, response) : response, (response) =>
+      return Effect.flatMap(isTraced ? inSpan(request, context.route, response) : response, (response) =>
         Effect.as(record(context, response), withCommonHeaders(response, context.requestId))
       )
     })
 
   const respond = (context: RequestContext): Effect.Effect<HttpResponse, ApiError> => {
-    const cached = responses.get(context.cacheKey)
+    const cached = responseCache.get(context.cacheKey)
     return cached === undefined
-      ? withRequestDeadline(respondFresh(context))
+      ? respondUncached(context, () => withRequestDeadline(respondFresh(context)))
       : respondFromCache(context, cached)
   }
 
-  /** Checks only the rate limits: the request passed every other check when its response was cached. */
+  /** Responds with the last known response if there is one and the database does not respond. */
+  const respondUncached =
+    outage === undefined
+      ? (_: RequestContext, respondFresh: () => Effect.Effect<HttpResponse, ApiError>) => respondFresh()
+      : makeOutageResponder(outage, admission, responseCache)
+
+  /** Checks the expiry of the key and the rate limits: the request passed every other check when its response was cached. */
   const respondFromCache = (context: RequestContext, cached: CachedResponse) => {
     const { caller, route, representation } = cached
     context.route = route
     context.caller = caller
     return Effect.flatMap(Clock.currentTimeMillis, (now) =>
       Effect.andThen(
-        admission.consumeQuota(caller.keyId, now),
-        respondWithinMemory(context.request, representation, context.hasRoom)
+        admission.admitAgain(caller, now),
+        respondIfMemoryAllows(context.request, representation, context.hasRoom)
       )
     )
   }
@@ -79,15 +90,15 @@ export const makeApp = Effect.gen(function* () {
   /** Matches the route, then checks the method, then responds for the endpoint. */
   const respondFresh = (context: RequestContext): Effect.Effect<HttpResponse, ApiError> => {
     const { request } = context
-    const matched = matchRoute(request.target)
+    const matched = matchRoute(request.target, basePath)
     if (matched === undefined) return Effect.fail(RouteNotFound)
     context.route = matched.route
     if (!isGetOrHead(request)) return Effect.fail(MethodNotAllowed)
     const endpoint = endpoints.get(matched.route)
-    if (endpoint === undefined) return operationalRoutes[matched.route as OperationalPath](request)
+    if (endpoint === undefined) return operationalRoutes[matched.route as OperationalPath](context)
     return Effect.flatMap(
-      responses.load(context.cacheKey, admitAndRead(context, endpoint, matched)),
-      ({ representation }) => respondWithinMemory(request, representation, context.hasRoom)
+      responseCache.load(context.cacheKey, admitAndRead(context, endpoint, matched)),
+      ({ representation }) => respondIfMemoryAllows(request, representation, context.hasRoom)
     )
   }
 
@@ -102,6 +113,7 @@ export const makeApp = Effect.gen(function* () {
       return Effect.map(endpoint(caller, matched), (body) => ({
         caller,
         route: matched.route,
+        startedAt: context.startedAt,
         representation: representResource(body)
       }))
     })

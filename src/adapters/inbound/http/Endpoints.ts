@@ -6,35 +6,59 @@ import { Prompts } from "../../../application/Prompts.ts"
 import { PromptsGroup } from "./contract/Api.ts"
 import { readPageEnvelope, toDataEnvelope } from "./contract/Envelope.ts"
 import type { ApiError } from "./contract/Errors.ts"
-import { makeParameterReader } from "./contract/Parameters.ts"
+import { makeParameterDecoder } from "./contract/Parameters.ts"
 import { parseQuery } from "./request/QueryString.ts"
 import type { MatchedRoute } from "./request/Route.ts"
-import { encodeBody, type TaggedBody } from "./response/Representation.ts"
+import { encodeBody, type BodyWithEtag } from "./response/Representation.ts"
 
 /** The contract of one endpoint. */
 type EndpointSpec = (typeof PromptsGroup.endpoints)[keyof typeof PromptsGroup.endpoints]
+
+/** The result of a handler: the response envelope and the value of the `Prompt-Version` header, if any. */
+interface HandlerResult<Envelope> {
+  readonly envelope: Envelope
+  readonly promptVersion?: number | undefined
+}
+
+const withoutVersion = <Envelope>(envelope: Envelope): HandlerResult<Envelope> => ({ envelope })
 
 /** Handles one endpoint: (caller, path parameters, query) → response envelope. */
 type Handler<Spec extends EndpointSpec> = (
   caller: Caller,
   params: Spec["~Params"]["Type"],
   query: Spec["~Query"]["Type"]
-) => Effect.Effect<Spec["~Success"]["Type"], ApiError>
+) => Effect.Effect<HandlerResult<Spec["~Success"]["Type"]>, ApiError>
 
 type Handlers = { readonly [Spec in EndpointSpec as Spec["identifier"]]: Handler<Spec> }
 
 /** Makes the handlers of the five endpoints of specification 4. */
 const makeHandlers = (prompts: Prompts["Service"]): Handlers => ({
-  list: (caller, _, query) => readPageEnvelope(query, (page) => prompts.list(caller, query, page)),
-  get: (caller, { id }) => Effect.map(prompts.get(caller, id), toDataEnvelope),
-  getResolved: (caller, { id }) => Effect.map(prompts.getResolved(caller, id), toDataEnvelope),
+  list: (caller, _, query) =>
+    Effect.map(
+      readPageEnvelope(query, (page) => prompts.list(caller, query, page)),
+      withoutVersion
+    ),
+  get: (caller, { id }) =>
+    Effect.map(prompts.get(caller, id), (prompt) => ({
+      envelope: toDataEnvelope(prompt),
+      promptVersion: prompt.current_version
+    })),
+  getResolved: (caller, { id }) =>
+    Effect.map(prompts.getResolvedVersion(caller, id), ({ prompt, current_version }) => ({
+      envelope: toDataEnvelope(prompt),
+      promptVersion: current_version
+    })),
   listVersions: (caller, { id }, query) =>
-    readPageEnvelope(query, (page) => prompts.listVersions(caller, id, page)),
-  getVersion: (caller, { id, version }) => Effect.map(prompts.getVersion(caller, id, version), toDataEnvelope)
+    Effect.map(
+      readPageEnvelope(query, (page) => prompts.listVersions(caller, id, page)),
+      withoutVersion
+    ),
+  getVersion: (caller, { id, version }) =>
+    Effect.map(prompts.getVersion(caller, id, version), (found) => withoutVersion(toDataEnvelope(found)))
 })
 
 /** Responds to an admitted caller with the body that the contract describes. */
-export type Endpoint = (caller: Caller, matched: MatchedRoute) => Effect.Effect<TaggedBody, ApiError>
+export type Endpoint = (caller: Caller, matched: MatchedRoute) => Effect.Effect<BodyWithEtag, ApiError>
 
 /** The endpoints by the patterns of their paths. */
 export type EndpointsByRoute = ReadonlyMap<string, Endpoint>
@@ -44,15 +68,18 @@ type Query = EndpointSpec["~Query"]["Type"]
 
 /** Combines the steps of one endpoint: parse the query, run the handler, encode the envelope. */
 const makeEndpoint = (spec: EndpointSpec, handle: Handler<EndpointSpec>): Endpoint => {
-  const readParameters = spec.query && makeParameterReader(spec.query as Schema.Decoder<Query>)
+  const decodeParameters = spec.query && makeParameterDecoder(spec.query as Schema.Decoder<Query>)
   // An endpoint without query parameters ignores any that are sent.
-  const readQuery = (query: string) =>
-    readParameters === undefined ? Result.succeed({}) : readParameters(parseQuery(query))
+  const parseQueryParameters = (query: string) =>
+    decodeParameters === undefined ? Result.succeed({}) : decodeParameters(parseQuery(query))
   const encodeEnvelope = Schema.encodeSync([...spec.success][0] as Schema.Encoder<unknown>)
   return (caller, { params, query }) =>
-    Effect.fromResult(readQuery(query)).pipe(
+    Effect.fromResult(parseQueryParameters(query)).pipe(
       Effect.flatMap((query) => handle(caller, params as Params, query)),
-      Effect.map((envelope) => encodeBody(encodeEnvelope(envelope)))
+      Effect.map(({ envelope, promptVersion }) => ({
+        ...encodeBody(encodeEnvelope(envelope)),
+        promptVersion
+      }))
     )
 }
 

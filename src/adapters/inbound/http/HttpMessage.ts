@@ -17,14 +17,14 @@ export interface HttpResponse {
   readonly headers: ReadonlyArray<string>
   readonly body: Uint8Array
   /** True if the body lives as long as the process, so that an in-flight response holds no memory for it. */
-  readonly isShared?: boolean
+  readonly isPermanent?: boolean
   /** True if nobody else uses the body, so that its memory can be freed as soon as the response is sent. */
   readonly isFreedWhenSent?: boolean
 }
 
 /**
- * Frees the memory of a body that nobody uses any more. Otherwise, bodies of several MiB trigger a collection of 10 ms or more
- * after every second body.
+ * Frees the memory of a body that nothing uses anymore. Otherwise, bodies of several MiB trigger a garbage collection
+ * of 10 ms or more after every second body.
  */
 export const freeBody = ({ buffer }: Uint8Array): void => void (buffer as ArrayBuffer).transfer(0)
 
@@ -41,20 +41,26 @@ export const toHeaderPairs = ({ headers }: HttpResponse): Array<[string, string]
     return index % 2 === 0 && value !== undefined ? [[name, value]] : []
   })
 
+/** Returns the value of a header, whose name is in lower case, or `undefined` if the response does not have it. */
+export const findHeader = ({ headers }: HttpResponse, name: string): string | undefined => {
+  for (let i = 0; i < headers.length; i += 2) if (headers[i] === name) return headers[i + 1]
+  return undefined
+}
+
 /** Returns the headers that describe a body. */
-export const entityHeaders = (body: Uint8Array, contentType: string) => ({
+export const makeEntityHeaders = (body: Uint8Array, contentType: string) => ({
   "content-type": contentType,
   "content-length": String(body.length)
 })
 
 /** Adds the headers that every response has: the request id and `nosniff`. */
 export const withCommonHeaders = (
-  { status, headers, body, isShared, isFreedWhenSent }: HttpResponse,
+  { status, headers, body, isPermanent, isFreedWhenSent }: HttpResponse,
   requestId: string
 ): HttpResponse => ({
   status,
   headers: ["x-request-id", requestId, "x-content-type-options", "nosniff", ...headers],
   body,
-  isShared: isShared === true,
+  isPermanent: isPermanent === true,
   isFreedWhenSent: isFreedWhenSent === true
 })

@@ -6,7 +6,7 @@ import { LargeReadPolicy, LargeReadDeferred } from "../../../application/LargeRe
 import type { ApiError } from "./contract/Errors.ts"
 import type { Endpoint, EndpointsByRoute } from "./Endpoints.ts"
 import type { MatchedRoute } from "./request/Route.ts"
-import type { TaggedBody } from "./response/Representation.ts"
+import type { BodyWithEtag } from "./response/Representation.ts"
 
 /** One read of an endpoint. It holds only data, so it can be sent to another thread. */
 export interface EndpointRead {
@@ -14,22 +14,22 @@ export interface EndpointRead {
   readonly matched: MatchedRoute
 }
 
-/** The thread for large reads did not start. */
+/** The large-read thread did not start. */
 export class ThreadUnavailable extends Data.TaggedClass("ThreadUnavailable")<{ readonly reason: string }> {}
 
 /**
- * The worker thread for large reads. Fetching, resolving, encoding and hashing 8 MiB blocks an event loop for about 80 ms. If this
- * service is `undefined`, the main thread responds to all reads.
+ * The large-read thread. Fetching, resolving, encoding and hashing 8 MiB blocks an event loop for about
+ * 80 ms. If this service is `undefined`, the main thread responds to all reads.
  */
 export const LargeReads = Context.Reference<
   | {
-      /** Responds to a read. Interruption ends the read in the other thread, too. */
-      readonly respond: (read: EndpointRead) => Effect.Effect<TaggedBody, ApiError | ThreadUnavailable>
+      /** Responds to a read. Interruption ends the read in the large-read thread, too. */
+      readonly respond: (read: EndpointRead) => Effect.Effect<BodyWithEtag, ApiError | ThreadUnavailable>
     }
   | undefined
 >("prompt-retrieval/LargeReads", { defaultValue: () => undefined })
 
-/** Wraps the endpoints so that large reads run in the worker thread. */
+/** Wraps the endpoints so that large reads run in the large-read thread. */
 export const withLargeReads = (endpoints: EndpointsByRoute): Effect.Effect<EndpointsByRoute> =>
   Effect.map(LargeReads, (largeReads) => {
     if (largeReads === undefined) return endpoints

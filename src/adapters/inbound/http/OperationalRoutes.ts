@@ -1,51 +1,99 @@
 import * as Effect from "effect/Effect"
 import { Lifecycle } from "../../../application/Lifecycle.ts"
+import { Outage, type OutagePolicy } from "../../../application/Outage.ts"
 import { Readiness } from "../../../application/ports/Readiness.ts"
 import { Unavailable } from "../../../application/ports/Unavailable.ts"
 import type { ApiError } from "./contract/Errors.ts"
-import { entityHeaders, type HttpRequest, type HttpResponse, toRawHeaders } from "./HttpMessage.ts"
-import { type Representation, respondConditionally } from "./response/Representation.ts"
+import { makeEntityHeaders, type HttpResponse, toRawHeaders } from "./HttpMessage.ts"
+import { toBasePath, findOrigin, PublicUrl } from "./request/PublicUrl.ts"
+import type { RequestContext } from "./RequestContext.ts"
+import { BasePath } from "./request/BasePath.ts"
+import { respondConditionally } from "./response/Representation.ts"
+import { respondIfMemoryAllows } from "./response/ResponseMemory.ts"
+import { selectRepresentation, type StaticPage } from "./response/StaticPage.ts"
 
 /** The paths outside the API. They require no key and do not count against rate limits. */
-export const operationalPaths = ["/healthz", "/readyz", "/openapi.json", "/docs"] as const
+export const operationalPaths = ["/", "/healthz", "/readyz", "/openapi.json", "/docs", "/docs/"] as const
 
 export type OperationalPath = (typeof operationalPaths)[number]
 
-type Handler = (request: HttpRequest) => Effect.Effect<HttpResponse, ApiError>
+type Handler = (context: Pick<RequestContext, "request" | "hasRoom">) => Effect.Effect<HttpResponse, ApiError>
 
 const okBody = Buffer.from(JSON.stringify({ status: "ok" }))
 const okResponse: HttpResponse = {
   status: 200,
-  headers: toRawHeaders({ ...entityHeaders(okBody, "application/json"), "cache-control": "no-store" }),
+  headers: toRawHeaders({ ...makeEntityHeaders(okBody, "application/json"), "cache-control": "no-store" }),
   body: okBody
 }
 
-/** Makes a handler for a page that is loaded on its first request. */
-const serveLazily = (load: () => Promise<Representation>): Handler => {
-  let loading: Promise<Representation> | undefined
-  return (request) => {
-    loading ??= load()
-    const loaded = loading
-    return Effect.map(
-      Effect.promise(() => loaded),
-      (representation) => respondConditionally(request, representation)
+/** Makes the response that redirects to another path of this host, for all methods that the path accepts. */
+const makeRedirect = (path: string): HttpResponse => ({
+  status: 308,
+  headers: toRawHeaders({ location: path, "cache-control": "no-cache", "content-length": "0" }),
+  body: new Uint8Array()
+})
+
+/** Makes a handler for a page that is loaded on its first request, or for each request. */
+const servePage =
+  (load: (context: Parameters<Handler>[0]) => Promise<StaticPage>): Handler =>
+  (context) =>
+    Effect.flatMap(
+      Effect.promise(() => load(context)),
+      (page) => {
+        const { request, hasRoom } = context
+        const representation = selectRepresentation(request, page)
+        return representation.full.isPermanent === true
+          ? Effect.succeed(respondConditionally(request, representation))
+          : respondIfMemoryAllows(request, representation, hasRoom)
+      }
     )
-  }
-}
+
+/**
+ * Wraps the check of the database so that it succeeds while responses from before an outage are served: a load
+ * balancer would otherwise take out all instances at once, and turn the outage of the database into one of the API.
+ */
+const tolerateOutage = (
+  check: Readiness["Service"]["check"],
+  outage: OutagePolicy
+): Readiness["Service"]["check"] =>
+  Effect.suspend(() => {
+    if (outage.isServing()) return Effect.void
+    const startedAt = performance.now()
+    return Effect.catch(Effect.raceFirst(check, outage.begins), (error) =>
+      Effect.flatMap(outage.isContactLost(startedAt), (isLost) => (isLost ? Effect.void : Effect.fail(error)))
+    )
+  })
 
 /**
  * Makes the handlers of the operational paths. `/healthz` reports that the process runs, `/readyz` that it can serve
- * requests; `/openapi.json` and `/docs` describe the API.
+ * requests; `/openapi.json` and `/docs` describe the API, and `/` and `/docs/` redirect to `/docs`.
  */
 export const makeOperationalRoutes = Effect.gen(function* () {
-  const readiness = yield* Readiness
+  const { check } = yield* Readiness
+  const outage = yield* Outage
+  const checkReadiness = outage === undefined ? check : tolerateOutage(check, outage)
   const lifecycle = yield* Lifecycle
+  const publicUrl = yield* PublicUrl
+  const mountPath = yield* BasePath
+  // Callers may see another path than the one that arrives here.
+  const basePath = publicUrl === undefined ? mountPath : toBasePath(publicUrl)
+  const redirectToDocs = Effect.succeed(makeRedirect(`${basePath}/docs`))
   const handlers: Readonly<Record<OperationalPath, Handler>> = {
+    "/": () => redirectToDocs,
     "/healthz": () => Effect.succeed(okResponse),
     "/readyz": () =>
-      Effect.as(lifecycle.phase() === "serving" ? readiness.check : Effect.fail(Unavailable), okResponse),
-    "/openapi.json": serveLazily(async () => (await import("./docs/DocsPage.ts")).openApiPage),
-    "/docs": serveLazily(async () => (await import("./docs/DocsPage.ts")).makeDocsPage())
+      Effect.as(lifecycle.phase() === "serving" ? checkReadiness : Effect.fail(Unavailable), okResponse),
+    "/openapi.json": servePage(async ({ request }) => {
+      const { loadOpenApiPage, loadOpenApiPageForOrigin } = await import("./docs/OpenApiPage.ts")
+      if (publicUrl !== undefined) return loadOpenApiPage(publicUrl)
+      const origin = findOrigin(request)
+      const relativeUrl = basePath === "" ? "/" : basePath
+      return origin === undefined
+        ? loadOpenApiPage(relativeUrl)
+        : loadOpenApiPageForOrigin(origin + basePath, relativeUrl)
+    }),
+    "/docs": servePage(async () => (await import("./docs/DocsPage.ts")).loadDocsPage(basePath)),
+    "/docs/": () => redirectToDocs
   }
   return handlers
 })

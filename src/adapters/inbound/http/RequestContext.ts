@@ -5,8 +5,8 @@ import { toCacheKey } from "./response/ResponseCache.ts"
 import type { HasRoom } from "./response/ResponseMemory.ts"
 
 /**
- * A request and what its log line, metrics and span report about it. The steps of the app fill in `route` and `caller`
- * as they learn them, because a step that fails returns nothing but its error.
+ * A request and what its log line, metrics and span report about it. The steps of the app fill in `route` and
+ * `caller` as they learn them, because a step that fails returns nothing but its error.
  */
 export interface RequestContext {
   readonly request: HttpRequest

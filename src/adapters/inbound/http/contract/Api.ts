@@ -35,6 +35,8 @@ export class EndpointResponses extends Context.Service<
   {
     /** Describes the body of a success. */
     readonly success: string
+    /** True if a success has the header `Prompt-Version`. */
+    readonly hasPromptVersion?: boolean
     readonly errors: ReadonlyArray<ApiError["_tag"]>
   }
 >()("prompt-retrieval/EndpointResponses") {}
@@ -72,6 +74,7 @@ export const PromptsGroup = HttpApiGroup.make("prompts")
         summary: "Get a prompt",
         description: "Returns a prompt with its content and tags, even if the prompt is archived.",
         success: "The prompt with its content, folder and tags.",
+        hasPromptVersion: true,
         errors: ["PromptNotFound", "RouteNotFound"]
       })
     ),
@@ -84,6 +87,7 @@ export const PromptsGroup = HttpApiGroup.make("prompts")
         description:
           "Returns the content of the prompt followed by its fragments with their slots filled. Slots (`{{name}}`) in the content of the prompt stay unfilled: the caller fills them. The endpoint takes no parameters.",
         success: "The content of the prompt with its fragments.",
+        hasPromptVersion: true,
         errors: ["PromptNotFound", "RouteNotFound", "ResolvedTooLarge"]
       })
     ),
@@ -94,7 +98,7 @@ export const PromptsGroup = HttpApiGroup.make("prompts")
     }).annotateMerge(
       withDocs({
         summary: "List a prompt's versions",
-        description: "Returns the versions of a prompt without their content, newest first.",
+        description: "Returns the versions of a prompt without their content, highest number first.",
         success: "One page of the versions of the prompt.",
         errors: ["InvalidParameter", "PromptNotFound", "RouteNotFound"]
       })
@@ -121,8 +125,8 @@ export const PromptsGroup = HttpApiGroup.make("prompts")
   .prefix("/api/v1")
 
 /**
- * The contract of the API (specification 4), without handlers. The contract types the handlers in `Endpoints.ts`, provides
- * their schemas and generates the OpenAPI document. Effect's HttpApi server is not used: it reaches 0.3 to 0.5 of the
- * throughput of bare `node:http`, and its router accepts paths that this API rejects.
+ * The contract of the API (specification 4), without handlers. The contract types the handlers in `Endpoints.ts`,
+ * provides their schemas and generates the OpenAPI document. Effect's HttpApi server is not used: it reaches 0.3 to
+ * 0.5 of the throughput of bare `node:http`, and its router accepts paths that this API rejects.
  */
 export const Api = HttpApi.make("prompt-retrieval").add(PromptsGroup)

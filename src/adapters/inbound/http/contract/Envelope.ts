@@ -5,7 +5,7 @@ import {
   makePage,
   type Page,
   PageMeta,
-  pageMeta,
+  toPageMeta,
   type PageOfItems
 } from "../../../../domain/Page.ts"
 
@@ -25,5 +25,5 @@ export const readPageEnvelope = <A, E>(
   read: (page: Page) => Effect.Effect<PageOfItems<A>, E>
 ): Effect.Effect<{ readonly data: ReadonlyArray<A>; readonly meta: PageMeta }, E | InvalidParameter> =>
   Effect.flatMap(Effect.fromResult(makePage(parameters)), (page) =>
-    Effect.map(read(page), ({ items, total }) => ({ data: items, meta: pageMeta(page, total) }))
+    Effect.map(read(page), ({ items, total }) => ({ data: items, meta: toPageMeta(page, total) }))
   )

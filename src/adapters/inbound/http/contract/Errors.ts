@@ -31,7 +31,8 @@ export type ApiError =
   | typeof HeadersTooLarge
   | typeof InternalError
 
-type Tag = ApiError["_tag"]
+/** The tag of an error that a response can report. */
+export type ErrorTag = ApiError["_tag"]
 
 /** The response to one error: its status, the code and message of its envelope, and its own headers. */
 export interface ErrorSpec<E> {
@@ -46,16 +47,15 @@ const unauthorized = { status: 401, code: "UNAUTHORIZED" } as const
 const challenge = { "www-authenticate": 'Bearer realm="api"' } as const
 const invalidToken = { "www-authenticate": 'Bearer realm="api", error="invalid_token"' } as const
 const notFound = { status: 404, code: "NOT_FOUND" } as const
-const internal = { status: 500, code: "INTERNAL_ERROR", message: "Internal error" } as const
 
-const rateHeaders = (error: RateLimited) => ({
+const makeRateLimitHeaders = (error: RateLimited) => ({
   "retry-after": String(error.retry_after),
   "ratelimit-policy": `"${error.scope}";q=${error.limit};w=${windowSeconds}`,
   ratelimit: `"${error.scope}";r=0;t=${error.retry_after}`
 })
 
 /** The one table of all errors that a response can report (specification 5 and 7). */
-export const errors: { readonly [T in Tag]: ErrorSpec<Extract<ApiError, { readonly _tag: T }>> } = {
+export const errors: { readonly [T in ErrorTag]: ErrorSpec<Extract<ApiError, { readonly _tag: T }>> } = {
   BadRequest: badRequest,
   InvalidParameter: { ...badRequest, message: (error) => error.message },
   MalformedAuthorization: {
@@ -86,10 +86,19 @@ export const errors: { readonly [T in Tag]: ErrorSpec<Extract<ApiError, { readon
   },
   RequestTimeout: { status: 408, code: "REQUEST_TIMEOUT", message: "Request timeout" },
   ExpectationFailed: { ...badRequest, status: 417, message: "Unknown expectation" },
-  RateLimited: { status: 429, code: "RATE_LIMITED", message: "Rate limit exceeded", headers: rateHeaders },
+  ResolvedTooLarge: {
+    status: 422,
+    code: "RESOLVED_TOO_LARGE",
+    message: "Resolved content is too large"
+  },
+  RateLimited: {
+    status: 429,
+    code: "RATE_LIMITED",
+    message: "Rate limit exceeded",
+    headers: makeRateLimitHeaders
+  },
   HeadersTooLarge: { status: 431, code: "HEADERS_TOO_LARGE", message: "Request headers are too large" },
-  ResolvedTooLarge: internal,
-  InternalError: internal,
+  InternalError: { status: 500, code: "INTERNAL_ERROR", message: "Internal error" },
   Unavailable: {
     status: 503,
     code: "SERVICE_UNAVAILABLE",

@@ -1,7 +1,7 @@
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import * as SchemaIssue from "effect/SchemaIssue"
 import * as SchemaTransformation from "effect/SchemaTransformation"
+import { formatIssue } from "../../../../application/formats/SchemaIssues.ts"
 import { FolderId } from "../../../../domain/FolderId.ts"
 import { InvalidParameter, parsePositiveInt, positiveIntRule } from "../../../../domain/Page.ts"
 import { PromptType } from "../../../../domain/Prompt.ts"
@@ -48,8 +48,6 @@ export const ListQuery = Schema.Struct({
   type: Schema.optionalKey(TypeFilter)
 })
 
-const formatIssue = SchemaIssue.makeFormatterStandardSchemaV1()
-
 /** Names the first invalid parameter and its rule. The message never contains the value. */
 const toInvalidParameter = ({ issue }: Schema.SchemaError): InvalidParameter => {
   const [first = "the parameters are invalid"] = formatIssue(issue).issues.map(
@@ -59,7 +57,7 @@ const toInvalidParameter = ({ issue }: Schema.SchemaError): InvalidParameter => 
 }
 
 /** Makes a function that decodes parameters as their schema says. */
-export const makeParameterReader = <A>(schema: Schema.Decoder<A>) => {
+export const makeParameterDecoder = <A>(schema: Schema.Decoder<A>) => {
   const decode = Schema.decodeUnknownResult(schema)
   return (parameters: object): Result.Result<A, InvalidParameter> =>
     Result.mapError(decode(parameters), toInvalidParameter)

@@ -1,22 +1,8 @@
 import { hash } from "node:crypto"
 import * as HttpRouter from "effect/http/HttpRouter"
 import * as HttpApiScalar from "effect/http-api/HttpApiScalar"
-import type { HeaderFields } from "../HttpMessage.ts"
-import { type Representation, toRepresentation } from "../response/Representation.ts"
-import { DocumentedApi, openApi } from "./OpenApi.ts"
-
-/** Returns the representation of a page that stays the same for the life of the process. */
-const toStaticRepresentation = (
-  text: string,
-  contentType: string,
-  headers: HeaderFields = {}
-): Representation => {
-  const page = toRepresentation(Buffer.from(text), contentType, { "cache-control": "no-cache", ...headers })
-  return { ...page, full: { ...page.full, isShared: true } }
-}
-
-/** The page `/openapi.json`. */
-export const openApiPage = toStaticRepresentation(JSON.stringify(openApi), "application/json")
+import { makeStaticPage, type StaticPage } from "../response/StaticPage.ts"
+import { documentForDocsPage } from "./OpenApi.ts"
 
 /** Scalar's configuration: nothing on the page calls another host. */
 const scalarConfig = {
@@ -33,13 +19,15 @@ const scalarConfig = {
   customCss: `
     /* Resolved content is long lines. */
     .cm-gutters + .cm-content { white-space: pre-wrap !important; overflow-wrap: anywhere; flex-shrink: 1 !important }
+    /* Labels for screen readers would make the page wider than the screen of a phone. */
+    html, body { overflow-x: clip }
   `
 } satisfies HttpApiScalar.ScalarConfig & Record<string, unknown>
 
-/** Renders Scalar's page for the contract. */
-const renderScalar = async (): Promise<string> => {
+/** Renders Scalar's page for the contract below a base path. */
+const renderScalar = async (basePath: string): Promise<string> => {
   const { handler, dispose } = HttpRouter.toWebHandler(
-    HttpApiScalar.layer(DocumentedApi, { scalar: scalarConfig }),
+    HttpApiScalar.layer(documentForDocsPage(basePath), { scalar: scalarConfig }),
     {
       disableLogger: true
     }
@@ -71,11 +59,26 @@ const makeContentSecurityPolicy = (page: string): string => {
   ].join("; ")
 }
 
-/** Makes the page `/docs`: the interactive documentation in one self-contained file. */
-export const makeDocsPage = async (): Promise<Representation> => {
-  const text = await renderScalar()
-  return toStaticRepresentation(text, "text/html; charset=utf-8", {
-    "content-security-policy": makeContentSecurityPolicy(text),
-    "referrer-policy": "no-referrer"
+const makeDocsPage = async (basePath: string): Promise<StaticPage> => {
+  const text = await renderScalar(basePath)
+  return makeStaticPage(text, {
+    contentType: "text/html; charset=utf-8",
+    headers: {
+      "content-security-policy": makeContentSecurityPolicy(text),
+      "referrer-policy": "no-referrer"
+    },
+    isPermanent: true
   })
+}
+
+const pages = new Map<string, Promise<StaticPage>>()
+
+/**
+ * Returns the page `/docs` of a service whose routes are below a base path: the interactive documentation in one
+ * self-contained file.
+ */
+export const loadDocsPage = (basePath: string): Promise<StaticPage> => {
+  const page = pages.get(basePath) ?? makeDocsPage(basePath)
+  pages.set(basePath, page)
+  return page
 }

@@ -1,17 +1,15 @@
 import { keyPrefix } from "../../../../domain/ApiKey.ts"
 import { maxResolvedBytes } from "../../../../domain/Resolution.ts"
-import type { ApiError } from "../contract/Errors.ts"
-
-type Tag = ApiError["_tag"]
+import type { ErrorTag } from "../contract/Errors.ts"
 
 /** The condition that each error reports, as a clause. */
-export const errorConditions: Readonly<Record<Tag, string>> = {
+export const errorConditions: Readonly<Record<ErrorTag, string>> = {
   BadRequest: "the request is not valid HTTP",
   InvalidParameter: "a query parameter is invalid",
   MalformedAuthorization: "the `Authorization` header is missing or is not `Bearer <key>`",
   InvalidKeyFormat: `the key does not start with \`${keyPrefix}\``,
   InvalidKey: "the key does not exist",
-  KeyRevoked: "the key has been revoked",
+  KeyRevoked: "the key has been revoked or has expired",
   OwnerMustReset: "the owner of the key must reset the password",
   NoOrganization: "the key belongs to no workspace",
   Disputed: "a payment of the workspace is disputed",
@@ -33,7 +31,7 @@ export const errorConditions: Readonly<Record<Tag, string>> = {
 const capitalize = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1)
 
 /** Returns a sentence that says when a response reports one of these errors. */
-export const describeConditions = (tags: ReadonlyArray<Tag>): string => {
+export const describeConditions = (tags: ReadonlyArray<ErrorTag>): string => {
   const conditions = tags.map((tag) => errorConditions[tag])
   return `${capitalize(new Intl.ListFormat("en", { type: "disjunction" }).format(conditions))}.`
 }

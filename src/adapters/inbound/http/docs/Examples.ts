@@ -82,5 +82,8 @@ export const exampleResponses: Readonly<Record<string, unknown>> = {
   "prompts.getVersion": { data: version }
 }
 
+/** The value of the header `Prompt-Version` in the examples. */
+export const exampleVersion = summary.current_version
+
 /** The parameter values that produce the example responses. */
 export const exampleIds = { id, version: versionSummary.version_number }

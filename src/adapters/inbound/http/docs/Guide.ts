@@ -2,21 +2,23 @@ import { defaultRateLimits } from "../../../../application/Admission.ts"
 import { keyPrefix } from "../../../../domain/ApiKey.ts"
 import { defaultPerPage, maxPerPage } from "../../../../domain/Page.ts"
 import { windowSeconds } from "../../../../domain/RateWindow.ts"
-import { type ApiError, errors } from "../contract/Errors.ts"
-import { cachingHeaders } from "../response/Representation.ts"
+import { errors, type ErrorTag } from "../contract/Errors.ts"
+import {
+  cachingHeaders,
+  sharedMaxAgeSeconds,
+  staleWhileRevalidateSeconds
+} from "../response/Representation.ts"
 import { describeConditions } from "./ErrorConditions.ts"
 
-type Tag = ApiError["_tag"]
-
-const toErrorItem = (tags: ReadonlyArray<Tag>): string => {
-  const { status, code } = errors[tags[0] as Tag]
+const toErrorItem = (tags: ReadonlyArray<ErrorTag>): string => {
+  const { status, code } = errors[tags[0] as ErrorTag]
   return `- **${status}** \`${code}\`: ${describeConditions(tags)}`
 }
 
 /** One item for each status and code. */
 const errorList = Array.from(
   Map.groupBy(
-    Object.keys(errors) as ReadonlyArray<Tag>,
+    Object.keys(errors) as ReadonlyArray<ErrorTag>,
     (tag) => `${errors[tag].status} ${errors[tag].code}`
   ),
   ([, tags]) => toErrorItem(tags)
@@ -38,12 +40,12 @@ The code samples read the URL of the service and the key from the environment va
 
 A successful response is \`{"data": …}\`, plus \`meta\` for a page of a list. \`page\` counts from 1, and \`per_page\` is ${defaultPerPage} by
 default. A \`per_page\` over ${maxPerPage} becomes ${maxPerPage}; \`page=0\` and other invalid values return 400. Unknown parameters are ignored.
-\`meta.total\` is the number of items on all pages, and a page past the end is empty. Prompts are listed last updated first, so an
-update moves a prompt to the first page, also while you read page by page.
+\`meta.total\` is the number of items on all pages, and a page past the end is empty. Prompts are listed most recently updated first, so an
+update moves a prompt to the first page, even while you read page by page.
 
 ## Errors
 
-An error response is \`{"error": {"code", "message"}}\`. Decide by \`code\`; \`message\` is for people. Repeat a request only
+An error response is \`{"error": {"code", "message"}}\`. Switch on \`code\`; \`message\` is for people. Retry a request only
 after 408, 429, 500 and 503.
 
 ${errorList}
@@ -57,7 +59,7 @@ a second, then try again. \`RateLimit-Policy\` names the limit: \`key\` or \`pro
 ## Caching
 
 Successful responses have \`Cache-Control: ${cachingHeaders["cache-control"]}\` and \`Vary: ${cachingHeaders.vary}\`:
-a shared cache may keep them for 30 s, and serve them for another 300 s while it fetches new ones, separately for each key. An
+a shared cache may keep them for ${sharedMaxAgeSeconds} s, and serve them for another ${staleWhileRevalidateSeconds} s while it fetches new ones, separately for each key. An
 edit is visible at the service itself within milliseconds. Send the \`ETag\` of a response as \`If-None-Match\`: while the
 response is the same, the service returns 304 without a body. Errors are never cached.
 
@@ -68,10 +70,11 @@ Every response has an \`X-Request-Id\`: quote it when you report a problem.
 ## Compatibility
 
 New endpoints, query parameters, fields, headers and error codes may be added to \`/api/v1\` without notice: ignore fields that you
-do not know. Incompatible changes get a new prefix.
+do not know, and treat an unknown code like others with its status. The schemas of this document allow both. Incompatible changes
+get a new prefix.
 
 ## Other paths
 
 \`/healthz\` returns 200 while the process runs, and \`/readyz\` while it can serve requests; neither needs a key. The OpenAPI
-document of this API is at [/openapi.json](/openapi.json). \`HEAD\` works on every path and returns the headers of \`GET\` without
+document of this API is at [/openapi.json](openapi.json). \`HEAD\` works on every path and returns the headers of \`GET\` without
 the body.`

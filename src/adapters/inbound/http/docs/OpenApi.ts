@@ -1,54 +1,33 @@
-import { readFileSync } from "node:fs"
-import { STATUS_CODES } from "node:http"
 import * as Context from "effect/Context"
 import * as HttpApi from "effect/http-api/HttpApi"
 import * as OpenApi from "effect/http-api/OpenApi"
-import { defaultRateLimits } from "../../../../application/Admission.ts"
-import { defaultPerPage, InvalidParameter, maxPerPage, positiveIntRule } from "../../../../domain/Page.ts"
+import { programVersion } from "../../../../application/ProgramVersion.ts"
+import { defaultPerPage, maxPerPage } from "../../../../domain/Page.ts"
 import { PromptType } from "../../../../domain/Prompt.ts"
-import { rateLimited, windowSeconds } from "../../../../domain/RateWindow.ts"
 import { maxVersionNumber } from "../../../../domain/Version.ts"
 import { Api, EndpointResponses } from "../contract/Api.ts"
-import {
-  type ApiError,
-  describeError,
-  encodeErrorEnvelope,
-  type ErrorDescription,
-  errors
-} from "../contract/Errors.ts"
-import { requestIdPattern } from "../request/RequestId.ts"
-import { cachingHeaders, computeEtag } from "../response/Representation.ts"
+import { errors, type ErrorTag } from "../contract/Errors.ts"
+import { outageCacheStatus } from "../response/OutageResponse.ts"
+import { computeEtag, toResourceHeaders } from "../response/Representation.ts"
 import { makeCodeSamples } from "./CodeSamples.ts"
-import { describeConditions } from "./ErrorConditions.ts"
-import { exampleIds, exampleResponses } from "./Examples.ts"
+import { describeErrorEnvelope, describeErrorResponse, toComponentName } from "./ErrorResponses.ts"
+import { exampleIds, exampleResponses, exampleVersion } from "./Examples.ts"
 import { guide } from "./Guide.ts"
+import type { JsonObject } from "../../../../domain/Json.ts"
+import { openSchema } from "./OpenSchemas.ts"
+import { describedOperationalPaths, operationalTag, statusSchema } from "./OperationalPaths.ts"
+import { describeHeaders } from "./ResponseHeaders.ts"
 
-type Tag = ApiError["_tag"]
-type Json = Readonly<Record<string, unknown>>
-
-const requestId = "5e2cf1d3-0b5f-4f9e-9a63-8f0d6f6b9c1e"
-
-const toIntegerSchema = (maximum: number): Json => ({ type: "integer", minimum: 1, maximum })
-const toEnumSchema = (values: ReadonlyArray<string>): Json => ({
-  type: "string",
-  enum: [...new Set(values)]
-})
+const toIntegerSchema = (maximum: number): JsonObject => ({ type: "integer", minimum: 1, maximum })
 
 /** Makes an example value that `/docs` fills in. */
-const makeExample = (value: unknown): Json => ({ examples: { default: { value } } })
-/**
- * Makes an example value that `/docs` sends only if the user selects the parameter. Without it, `/docs` sends a default
- * value or the first value of an enum.
- */
-const makeDisabledExample = (value: unknown): Json => ({
-  examples: { default: { value, "x-disabled": true } }
-})
+const makeExample = (value: unknown): JsonObject => ({ examples: { default: { value } } })
 
 /**
- * Descriptions, schemas and examples of parameters. The contract's schemas describe a parameter only as text. Other
- * optional parameters and headers have no example, because many tools send every example.
+ * Descriptions, schemas and examples of parameters. The contract's schemas describe a parameter only as text. Only
+ * required parameters have examples, because many tools send every example.
  */
-const parameterDetails: Readonly<Record<string, Json>> = {
+const parameterDetails: Readonly<Record<string, JsonObject>> = {
   id: {
     description: "Id of the prompt.",
     schema: { type: "string", format: "uuid" },
@@ -61,13 +40,11 @@ const parameterDetails: Readonly<Record<string, Json>> = {
   },
   page: {
     description: "Page number, starting at 1.",
-    schema: { ...toIntegerSchema(Number.MAX_SAFE_INTEGER), default: 1 },
-    ...makeDisabledExample(1)
+    schema: { ...toIntegerSchema(Number.MAX_SAFE_INTEGER), default: 1 }
   },
   per_page: {
     description: `Items per page. Values over ${maxPerPage} are reduced to ${maxPerPage}.`,
-    schema: { ...toIntegerSchema(Number.MAX_SAFE_INTEGER), default: defaultPerPage },
-    ...makeDisabledExample(defaultPerPage)
+    schema: { ...toIntegerSchema(Number.MAX_SAFE_INTEGER), default: defaultPerPage }
   },
   folder_id: {
     description: "Return only prompts in this folder.",
@@ -79,13 +56,12 @@ const parameterDetails: Readonly<Record<string, Json>> = {
   },
   type: {
     description: "Return only prompts of this type.",
-    schema: { type: "string", enum: PromptType.literals },
-    ...makeDisabledExample(PromptType.literals[0])
+    schema: { type: "string", enum: PromptType.literals }
   }
 }
 
 /** Request headers of every endpoint. */
-const requestHeaders: Readonly<Record<string, Json>> = {
+const requestHeaders: Readonly<Record<string, JsonObject>> = {
   IfNoneMatch: {
     name: "If-None-Match",
     in: "header",
@@ -102,117 +78,21 @@ const requestHeaders: Readonly<Record<string, Json>> = {
   }
 }
 
-/** Response headers. The enum of a header without a schema is derived from the values that responses have. */
-const responseHeaders: Readonly<Record<string, Json>> = {
-  "X-Request-Id": {
-    description: "Request id: the one that was sent, or a generated one.",
-    schema: { type: "string", pattern: requestIdPattern.source }
-  },
-  "X-Content-Type-Options": { description: "Disables MIME sniffing." },
-  "Cache-Control": { description: "Only successful responses may be cached, separately for each key." },
-  Vary: { description: "Responses differ per API key." },
-  ETag: {
-    description: "Identifies this response. Send it as `If-None-Match` to revalidate.",
-    schema: { type: "string", pattern: '^"[A-Za-z0-9_-]{43}"$' }
-  },
-  "WWW-Authenticate": {
-    description: 'Bearer challenge, with `error="invalid_token"` if a key was sent and rejected.'
-  },
-  "Retry-After": {
-    description: "Seconds to wait before the next attempt.",
-    schema: { type: "integer", minimum: 1, maximum: windowSeconds }
-  },
-  "RateLimit-Policy": {
-    description: "The limit that was exceeded: requests (`q`) per window of `w` seconds.",
-    schema: { type: "string", pattern: `^"(key|process)";q=[0-9]+;w=${windowSeconds}$` }
-  },
-  RateLimit: {
-    description: "Requests left (`r`) and seconds until the limit resets (`t`).",
-    schema: { type: "string", pattern: '^"(key|process)";r=0;t=[0-9]+$' }
-  }
-}
-
-/** Describes the headers of responses of one kind, derived from the headers of samples. */
-const describeHeaders = (samples: ReadonlyArray<Readonly<Record<string, string>>>): Json => {
-  const all: ReadonlyArray<Readonly<Record<string, string>>> = samples.map((headers) => ({
-    ...headers,
-    "x-request-id": requestId,
-    "x-content-type-options": "nosniff"
-  }))
-  return Object.fromEntries(
-    Object.entries(responseHeaders).flatMap(([name, header]) => {
-      const values = all.flatMap((headers) => headers[name.toLowerCase()] ?? [])
-      if (values.length === 0) return []
-      const required = values.length === all.length
-      const example =
-        header.schema && (header.schema as Json).type === "integer" ? Number(values[0]) : values[0]
-      return [[name, { ...header, required, schema: header.schema ?? toEnumSchema(values), example }]]
-    })
-  )
-}
-
 const etag = computeEtag(Buffer.from(JSON.stringify(exampleResponses["prompts.list"])))
 
-const notModifiedResponse = {
+/** Describes the headers of successful responses, with and without the database. */
+const describeSuccessHeaders = (etag: string, promptVersion: number | undefined): JsonObject => {
+  const headers = { ...toResourceHeaders(promptVersion), etag }
+  return describeHeaders([
+    headers,
+    { ...headers, "cache-control": "no-store", age: "42", "cache-status": outageCacheStatus }
+  ])
+}
+
+const describeNotModified = (promptVersion: number | undefined) => ({
   description: "The response still has the ETag in `If-None-Match`. There is no body.",
-  headers: describeHeaders([{ ...cachingHeaders, etag }])
-}
-
-/** Returns a sample of an error. */
-const sampleError = (tag: Tag): ErrorDescription => {
-  switch (tag) {
-    case "InvalidParameter":
-      return describeError(InvalidParameter(`page ${positiveIntRule}`))
-    case "RateLimited":
-      return describeError(rateLimited("key", defaultRateLimits.perKey, 18_000))
-    default:
-      return describeError({ _tag: tag } as ApiError)
-  }
-}
-
-/** Returns the codes of errors, each once. */
-const findCodes = (tags: ReadonlyArray<Tag>) => [...new Set(tags.map((tag) => errors[tag].code))]
-
-/** Describes the envelope of the errors with one status. */
-const describeErrorEnvelope = (tags: ReadonlyArray<Tag>): Json => ({
-  type: "object",
-  properties: {
-    error: {
-      type: "object",
-      properties: {
-        code: { ...toEnumSchema(findCodes(tags)), description: "Machine-readable code. Stable." },
-        message: { type: "string", description: "Human-readable message. May change." }
-      },
-      required: ["code", "message"],
-      additionalProperties: false
-    }
-  },
-  required: ["error"],
-  additionalProperties: false
+  headers: describeSuccessHeaders(etag, promptVersion)
 })
-
-/** Returns the name of the component of a status, such as `NotFound`. */
-const toComponentName = (status: number): string => (STATUS_CODES[status] ?? "").replaceAll(" ", "")
-
-/** Describes the response with one status, which several errors may share. */
-const describeErrorResponse = (status: number, tags: ReadonlyArray<Tag>): Json => {
-  const samples = tags.map(sampleError)
-  return {
-    description: describeConditions(tags),
-    headers: describeHeaders(samples.map(({ headers }) => headers)),
-    content: {
-      "application/json": {
-        schema: { $ref: `#/components/schemas/${toComponentName(status)}` },
-        examples: Object.fromEntries(
-          samples.map((sample, i) => [
-            tags[i],
-            { summary: sample.message, value: JSON.parse(encodeErrorEnvelope(sample)) }
-          ])
-        )
-      }
-    }
-  }
-}
 
 /** The responses of each operation, apart from the errors that all operations share. */
 const responsesByOperation = new Map<string, EndpointResponses["Service"]>()
@@ -225,18 +105,15 @@ HttpApi.reflect(Api, {
 })
 const endpointSpecificErrors = new Set([...responsesByOperation.values()].flatMap(({ errors }) => errors))
 
-/** All documented errors. No documented operation uses a method that is not allowed. */
-const documentedErrors = (Object.keys(errors) as ReadonlyArray<Tag>).filter(
-  (tag) => tag !== "MethodNotAllowed"
-)
+const allErrors = Object.keys(errors) as ReadonlyArray<ErrorTag>
 
 /** The errors that every operation shares. */
-const commonErrors = documentedErrors.filter((tag) => !endpointSpecificErrors.has(tag))
+const commonErrors = allErrors.filter((tag) => !endpointSpecificErrors.has(tag))
 
 /** Groups errors by status, in order, and makes one entry for each status. */
 const groupByStatus = <A>(
-  tags: ReadonlyArray<Tag>,
-  makeEntry: (status: number, tags: ReadonlyArray<Tag>) => readonly [key: string | number, value: A]
+  tags: ReadonlyArray<ErrorTag>,
+  makeEntry: (status: number, tags: ReadonlyArray<ErrorTag>) => readonly [key: string | number, value: A]
 ): Readonly<Record<string, A>> =>
   Object.fromEntries(
     Array.from(
@@ -246,7 +123,7 @@ const groupByStatus = <A>(
   )
 
 /** Describes the error responses of an operation. Responses that all operations share are referenced. */
-const describeErrorResponses = (own: ReadonlyArray<Tag>) =>
+const describeErrorResponses = (own: ReadonlyArray<ErrorTag>) =>
   groupByStatus([...own, ...commonErrors], (status, tags) => [
     status,
     tags.some((tag) => endpointSpecificErrors.has(tag))
@@ -257,12 +134,11 @@ const describeErrorResponses = (own: ReadonlyArray<Tag>) =>
 const describeSuccessResponse = (
   response: OpenApi.OpenApiSpecResponse | undefined,
   description: string,
-  exampleBody: unknown
-): Json => ({
+  exampleBody: unknown,
+  promptVersion: number | undefined
+): JsonObject => ({
   description,
-  headers: describeHeaders([
-    { ...cachingHeaders, etag: computeEtag(Buffer.from(JSON.stringify(exampleBody))) }
-  ]),
+  headers: describeSuccessHeaders(computeEtag(Buffer.from(JSON.stringify(exampleBody))), promptVersion),
   content: {
     "application/json": { ...response?.content?.["application/json"], ...makeExample(exampleBody) }
   }
@@ -273,10 +149,11 @@ const fillPath = (path: string): string =>
   path.replaceAll(/\{(\w+)\}/g, (_, name: keyof typeof exampleIds) => String(exampleIds[name]))
 
 /** Adds examples, code samples, headers and errors to a generated operation. */
-const describeOperation = (path: string, generated: OpenApi.OpenAPISpecOperation): Json => {
+const describeOperation = (path: string, generated: OpenApi.OpenAPISpecOperation): JsonObject => {
   const { operationId } = generated
   // biome-ignore lint/style/noNonNullAssertion: every operation is generated from an endpoint
-  const { success, errors } = responsesByOperation.get(operationId)!
+  const { success, errors, hasPromptVersion } = responsesByOperation.get(operationId)!
+  const notModified = hasPromptVersion ? "PromptNotModified" : "NotModified"
   return {
     ...generated,
     parameters: [
@@ -284,8 +161,13 @@ const describeOperation = (path: string, generated: OpenApi.OpenAPISpecOperation
       ...Object.keys(requestHeaders).map((name) => ({ $ref: `#/components/parameters/${name}` }))
     ],
     responses: {
-      200: describeSuccessResponse(generated.responses[200], success, exampleResponses[operationId]),
-      304: { $ref: "#/components/responses/NotModified" },
+      200: describeSuccessResponse(
+        generated.responses[200],
+        success,
+        exampleResponses[operationId],
+        hasPromptVersion ? exampleVersion : undefined
+      ),
+      304: { $ref: `#/components/responses/${notModified}` },
       ...describeErrorResponses(errors)
     },
     "x-codeSamples": makeCodeSamples(fillPath(path))
@@ -293,26 +175,29 @@ const describeOperation = (path: string, generated: OpenApi.OpenAPISpecOperation
 }
 
 /** Adds headers, errors and examples to the generated document: the contract's schemas cannot express them. */
-const addDetails = ({ paths, components, ...spec }: OpenApi.OpenAPISpec): Json => ({
+const addDetails = ({ paths, components, tags, ...spec }: OpenApi.OpenAPISpec): JsonObject => ({
   ...spec,
-  paths: Object.fromEntries(
-    Object.entries(paths).map(([path, { get }]) => [
-      path,
-      get === undefined ? {} : { get: describeOperation(path, get) }
-    ])
-  ),
+  tags: [...tags, operationalTag],
+  paths: {
+    ...Object.fromEntries(
+      Object.entries(paths).map(([path, { get }]) => [
+        path,
+        get === undefined ? {} : { get: describeOperation(path, get) }
+      ])
+    ),
+    ...describedOperationalPaths
+  },
   components: {
     ...components,
     schemas: {
-      ...components.schemas,
-      ...groupByStatus(documentedErrors, (status, tags) => [
-        toComponentName(status),
-        describeErrorEnvelope(tags)
-      ])
+      ...(openSchema(components.schemas) as JsonObject),
+      Status: statusSchema,
+      ...groupByStatus(allErrors, (status, tags) => [toComponentName(status), describeErrorEnvelope(tags)])
     },
     parameters: requestHeaders,
     responses: {
-      NotModified: notModifiedResponse,
+      NotModified: describeNotModified(undefined),
+      PromptNotModified: describeNotModified(exampleVersion),
       ...groupByStatus(commonErrors, (status, tags) => [
         toComponentName(status),
         describeErrorResponse(status, tags)
@@ -321,18 +206,38 @@ const addDetails = ({ paths, components, ...spec }: OpenApi.OpenAPISpec): Json =
   }
 })
 
-const { version } = JSON.parse(readFileSync(new URL("../../../../../package.json", import.meta.url), "utf8"))
+/** Returns the contract with its documentation, for callers that reach the service at a URL. */
+const documentApi = (serverUrl: string, transform: (document: JsonObject) => JsonObject) =>
+  Api.annotateMerge(
+    OpenApi.annotations({
+      title: "Prompt Retrieval",
+      version: programVersion,
+      description: guide,
+      servers: [{ url: serverUrl }],
+      transform: (spec) => transform(addDetails(spec as OpenApi.OpenAPISpec))
+    })
+  )
 
-/** The contract with its documentation. */
-export const DocumentedApi = Api.annotateMerge(
-  OpenApi.annotations({
-    title: "Prompt Retrieval",
-    version,
-    description: guide,
-    servers: [{ url: "/" }],
-    transform: (spec) => addDetails(spec as OpenApi.OpenAPISpec)
-  })
-)
+/** The OpenAPI 3.1 document of the API (specification 4), for callers that reach the service at `/`. */
+export const openApi = OpenApi.fromApi(documentApi("/", (document) => document))
 
-/** The OpenAPI 3.1 document of the API (specification 4). */
-export const openApi = OpenApi.fromApi(DocumentedApi)
+/**
+ * Marks the optional parameters of a document so that Scalar sends them only if the user selects them. Otherwise
+ * Scalar sends the default value of a parameter, or the first value of its enum.
+ */
+const deselectOptionalParameters = (part: unknown): unknown => {
+  if (Array.isArray(part)) return part.map(deselectOptionalParameters)
+  if (typeof part !== "object" || part === null) return part
+  const isOptionalParameter =
+    "in" in part && "schema" in part && !("required" in part && part.required === true)
+  return isOptionalParameter
+    ? { ...part, examples: { default: { "x-disabled": true } } }
+    : Object.fromEntries(Object.entries(part).map(([key, value]) => [key, deselectOptionalParameters(value)]))
+}
+
+/** Returns the contract with its documentation, for the page `/docs` below a base path such as `/prompts`. */
+export const documentForDocsPage = (basePath: string) =>
+  documentApi(
+    basePath === "" ? "/" : basePath,
+    (document) => deselectOptionalParameters(document) as JsonObject
+  )

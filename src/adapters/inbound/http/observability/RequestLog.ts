@@ -14,14 +14,18 @@ export interface CompletedRequest {
   readonly caller: AdmittedCaller | undefined
 }
 
+/** The routes that load balancers and supervisors request continuously. */
+const probeRoutes: ReadonlySet<string | undefined> = new Set(["/healthz", "/readyz"])
+
 /**
- * Counts a completed request and writes its log line. The line holds no text that a caller can choose freely: neither
- * path nor query, and no header but the request id.
+ * Counts a completed request and writes its log line, at the level debug for a probe. The line holds no text that a
+ * caller can choose freely: neither path nor query, and no header but the request id.
  */
 export const recordRequest = (request: CompletedRequest): Effect.Effect<void> => {
   const { method, route, status, milliseconds, requestId, caller } = request
   recordRequestMetrics(route, status, milliseconds)
-  return Effect.logInfo("request", {
+  const log = probeRoutes.has(route) ? Effect.logDebug : Effect.logInfo
+  return log("request", {
     method: method ?? null,
     route: route ?? null,
     status,

@@ -13,11 +13,11 @@ interface RouteMetrics {
 
 const routes = new Map<string, RouteMetrics>()
 
-const findOrCreateRoute = (route: string): RouteMetrics => {
+const findOrCreateRouteMetrics = (route: string): RouteMetrics => {
   const existing = routes.get(route)
   if (existing !== undefined) return existing
   const metrics: RouteMetrics = {
-    duration: Metric.histogram("http_request_duration_seconds", {
+    duration: Metric.histogram("prompt_retrieval_http_request_duration_seconds", {
       description: "Time to respond to requests, by route pattern",
       attributes: { route },
       boundaries
@@ -35,7 +35,7 @@ const findOrCreateCounter = (
 ): Metric.Counter<number> => {
   const existing = byStatus.get(status)
   if (existing !== undefined) return existing
-  const counter = Metric.counter("http_requests_total", {
+  const counter = Metric.counter("prompt_retrieval_http_requests_total", {
     description: "Completed requests, by route pattern and status",
     attributes: { route, status: String(status) },
     incremental: true
@@ -58,7 +58,7 @@ export const recordRequestMetrics = (
   milliseconds: number
 ): void => {
   const label = route ?? noRoute
-  const metrics = findOrCreateRoute(label)
+  const metrics = findOrCreateRouteMetrics(label)
   metrics.duration.updateUnsafe(milliseconds / 1000, metricRegistry)
   findOrCreateCounter(label, metrics, status).updateUnsafe(1, metricRegistry)
 }

@@ -8,17 +8,17 @@ import * as Tracer from "effect/Tracer"
 import type { HttpRequest, HttpResponse } from "../HttpMessage.ts"
 
 /** Succeeds with true if spans are collected. */
-export const isTraced = Effect.map(Effect.tracer, (tracer) => tracer !== Tracer.nativeTracer)
+export const checkIsTraced = Effect.map(Effect.tracer, (tracer) => tracer !== Tracer.nativeTracer)
 
 /**
- * Runs a request in a span, in the caller's trace if the request has a `traceparent`. A status of 500 or more makes the
- * span an error. Effect's own HTTP span is not used because it contains the URL with its query.
+ * Runs a request in a span, in the caller's trace if the request has a `traceparent`. A status of 500 or more makes
+ * the span an error. Effect's own HTTP span is not used because it contains the URL with its query.
  */
-export const inSpan = (
+export const inSpan = <Response extends Pick<HttpResponse, "status">>(
   { method, headers: { traceparent } }: HttpRequest,
   route: string | undefined,
-  respond: Effect.Effect<HttpResponse>
-): Effect.Effect<HttpResponse> =>
+  respond: Effect.Effect<Response>
+): Effect.Effect<Response> =>
   Effect.gen(function* () {
     const span = yield* Effect.makeSpan(route === undefined ? method : `${method} ${route}`, {
       kind: "server",

@@ -1,9 +1,9 @@
 import * as Effect from "effect/Effect"
 
 /**
- * Runs an effect for at most `milliseconds`, then interrupts it and fails with `error`. Every request takes this path,
- * so the function uses one fiber and one Node timer, a sixth of the cost of `Effect.timeoutOrElse`. It does not wait for an
- * uninterruptible effect.
+ * Runs an effect for at most `milliseconds`, then interrupts it and fails with `error`. Every request takes this
+ * path, so the function uses one fiber and one Node timer, a sixth of the cost of `Effect.timeoutOrElse`. It does
+ * not wait for an uninterruptible effect.
  */
 export const withDeadline =
   <Timeout>(milliseconds: number, error: Timeout) =>

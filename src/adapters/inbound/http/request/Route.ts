@@ -1,3 +1,5 @@
+import { absoluteForm } from "./PublicUrl.ts"
+
 /** A request target that matches a route. */
 export interface MatchedRoute {
   /** The pattern of the route, such as `/api/v1/prompts/:id`. */
@@ -7,9 +9,6 @@ export interface MatchedRoute {
   /** The part of the target after the first `?`, undecoded. */
   readonly query: string
 }
-
-/** The scheme and the authority of an absolute-form target. */
-const absoluteFormOrigin = /^https?:\/\/[^/?#]*/i
 
 /** Bytes that no path of this service contains: they start an escape, a path parameter or a fragment. */
 const disallowedPathBytes = /[%;#]/
@@ -36,20 +35,21 @@ const matchSegments = (
 }
 
 /**
- * Makes a function that matches a raw request target against the patterns of all routes and returns `undefined` for an
- * unknown path. An absolute-form target is reduced to its path. Paths are compared byte by byte, undecoded, so a
- * trailing slash, `//`, another case and any of `%`, `;` and `#` make a path unknown.
+ * Makes a function that matches a raw request target against the patterns of all routes and returns `undefined` for
+ * an unknown path. An absolute-form target is reduced to its path. Paths are compared byte by byte, undecoded, so a
+ * trailing slash, `//`, another case and any of `%`, `;` and `#` make a path unknown, and so does a path that does
+ * not start with the base path.
  */
 export const makeRouteMatcher = (
   patterns: ReadonlyArray<string>
-): ((rawTarget: string) => MatchedRoute | undefined) => {
+): ((rawTarget: string, basePath?: string) => MatchedRoute | undefined) => {
   const routes = patterns.map((route) => ({ route, pattern: route.split("/").map(parseSegment) }))
-  return (rawTarget) => {
-    const target = rawTarget.startsWith("/") ? rawTarget : rawTarget.replace(absoluteFormOrigin, "")
+  return (rawTarget, basePath = "") => {
+    const target = rawTarget.startsWith("/") ? rawTarget : rawTarget.replace(absoluteForm, "")
     const queryStart = target.indexOf("?")
     const path = queryStart < 0 ? target : target.slice(0, queryStart)
-    if (disallowedPathBytes.test(path)) return undefined
-    const segments = path.split("/")
+    if (disallowedPathBytes.test(path) || !path.startsWith(basePath)) return undefined
+    const segments = path.slice(basePath.length).split("/")
     for (const { route, pattern } of routes) {
       const params = matchSegments(pattern, segments)
       if (params !== undefined)

@@ -9,7 +9,7 @@ import {
   InternalError,
   isConstantError
 } from "../contract/Errors.ts"
-import { entityHeaders, type HttpResponse, toRawHeaders, withCommonHeaders } from "../HttpMessage.ts"
+import { makeEntityHeaders, type HttpResponse, toRawHeaders, withCommonHeaders } from "../HttpMessage.ts"
 import { chooseRequestId } from "../request/RequestId.ts"
 
 const buildResponse = (error: ApiError): HttpResponse => {
@@ -17,7 +17,7 @@ const buildResponse = (error: ApiError): HttpResponse => {
   const body = Buffer.from(encodeErrorEnvelope(description))
   return {
     status: description.status,
-    headers: toRawHeaders({ ...description.headers, ...entityHeaders(body, "application/json") }),
+    headers: toRawHeaders({ ...description.headers, ...makeEntityHeaders(body, "application/json") }),
     body
   }
 }
@@ -33,15 +33,15 @@ const constantResponses = new Map<ApiError["_tag"], HttpResponse>(
 export const toErrorResponse = (error: ApiError): HttpResponse =>
   constantResponses.get(error._tag) ?? buildResponse(error)
 
-/** Responds to an expected error as the table of errors says. */
+/** Responds to an expected error as the table of errors says. Logs the id of a prompt that is too large. */
 const respondToError = (error: ApiError): Effect.Effect<HttpResponse> => {
   const response = Effect.succeed(toErrorResponse(error))
   return error._tag === "ResolvedTooLarge"
-    ? Effect.andThen(Effect.logError("Resolved content is too large", { prompt_id: error.id }), response)
+    ? Effect.andThen(Effect.logWarning("Resolved content is too large", { prompt_id: error.id }), response)
     : response
 }
 
-/** Responds to an unexpected failure: 500 without details, which the log has. Interruption means shutdown: 503. */
+/** Responds to an unexpected failure: 500 without details; the log has them. Interruption means shutdown: 503. */
 const respondToDefect = (cause: Cause.Cause<never>, requestId: string): Effect.Effect<HttpResponse> =>
   Cause.hasInterruptsOnly(cause)
     ? Effect.succeed(toErrorResponse(Unavailable))

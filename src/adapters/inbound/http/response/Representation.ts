@@ -1,6 +1,6 @@
 import { hash } from "node:crypto"
 import {
-  entityHeaders,
+  makeEntityHeaders,
   type HeaderFields,
   type HttpRequest,
   type HttpResponse,
@@ -10,9 +10,12 @@ import {
 /** How long a shared cache may serve a response, in seconds (specification 8). */
 export const sharedMaxAgeSeconds = 30
 
+/** How long after that a shared cache may serve it while it fetches a new one, in seconds (specification 8). */
+export const staleWhileRevalidateSeconds = 300
+
 /** The caching headers of every successful response of the API (specification 8), which also has an ETag. */
 export const cachingHeaders = {
-  "cache-control": `public, s-maxage=${sharedMaxAgeSeconds}, stale-while-revalidate=300`,
+  "cache-control": `public, s-maxage=${sharedMaxAgeSeconds}, stale-while-revalidate=${staleWhileRevalidateSeconds}`,
   vary: "Authorization"
 } as const
 
@@ -33,24 +36,32 @@ const noBody = new Uint8Array()
 /** Returns a strong ETag of a body's bytes. */
 export const computeEtag = (body: Uint8Array): string => `"${hash("sha256", body, "base64url")}"`
 
-/** The body of a successful response and its ETag. */
-export interface TaggedBody {
+/** The body of a successful response, its ETag, and the value of its `Prompt-Version` header, if any. */
+export interface BodyWithEtag {
   readonly body: Uint8Array<ArrayBuffer>
   readonly etag: string
+  /** The `current_version` of the prompt, read in the same snapshot as the body. */
+  readonly promptVersion?: number | undefined
 }
 
+/** Returns the caching headers, and `Prompt-Version` for a response that contains the current text of a prompt. */
+export const toResourceHeaders = (promptVersion: number | undefined): HeaderFields =>
+  promptVersion === undefined
+    ? cachingHeaders
+    : { ...cachingHeaders, "prompt-version": String(promptVersion) }
+
 /**
- * Encodes an envelope as JSON in separate memory. `Buffer.from` would put a small body into a pool, which a cached body
- * pins.
+ * Encodes an envelope as JSON in separate memory. `Buffer.from` would put a small body into a pool, which a cached
+ * body pins.
  */
-export const encodeBody = (envelope: unknown): TaggedBody => {
+export const encodeBody = (envelope: unknown): BodyWithEtag => {
   const json = JSON.stringify(envelope)
   const body = Buffer.allocUnsafeSlow(Buffer.byteLength(json))
   body.write(json)
   return { body, etag: computeEtag(body) }
 }
 
-/** Returns the representation of a body. The 304 repeats the caching headers. */
+/** Returns the representation of a body. The 304 repeats the headers in `caching`. */
 export const toRepresentation = (
   body: Uint8Array,
   contentType: string,
@@ -63,7 +74,7 @@ export const toRepresentation = (
     etag,
     full: {
       status: 200,
-      headers: toRawHeaders({ ...entityHeaders(body, contentType), ...headers }),
+      headers: toRawHeaders({ ...makeEntityHeaders(body, contentType), ...headers }),
       body,
       isFreedWhenSent
     },
@@ -72,17 +83,24 @@ export const toRepresentation = (
 }
 
 /** Returns the representation of a resource of the API. A body that is too large for the cache is used once. */
-export const representResource = ({ body, etag }: TaggedBody): Representation =>
-  toRepresentation(body, "application/json", cachingHeaders, etag, body.length > maxCachedBytes)
+export const representResource = ({ body, etag, promptVersion }: BodyWithEtag): Representation =>
+  toRepresentation(
+    body,
+    "application/json",
+    toResourceHeaders(promptVersion),
+    etag,
+    body.length > maxCachedBytes
+  )
 
 const entityTag = /(?:W\/)?("[^"]*")/g
 
 /**
- * Returns true if an `If-None-Match` header is `*` or lists the current ETag. Text that is not an entity tag is ignored.
- * The comparison is weak, because a proxy that compresses a response makes its ETag weak.
+ * Returns true if an `If-None-Match` header is `*` or lists the current ETag. Text that is not an entity tag is
+ * ignored. The comparison is weak, because a proxy that compresses a response makes its ETag weak.
  */
 const matchesEtag = (ifNoneMatch: string, etag: string): boolean => {
-  if (ifNoneMatch.trim() === "*") return true
+  // Most clients send exactly the ETag that they received.
+  if (ifNoneMatch === etag || ifNoneMatch.trim() === "*") return true
   for (const [, opaqueTag] of ifNoneMatch.matchAll(entityTag)) if (opaqueTag === etag) return true
   return false
 }

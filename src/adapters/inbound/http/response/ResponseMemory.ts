@@ -12,7 +12,7 @@ const failWithoutRoom = Effect.andThen(
 )
 
 /** Responds with the 200 or the 304 of a representation. Fails if there is no room for the body. */
-export const respondWithinMemory = (
+export const respondIfMemoryAllows = (
   request: HttpRequest,
   representation: Representation,
   hasRoom: HasRoom

@@ -7,15 +7,17 @@ export class Connection {
   readonly socket: Socket
   /** Releases a response of this connection once it is sent. */
   readonly release: (response: TrackedResponse) => void
-  /** In-flight responses in the order of their requests. The first `started` of their requests run or have run. */
+  /**
+   * In-flight responses in the order of their requests. The first `startedCount` of their requests run or have run.
+   */
   readonly responses: Array<TrackedResponse> = []
-  started = 0
+  startedCount = 0
   /** Requests that run and have no response yet. */
-  running = 0
+  runningCount = 0
   isStarting = false
   isPaused = false
   isClosed = false
-  /** Bytes of responses that the client has not taken. */
+  /** Bytes of responses that the client has not received. */
   unsentBytes = 0
   readonly reader = new ReaderProgress()
   /** The latest request, unless it has arrived completely and its response is sent. */

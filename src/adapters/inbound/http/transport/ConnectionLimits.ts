@@ -31,11 +31,19 @@ export interface ConnectionLimits {
   readonly maxRunningPerConnection: number
   /** The server does not read from a connection with this many pipelined requests that do not run yet. */
   readonly maxWaitingPerConnection: number
-  /** A pipelined request does not start while the client has this many bytes of earlier responses left to take. */
+  /**
+   * A connection with more pipelined requests that do not run yet is destroyed. The server stops reading at
+   * `maxWaitingPerConnection`, but one read from a socket may contain thousands of small requests, all of which are
+   * parsed.
+   */
+  readonly maxParsedPerConnection: number
+  /**
+   * A pipelined request does not start while the client has this many bytes of earlier responses left to receive.
+   */
   readonly maxUnsentBytesPerConnection: number
   /** In-flight requests of all connections. Above this, connections that exceed their equal share are destroyed. */
   readonly maxRequests: number
-  /** Response bytes of all connections that clients have not taken. Above this, large responses become 503. */
+  /** Response bytes of all connections that clients have not received. Above this, large responses become 503. */
   readonly maxUnsentBytes: number
 }
 
@@ -58,6 +66,7 @@ export const connectionLimits: ConnectionLimits = {
   maxConnections: 10_000,
   maxRunningPerConnection: 16,
   maxWaitingPerConnection: 64,
+  maxParsedPerConnection: 1_000,
   maxUnsentBytesPerConnection: 1024 * 1024,
   maxRequests: 10_000,
   maxUnsentBytes: 128 * 1024 * 1024

@@ -21,15 +21,15 @@ function onResponseClose(this: ServerResponse): void {
 export type StartRequest = (response: TrackedResponse) => void
 
 /**
- * Owns every connection from its accept to its close: its error listener, its in-flight responses, the memory that they
- * hold, and the time that its client may take. One sweep checks all times; docs/limits.md describes them.
+ * Owns every connection from its accept to its close: its error listener, its in-flight responses, the memory that
+ * they hold, and the time that its client may take. One sweep checks all times; docs/limits.md describes them.
  */
 export class ConnectionTracker {
   readonly #limits: ConnectionLimits
   readonly #start: StartRequest
   readonly #connections = new Map<Duplex, Connection>()
   readonly #sweeper: NodeJS.Timeout
-  /** The time of the last sweep: precise enough for the age of a connection, and free. */
+  /** The time of the last sweep: precise enough for the age of a connection, and cheaper to read than the clock. */
   #now = performance.now()
   #requests = 0
   #ownedBytes = 0
@@ -52,7 +52,8 @@ export class ConnectionTracker {
     }
     const connection = new Connection(socket, this.#release, this.#now)
     this.#connections.set(socket, connection)
-    // Node creates two errors for each pipelined request of a connection that closes; their stacks would take seconds.
+    // Node creates two errors for each pipelined request of a connection that closes; their stacks would take
+    // seconds.
     let { stackTraceLimit } = Error
     socket.prependOnceListener("close", () => {
       stackTraceLimit = Error.stackTraceLimit
@@ -85,22 +86,24 @@ export class ConnectionTracker {
     response.connectionState = connection
     response.on("close", onResponseClose)
     if (this.#isDraining) this.#markLast(connection)
-    const { maxRequests, maxWaitingPerConnection } = this.#limits
-    if (++this.#requests > maxRequests && responses.length * this.#connections.size > maxRequests) {
+    const { maxRequests, maxWaitingPerConnection, maxParsedPerConnection } = this.#limits
+    const isOverShare =
+      ++this.#requests > maxRequests && responses.length * this.#connections.size > maxRequests
+    if (isOverShare || responses.length - connection.startedCount > maxParsedPerConnection) {
       this.#destroy(connection)
       stopParsing(connection.socket)
       return
     }
-    this.#startWaiting(connection)
-    if (responses.length - connection.started >= maxWaitingPerConnection && !connection.isPaused) {
+    this.#startQueued(connection)
+    if (responses.length - connection.startedCount >= maxWaitingPerConnection && !connection.isPaused) {
       connection.isPaused = true
       connection.socket.pause()
     }
   }
 
   /**
-   * Returns true if there is room for another response body of this size. Small bodies always have room; for a large one,
-   * clients that have stalled make room.
+   * Returns true if there is room for another response body of this size. Small bodies always have room; for a
+   * large one, clients that have stalled make room.
    */
   hasRoom(bytes: number): boolean {
     if (bytes <= smallBodyBytes || this.#fits(bytes)) return true
@@ -129,23 +132,23 @@ export class ConnectionTracker {
   recordResponse(response: TrackedResponse, content: HttpResponse | undefined): void {
     const connection = response.connectionState
     if (connection === undefined || connection.isClosed) return
-    connection.running--
+    connection.runningCount--
     if (content !== undefined && response.req.method !== "HEAD") {
       const { length } = content.body
       response.heldBytes = length + responseOverheadBytes
       connection.unsentBytes += response.heldBytes
-      if (content.isShared !== true) {
+      if (content.isPermanent !== true) {
         response.ownedBytes = length
         this.#ownedBytes += length
       }
     }
-    this.#startWaiting(connection)
+    this.#startQueued(connection)
   }
 
   /**
-   * Runs `writeRejection` once no response is in flight on the connection. `writeRejection` calls its argument when the
-   * rejection is sent, and returns false if the rejection cannot be written. Does nothing for a connection that is
-   * rejected already: the rest of its bytes is discarded.
+   * Runs `writeRejection` once no response is in flight on the connection. `writeRejection` calls its argument when
+   * the rejection is sent, and returns false if the rejection cannot be written. Does nothing for a connection that
+   * is rejected already: the rest of its bytes is discarded.
    */
   rejectWhenIdle(socket: Socket, writeRejection: (onSent: () => void) => boolean): void {
     const connection = this.#connections.get(socket)
@@ -160,7 +163,8 @@ export class ConnectionTracker {
       const isWritten = writeRejection(() => {
         connection.rejectedAt = performance.now()
       })
-      // The bytes that still arrive are discarded: unread, they would reset the connection before the rejection arrives.
+      // The bytes that still arrive are discarded: unread, they would reset the connection before the rejection
+      // arrives.
       if (isWritten) socket.resume()
       else this.#destroy(connection)
     }
@@ -179,7 +183,7 @@ export class ConnectionTracker {
 
   /** Returns true if a request runs that has no response yet. */
   hasRunningRequests(): boolean {
-    return Array.from(this.#connections.values()).some(({ running }) => running > 0)
+    return Array.from(this.#connections.values()).some(({ runningCount }) => runningCount > 0)
   }
 
   /** From now on the last in-flight response of each connection closes it, and clients that stall have less time. */
@@ -208,7 +212,7 @@ export class ConnectionTracker {
     const { responses } = connection
     const index = responses.indexOf(response)
     responses.splice(index, 1)
-    if (index < connection.started) connection.started--
+    if (index < connection.startedCount) connection.startedCount--
     this.#requests--
     this.#ownedBytes -= response.ownedBytes
     connection.unsentBytes -= response.heldBytes
@@ -216,8 +220,8 @@ export class ConnectionTracker {
     if (connection.latestRequest === response.req && response.req.complete)
       connection.latestRequest = undefined
     if (responses.length === 0) connection.onIdle?.()
-    else if (responses.length > connection.started) this.#startWaiting(connection)
-    if (connection.isPaused && responses.length === connection.started && !connection.isRejected) {
+    else if (responses.length > connection.startedCount) this.#startQueued(connection)
+    if (connection.isPaused && responses.length === connection.startedCount && !connection.isRejected) {
       connection.isPaused = false
       connection.socket.resume()
     }
@@ -231,19 +235,19 @@ export class ConnectionTracker {
   }
 
   /** Starts requests in order, as many as may run and as long as the client takes the responses. */
-  #startWaiting(connection: Connection): void {
+  #startQueued(connection: Connection): void {
     if (connection.isStarting) return
     const { maxRunningPerConnection, maxUnsentBytesPerConnection } = this.#limits
     connection.isStarting = true
     while (
-      connection.running < maxRunningPerConnection &&
+      connection.runningCount < maxRunningPerConnection &&
       connection.unsentBytes < maxUnsentBytesPerConnection &&
       !connection.isClosed
     ) {
-      const next = connection.responses[connection.started]
+      const next = connection.responses[connection.startedCount]
       if (next === undefined) break
-      connection.running++
-      connection.started++
+      connection.runningCount++
+      connection.startedCount++
       this.#start(next)
     }
     connection.isStarting = false

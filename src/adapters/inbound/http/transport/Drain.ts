@@ -13,8 +13,8 @@ const endDrain = (tracker: ConnectionTracker, drainTimeoutMs: number): Effect.Ef
 }
 
 /**
- * Stops accepting connections and waits until in-flight requests are finished. Connections that are left after the drain
- * timeout are destroyed.
+ * Stops accepting connections and waits until in-flight requests are finished. Connections that are left after the
+ * drain timeout are destroyed.
  */
 export const drain = (
   server: Server,
@@ -23,9 +23,9 @@ export const drain = (
 ): Effect.Effect<void> =>
   Effect.callback<void>((resume) => {
     tracker.startDraining()
-    const sweep = setInterval(() => tracker.destroyIdle(), idleCloseGraceMs)
+    const idleCloser = setInterval(() => tracker.destroyIdle(), idleCloseGraceMs)
     closeListener(server, () => resume(Effect.void))
-    return Effect.sync(() => clearInterval(sweep))
+    return Effect.sync(() => clearInterval(idleCloser))
   }).pipe(
     Effect.timeoutOrElse({ duration: drainTimeoutMs, orElse: () => endDrain(tracker, drainTimeoutMs) }),
     Effect.ensuring(Effect.sync(() => tracker.destroyAll()))

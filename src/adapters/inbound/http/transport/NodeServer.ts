@@ -4,10 +4,12 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import { makeApp } from "../App.ts"
 import { BadRequest, ExpectationFailed, RouteNotFound } from "../contract/Errors.ts"
+import { MountedEndpoint } from "../contract/MountedEndpoint.ts"
 import { TrackedResponse } from "./Connection.ts"
 import type { ConnectionLimits } from "./ConnectionLimits.ts"
 import { ConnectionTracker } from "./ConnectionTracker.ts"
 import { allowHalfOpenConnections } from "./NodeInternals.ts"
+import { makeMountedResponder } from "./MountedRequests.ts"
 import { makeRejections } from "./Rejections.ts"
 import { hasAcceptableHead, mergeAuthorizationHeaders } from "./RequestHead.ts"
 import { makeResponseBatcher } from "./ResponseWriter.ts"
@@ -26,7 +28,7 @@ export const makeNodeServer = (limits: ConnectionLimits) =>
       const { req: request } = response
       if (response.hasUnmetExpectation) rejectRequest(response, ExpectationFailed)
       else if (!hasAcceptableHead(request)) rejectRequest(response, BadRequest)
-      else respond(request, response)
+      else respondToAny(request, response)
     }
 
     /** Runs the app. A disconnect does not cancel the request: it completes, and is logged and counted. */
@@ -46,6 +48,19 @@ export const makeNodeServer = (limits: ConnectionLimits) =>
           request.socket.destroy()
         }
       })
+    }
+
+    const mounted = yield* MountedEndpoint
+    let respondToAny = respond
+    if (mounted !== undefined) {
+      const { path } = mounted
+      const respondMounted = yield* makeMountedResponder(mounted, tracker, enqueueResponse)
+      respondToAny = (request, response) => {
+        const { url = "" } = request
+        const isMounted = url.startsWith(path) && (url.length === path.length || url[path.length] === "?")
+        if (isMounted) respondMounted(request, response)
+        else respond(request, response)
+      }
     }
 
     const server = createServer(

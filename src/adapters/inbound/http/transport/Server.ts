@@ -14,7 +14,7 @@ import { makeNodeServer } from "./NodeServer.ts"
 
 export interface ServerOptions extends ListenAddress {
   /** How long the server still accepts requests after a shutdown has started, in milliseconds. */
-  readonly shutdownGrace: number
+  readonly shutdownGraceMs: number
   /** Replacements for some of `connectionLimits`, for tests. */
   readonly limits?: Partial<ConnectionLimits>
 }
@@ -23,8 +23,9 @@ export interface ServerOptions extends ListenAddress {
 export const drainTimeoutMs = connectionLimits.drainTimeoutMs
 
 /**
- * Serves the API until the scope closes, then drains: `/readyz` returns 503 at once, new requests are accepted until the
- * grace has passed, then connections close as their requests finish. Returns the address that it listens on.
+ * Serves the API until the scope closes, then drains: `/readyz` returns 503 at once, new requests are accepted
+ * until the grace has passed, then connections close as their requests finish. Returns the address that it listens
+ * on.
  */
 export const serve = (
   options: ServerOptions
@@ -39,7 +40,7 @@ export const serve = (
     const { server, tracker } = yield* makeNodeServer(limits)
     return yield* Effect.acquireRelease(listen(server, options), () =>
       lifecycle.markDraining.pipe(
-        Effect.andThen(Effect.sleep(options.shutdownGrace)),
+        Effect.andThen(Effect.sleep(options.shutdownGraceMs)),
         Effect.andThen(drain(server, tracker, limits))
       )
     )

@@ -41,7 +41,7 @@ describe("respondToFailures", () => {
       const error = ResolvedTooLarge(id)
       assert.deepStrictEqual(yield* respond(Effect.fail(error)), {
         response: toErrorResponse(error),
-        logged: [{ level: "error", msg: "Resolved content is too large", prompt_id: id }]
+        logged: [{ level: "warn", msg: "Resolved content is too large", prompt_id: id }]
       })
     })
   )
@@ -83,7 +83,7 @@ describe("makeRejection", () => {
           ["x-content-type-options", "nosniff"]
         ],
         body,
-        isShared: false,
+        isPermanent: false,
         isFreedWhenSent: false
       }
     )

@@ -1,0 +1,77 @@
+import { STATUS_CODES } from "node:http"
+import { defaultRateLimits } from "../../../../application/Admission.ts"
+import { InvalidParameter, positiveIntRule } from "../../../../domain/Page.ts"
+import { RateLimited } from "../../../../domain/RateWindow.ts"
+import {
+  type ApiError,
+  describeError,
+  encodeErrorEnvelope,
+  type ErrorDescription,
+  errors,
+  type ErrorTag
+} from "../contract/Errors.ts"
+import { describeConditions } from "./ErrorConditions.ts"
+import type { JsonObject } from "../../../../domain/Json.ts"
+import { describeHeaders } from "./ResponseHeaders.ts"
+
+/** Returns a sample of an error. */
+const sampleError = (tag: ErrorTag): ErrorDescription => {
+  switch (tag) {
+    case "InvalidParameter":
+      return describeError(InvalidParameter(`page ${positiveIntRule}`))
+    case "RateLimited":
+      return describeError(RateLimited("key", defaultRateLimits.perKey, 18_000))
+    default:
+      return describeError({ _tag: tag } as ApiError)
+  }
+}
+
+/**
+ * Describes the envelope of the errors with one status. `code` is any string, because later versions may add codes;
+ * its examples are the codes of this version.
+ */
+export const describeErrorEnvelope = (tags: ReadonlyArray<ErrorTag>): JsonObject => {
+  const codes = [...new Set(tags.map((tag) => errors[tag].code))]
+  const alternatives = codes.map((code) => `\`${code}\``).join(" or ")
+  return {
+    type: "object",
+    properties: {
+      error: {
+        type: "object",
+        properties: {
+          code: {
+            type: "string",
+            description: `Machine-readable and stable code: ${alternatives}. Later versions may add codes.`,
+            examples: codes
+          },
+          message: { type: "string", description: "Human-readable message. May change." }
+        },
+        required: ["code", "message"]
+      }
+    },
+    required: ["error"]
+  }
+}
+
+/** Returns the name of the component of a status, such as `NotFound`. */
+export const toComponentName = (status: number): string => (STATUS_CODES[status] ?? "").replaceAll(" ", "")
+
+/** Describes the response with one status, which several errors may share. */
+export const describeErrorResponse = (status: number, tags: ReadonlyArray<ErrorTag>): JsonObject => {
+  const samples = tags.map(sampleError)
+  return {
+    description: describeConditions(tags),
+    headers: describeHeaders(samples.map(({ headers }) => headers)),
+    content: {
+      "application/json": {
+        schema: { $ref: `#/components/schemas/${toComponentName(status)}` },
+        examples: Object.fromEntries(
+          samples.map((sample, i) => [
+            tags[i],
+            { summary: sample.message, value: JSON.parse(encodeErrorEnvelope(sample)) }
+          ])
+        )
+      }
+    }
+  }
+}

@@ -1,0 +1,34 @@
+/** The content codings that static pages are available in, the preferred one first. */
+export const contentCodings = ["br", "gzip"] as const
+
+export type ContentCoding = (typeof contentCodings)[number]
+
+/** A weight from `q=0` to `q=1` with at most three decimals. */
+const weightPattern = /^q=(0(?:\.\d{0,3})?|1(?:\.0{0,3})?)$/
+
+/** Returns the weights in an `Accept-Encoding` header by coding, in lower case. Malformed elements are ignored. */
+const parseWeights = (header: string): ReadonlyMap<string, number> => {
+  const weights = new Map<string, number>()
+  for (const element of header.toLowerCase().split(",")) {
+    const [coding = "", weight = "q=1", ...others] = element.split(";").map((part) => part.trim())
+    const value = weightPattern.exec(weight)?.[1]
+    if (coding !== "" && value !== undefined && others.length === 0)
+      weights.set(coding === "x-gzip" ? "gzip" : coding, Number(value))
+  }
+  return weights
+}
+
+/**
+ * Chooses the content coding of a page by the request's `Accept-Encoding` (RFC 9110, 12.5.3): the coding with the
+ * greatest weight, and of several the one that is preferred here. Returns `undefined` for a response without a
+ * coding: if the header is missing, if it prefers `identity`, or if it accepts none of the codings.
+ */
+export const chooseContentCoding = (acceptEncoding: string | undefined): ContentCoding | undefined => {
+  if (acceptEncoding === undefined) return undefined
+  const weights = parseWeights(acceptEncoding)
+  const weigh = (coding: string) => weights.get(coding) ?? weights.get("*") ?? 0
+  const greatest = Math.max(...contentCodings.map(weigh))
+  return greatest > 0 && greatest >= weigh("identity")
+    ? contentCodings.find((coding) => weigh(coding) === greatest)
+    : undefined
+}

@@ -1,0 +1,53 @@
+import { promisify } from "node:util"
+import { brotliCompress, constants, gzip } from "node:zlib"
+import { type HeaderFields, type HttpRequest, toRawHeaders } from "../HttpMessage.ts"
+import { chooseContentCoding, type ContentCoding, contentCodings } from "../request/ContentCoding.ts"
+import { type Representation, toRepresentation } from "./Representation.ts"
+
+/** A page that stays the same, without a content coding and in each coding. Their ETags differ. */
+export type StaticPage = Readonly<Record<ContentCoding | "identity", Representation>>
+
+const compress: Readonly<Record<ContentCoding, (body: Uint8Array) => Promise<Uint8Array>>> = {
+  // The default quality takes seconds for `/docs`.
+  br: (body) => promisify(brotliCompress)(body, { params: { [constants.BROTLI_PARAM_QUALITY]: 5 } }),
+  gzip: (body) => promisify(gzip)(body)
+}
+
+/** The options of a static page. */
+export interface StaticPageOptions {
+  readonly contentType: string
+  /** Headers of the page besides those of its content and of caching. */
+  readonly headers?: HeaderFields
+  /** True if the page lives as long as the process. */
+  readonly isPermanent: boolean
+}
+
+/** Makes a page from its text. Compression runs in other threads. */
+export const makeStaticPage = async (
+  text: string,
+  { contentType, headers = {}, isPermanent }: StaticPageOptions
+): Promise<StaticPage> => {
+  const caching = { "cache-control": "no-cache", vary: "Accept-Encoding", ...headers }
+  const represent = (body: Uint8Array, contentEncoding: HeaderFields): Representation => {
+    const { full, ...page } = toRepresentation(body, contentType, caching)
+    return {
+      ...page,
+      full: { ...full, headers: [...full.headers, ...toRawHeaders(contentEncoding)], isPermanent }
+    }
+  }
+  const identity = Buffer.from(text)
+  const coded = await Promise.all(
+    contentCodings.map(
+      async (coding) =>
+        [coding, represent(await compress[coding](identity), { "content-encoding": coding })] as const
+    )
+  )
+  return {
+    identity: represent(identity, {}),
+    ...(Object.fromEntries(coded) as Record<ContentCoding, Representation>)
+  }
+}
+
+/** Returns the page in the content coding that the request prefers. */
+export const selectRepresentation = ({ headers }: HttpRequest, page: StaticPage): Representation =>
+  page[chooseContentCoding(headers["accept-encoding"]) ?? "identity"]

@@ -1,0 +1,161 @@
+import type { IncomingMessage } from "node:http"
+import type * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import type {
+  BodyError,
+  BodyHandler,
+  MountedEndpoint,
+  MountedResponse,
+  StreamedResponse
+} from "../contract/MountedEndpoint.ts"
+import { type HttpResponse, withCommonHeaders } from "../HttpMessage.ts"
+import { recordRequest } from "../observability/RequestLog.ts"
+import { inSpan, checkIsTraced } from "../observability/Tracing.ts"
+import { parseBearerToken } from "../request/Authorization.ts"
+import { chooseRequestId } from "../request/RequestId.ts"
+import type { TrackedResponse } from "./Connection.ts"
+import type { ConnectionTracker } from "./ConnectionTracker.ts"
+import { BodyReader } from "./RequestBody.ts"
+import { mergeAuthorizationHeaders } from "./RequestHead.ts"
+
+/** A client that has this many bytes of a streamed body left to read is disconnected. */
+const maxUnreadBytes = 64 * 1024
+
+const noBody = new Uint8Array()
+
+const isStreamed = (response: MountedResponse["response"]): response is StreamedResponse =>
+  "start" in response
+
+/** Writes a streamed response. The response does not delay a shutdown: its endpoint ends it. */
+const writeStream = (
+  response: TrackedResponse,
+  { status, headers, start }: StreamedResponse,
+  requestId: string
+): void => {
+  const { headers: allHeaders } = withCommonHeaders({ status, headers, body: noBody }, requestId)
+  response.writeHead(status, allHeaders as Array<string>)
+  response.flushHeaders()
+  const stop = start({
+    write: (text) => {
+      if (response.writableEnded || response.destroyed) return
+      response.write(text)
+      if (response.writableLength > maxUnreadBytes) response.destroy()
+    },
+    end: () => {
+      if (!response.writableEnded && !response.destroyed) response.end()
+    }
+  })
+  // Connections may be half open: a client that ends its half reads no more of a streamed response.
+  const { socket } = response.req
+  const disconnect = (): void => void socket.destroy()
+  let isStopped = false
+  const onClose = (): void => {
+    if (isStopped) return
+    isStopped = true
+    socket.off("end", disconnect).off("close", onClose)
+    stop()
+  }
+  socket.once("end", disconnect)
+  // Node reports a connection that closes only to the response that it is sending.
+  socket.once("close", onClose)
+  response.once("close", onClose)
+  if (socket.readableEnded) disconnect()
+}
+
+const isBodyHandler = (next: MountedResponse | BodyHandler): next is BodyHandler => "handleBody" in next
+
+/** Makes the function that responds to the requests of a mounted endpoint. */
+export const makeMountedResponder = (
+  endpoint: NonNullable<Context.Service.Shape<typeof MountedEndpoint>>,
+  tracker: ConnectionTracker,
+  enqueueResponse: (response: TrackedResponse, content: HttpResponse) => void
+) =>
+  Effect.gen(function* () {
+    const fork = Effect.runForkWith(yield* Effect.context<never>())
+    const isTraced = yield* checkIsTraced
+    const bodies = new BodyReader(endpoint.maxBodyBytes)
+    const route = endpoint.path
+    const hasRoom = (bytes: number): boolean => tracker.hasRoom(bytes)
+
+    return (request: IncomingMessage, response: TrackedResponse): void => {
+      mergeAuthorizationHeaders(request)
+      const startedAt = performance.now()
+      const { method = "", url: target = "" } = request
+      const headers = request.headers as Record<string, string | undefined>
+      const requestId = chooseRequestId(headers["x-request-id"])
+      const token = parseBearerToken(headers.authorization)
+      let releaseBody: (() => void) | undefined
+
+      const write = ({ response: content }: MountedResponse): void => {
+        // The rest of the body has not arrived, and would be read as a request.
+        if (!request.complete) response.shouldKeepAlive = false
+        if (isStreamed(content)) {
+          tracker.recordResponse(response, { ...content, body: noBody })
+          if (!response.destroyed && !request.socket.destroyed) writeStream(response, content, requestId)
+        } else {
+          const complete = withCommonHeaders(content, requestId)
+          tracker.recordResponse(response, complete)
+          enqueueResponse(response, complete)
+        }
+      }
+
+      /** Runs a step, and logs and counts the request if the step is the last one. */
+      const run = <Next extends MountedResponse | BodyHandler>(
+        step: Effect.Effect<Next>,
+        onNext: (next: Next) => void
+      ): void => {
+        const recorded = Effect.tap(step, (next) => {
+          if (isBodyHandler(next)) return Effect.void
+          const milliseconds = performance.now() - startedAt
+          const { caller, response } = next
+          return recordRequest({ method, route, status: response.status, milliseconds, requestId, caller })
+        })
+        fork(recorded).addObserver((exit) => {
+          if (Exit.isSuccess(exit)) return onNext(exit.value)
+          releaseBody?.()
+          tracker.recordResponse(response, undefined)
+          request.socket.destroy()
+        })
+      }
+
+      const readBody = (onBody: (body: Uint8Array | BodyError) => void): void => {
+        releaseBody = bodies.read(request, onBody)
+      }
+      const finish = (last: MountedResponse): void => {
+        releaseBody?.()
+        write(last)
+      }
+
+      // A response behind others has no socket yet.
+      const canStream = (): boolean => response.socket !== null
+      const respond = endpoint.respond({ method, headers, token, requestId, hasRoom, canStream })
+      if (isTraced) {
+        const whole = Effect.flatMap(respond, (next) =>
+          isBodyHandler(next)
+            ? Effect.flatMap(
+                Effect.callback<Uint8Array | BodyError>((resume) =>
+                  readBody((body) => resume(Effect.succeed(body)))
+                ),
+                next.handleBody
+              )
+            : Effect.succeed(next)
+        )
+        const inStatusSpan = inSpan(
+          { method, target, headers },
+          route,
+          Effect.map(whole, (last) => ({ last, status: last.response.status }))
+        )
+        run(
+          Effect.map(inStatusSpan, ({ last }) => last),
+          finish
+        )
+        return
+      }
+      // In two steps, because a fiber that waits for a callback costs more than a second fiber.
+      run(respond, (next) => {
+        if (isBodyHandler(next)) readBody((body) => run(next.handleBody(body), finish))
+        else finish(next)
+      })
+    }
+  })

@@ -1,0 +1,174 @@
+import { setTimeout } from "node:timers/promises"
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import { afterEach, vi } from "vitest"
+import type { AdmittedCaller } from "../../../../../src/application/Admission.ts"
+import { OutagePolicy } from "../../../../../src/application/Outage.ts"
+import {
+  encodeBody,
+  representResource
+} from "../../../../../src/adapters/inbound/http/response/Representation.ts"
+import { ResponseCache } from "../../../../../src/adapters/inbound/http/response/ResponseCache.ts"
+import type { ApiKeyId } from "../../../../../src/domain/ApiKey.ts"
+import type { WorkspaceId } from "../../../../../src/domain/WorkspaceId.ts"
+import { newId } from "../../../../support/archives.ts"
+import { switchedFeed } from "../../../../support/switchedFeed.ts"
+
+const caller: AdmittedCaller = {
+  keyId: newId<ApiKeyId>(),
+  keyExpiresAt: null,
+  workspaceId: newId<WorkspaceId>(),
+  tier: "solo"
+}
+const observations = {
+  recordRateLimitDenial: () => {},
+  recordCacheLookup: () => {},
+  recordOutageResponse: () => {},
+  setOutageSecondsLeft: () => {}
+}
+
+/** Makes a cache, and stores responses with a body of this many KiB. */
+const setUp = (serves: boolean) => {
+  const feed = switchedFeed()
+  const outage = serves ? new OutagePolicy({ feed, observations, maxAgeMs: 600_000 }) : undefined
+  const cache = new ResponseCache(feed, observations, outage)
+  const store = (key: string, kibibytes = 1) =>
+    Effect.runSync(
+      cache.load(
+        key,
+        Effect.sync(() => ({
+          caller,
+          route: "/",
+          startedAt: 0,
+          representation: representResource(encodeBody("x".repeat(kibibytes * 1024)))
+        }))
+      )
+    )
+  return { feed, cache, store }
+}
+
+describe("ResponseCache", () => {
+  afterEach(() => {
+    vi.restoreAllMocks()
+  })
+
+  it("serves no response after 30 s, but keeps it for an outage", async () => {
+    const now = vi.spyOn(performance, "now")
+    const start = performance.now()
+    for (const serves of [true, false]) {
+      now.mockReturnValue(start)
+      const { cache, feed, store } = setUp(serves)
+      store("a")
+      assert.isDefined(cache.get("a"))
+      now.mockReturnValue(start + 30_002)
+      // `lru-cache` reads the clock at most once per millisecond.
+      await setTimeout(10)
+      assert.isUndefined(cache.get("a"))
+      assert.isUndefined(cache.get("a"))
+      feed.isUp = false
+      assert.isUndefined(cache.get("a"))
+      assert.strictEqual(cache.findLastKnown("a") !== undefined, serves)
+    }
+  })
+
+  it("findLastKnown returns no response of a workspace that changed, and none while the feed was down", () => {
+    const { cache, feed, store } = setUp(true)
+    store("a")
+    feed.changes.invalidate(caller.workspaceId)
+    feed.isUp = false
+    assert.isUndefined(cache.findLastKnown("a"))
+    store("b")
+    assert.isUndefined(cache.findLastKnown("b"))
+  })
+
+  it("findLastKnown returns a response that was being read when contact was lost", () => {
+    const { cache, feed } = setUp(true)
+    const representation = representResource(encodeBody("x"))
+    Effect.runSync(
+      cache.load(
+        "a",
+        Effect.sync(() => {
+          feed.isUp = false
+          return { caller, route: "/", startedAt: 0, representation }
+        })
+      )
+    )
+    assert.isDefined(cache.findLastKnown("a"))
+    feed.changes.invalidateAll()
+    feed.isUp = true
+    assert.isUndefined(cache.get("a"))
+  })
+
+  describe("a response that differs from a known one of the same revision", () => {
+    const represent = (text: string, promptVersion?: number) => ({
+      caller,
+      route: "/",
+      startedAt: 0,
+      representation: representResource({ ...encodeBody(text), promptVersion })
+    })
+    type Response = ReturnType<typeof represent>
+    const older = represent("x", 1)
+
+    for (const [difference, newer] of [
+      ["body", represent("y", 1)],
+      ["version of the prompt", represent("x", 2)],
+      ["size, too large for the cache", represent("x".repeat(2 ** 20 + 1), 1)]
+    ] as const) {
+      it(`makes both unknown in an outage, whichever is read last: another ${difference}`, () => {
+        const orders: ReadonlyArray<ReadonlyArray<Response>> = [
+          [older, newer],
+          [older, newer, older],
+          [newer, older, newer]
+        ]
+        for (const isDown of [false, true]) {
+          for (const responses of orders) {
+            const { cache, feed } = setUp(true)
+            for (const [index, response] of responses.entries()) {
+              Effect.runSync(cache.load("a", Effect.succeed(response)))
+              if (index === 0) feed.isUp = !isDown
+            }
+            feed.isUp = false
+            assert.isUndefined(cache.findLastKnown("a"))
+          }
+        }
+      })
+    }
+
+    it("leaves known responses as they are if it is the same, or from before a later change", () => {
+      const { cache, feed } = setUp(true)
+      for (const _ of [1, 2]) Effect.runSync(cache.load("a", Effect.succeed(older)))
+      Effect.runSync(
+        cache.load(
+          "a",
+          Effect.sync(() => {
+            feed.changes.invalidate(caller.workspaceId)
+            Effect.runSync(cache.load("a", Effect.succeed(represent("y", 2))))
+            return older
+          })
+        )
+      )
+      feed.isUp = false
+      assert.strictEqual(
+        cache.findLastKnown("a")?.value.representation.etag,
+        represent("y").representation.etag
+      )
+    })
+  })
+
+  it("holds at most 32 MiB, and evicts cold responses before hot ones", () => {
+    const { cache, feed, store } = setUp(true)
+    store("hot")
+    for (let i = 0; i < 1_000; i++) {
+      store(`cold ${i}`, 100)
+      assert.isDefined(cache.get("hot"))
+    }
+    feed.isUp = false
+    assert.isDefined(cache.findLastKnown("hot"))
+    assert.isDefined(cache.findLastKnown("cold 999"))
+    const known = Array.from({ length: 1_000 }, (_, i) => cache.findLastKnown(`cold ${i}`)).filter(
+      (entry) => entry !== undefined
+    )
+    assert.isBelow(known.length * 100, 32 * 1024)
+    assert.isAbove(known.length * 100, 31 * 1024)
+  })
+})
