@@ -1,0 +1,49 @@
+import type { ChangeFeed } from "../../../application/ports/ChangeFeed.ts"
+import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
+
+/** How often the revisions of the watched workspaces are compared, in milliseconds. */
+const checkIntervalMs = 50
+
+/** One listener: what happens to the prompts of its workspace. */
+interface Watch {
+  readonly workspace: WorkspaceId
+  readonly onChange: () => void
+  /** The revision that the listener knows; undefined while the change feed is down. */
+  revision: number | undefined
+}
+
+/**
+ * Tells listeners when something in their workspace changes. While the change feed is down, nothing is reported; when
+ * it is up again, it counts as a change. Without listeners, nothing runs.
+ */
+export class ChangeWatcher {
+  readonly #feed: ChangeFeed["Service"]
+  readonly #watches = new Set<Watch>()
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(feed: ChangeFeed["Service"]) {
+    this.#feed = feed
+  }
+
+  /** Calls `onChange` after each change of a workspace from now on. Returns the function that ends this. */
+  watch(workspace: WorkspaceId, onChange: () => void): () => void {
+    const watch: Watch = { workspace, onChange, revision: this.#feed.revisionOf(workspace) }
+    this.#watches.add(watch)
+    this.#timer ??= setInterval(() => this.#check(), checkIntervalMs).unref()
+    return () => {
+      this.#watches.delete(watch)
+      if (this.#watches.size > 0) return
+      clearInterval(this.#timer)
+      this.#timer = undefined
+    }
+  }
+
+  #check(): void {
+    for (const watch of this.#watches) {
+      const revision = this.#feed.revisionOf(watch.workspace)
+      if (revision === undefined || revision === watch.revision) continue
+      watch.revision = revision
+      watch.onChange()
+    }
+  }
+}

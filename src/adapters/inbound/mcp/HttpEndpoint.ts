@@ -1,0 +1,195 @@
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Result from "effect/Result"
+import type { AdmittedCaller } from "../../../application/Admission.ts"
+import { Unavailable } from "../../../application/ports/Unavailable.ts"
+import { isJsonObject } from "../../../domain/Json.ts"
+import { describeError, InternalError, MethodNotAllowed, RequestTimeout } from "../http/contract/Errors.ts"
+import type {
+  BodyError,
+  BodyHandler,
+  MountedRequest,
+  MountedResponse,
+  StreamedResponse
+} from "../http/contract/MountedEndpoint.ts"
+import { makeCachedAdmit } from "./CallerCache.ts"
+import { bodyTooLarge, forbiddenOrigin, notAcceptable, toRpcError } from "./Errors.ts"
+import {
+  encodeError,
+  encodeResult,
+  parseMessage,
+  type RpcId,
+  type RpcError,
+  type RpcRequest
+} from "./JsonRpc.ts"
+import { isListen, type MethodContext, runMethod } from "./Methods.ts"
+import { isAllowedOrigin } from "./Origin.ts"
+import { findModeOfRequest, findVersionProblem } from "./RequestHeaders.ts"
+import { statelessVersion } from "./ProtocolVersions.ts"
+import { makeStreamOpener, makeSubscription, notificationStream, type StreamMessages } from "./Streams.ts"
+import { makeWorkspaceCatalogs } from "./WorkspaceCatalog.ts"
+
+type EndpointResponse = MountedResponse["response"]
+type HttpEndpointResponse = Exclude<EndpointResponse, StreamedResponse>
+
+const makeResponse = (
+  status: number,
+  body: string,
+  headers: Readonly<Record<string, string>> = {}
+): HttpEndpointResponse => {
+  const bytes = Buffer.from(body)
+  const all = {
+    "cache-control": "no-store",
+    ...headers,
+    ...(body === "" ? {} : { "content-type": "application/json" }),
+    "content-length": String(bytes.length)
+  }
+  return { status, headers: Object.entries(all).flat(), body: bytes }
+}
+
+const methodNotAllowed: RpcError = {
+  ...toRpcError(MethodNotAllowed),
+  headers: { ...describeError(MethodNotAllowed).headers, allow: "GET, POST" }
+}
+
+const makeErrorResponse = (id: RpcId | undefined, error: RpcError): HttpEndpointResponse =>
+  makeResponse(error.status, encodeError(id, error), error.headers)
+
+const respondWithError = (id: RpcId | undefined, error: RpcError): Effect.Effect<HttpEndpointResponse> =>
+  Effect.succeed(makeErrorResponse(id, error))
+
+const bodyErrors: { readonly [Tag in BodyError["_tag"]]: RpcError } = {
+  BodyTooLarge: bodyTooLarge,
+  BodyIncomplete: toRpcError(RequestTimeout),
+  BodiesTooLarge: toRpcError(Unavailable)
+}
+
+/**
+ * Responds to failures too: to an expected one with its error, to an unexpected one with an error without details;
+ * the log has them. Interruption means shutdown.
+ */
+const respondToFailures = (
+  content: Effect.Effect<EndpointResponse, RpcError>,
+  id: RpcId | undefined,
+  requestId: string
+): Effect.Effect<EndpointResponse> =>
+  // One operator for all failures: this is the hot path.
+  Effect.catchCause(content, (cause) => {
+    const expected = Cause.findErrorOption(cause)
+    if (expected._tag === "Some") return respondWithError(id, expected.value)
+    if (Cause.hasInterruptsOnly(cause)) return respondWithError(id, toRpcError(Unavailable))
+    return Effect.logError("Request failed", cause).pipe(
+      Effect.annotateLogs({ request_id: requestId }),
+      Effect.andThen(respondWithError(id, toRpcError(InternalError)))
+    )
+  })
+
+/**
+ * Makes the endpoint for Streamable HTTP. A request passes these checks in this order: its method, its origin, the
+ * admission of the HTTP API, its body, its metadata, its parameters.
+ *
+ * @param publicOrigin The origin of the service's own pages, whose requests are allowed too.
+ */
+export const makeHttpEndpoint = (publicOrigin: string | undefined) =>
+  Effect.gen(function* () {
+    const admit = yield* makeCachedAdmit
+    const makeCatalog = yield* makeWorkspaceCatalogs
+    const openCallerStream = yield* makeStreamOpener
+
+    const openStream = (request: MountedRequest, caller: AdmittedCaller, messages: StreamMessages) =>
+      request.canStream()
+        ? openCallerStream(caller, request.token, messages)
+        : Effect.fail(toRpcError(Unavailable))
+
+    const respondToCall = (
+      request: MountedRequest,
+      caller: AdmittedCaller,
+      message: RpcRequest
+    ): Effect.Effect<EndpointResponse, RpcError> => {
+      const mode = findModeOfRequest(request.headers, message)
+      if (typeof mode !== "string") return Effect.fail(mode)
+      const context: MethodContext = { mode, catalog: makeCatalog(caller), listChanged: true }
+      if (isListen(message, context)) {
+        const filter = message.params.notifications
+        const wantsPrompts = isJsonObject(filter) && filter.promptsListChanged === true
+        return openStream(request, caller, makeSubscription(message.id, wantsPrompts))
+      }
+      return Effect.flatMap(runMethod(message, context), (result) => {
+        const content = makeResponse(200, encodeResult(message.id, result))
+        return request.hasRoom(content.body.length)
+          ? Effect.succeed(content)
+          : Effect.fail(toRpcError(Unavailable))
+      })
+    }
+
+    const respondToPost = (
+      request: MountedRequest,
+      caller: AdmittedCaller,
+      body: Uint8Array | BodyError
+    ): Effect.Effect<EndpointResponse> => {
+      if ("_tag" in body) return respondWithError(undefined, bodyErrors[body._tag])
+      const parsed = parseMessage(body)
+      if (Result.isFailure(parsed)) return respondWithError(parsed.failure.id, parsed.failure.error)
+      const message = parsed.success
+      if (message._tag !== "Request") {
+        const problem = findVersionProblem(request.headers)
+        return problem === undefined
+          ? Effect.succeed(makeResponse(202, ""))
+          : respondWithError(undefined, problem)
+      }
+      return respondToFailures(respondToCall(request, caller, message), message.id, request.requestId)
+    }
+
+    /** Opens the stream of notifications, which 2026-07-28 does not have. */
+    const respondToGet = (
+      request: MountedRequest,
+      caller: AdmittedCaller
+    ): Effect.Effect<EndpointResponse> => {
+      const problem =
+        request.headers["mcp-protocol-version"] === statelessVersion
+          ? methodNotAllowed
+          : findVersionProblem(request.headers)
+      return respondToFailures(
+        problem === undefined ? openStream(request, caller, notificationStream) : Effect.fail(problem),
+        undefined,
+        request.requestId
+      )
+    }
+
+    const findRequestProblem = ({ method, headers }: MountedRequest): RpcError | undefined => {
+      if (method !== "POST" && method !== "GET") return methodNotAllowed
+      if (!isAllowedOrigin(headers.origin, publicOrigin)) return forbiddenOrigin
+      const accepts = /text\/event-stream|text\/\*|\*\/\*/.test(headers.accept ?? "*/*")
+      return method === "GET" && !accepts ? notAcceptable : undefined
+    }
+
+    const respond = (request: MountedRequest): Effect.Effect<MountedResponse | BodyHandler> => {
+      const problem = findRequestProblem(request)
+      if (problem !== undefined)
+        return Effect.succeed({ caller: undefined, response: makeErrorResponse(undefined, problem) })
+      return Effect.matchCauseEffect(admit(request.token), {
+        onFailure: (cause): Effect.Effect<MountedResponse | BodyHandler> =>
+          withCaller(
+            undefined,
+            respondToFailures(
+              Effect.mapError(Effect.failCause(cause), toRpcError),
+              undefined,
+              request.requestId
+            )
+          ),
+        onSuccess: (caller): Effect.Effect<MountedResponse | BodyHandler> =>
+          request.method === "POST"
+            ? Effect.succeed({
+                handleBody: (body) => withCaller(caller, respondToPost(request, caller, body))
+              })
+            : withCaller(caller, respondToGet(request, caller))
+      })
+    }
+
+    return respond
+  })
+
+const withCaller = (
+  caller: AdmittedCaller | undefined,
+  content: Effect.Effect<EndpointResponse>
+): Effect.Effect<MountedResponse> => Effect.map(content, (response) => ({ caller, response }))

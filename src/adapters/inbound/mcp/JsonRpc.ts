@@ -1,0 +1,117 @@
+import { isUtf8 } from "node:buffer"
+import * as Result from "effect/Result"
+import { isJsonObject, type JsonObject } from "../../../domain/Json.ts"
+
+/** The largest message that a client may send, in bytes. */
+export const maxMessageBytes = 1024 * 1024
+
+/** The id of a request. MCP allows neither null nor fractions. */
+export type RpcId = string | number
+
+/** The codes of JSON-RPC 2.0 and of MCP 2026-07-28. */
+export const rpcCodes = {
+  parseError: -32700,
+  invalidRequest: -32600,
+  methodNotFound: -32601,
+  invalidParams: -32602,
+  internalError: -32603,
+  headerMismatch: -32020,
+  unsupportedVersion: -32022
+} as const
+
+/**
+ * An error of a call, with the HTTP status of its response. `code` is one of `rpcCodes`, or the HTTP status of the same
+ * error of the HTTP API. `data.code` is the code of the HTTP API.
+ */
+export interface RpcError {
+  readonly code: number
+  readonly message: string
+  readonly data?: JsonObject
+  readonly status: number
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+/** A message from a client. `params` is empty if the message has none. */
+export type RpcMessage =
+  | {
+      readonly _tag: "Request"
+      readonly id: RpcId
+      readonly method: string
+      readonly params: JsonObject
+    }
+  | { readonly _tag: "Notification"; readonly method: string; readonly params: JsonObject }
+  | { readonly _tag: "Response" }
+
+export type RpcRequest = Extract<RpcMessage, { readonly _tag: "Request" }>
+
+/** A message that is not valid, and its id if it has a valid one. */
+export interface InvalidMessage {
+  readonly id: RpcId | undefined
+  readonly error: RpcError
+}
+
+/** Makes an error of a message that has the wrong form. */
+export const makeProtocolError = (code: number, message: string, data?: JsonObject): RpcError => ({
+  code,
+  message,
+  ...(data === undefined ? {} : { data }),
+  status: code === rpcCodes.methodNotFound ? 404 : 400
+})
+
+/** Makes the error of parameters that break their rule. Servers respond to such calls with 200 over HTTP. */
+export const makeInvalidParams = (message: string, data: JsonObject = { code: "BAD_REQUEST" }): RpcError => ({
+  code: rpcCodes.invalidParams,
+  message,
+  data,
+  status: 200
+})
+
+/** The longest id of a request, in characters: every message of a subscription repeats the id. */
+const maxIdLength = 256
+
+const isRpcId = (value: unknown): value is RpcId =>
+  (typeof value === "string" && value.length <= maxIdLength) || Number.isSafeInteger(value)
+
+const toMessage = (value: unknown): RpcMessage | string => {
+  if (Array.isArray(value)) return "Batches are not supported"
+  if (!isJsonObject(value)) return "The message must be an object"
+  const { jsonrpc, id, method, params = {} } = value
+  if (jsonrpc !== "2.0") return 'jsonrpc must be "2.0"'
+  if (method === undefined && ("result" in value || "error" in value)) return { _tag: "Response" }
+  if (typeof method !== "string") return "method must be a string"
+  if (!isJsonObject(params)) return "params must be an object"
+  if (!("id" in value)) return { _tag: "Notification", method, params }
+  return isRpcId(id)
+    ? { _tag: "Request", id, method, params }
+    : `id must be an integer or a string of at most ${maxIdLength} characters`
+}
+
+/** Parses the bytes of one message. */
+export const parseMessage = (bytes: Uint8Array): Result.Result<RpcMessage, InvalidMessage> => {
+  let value: unknown
+  try {
+    if (!isUtf8(bytes)) throw new TypeError("not UTF-8")
+    value = JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString())
+  } catch {
+    return Result.fail({
+      id: undefined,
+      error: makeProtocolError(rpcCodes.parseError, "The message is not JSON in UTF-8")
+    })
+  }
+  const message = toMessage(value)
+  if (typeof message !== "string") return Result.succeed(message)
+  const id = isJsonObject(value) && isRpcId(value.id) ? value.id : undefined
+  return Result.fail({ id, error: makeProtocolError(rpcCodes.invalidRequest, message) })
+}
+
+/** Encodes the response to a request. */
+export const encodeResult = (id: RpcId, result: JsonObject): string =>
+  JSON.stringify({ jsonrpc: "2.0", id, result })
+
+/** Encodes an error. A message whose id could not be read has an error without an id. */
+export const encodeError = (id: RpcId | undefined, { code, message, data }: RpcError): string =>
+  JSON.stringify({ jsonrpc: "2.0", id, error: { code, message, data } })
+
+/** Encodes a notification. */
+export const encodeNotification = (method: string, params?: JsonObject): string =>
+  JSON.stringify({ jsonrpc: "2.0", method, params })

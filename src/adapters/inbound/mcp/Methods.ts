@@ -1,0 +1,211 @@
+import * as Effect from "effect/Effect"
+import { isJsonObject, type JsonObject } from "../../../domain/Json.ts"
+import { fillSlots } from "../../../domain/Resolution.ts"
+import { filledTooLarge } from "./Errors.ts"
+import { makeInvalidParams, makeProtocolError, type RpcError, type RpcRequest, rpcCodes } from "./JsonRpc.ts"
+import type { ListedPrompt, PromptCatalog } from "./PromptCatalog.ts"
+import {
+  completeResult,
+  type ProtocolMode,
+  initializedVersions,
+  isInitializedVersion,
+  serverInfo,
+  supportedVersions
+} from "./ProtocolVersions.ts"
+import { toToolError, tools } from "./Tools.ts"
+
+/** The context of a method call. */
+export interface MethodContext {
+  readonly mode: ProtocolMode
+  readonly catalog: PromptCatalog
+  /** True if clients can learn that the list of prompts has changed. */
+  readonly listChanged: boolean
+}
+
+type Method = (params: JsonObject, context: MethodContext) => Effect.Effect<JsonObject, RpcError>
+
+/** How long a client may use a list before it asks again, in milliseconds: as long as a cache in front of the HTTP API. */
+export const listTtlMs = 30_000
+/** Like `listTtlMs`, for results that change only with the program. */
+const staticTtlMs = 3_600_000
+
+const makePrivateHints = (ttlMs: number): JsonObject => ({ ttlMs, cacheScope: "private" })
+const publicHints: JsonObject = { ttlMs: staticTtlMs, cacheScope: "public" }
+
+const instructions =
+  "The prompts of one workspace. A prompt's arguments are the slots that its text leaves open; all of them are required."
+
+const makeCapabilities = (listChanged: boolean): JsonObject => ({ prompts: { listChanged }, tools: {} })
+
+const withCacheHints = (mode: ProtocolMode, result: JsonObject, hints: JsonObject): JsonObject =>
+  completeResult(mode, mode === "stateless" ? { ...result, ...hints } : result)
+
+/** Returns a text of the parameters, or the error if the value is not a text. */
+const readOptionalText = (params: JsonObject, name: string): string | undefined | RpcError => {
+  const value = params[name]
+  return value === undefined || typeof value === "string"
+    ? value
+    : makeInvalidParams(`${name} must be a string`)
+}
+
+const readText = (params: JsonObject, name: string): string | RpcError =>
+  readOptionalText(params, name) ?? makeInvalidParams(`${name} is missing`)
+
+/** Returns the error of arguments of a prompt that are not an object of texts. */
+const findArgumentsTypeError = (value: unknown): RpcError | undefined => {
+  if (!isJsonObject(value)) return makeInvalidParams("arguments must be an object")
+  for (const name of Object.keys(value))
+    if (typeof value[name] !== "string") return makeInvalidParams(`Argument must be a string: ${name}`)
+  return undefined
+}
+
+const maxListedNames = 5
+
+const listNames = (names: ReadonlyArray<string>): string => {
+  const listed = names.slice(0, maxListedNames).join(", ")
+  return names.length > maxListedNames ? `${listed} and ${names.length - maxListedNames} more` : listed
+}
+
+const findSlotMismatch = (
+  slots: ReadonlyArray<string>,
+  values: Readonly<Record<string, string>>
+): RpcError | undefined => {
+  const missing = slots.filter((slot) => !Object.hasOwn(values, slot))
+  if (missing.length > 0) return makeInvalidParams(`Missing argument: ${listNames(missing)}`)
+  const names = Object.keys(values)
+  // Every slot has a value, so any further value has no slot.
+  if (names.length === slots.length) return undefined
+  const known = new Set(slots)
+  return makeInvalidParams(`Unknown argument: ${listNames(names.filter((name) => !known.has(name)))}`)
+}
+
+/**
+ * Reads a prompt, and fills its slots with the arguments. Fails for a missing or an unknown argument, and if the
+ * result is too large.
+ */
+export const getMessage = (
+  catalog: PromptCatalog,
+  params: JsonObject
+): Effect.Effect<{ readonly role: "user" | "assistant"; readonly text: string }, RpcError> => {
+  const name = readText(params, "name")
+  if (typeof name !== "string") return Effect.fail(name)
+  const { arguments: values = {} } = params
+  const problem = findArgumentsTypeError(values)
+  if (problem !== undefined) return Effect.fail(problem)
+  return Effect.flatMap(catalog.get(name), ({ prompt_type, content, slots }) => {
+    const texts = values as Readonly<Record<string, string>>
+    const problem = findSlotMismatch(slots, texts)
+    if (problem !== undefined) return Effect.fail(problem)
+    const text = slots.length === 0 ? content : fillSlots(content, texts)
+    if (text === undefined) return Effect.fail(filledTooLarge)
+    // The protocol has no other roles.
+    return Effect.succeed({ role: prompt_type === "assistant" ? "assistant" : "user", text })
+  })
+}
+
+const toPrompt = ({ name, title, description, slots }: ListedPrompt): JsonObject => ({
+  name,
+  title,
+  ...(description === "" ? {} : { description }),
+  arguments: slots.map((slot) => ({ name: slot, required: true }))
+})
+
+/** Lists one page of the prompts in the form of the protocol. */
+export const listPage = (catalog: PromptCatalog, params: JsonObject): Effect.Effect<JsonObject, RpcError> => {
+  const cursor = readOptionalText(params, "cursor")
+  if (typeof cursor === "object") return Effect.fail(cursor)
+  return Effect.map(catalog.list(cursor), ({ prompts, nextCursor }) => ({
+    prompts: prompts.map(toPrompt),
+    ...(nextCursor === undefined ? {} : { nextCursor })
+  }))
+}
+
+const callTool: Method = (params, { mode, catalog }) => {
+  const name = readText(params, "name")
+  if (typeof name !== "string") return Effect.fail(name)
+  const tool = tools.find(({ definition }) => definition.name === name)
+  if (tool === undefined)
+    return Effect.fail(makeInvalidParams(`Unknown tool: ${name}`, { code: "NOT_FOUND" }))
+  const { arguments: input = {} } = params
+  if (!isJsonObject(input)) return Effect.fail(makeInvalidParams("arguments must be an object"))
+  const output: Effect.Effect<JsonObject, RpcError> =
+    tool.read === "list" ? listPage(catalog, input) : getMessage(catalog, input)
+  return output.pipe(
+    Effect.map((structuredContent) => ({
+      content: [{ type: "text", text: JSON.stringify(structuredContent) }],
+      structuredContent
+    })),
+    // The model that calls a tool can correct its input; it can do nothing about other errors.
+    Effect.catch((error) => (error.status === 200 ? Effect.succeed(toToolError(error)) : Effect.fail(error))),
+    Effect.map((result) => completeResult(mode, result))
+  )
+}
+
+/** The methods that both modes have. */
+const commonMethods: Readonly<Record<string, Method>> = {
+  "prompts/list": (params, { mode, catalog }) =>
+    Effect.map(listPage(catalog, params), (page) => withCacheHints(mode, page, makePrivateHints(listTtlMs))),
+  "prompts/get": (params, { mode, catalog }) =>
+    Effect.map(getMessage(catalog, params), ({ role, text }) =>
+      completeResult(mode, { messages: [{ role, content: { type: "text", text } }] })
+    ),
+  "tools/list": (_, { mode }) =>
+    Effect.succeed(withCacheHints(mode, { tools: tools.map(({ definition }) => definition) }, publicHints)),
+  "tools/call": callTool
+}
+
+const methodsByMode: Readonly<Record<ProtocolMode, ReadonlyMap<string, Method>>> = {
+  stateless: new Map(
+    Object.entries({
+      ...commonMethods,
+      "server/discover": (_, { mode, listChanged }) =>
+        Effect.succeed(
+          withCacheHints(
+            mode,
+            {
+              supportedVersions,
+              capabilities: makeCapabilities(listChanged),
+              instructions
+            },
+            publicHints
+          )
+        )
+    } satisfies Record<string, Method>)
+  ),
+  initialized: new Map(
+    Object.entries({
+      ...commonMethods,
+      initialize: (params, { listChanged }) => {
+        const requested = readText(params, "protocolVersion")
+        return typeof requested !== "string"
+          ? Effect.fail(requested)
+          : Effect.succeed({
+              protocolVersion: isInitializedVersion(requested) ? requested : initializedVersions[0],
+              capabilities: makeCapabilities(listChanged),
+              serverInfo,
+              instructions
+            })
+      },
+      ping: () => Effect.succeed({})
+    } satisfies Record<string, Method>)
+  )
+}
+
+/** Returns true if a method opens a stream of notifications instead of returning a result. */
+export const isListen = ({ method }: RpcRequest, { mode, listChanged }: MethodContext): boolean =>
+  mode === "stateless" && listChanged && method === "subscriptions/listen"
+
+/** Runs the method of a request. */
+export const runMethod = (
+  { method, params }: RpcRequest,
+  context: MethodContext
+): Effect.Effect<JsonObject, RpcError> => {
+  const run = methodsByMode[context.mode].get(method)
+  return run === undefined ? Effect.fail(makeUnknownMethod(method, context.mode)) : run(params, context)
+}
+
+/** An unknown method has the status 404 since 2026-07-28. */
+const makeUnknownMethod = (method: string, mode: ProtocolMode): RpcError => {
+  const error = makeProtocolError(rpcCodes.methodNotFound, `Method not found: ${method}`)
+  return mode === "stateless" ? error : { ...error, status: 200 }
+}

@@ -1,0 +1,96 @@
+import { isUtf8 } from "node:buffer"
+import { isJsonObject, type JsonObject } from "../../../domain/Json.ts"
+import { makeProtocolError, type RpcError, type RpcRequest, rpcCodes } from "./JsonRpc.ts"
+import {
+  type ProtocolMode,
+  isInitializedVersion,
+  metaKeys,
+  statelessVersion,
+  supportedVersions
+} from "./ProtocolVersions.ts"
+
+type Headers = Readonly<Record<string, string | undefined>>
+
+const makeMismatch = (message: string): RpcError =>
+  makeProtocolError(rpcCodes.headerMismatch, `Header makeMismatch: ${message}`)
+
+const makeUnsupportedVersion = (requested: unknown): RpcError =>
+  makeProtocolError(rpcCodes.unsupportedVersion, "Unsupported protocol version", {
+    supported: supportedVersions,
+    requested
+  })
+
+/** A value that a header cannot carry as it is: UTF-8 in base64. */
+const encodedValue = /^=\?base64\?([A-Za-z0-9+/]*={0,2})\?=$/
+
+/** Decodes the value of a header; `undefined` if its encoding is not valid. */
+const decodeHeader = (value: string): string | undefined => {
+  const encoded = encodedValue.exec(value)?.[1]
+  if (encoded === undefined) return value
+  const bytes = Buffer.from(encoded, "base64")
+  return isUtf8(bytes) ? bytes.toString() : undefined
+}
+
+/** The methods whose `name` a header repeats. */
+const namedMethods: ReadonlySet<string> = new Set(["prompts/get", "tools/call"])
+
+const findHeaderProblem = (headers: Headers, { method, params }: RpcRequest): RpcError | undefined => {
+  const methodHeader = headers["mcp-method"]
+  if (methodHeader !== method)
+    return makeMismatch(methodHeader === undefined ? "Mcp-Method is missing" : "Mcp-Method must equal method")
+  if (!namedMethods.has(method) || typeof params.name !== "string") return undefined
+  const nameHeader = headers["mcp-name"]
+  if (nameHeader === undefined) return makeMismatch("Mcp-Name is missing")
+  return decodeHeader(nameHeader) === params.name
+    ? undefined
+    : makeMismatch("Mcp-Name must equal params.name")
+}
+
+const readMeta = ({ params }: RpcRequest): JsonObject => (isJsonObject(params._meta) ? params._meta : {})
+
+const findMetaProblem = (meta: JsonObject): RpcError | undefined => {
+  const missing = typeof meta[metaKeys.protocolVersion] === "string" ? undefined : metaKeys.protocolVersion
+  const problem =
+    missing ?? (isJsonObject(meta[metaKeys.clientCapabilities]) ? undefined : metaKeys.clientCapabilities)
+  return problem === undefined
+    ? undefined
+    : makeProtocolError(rpcCodes.invalidParams, `_meta must have ${problem}`, { code: "BAD_REQUEST" })
+}
+
+/** Returns the error of a header that names an unsupported protocol version. A request may leave the header out. */
+export const findVersionProblem = (headers: Headers): RpcError | undefined => {
+  const header = headers["mcp-protocol-version"]
+  return header === undefined || supportedVersions.includes(header)
+    ? undefined
+    : makeUnsupportedVersion(header)
+}
+
+/** Returns the mode of a request by its `_meta` alone, as on stdio, or the error of its metadata. */
+export const findModeOfMeta = (request: RpcRequest): ProtocolMode | RpcError => {
+  const meta = readMeta(request)
+  const version = meta[metaKeys.protocolVersion]
+  if (version === undefined || isInitializedVersion(version)) return "initialized"
+  return (
+    findMetaProblem(meta) ?? (version === statelessVersion ? "stateless" : makeUnsupportedVersion(version))
+  )
+}
+
+/**
+ * Returns the mode of a request over HTTP, or the error of its metadata. Since 2026-07-28, `_meta` names the
+ * protocol version, and headers repeat the version, the method and the name. A request of an earlier version names
+ * the version in a header only; without the header, it counts as one of the latest of these versions.
+ */
+export const findModeOfRequest = (headers: Headers, request: RpcRequest): ProtocolMode | RpcError => {
+  const header = headers["mcp-protocol-version"]
+  const meta = readMeta(request)
+  const version = meta[metaKeys.protocolVersion]
+  if (version === undefined && (header === undefined || isInitializedVersion(header))) return "initialized"
+  if (header === undefined) return makeMismatch("MCP-Protocol-Version is missing")
+  if (version === undefined && header !== statelessVersion) return makeUnsupportedVersion(header)
+  const problem = findMetaProblem(meta)
+  if (problem !== undefined) return problem
+  if (version !== header) return makeMismatch("MCP-Protocol-Version must equal the version in _meta")
+  if (version !== statelessVersion)
+    return isInitializedVersion(version) ? "initialized" : makeUnsupportedVersion(version)
+  return findHeaderProblem(headers, request) ?? "stateless"
+}

@@ -1,0 +1,125 @@
+import * as Effect from "effect/Effect"
+import { Admission, type AdmittedCaller } from "../../../application/Admission.ts"
+import { Lifecycle } from "../../../application/Lifecycle.ts"
+import { ChangeFeed } from "../../../application/ports/ChangeFeed.ts"
+import { Unavailable } from "../../../application/ports/Unavailable.ts"
+import type { ApiKeyId } from "../../../domain/ApiKey.ts"
+import type { StreamedResponse } from "../http/contract/MountedEndpoint.ts"
+import { toRpcError } from "./Errors.ts"
+import { encodeNotification, encodeResult, type RpcId, type RpcError } from "./JsonRpc.ts"
+import { ChangeWatcher } from "./ChangeWatcher.ts"
+import { completeResult, metaKeys } from "./ProtocolVersions.ts"
+
+/** How often an idle stream sends a comment and its key is checked, in milliseconds. */
+const keepAliveMs = 15_000
+/** How often a stream checks whether the service drains, in milliseconds. */
+const drainCheckMs = 250
+/** Streams of one key, and of all keys of this process. */
+const maxStreams = { perKey: 16, perProcess: 1_000 } as const
+
+const headers = [
+  ...["content-type", "text/event-stream"],
+  ...["cache-control", "no-store"],
+  // Proxies must not wait for more of the response.
+  ...["x-accel-buffering", "no"]
+]
+
+const toEvent = (message: string): string => `event: message\ndata: ${message}\n\n`
+
+const promptsChanged = "notifications/prompts/list_changed"
+
+/** The messages of one stream. */
+export interface StreamMessages {
+  /** Sent first, if any. */
+  readonly opening: string | undefined
+  readonly changed: string | undefined
+  /** Sent when the service ends the stream, if any. */
+  readonly closing: string | undefined
+}
+
+/** The stream that a client opens with GET until 2025-11-25. */
+export const notificationStream: StreamMessages = {
+  opening: undefined,
+  changed: encodeNotification(promptsChanged),
+  closing: undefined
+}
+
+/** The stream that `subscriptions/listen` opens. Its messages carry the id of that request. */
+export const makeSubscription = (id: RpcId, wantsPrompts: boolean): StreamMessages => {
+  const _meta = { [metaKeys.subscriptionId]: id }
+  return {
+    opening: encodeNotification("notifications/subscriptions/acknowledged", {
+      _meta,
+      notifications: wantsPrompts ? { promptsListChanged: true } : {}
+    }),
+    changed: wantsPrompts ? encodeNotification(promptsChanged, { _meta }) : undefined,
+    closing: encodeResult(id, completeResult("stateless", {}, _meta))
+  }
+}
+
+/**
+ * Makes the function that opens a stream for a caller. The stream ends when the service drains, and when a check of
+ * its key fails: after each change in the workspace, and every 15 s.
+ */
+export const makeStreamOpener = Effect.gen(function* () {
+  const admission = yield* Admission
+  const lifecycle = yield* Lifecycle
+  const changes = new ChangeWatcher(yield* ChangeFeed)
+  const run = Effect.runForkWith(yield* Effect.context<never>())
+  const streamsByKey = new Map<ApiKeyId, number>()
+  let streams = 0
+
+  const count = (key: ApiKeyId, step: 1 | -1): void => {
+    streams += step
+    const ofKey = (streamsByKey.get(key) ?? 0) + step
+    if (ofKey === 0) streamsByKey.delete(key)
+    else streamsByKey.set(key, ofKey)
+  }
+
+  return (
+    caller: AdmittedCaller,
+    token: string | undefined,
+    { opening, changed, closing }: StreamMessages
+  ): Effect.Effect<StreamedResponse, RpcError> => {
+    const key = caller.keyId
+    const isFull = streams >= maxStreams.perProcess || (streamsByKey.get(key) ?? 0) >= maxStreams.perKey
+    if (isFull || lifecycle.phase() === "draining") return Effect.fail(toRpcError(Unavailable))
+    return Effect.succeed({
+      status: 200,
+      headers,
+      start: ({ write, end }) => {
+        count(key, 1)
+        const send = (message: string | undefined): void => {
+          if (message !== undefined) write(toEvent(message))
+        }
+        const close = (): void => {
+          send(closing)
+          end()
+        }
+        /** Runs `proceed` if the key still works, otherwise ends the stream. */
+        const checkKey = (proceed: () => void): void => {
+          run(
+            Effect.match(admission.check(token), {
+              onFailure: (error) => (error._tag === "Unavailable" ? proceed() : close()),
+              onSuccess: (current) => (current.workspaceId === caller.workspaceId ? proceed() : close())
+            })
+          )
+        }
+        const stopWatching = changes.watch(caller.workspaceId, () => checkKey(() => send(changed)))
+        const keepAlive = setInterval(() => checkKey(() => write(":\n\n")), keepAliveMs).unref()
+        const drainCheck = setInterval(() => {
+          if (lifecycle.phase() === "draining") close()
+        }, drainCheckMs).unref()
+        // A proxy passes the headers on with the first bytes of the body.
+        if (opening === undefined) write(":\n\n")
+        send(opening)
+        return () => {
+          stopWatching()
+          clearInterval(keepAlive)
+          clearInterval(drainCheck)
+          count(key, -1)
+        }
+      }
+    })
+  }
+})

@@ -1,0 +1,269 @@
+import type { JsonObject } from "../../../../src/domain/Json.ts"
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import { makeInvalidParams, type RpcError } from "../../../../src/adapters/inbound/mcp/JsonRpc.ts"
+import { listTtlMs, type MethodContext, runMethod } from "../../../../src/adapters/inbound/mcp/Methods.ts"
+import type { PromptCatalog } from "../../../../src/adapters/inbound/mcp/PromptCatalog.ts"
+import { cachingHeaders } from "../../../../src/adapters/inbound/http/response/Representation.ts"
+import { programVersion } from "../../../../src/application/ProgramVersion.ts"
+
+const unavailable: RpcError = { code: 503, message: "Service unavailable", status: 503 }
+
+const catalog: PromptCatalog = {
+  list: (cursor) =>
+    Effect.succeed({
+      prompts: [
+        { name: "greeting", title: "Greeting", description: "Greets.", slots: ["name", "tone"] },
+        { name: `after-${cursor}`, title: "Other", description: "", slots: [] }
+      ],
+      nextCursor: cursor === undefined ? "next" : undefined
+    }),
+  get: (name) => {
+    if (name === "away") return Effect.fail(unavailable)
+    if (name !== "greeting") return Effect.fail(makeInvalidParams(`Unknown prompt: ${name}`))
+    const content = "Greet {{name}} in a {{tone}} tone. {{ name }}!"
+    return Effect.succeed({ prompt_type: "assistant", content, slots: ["name", "tone"] })
+  }
+}
+
+const run = (method: string, params: JsonObject = {}, mode: MethodContext["mode"] = "initialized") =>
+  runMethod({ _tag: "Request", id: 1, method, params }, { mode, catalog, listChanged: true })
+
+const _meta = {
+  "io.modelcontextprotocol/serverInfo": {
+    name: "prompt-retrieval",
+    title: "Prompts",
+    version: programVersion
+  }
+}
+const values = { name: "Ada", tone: "{{name}}" }
+const text = "Greet Ada in a {{name}} tone. Ada!"
+
+describe("prompts/list", () => {
+  const prompts = [
+    {
+      name: "greeting",
+      title: "Greeting",
+      description: "Greets.",
+      arguments: [
+        { name: "name", required: true },
+        { name: "tone", required: true }
+      ]
+    },
+    { name: "after-undefined", title: "Other", arguments: [] }
+  ]
+
+  it.effect("lists prompts with their slots as required arguments", () =>
+    Effect.gen(function* () {
+      assert.deepStrictEqual(yield* run("prompts/list"), { prompts, nextCursor: "next" })
+    })
+  )
+
+  it.effect("since 2026-07-28, says that the page is private and how long it is fresh", () =>
+    Effect.gen(function* () {
+      for (const cursor of [undefined, "next"]) {
+        const {
+          ttlMs,
+          cacheScope,
+          resultType,
+          _meta: meta
+        } = yield* run("prompts/list", { cursor }, "stateless")
+        assert.deepStrictEqual({ ttlMs, cacheScope, resultType, _meta: meta }, {
+          ttlMs: 30_000,
+          cacheScope: "private",
+          resultType: "complete",
+          _meta
+        } as never)
+      }
+    })
+  )
+
+  it("has the bound of caches in front of the HTTP API as its time to live", () => {
+    assert.include(cachingHeaders["cache-control"], `s-maxage=${listTtlMs / 1_000},`)
+  })
+
+  it.effect("rejects a cursor that is not a string", () =>
+    Effect.gen(function* () {
+      assert.include(yield* Effect.flip(run("prompts/list", { cursor: 2 })), {
+        code: -32602,
+        message: "cursor must be a string"
+      })
+    })
+  )
+})
+
+describe("prompts/get", () => {
+  const messages = [{ role: "assistant", content: { type: "text", text } }]
+
+  it.effect("returns one message with the arguments filled in once", () =>
+    Effect.gen(function* () {
+      const params = { name: "greeting", arguments: values }
+      assert.deepStrictEqual(yield* run("prompts/get", params), { messages })
+      assert.deepStrictEqual(yield* run("prompts/get", params, "stateless"), {
+        resultType: "complete",
+        messages,
+        _meta
+      })
+    })
+  )
+
+  it.effect.each([
+    [{}, "name is missing"],
+    [{ name: 1 }, "name must be a string"],
+    [{ name: "other" }, "Unknown prompt: other"],
+    [{ name: "greeting" }, "Missing argument: name, tone"],
+    [{ name: "greeting", arguments: { name: "Ada" } }, "Missing argument: tone"],
+    [
+      { name: "greeting", arguments: { ...values, mood: "x", toString: "y" } },
+      "Unknown argument: mood, toString"
+    ],
+    [{ name: "greeting", arguments: { ...values, name: 1 } }, "Argument must be a string: name"],
+    [{ name: "greeting", arguments: [] }, "arguments must be an object"],
+    [
+      { name: "greeting", arguments: JSON.parse('{"__proto__":"x","name":"a","tone":"b"}') },
+      "Unknown argument: __proto__"
+    ]
+  ] as ReadonlyArray<[JsonObject, string]>)(
+    "rejects the parameters %j with invalid params: %s",
+    ([params, message]) =>
+      Effect.gen(function* () {
+        assert.include(yield* Effect.flip(run("prompts/get", params)), { code: -32602, message, status: 200 })
+      })
+  )
+
+  const getFrom = (content: string, slots: ReadonlyArray<string>, values: Readonly<Record<string, string>>) =>
+    runMethod(
+      { _tag: "Request", id: 1, method: "prompts/get", params: { name: "a", arguments: values } },
+      {
+        mode: "initialized",
+        catalog: { ...catalog, get: () => Effect.succeed({ prompt_type: "user", content, slots }) },
+        listChanged: true
+      }
+    )
+
+  it.effect.each(["x".repeat(1024 * 1024), "\u20ac".repeat(4 * 1024)])(
+    "fails if the content with the arguments has more than 8 MiB",
+    (value) =>
+      Effect.gen(function* () {
+        const error = yield* Effect.flip(getFrom("{{a}}".repeat(1_000), ["a"], { a: value }))
+        assert.deepStrictEqual(
+          [error.code, error.status, error.data],
+          [422, 200, { code: "RESOLVED_TOO_LARGE" }]
+        )
+      })
+  )
+
+  it.effect("names only the first of many missing or unknown arguments, in linear time", () =>
+    Effect.gen(function* () {
+      const slots = Array.from({ length: 20_000 }, (_, n) => `slot${n}`)
+      const missing = yield* Effect.flip(getFrom("", slots, {}))
+      assert.strictEqual(
+        missing.message,
+        "Missing argument: slot0, slot1, slot2, slot3, slot4 and 19995 more"
+      )
+      const unknown = Array.from({ length: 40_000 }, (_, n) => `unknown${n}`)
+      const values = Object.fromEntries([...slots, ...unknown].map((name) => [name, ""]))
+      const start = performance.now()
+      const error = yield* Effect.flip(getFrom("", slots, values))
+      assert.isBelow(performance.now() - start, 500)
+      assert.strictEqual(
+        error.message,
+        "Unknown argument: unknown0, unknown1, unknown2, unknown3, unknown4 and 39995 more"
+      )
+    })
+  )
+})
+
+describe("tools/call", () => {
+  it.effect("get_prompt returns the message as text and as structured content", () =>
+    Effect.gen(function* () {
+      const structuredContent = { role: "assistant", text }
+      assert.deepStrictEqual(
+        yield* run("tools/call", { name: "get_prompt", arguments: { name: "greeting", arguments: values } }),
+        { content: [{ type: "text", text: JSON.stringify(structuredContent) }], structuredContent }
+      )
+    })
+  )
+
+  it.effect("list_prompts returns a page of prompts", () =>
+    Effect.gen(function* () {
+      const { structuredContent } = yield* run("tools/call", {
+        name: "list_prompts",
+        arguments: { cursor: "next" }
+      })
+      assert.deepStrictEqual(structuredContent, yield* run("prompts/list", { cursor: "next" }))
+    })
+  )
+
+  it.effect("reports wrong input as the result of the tool, so that a model can correct it", () =>
+    Effect.gen(function* () {
+      assert.deepStrictEqual(
+        yield* run("tools/call", { name: "get_prompt", arguments: { name: "greeting" } }),
+        { content: [{ type: "text", text: "Missing argument: name, tone" }], isError: true }
+      )
+    })
+  )
+
+  it.effect("fails if the store is away, or for an unknown tool", () =>
+    Effect.gen(function* () {
+      const away = run("tools/call", { name: "get_prompt", arguments: { name: "away" } })
+      assert.strictEqual(yield* Effect.flip(away), unavailable)
+      assert.include(yield* Effect.flip(run("tools/call", { name: "delete_prompt" })), {
+        code: -32602,
+        message: "Unknown tool: delete_prompt"
+      })
+    })
+  )
+})
+
+describe("the methods of a protocol mode", () => {
+  const capabilities = { prompts: { listChanged: true }, tools: {} }
+
+  it.effect.each([
+    ["2025-11-25", "2025-11-25"],
+    ["2025-06-18", "2025-06-18"],
+    ["2024-11-05", "2025-11-25"],
+    ["2026-07-28", "2025-11-25"]
+  ])("initialize with %s negotiates %s", ([requested, protocolVersion]) =>
+    Effect.gen(function* () {
+      const { instructions: _, ...result } = yield* run("initialize", { protocolVersion: requested })
+      assert.deepStrictEqual(result, {
+        protocolVersion,
+        capabilities,
+        serverInfo: _meta["io.modelcontextprotocol/serverInfo"]
+      })
+    })
+  )
+
+  it.effect("server/discover names protocol versions, capabilities and the server", () =>
+    Effect.gen(function* () {
+      const { instructions: _, ...result } = yield* run("server/discover", {}, "stateless")
+      assert.deepStrictEqual(result, {
+        resultType: "complete",
+        supportedVersions: ["2026-07-28", "2025-11-25", "2025-06-18"],
+        capabilities,
+        ttlMs: 3_600_000,
+        cacheScope: "public",
+        _meta
+      })
+    })
+  )
+
+  it.effect.each([
+    ["server/discover", "initialized", 200],
+    ["initialize", "stateless", 404],
+    ["ping", "stateless", 404],
+    ["resources/list", "stateless", 404],
+    ["resources/list", "initialized", 200],
+    ["toString", "initialized", 200],
+    ["__proto__", "stateless", 404]
+  ] as const)("%s is unknown in the mode %s, with the status %i", ([method, mode, status]) =>
+    Effect.gen(function* () {
+      assert.deepStrictEqual(yield* Effect.flip(run(method, {}, mode)), {
+        code: -32601,
+        message: `Method not found: ${method}`,
+        status
+      })
+    })
+  )
+})

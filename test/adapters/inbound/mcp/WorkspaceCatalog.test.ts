@@ -1,0 +1,182 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import { makeWorkspaceCatalogs } from "../../../../src/adapters/inbound/mcp/WorkspaceCatalog.ts"
+import * as Memory from "../../../../src/adapters/outbound/memory/Memory.ts"
+import { NamedPrompts } from "../../../../src/application/NamedPrompts.ts"
+import { PromptRepo } from "../../../../src/application/ports/PromptRepo.ts"
+import { PromptTitles } from "../../../../src/application/ports/PromptTitles.ts"
+import { Unavailable } from "../../../../src/application/ports/Unavailable.ts"
+import { WorkspaceStore } from "../../../../src/application/ports/WorkspaceStore.ts"
+import { Prompts } from "../../../../src/application/Prompts.ts"
+import { maxResolvedBytes } from "../../../../src/domain/Resolution.ts"
+import { archive, instant, prompt, toPartStream, workspace } from "../../../support/archives.ts"
+import { switchedFeed } from "../../../support/switchedFeed.ts"
+
+/** Makes the catalog of a workspace with these prompts, and a store that can be taken away and counts its reads. */
+const makeCatalog = Effect.fnUntraced(function* (prompts: ReadonlyArray<ReturnType<typeof prompt>>) {
+  const feed = switchedFeed()
+  const store = { isAway: false, reads: [] as Array<PropertyKey>, onRead: (_: PropertyKey): void => {} }
+  const watched = <Service extends object>(service: Service): Service =>
+    new Proxy(service, {
+      get:
+        (target, name) =>
+        (...args: Array<unknown>) => {
+          store.reads.push(name)
+          store.onRead(name)
+          return store.isAway
+            ? Effect.fail(Unavailable)
+            : Reflect.apply(Reflect.get(target, name) as (...args: Array<unknown>) => unknown, target, args)
+        }
+    })
+  const ports = Layer.mergeAll(
+    Layer.effect(PromptRepo, Effect.map(PromptRepo, watched)),
+    Layer.effect(PromptTitles, Effect.map(PromptTitles, watched))
+  )
+  const services = yield* Layer.build(
+    Layer.mergeAll(Prompts.layer, NamedPrompts.layer).pipe(
+      Layer.provide(ports),
+      Layer.provideMerge(Layer.merge(Memory.layer, feed.layer))
+    )
+  )
+  const home = workspace()
+  yield* Effect.orDie(
+    Context.get(services, WorkspaceStore).importWorkspace(toPartStream(archive({ workspace: home, prompts })))
+  )
+  const catalogs = yield* Effect.provideContext(makeWorkspaceCatalogs, services)
+  return { feed, store, home, catalog: catalogs({ workspaceId: home.id, tier: "team" }) }
+})
+
+const at = (second: number) => instant(new Date(Date.UTC(2026, 0, 1, 0, 0, second)).toISOString())
+
+describe("the catalog of a workspace", () => {
+  it.effect("reads nothing for a prompt that was read before, until something in the workspace changes", () =>
+    Effect.gen(function* () {
+      const { catalog, store, feed, home } = yield* makeCatalog([
+        prompt({ title: "Greeting", current_content: "{{a}}" })
+      ])
+      const expected = { prompt_type: "system", content: "{{a}}", slots: ["a"] }
+      assert.deepStrictEqual(yield* catalog.get("greeting"), expected as never)
+      assert.deepStrictEqual(store.reads.splice(0), ["listAfter", "getSource"])
+      assert.deepStrictEqual(yield* catalog.get("greeting"), expected as never)
+      assert.deepStrictEqual(store.reads, [])
+      feed.changes.invalidate(home.id)
+      yield* catalog.get("greeting")
+      assert.deepStrictEqual(store.reads, ["listAfter", "getSource"])
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("reads only the page of a list whose names and slots it knows", () =>
+    Effect.gen(function* () {
+      const prompts = Array.from({ length: 51 }, (_, n) => prompt({ title: `Title ${n}`, updated_at: at(n) }))
+      const { catalog, store } = yield* makeCatalog(prompts)
+      const first = yield* catalog.list(undefined)
+      assert.deepStrictEqual([first.prompts.length, first.prompts[0]!.name], [50, "title-50"])
+      assert.deepStrictEqual(
+        (yield* catalog.list(first.nextCursor)).prompts.map(({ name }) => name),
+        ["title-0"]
+      )
+      store.reads.length = 0
+      assert.deepStrictEqual(yield* catalog.list(undefined), first)
+      assert.deepStrictEqual(store.reads, ["list"])
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("fails while the store is away, instead of returning an empty list", () =>
+    Effect.gen(function* () {
+      const { catalog, store, feed } = yield* makeCatalog([prompt({ title: "Greeting" })])
+      yield* catalog.list(undefined)
+      yield* catalog.get("greeting")
+      store.isAway = true
+      const away = { code: 503, status: 503, message: "Service unavailable" }
+      assert.include(yield* Effect.flip(catalog.list(undefined)), away)
+      // Changes are not noticed any more, so nothing is served from a cache.
+      feed.isUp = false
+      assert.include(yield* Effect.flip(catalog.get("greeting")), away)
+      assert.include(yield* Effect.flip(catalog.list(undefined)), away)
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("lists a prompt that is too large without arguments, and fails to get it", () =>
+    Effect.gen(function* () {
+      const { catalog } = yield* makeCatalog([
+        prompt({ title: "Large", current_content: `{{a}}${"x".repeat(maxResolvedBytes)}` })
+      ])
+      assert.deepStrictEqual(
+        (yield* catalog.list(undefined)).prompts.map(({ name, slots }) => [name, slots]),
+        [["large", []]]
+      )
+      const error = yield* Effect.flip(catalog.get("large"))
+      assert.deepStrictEqual(
+        [error.code, error.status, error.data],
+        [422, 200, { code: "RESOLVED_TOO_LARGE" }]
+      )
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("keeps no content under a name that was read before a change", () =>
+    Effect.gen(function* () {
+      const { catalog, store, feed, home } = yield* makeCatalog([prompt({ title: "Greeting" })])
+      store.onRead = (read) => {
+        if (read === "listAfter") feed.changes.invalidate(home.id)
+      }
+      yield* catalog.get("greeting")
+      store.reads.length = 0
+      store.onRead = () => {}
+      yield* catalog.get("greeting")
+      assert.deepStrictEqual(store.reads, ["listAfter", "getSource"])
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("lists a prompt with more than 1,000 slots without arguments, and fails to get it", () =>
+    Effect.gen(function* () {
+      const makeSlots = (count: number) => Array.from({ length: count }, (_, n) => `{{s${n}}}`).join("")
+      const { catalog } = yield* makeCatalog([
+        prompt({ title: "All", current_content: makeSlots(1_000), updated_at: at(3) }),
+        prompt({ title: "More", current_content: makeSlots(1_001), updated_at: at(2) }),
+        prompt({ title: "Most", current_content: makeSlots(200_000), updated_at: at(1) })
+      ])
+      assert.deepStrictEqual(
+        (yield* catalog.list(undefined)).prompts.map(({ name, slots }) => [name, slots.length]),
+        [
+          ["all", 1_000],
+          ["more", 0],
+          ["most", 0]
+        ]
+      )
+      assert.strictEqual((yield* catalog.get("all")).slots.length, 1_000)
+      for (const name of ["more", "most"]) {
+        const error = yield* Effect.flip(catalog.get(name))
+        assert.deepStrictEqual(
+          [error.code, error.status, error.data],
+          [422, 200, { code: "RESOLVED_TOO_LARGE" }]
+        )
+      }
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("lists a large prompt without arguments, without resolving it to the end, and gets it", () =>
+    Effect.gen(function* () {
+      const content = `{{a}}${"x".repeat(300 * 1024)}`
+      const { catalog, store } = yield* makeCatalog([prompt({ title: "Large", current_content: content })])
+      assert.deepStrictEqual((yield* catalog.list(undefined)).prompts[0]!.slots, [])
+      store.reads.length = 0
+      yield* catalog.list(undefined)
+      assert.deepStrictEqual(store.reads, ["list"])
+      assert.deepStrictEqual((yield* catalog.get("large")).slots, ["a"])
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("serves a text of more than 1 MiB, but does not cache it", () =>
+    Effect.gen(function* () {
+      const { catalog, store } = yield* makeCatalog([
+        prompt({ title: "Large", current_content: "x".repeat(600 * 1024) })
+      ])
+      yield* catalog.get("large")
+      store.reads.length = 0
+      assert.strictEqual((yield* catalog.get("large")).content.length, 600 * 1024)
+      assert.deepStrictEqual(store.reads, ["getSource"])
+    }).pipe(Effect.scoped)
+  )
+})
