@@ -7,11 +7,17 @@ import Tokenizer from "@streamparser/json/tokenizer.js"
 import TokenParser from "@streamparser/json/tokenparser.js"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
-import { isWorkspaceList, type RawPart, toJsonError } from "../../../application/formats/RawPart.ts"
+import {
+  isWorkspaceList,
+  type RawPart,
+  toJsonError,
+  toTruncatedError
+} from "../../../application/formats/RawPart.ts"
 import { workspaceLists } from "../../../domain/WorkspaceParts.ts"
 import type { InvalidContent } from "../../../domain/Problem.ts"
 import { parseNumber } from "../../../domain/Json.ts"
-import { CommandError } from "./CommandError.ts"
+import { ArchiveSplitter } from "./ArchiveSplitter.ts"
+import { type CommandError, makeReadError } from "./CommandError.ts"
 
 /** Splits JSON into tokens. Numbers are exact. */
 class ExactTokenizer extends Tokenizer {
@@ -85,46 +91,119 @@ class NotJson extends Error {
   }
 }
 
-const orNotJson = <A>(read: () => A): A => {
-  try {
-    return read()
-  } catch (error) {
-    throw new NotJson(error)
+/** The JSON is incomplete. */
+class Truncated extends Error {
+  readonly bytes: number
+  constructor(bytes: number, cause: unknown) {
+    super(undefined, { cause })
+    this.bytes = bytes
   }
 }
 
-async function* readParts(
-  chunks: AsyncIterable<Uint8Array>,
-  onBytes: (count: number) => void
+/** The text cannot be split: it is not an archive, or a value is very long. */
+class NotSplit extends Error {
+  constructor(cause: unknown) {
+    super(undefined, { cause })
+  }
+}
+
+/** Runs one step of parsing; an error that the step throws becomes the error that `toError` returns. */
+const mapThrown = <A>(step: () => A, toError: (cause: unknown) => Error): A => {
+  try {
+    return step()
+  } catch (error) {
+    throw toError(error)
+  }
+}
+
+const openArchive = (file: string): AsyncIterable<Uint8Array> =>
+  createReadStream(file, { highWaterMark: 256 * 1024 })
+
+/** Reads the parts of a file with `JSON.parse`. Fails with `NotSplit` where that is not possible. */
+async function* splitParts(
+  file: string,
+  onBytes: (count: number) => void,
+  maxValueLength: number
 ): AsyncGenerator<ReadonlyArray<RawPart>> {
+  const splitter = new ArchiveSplitter(maxValueLength)
+  const utf8 = new TextDecoder("utf-8", { fatal: true })
+  const split = (step: () => ReadonlyArray<RawPart>) => mapThrown(step, (cause) => new NotSplit(cause))
+  for await (const chunk of openArchive(file)) {
+    onBytes(chunk.length)
+    yield split(() => splitter.write(utf8.decode(chunk, { stream: true })))
+  }
+  yield split(() => [...splitter.write(utf8.decode()), ...splitter.end()])
+}
+
+const space = 0x20
+
+/** Reads the parts of a file token by token, which is slow and finds what is wrong with a file that is not JSON. */
+async function* parseTokens(file: string): AsyncGenerator<ReadonlyArray<RawPart>> {
   const reader = makePartReader()
   const utf8 = new TextDecoder("utf-8", { fatal: true })
-  for await (const chunk of chunks) {
-    onBytes(chunk.length)
-    yield orNotJson(() => {
-      utf8.decode(chunk, { stream: true })
-      return reader.write(chunk)
-    })
+  let bytes = 0
+  let isBlank = true
+  for await (const chunk of openArchive(file)) {
+    bytes += chunk.length
+    isBlank &&= chunk.every((byte) => byte <= space)
+    yield mapThrown(
+      () => {
+        utf8.decode(chunk, { stream: true })
+        return reader.write(chunk)
+      },
+      (cause) => new NotJson(cause)
+    )
   }
-  yield orNotJson(() => {
-    utf8.decode()
-    return reader.end()
-  })
+  yield mapThrown(
+    () => {
+      utf8.decode()
+      return reader.end()
+    },
+    (cause) => new Truncated(isBlank ? 0 : bytes, cause)
+  )
 }
 
-const readFailure = (file: string, error: unknown): CommandError =>
-  new CommandError({ message: `cannot read ${file}: ${(error as Error).message}` })
+/** Reads the parts of a file: as far as possible with `JSON.parse`, the others token by token. */
+async function* readParts(
+  file: string,
+  onBytes: (count: number) => void,
+  maxValueLength: number
+): AsyncGenerator<ReadonlyArray<RawPart>> {
+  let done = 0
+  try {
+    for await (const parts of splitParts(file, onBytes, maxValueLength)) {
+      yield parts
+      done += parts.length
+    }
+    return
+  } catch (error) {
+    if (!(error instanceof NotSplit)) throw error
+  }
+  for await (const parts of parseTokens(file)) {
+    yield parts.slice(done)
+    done = Math.max(0, done - parts.length)
+  }
+}
 
-/** Streams the parts of an archive file. Calls `onBytes` with the size of each chunk that was read. */
+const toReadError = (file: string, error: unknown): InvalidContent | CommandError => {
+  if (error instanceof NotJson) return toJsonError(error.cause)
+  return error instanceof Truncated ? toTruncatedError(error.bytes) : makeReadError(file, error)
+}
+
+/** The longest value that is in memory as text before it is parsed, in characters. */
+const defaultMaxValueLength = 8 * 1024 * 1024
+
+/**
+ * Streams the parts of an archive file. Calls `onBytes` with the size of each chunk that was read; from the first
+ * value on that has more than `maxValueLength` characters, the file is read a second time, without calls.
+ */
 export const readArchiveFile = (
   file: string,
-  onBytes: (count: number) => void
+  onBytes: (count: number) => void,
+  maxValueLength = defaultMaxValueLength
 ): Stream.Stream<RawPart, InvalidContent | CommandError> =>
   Stream.suspend(() =>
-    Stream.fromAsyncIterable(
-      readParts(createReadStream(file, { highWaterMark: 256 * 1024 }), onBytes),
-      (error) => (error instanceof NotJson ? toJsonError(error.cause) : readFailure(file, error))
-    )
+    Stream.fromAsyncIterable(readParts(file, onBytes, maxValueLength), (error) => toReadError(file, error))
   ).pipe(Stream.flattenIterable)
 
 /** A regular file and its size in bytes. */
@@ -134,12 +213,12 @@ interface SpooledFile {
 }
 
 /**
- * Returns the file itself if it is a regular file. Copies a pipe, or standard input for `-`, to a temporary file that is
- * removed when the scope closes, so that no transaction waits for a slow writer.
+ * Returns the file itself if it is a regular file. Copies a pipe, or standard input for `-`, to a temporary file
+ * that is removed when the scope closes, so that no transaction waits for a slow writer.
  */
 export const spoolToFile = Effect.fnUntraced(function* (file: string) {
   const attempt = <A>(run: () => Promise<A>) =>
-    Effect.tryPromise({ try: run, catch: (error) => readFailure(file, error) })
+    Effect.tryPromise({ try: run, catch: (error) => makeReadError(file, error) })
   if (file !== "-") {
     const info = yield* attempt(() => stat(file))
     if (info.isFile()) return { path: file, size: info.size } satisfies SpooledFile

@@ -5,3 +5,13 @@ export class CommandError extends Data.TaggedError("CommandError")<{ readonly me
 
 /** The arguments of a command contradict each other. The message is written for the operator. */
 export class UsageError extends Data.TaggedError("UsageError")<{ readonly message: string }> {}
+
+const toMessage = (error: unknown): string => (error instanceof Error ? error.message : String(error))
+
+/** Makes the error of a file or directory that cannot be read. */
+export const makeReadError = (path: string, error: unknown): CommandError =>
+  new CommandError({ message: `cannot read ${path}: ${toMessage(error)}` })
+
+/** Makes the error of a file, directory or stream that cannot be written. */
+export const makeWriteError = (target: string, error: unknown): CommandError =>
+  new CommandError({ message: `cannot write ${target}: ${toMessage(error)}` })

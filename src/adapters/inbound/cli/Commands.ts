@@ -1,85 +1,140 @@
 import * as Console from "effect/Console"
 import * as CliConfig from "effect/cli/CliConfig"
+import type * as CliError from "effect/cli/CliError"
 import * as CliOutput from "effect/cli/CliOutput"
 import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
 import * as GlobalFlag from "effect/cli/GlobalFlag"
 import * as Effect from "effect/Effect"
+import { auditCommands } from "./AuditCommands.ts"
+import { findCommand } from "./CommandTree.ts"
+import { beforeOperands, isJsonRequested } from "./Arguments.ts"
+import { commonVariables, serveVariables, Variables } from "./Environment.ts"
+import { type ExitError, toExitError } from "./Errors.ts"
+import type { ExitCode } from "./ExitCode.ts"
 import { exportCommand } from "./ExportCommand.ts"
-import { json } from "./Flags.ts"
-import { handle, handleAndPrint } from "./Handler.ts"
+import { formatHelp, formatVersion } from "./Help.ts"
 import { importCommand } from "./ImportCommand.ts"
 import { keyCommands } from "./KeyCommands.ts"
+import { mcpCommand } from "./McpCommand.ts"
+import { migrateCommand } from "./MigrateCommand.ts"
 import { Operations } from "./Operations.ts"
+import { formatFailure, writeOutput } from "./Output.ts"
+import { completionCommand, helpCommand, Program, versionCommand } from "./ProgramCommands.ts"
+import { promptCommands } from "./PromptCommands.ts"
+import { handleServe } from "./ServeHandler.ts"
+import { toUsageFailure } from "./UsageErrors.ts"
 import { userCommands } from "./UserCommands.ts"
 import { workspaceCommands } from "./WorkspaceCommands.ts"
 
-const serveCommand = Command.make(
-  "serve",
-  {},
-  handle(() => Effect.flatMap(Operations, ({ serve }) => serve))
-).pipe(Command.withDescription("Migrate the database and serve the API"))
+const demo = Flag.Boolean("demo").pipe(
+  Flag.withDefault(false),
+  Flag.withDescription("Create a demo workspace if the embedded database has no workspace")
+)
 
-const migrateCommand = Command.make(
-  "migrate",
-  { json },
-  handleAndPrint(
-    () => Effect.flatMap(Operations, ({ migrate }) => Effect.as(migrate, { migrated: true })),
-    () => "The database's schema is up to date"
-  )
-).pipe(Command.withDescription("Bring the database's schema up to date"))
+const serveCommand = Command.make("serve", { demo }, handleServe).pipe(
+  Command.withDescription("Migrate the database and serve the API"),
+  Command.annotate(Variables, serveVariables),
+  Command.withExamples([
+    { command: "prompt-retrieval serve" },
+    { command: "prompt-retrieval serve --demo" },
+    { command: "DATABASE_URL=postgres://user:password@host/database PORT=8080 prompt-retrieval serve" }
+  ])
+)
 
-const rootCommand = Command.make("prompt-retrieval").pipe(
+/** The command line: every command is below it. */
+export const rootCommand = Command.make("prompt-retrieval").pipe(
   Command.withDescription("Read-only prompt retrieval over HTTP"),
+  Command.annotate(Variables, commonVariables),
+  Command.withExamples([
+    { command: "prompt-retrieval workspaces create --name Acme --tier solo" },
+    { command: "prompt-retrieval keys issue --workspace Acme --user ada@example.com" },
+    { command: "prompt-retrieval help keys issue" }
+  ]),
   Command.withSubcommands([
     serveCommand,
+    mcpCommand,
     migrateCommand,
     importCommand,
     exportCommand,
     workspaceCommands,
     userCommands,
-    keyCommands
+    keyCommands,
+    promptCommands,
+    auditCommands,
+    helpCommand,
+    versionCommand,
+    completionCommand
   ])
 )
 
-/** Prints requested help to stdout, and help that explains wrong usage to stderr. */
-const presenter: CliOutput.Presenter = {
-  present: (event) => {
-    const formatter = CliOutput.defaultFormatter({ colors: false })
-    switch (event._tag) {
-      case "Help":
-        return event.reason === "Requested"
-          ? Console.log(formatter.formatHelpDoc(event.helpDoc))
-          : Console.error(formatter.formatHelpDoc(event.helpDoc))
-      case "InvalidInvocation":
-        return Effect.andThen(
-          Console.error(formatter.formatHelpDoc(event.helpDoc)),
-          Console.error(formatter.formatErrors(event.errors))
-        )
-      case "Version":
-        return Console.log(formatter.formatVersion(event.name, event.version))
-    }
-  }
-}
+const helpFlags: ReadonlyArray<string> = ["--help", "-h"]
 
 /**
- * Runs the command line and returns its exit code: 0 for success, 1 if the command failed, 2 for wrong usage. A failure
- * is reported on stderr.
+ * Reduces a request for help to the words of the command and `--help`. Without a command of that name, leaves the
+ * flag out: the parser then reports the unknown word instead of showing the help of the command above it.
+ */
+const reduceHelp = (args: ReadonlyArray<string>): ReadonlyArray<string> => {
+  const flags = beforeOperands(args)
+  if (!flags.some((arg) => helpFlags.includes(arg))) return args
+  const { path, isUnknown } = findCommand(rootCommand, flags)
+  return isUnknown ? flags.filter((arg) => !helpFlags.includes(arg)) : [...path, "--help"]
+}
+
+/** Passes requested output to `write`. Errors are reported elsewhere. */
+const makePresenter = (write: (text: string) => void): CliOutput.Presenter => ({
+  present: (event) =>
+    Effect.sync(() => {
+      if (event._tag === "Help" && event.reason === "Requested") write(formatHelp(event.helpDoc))
+      if (event._tag === "Version") write(formatVersion(event.name, event.version))
+    })
+})
+
+/** Runs a command line, and writes the help or the version that it asks for to stdout. */
+const runArguments = (
+  version: string,
+  args: ReadonlyArray<string>
+): Effect.Effect<void, ExitError | ExitCode | CliError.CliError, Operations | Command.Environment> =>
+  Effect.gen(function* () {
+    const operations = yield* Operations
+    const requested: Array<string> = []
+    const program: Program["Service"] = {
+      root: rootCommand,
+      run: (args) => Effect.provideService(runArguments(version, args), Operations, operations)
+    }
+    yield* Command.runWith(rootCommand, { version })(reduceHelp(args)).pipe(
+      Effect.provideService(Program, program),
+      Effect.provideService(
+        CliOutput.Presenter,
+        makePresenter((text) => requested.push(text))
+      ),
+      Effect.provideService(
+        CliConfig.CliConfig,
+        CliConfig.make({ builtIns: [GlobalFlag.Help, GlobalFlag.Version] })
+      )
+    )
+    for (const text of requested)
+      yield* Effect.mapError(writeOutput(`${text}\n`), (error) => toExitError(error, {}))
+  })
+
+/**
+ * Runs the command line and returns its exit code: 0 for success, 1 if the command failed, 2 for wrong usage, or for
+ * changes with `--detailed-exitcode`. A failure is reported on stderr, with `--json` as one line of JSON.
  */
 export const runCommandLine = (
   operations: Operations["Service"],
   args: ReadonlyArray<string>,
   version: string
-) =>
-  Command.runWith(rootCommand, { version })(args).pipe(
+) => {
+  const report = (failure: ExitError) =>
+    Effect.as(Console.error(formatFailure(isJsonRequested(args), failure)), failure.exitCode)
+  return runArguments(version, args).pipe(
     Effect.as(0),
     Effect.catchTags({
-      ShowHelp: () => Effect.succeed(2),
-      ExitError: ({ message, exitCode }) => Effect.as(Console.error(`prompt-retrieval: ${message}`), exitCode)
+      ShowHelp: (error) => report(toUsageFailure(rootCommand, error)),
+      ExitCode: ({ exitCode }) => Effect.succeed(exitCode),
+      ExitError: report
     }),
-    Effect.provideService(Operations, operations),
-    Effect.provideService(CliOutput.Presenter, presenter),
-    Effect.provideService(
-      CliConfig.CliConfig,
-      CliConfig.make({ builtIns: [GlobalFlag.Help, GlobalFlag.Version] })
-    )
+    Effect.provideService(Operations, operations)
   )
+}

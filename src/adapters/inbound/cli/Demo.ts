@@ -18,6 +18,19 @@ export const describeProgram = (script: string, directory: string): string => {
   return basename(script) === "main.js" ? `node ${path}` : "prompt-retrieval"
 }
 
+/** Returns the command that runs this program again, from the current directory. */
+const formatProgramCommand = (): string => describeProgram(process.argv[1] ?? "", process.cwd())
+
+/** Warns if the database has no workspace, with a command that creates one. */
+export const warnIfEmpty = Effect.gen(function* () {
+  const { workspaces } = yield* Administration
+  if ((yield* workspaces).length > 0) return
+  const program = formatProgramCommand()
+  yield* Effect.logWarning(
+    `The database has no workspace, so every key is rejected; to create one: ${program} workspaces create --name NAME --tier solo`
+  )
+})
+
 /**
  * Imports the demo workspace into an empty database, and prints an API key with a request to try. If the database
  * already has a workspace, changes nothing and prints how to issue a key.
@@ -26,8 +39,9 @@ export const seedDemoWorkspace = Effect.fnUntraced(function* (baseUrl: string) {
   const administration = yield* Administration
   const [first] = yield* administration.workspaces
   if (first !== undefined) {
-    const program = describeProgram(process.argv[1] ?? "", process.cwd())
-    return yield* Console.log(`To issue a key: ${program} keys issue --workspace ${first.id} --user EMAIL\n`)
+    return yield* Console.log(
+      `To issue a key: ${formatProgramCommand()} keys issue --workspace ${first.id} --user EMAIL\n`
+    )
   }
   const { default: demo } = yield* Effect.promise(
     () => import("../../../demo/workspace.json", { with: { type: "json" } })
@@ -39,7 +53,9 @@ export const seedDemoWorkspace = Effect.fnUntraced(function* (baseUrl: string) {
   } = demo
   if (owner === undefined || prompt === undefined)
     return yield* Effect.die(new Error("the demo workspace has no user or no prompt"))
-  yield* Effect.orDie(administration.importArchive(Stream.fromIterable(toRawParts(demo))))
+  yield* Effect.orDie(
+    administration.importArchive(Stream.fromIterable(toRawParts(demo)), { source: "the demo workspace" })
+  )
   const { key } = yield* Effect.orDie(
     administration.issueKey(WorkspaceId.make(workspace.id), owner.email, "Demo")
   )

@@ -1,33 +1,51 @@
 import * as Data from "effect/Data"
 import type { InvalidContent, Problem } from "../../../domain/Problem.ts"
+import { maxProblems } from "../../../application/formats/ProblemList.ts"
+import type { ConflictingEdits } from "../../../application/formats/FileRecords.ts"
 import type { InvalidFiles } from "../../../application/formats/PromptFiles.ts"
 import type { Unavailable } from "../../../application/ports/Unavailable.ts"
 import type {
   KeyNotFound,
+  KeyEnded,
+  KeyUnassigned,
+  UserHasActiveKeys,
   UserNotFound,
   WorkspaceNotFound
 } from "../../../application/ports/WorkspaceStore.ts"
-import type { ApiKeyId } from "../../../domain/ApiKey.ts"
-import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
+import type { PromptNotFound } from "../../../domain/Prompt.ts"
+import { maxResolvedBytes, type ResolvedTooLarge } from "../../../domain/Resolution.ts"
 import type { CommandError, UsageError } from "./CommandError.ts"
-import { printable } from "./Output.ts"
+import type { AmbiguousName } from "./Names.ts"
+import { toPrintable, quote } from "./Output.ts"
+import { pluralize } from "./Plural.ts"
 
 /** Every error that a command can fail with. */
 export type Failure =
+  | AmbiguousName
   | CommandError
+  | ConflictingEdits
   | InvalidContent
   | InvalidFiles
   | KeyNotFound
+  | KeyEnded
+  | KeyUnassigned
+  | PromptNotFound
+  | ResolvedTooLarge
   | Unavailable
   | UsageError
+  | UserHasActiveKeys
   | UserNotFound
   | WorkspaceNotFound
 
 /** The parts of a command's input that error messages name. */
 export interface CommandInput {
-  readonly workspace?: WorkspaceId | undefined
+  /** The id or name of a workspace. */
+  readonly workspace?: string | undefined
   readonly email?: string
-  readonly key?: ApiKeyId
+  /** The id or name of a key. */
+  readonly key?: string
+  /** The id or title of a prompt. */
+  readonly prompt?: string
   readonly path?: string
 }
 
@@ -36,43 +54,97 @@ interface ErrorSpec<E> {
   readonly message: (error: E, input: CommandInput) => string
 }
 
-const failed = 1
-const wrongUsage = 2
+/** The exit code of a command that failed. */
+const failureExitCode = 1
+/** The exit code of a command line that is wrong. */
+export const usageExitCode = 2
 
-const maxProblemsShown = 100
+/** Lists problems, one per line, each with its path or, without a path, the source. */
+export const listProblems = (
+  source: string,
+  problems: ReadonlyArray<Problem>,
+  count: number
+): ReadonlyArray<string> => {
+  const lines = problems
+    .slice(0, maxProblems)
+    .map(({ path, message }) => toPrintable(`${path === "" ? source : path}: ${message}`))
+  const more = count > maxProblems ? [`… and ${count - maxProblems} more`] : []
+  return [...lines, ...more]
+}
 
 const describeProblems = (source: string, problems: ReadonlyArray<Problem>, count: number): string => {
-  const lines = problems
-    .slice(0, maxProblemsShown)
-    .map(({ path, message }) => printable(`${path === "" ? source : path}: ${message}`))
-  const more = count > maxProblemsShown ? [`… and ${count - maxProblemsShown} more`] : []
-  const summary = `nothing was imported; ${source} has ${count} problem${count === 1 ? "" : "s"}:`
-  return [summary, ...lines, ...more].join("\n")
+  const summary = `nothing was imported; ${source} has ${pluralize(count, "problem")}:`
+  return [summary, ...listProblems(source, problems, count)].join("\n")
 }
+
+/** Names every edit: an operator decides about each of them. */
+const describeEdits = (edits: ReadonlyArray<Problem>): string =>
+  [
+    "nothing was imported; the import would undo what was changed in the workspace since the latest import:",
+    ...edits.map(({ path, message }) => toPrintable(`${path}: ${message}`)),
+    "Bring the changes into the files with export --format files --update, or undo them with --overwrite."
+  ].join("\n")
 
 /** The message and the exit code of every error that a command can fail with. */
 const errors: {
   readonly [Tag in Failure["_tag"]]: ErrorSpec<Extract<Failure, { readonly _tag: Tag }>>
 } = {
-  CommandError: { exitCode: failed, message: ({ message }) => message },
+  AmbiguousName: {
+    exitCode: failureExitCode,
+    message: ({ kind, name, ids }) =>
+      `${ids.length} ${kind} have the name ${quote(name)}: use one of the ids ${ids.join(", ")}`
+  },
+  CommandError: { exitCode: failureExitCode, message: ({ message }) => message },
+  ConflictingEdits: { exitCode: failureExitCode, message: ({ edits }) => describeEdits(edits) },
   InvalidContent: {
-    exitCode: failed,
+    exitCode: failureExitCode,
     message: ({ problems, count }) => describeProblems("the archive", problems, count)
   },
   InvalidFiles: {
-    exitCode: failed,
+    exitCode: failureExitCode,
     message: ({ problems, count }, { path }) => describeProblems(path ?? "the directory", problems, count)
   },
-  KeyNotFound: { exitCode: failed, message: (_, { key }) => `there is no key ${key}: see keys list` },
-  Unavailable: { exitCode: failed, message: () => "the database cannot be reached" },
-  UsageError: { exitCode: wrongUsage, message: ({ message }) => message },
+  KeyNotFound: {
+    exitCode: failureExitCode,
+    message: (_, { key }) => `there is no key ${quote(key ?? "")}; see 'prompt-retrieval keys list'`
+  },
+  KeyEnded: {
+    exitCode: failureExitCode,
+    message: (_, { key }) =>
+      `key ${quote(key ?? "")} is revoked or has expired; issue a new key with 'prompt-retrieval keys issue'`
+  },
+  KeyUnassigned: {
+    exitCode: failureExitCode,
+    message: (_, { key }) =>
+      `key ${quote(key ?? "")} belongs to no workspace; issue a new key with 'prompt-retrieval keys issue'`
+  },
+  PromptNotFound: {
+    exitCode: failureExitCode,
+    message: (_, { prompt, workspace }) =>
+      `workspace ${quote(workspace ?? "")} has no prompt ${quote(prompt ?? "")}; see 'prompt-retrieval prompts list'`
+  },
+  ResolvedTooLarge: {
+    exitCode: failureExitCode,
+    message: ({ id }) =>
+      `the resolved content of prompt ${id} is larger than ${maxResolvedBytes / 2 ** 20} MiB; shorten the prompt or its fragments`
+  },
+  Unavailable: { exitCode: failureExitCode, message: () => "the database cannot be reached" },
+  UsageError: { exitCode: usageExitCode, message: ({ message }) => message },
+  UserHasActiveKeys: {
+    exitCode: failureExitCode,
+    message: ({ count }, { email }) => {
+      const them = count === 1 ? "it" : "them"
+      return `${quote(email ?? "")} owns ${pluralize(count, "active key")}; revoke ${them} first, or add --yes to delete ${them} too`
+    }
+  },
   UserNotFound: {
-    exitCode: failed,
-    message: (_, { email }) => `there is no user ${printable(email ?? "")}: see users list`
+    exitCode: failureExitCode,
+    message: (_, { email }) => `there is no user ${quote(email ?? "")}; see 'prompt-retrieval users list'`
   },
   WorkspaceNotFound: {
-    exitCode: failed,
-    message: (_, { workspace }) => `there is no workspace ${workspace}: see workspaces list`
+    exitCode: failureExitCode,
+    message: (_, { workspace }) =>
+      `there is no workspace ${quote(workspace ?? "")}; see 'prompt-retrieval workspaces list'`
   }
 }
 

@@ -2,23 +2,46 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import { Administration } from "../../../application/Administration.ts"
+import type { Caller } from "../../../application/Admission.ts"
 import type { Unavailable } from "../../../application/ports/Unavailable.ts"
+import type { MigrationReport, SchemaStatus } from "../../../application/SchemaStatus.ts"
+import { Prompts } from "../../../application/Prompts.ts"
+import type { ApiKeyId } from "../../../domain/ApiKey.ts"
+import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
 import type { CommandError } from "./CommandError.ts"
+import { checkKeyReference, type KeyReference, resolveKey, resolveWorkspace } from "./Names.ts"
 
 /** The operations that commands need from the program that runs them. */
 export class Operations extends Context.Service<
   Operations,
   {
-    /** Serves until the process receives a stop signal. */
-    readonly serve: Effect.Effect<void, CommandError | Unavailable>
+    /** Serves until the process receives a stop signal. `demo` creates a demo workspace in an empty embedded database. */
+    readonly serve: (options: { readonly demo: boolean }) => Effect.Effect<void, CommandError | Unavailable>
+    /**
+     * Serves the prompts of another service over the Model Context Protocol on stdin and stdout, until stdin ends.
+     * `baseUrl` is the URL of the service, by default that of a local one.
+     */
+    readonly serveRemotePrompts: (options: {
+      readonly apiKey: string
+      readonly baseUrl: string | undefined
+    }) => Effect.Effect<void, CommandError>
     /** Brings the database schema up to date. */
-    readonly migrate: Effect.Effect<void, CommandError | Unavailable>
-    /** The administration of the database. Migrates the schema first with `migrate`; otherwise it must be current. */
-    readonly administration: (options: {
+    readonly migrate: Effect.Effect<MigrationReport, CommandError | Unavailable>
+    /** Reads the state of the database schema; changes nothing. */
+    readonly schemaStatus: Effect.Effect<SchemaStatus, CommandError | Unavailable>
+    /** The use cases of the database. Migrates the schema first with `migrate`; otherwise it must be current. */
+    readonly useCases: (options: {
       readonly migrate: boolean
-    }) => Layer.Layer<Administration, CommandError | Unavailable>
+    }) => Layer.Layer<Administration | Prompts, CommandError | Unavailable>
   }
 >()("prompt-retrieval/cli/Operations") {}
+
+interface OpenOptions {
+  readonly migrate: boolean
+}
+
+const withDatabase = <A, E, R>(use: Effect.Effect<A, E, R>, options: OpenOptions = { migrate: false }) =>
+  Effect.flatMap(Operations, ({ useCases }) => Effect.provide(use, useCases(options)))
 
 /**
  * Opens the database and runs `use` with its administration. A command calls this after it has checked its input, so
@@ -26,8 +49,50 @@ export class Operations extends Context.Service<
  */
 export const administer = <A, E, R>(
   use: (administration: Administration["Service"]) => Effect.Effect<A, E, R>,
-  options: { readonly migrate: boolean } = { migrate: false }
+  options?: OpenOptions
+) => withDatabase(Effect.flatMap(Administration, use), options)
+
+/**
+ * Opens the database and runs `use` with its administration and the id of the workspace with this id or name. Fails
+ * with `WorkspaceNotFound` or `AmbiguousName` if the name is not that of one workspace.
+ */
+export const administerWorkspace = <A, E, R>(
+  workspace: string,
+  use: (administration: Administration["Service"], id: WorkspaceId) => Effect.Effect<A, E, R>,
+  options?: OpenOptions
 ) =>
-  Effect.flatMap(Operations, ({ administration }) =>
-    Effect.provide(Effect.flatMap(Administration, use), administration(options))
+  administer(
+    (administration) =>
+      Effect.flatMap(resolveWorkspace(administration, workspace), (id) => use(administration, id)),
+    options
+  )
+
+/**
+ * Opens the database and runs `use` with its administration and the id of the key with this id or name. A name is
+ * looked up in the given workspace.
+ */
+export const administerKey = <A, E, R>(
+  reference: KeyReference,
+  use: (administration: Administration["Service"], id: ApiKeyId) => Effect.Effect<A, E, R>
+) =>
+  Effect.andThen(
+    checkKeyReference(reference),
+    administer((administration) =>
+      Effect.flatMap(resolveKey(administration, reference), (id) => use(administration, id))
+    )
+  )
+
+/**
+ * Opens the database and runs `use` with the prompts of the workspace with this id or name, and with the operator as
+ * the caller, who sees every version whatever the workspace's tier.
+ */
+export const readPrompts = <A, E, R>(
+  workspace: string,
+  use: (prompts: Prompts["Service"], operator: Caller) => Effect.Effect<A, E, R>
+) =>
+  withDatabase(
+    Effect.gen(function* () {
+      const workspaceId = yield* resolveWorkspace(yield* Administration, workspace)
+      return yield* use(yield* Prompts, { workspaceId, tier: "team" })
+    })
   )

@@ -89,8 +89,8 @@ export const copyOwnership = async (handle: FileHandle, { uid, gid, mode }: Stat
       .catch(() => {})
   }
   // Group permissions must not apply to a different group.
-  const sameGroup = (await handle.stat()).gid === gid
-  await handle.chmod(mode & (sameGroup ? 0o777 : 0o707))
+  const isSameGroup = (await handle.stat()).gid === gid
+  await handle.chmod(mode & (isSameGroup ? 0o777 : 0o707))
 }
 
 /** Renames a complete file to its target. After a power failure, the target is the old file or the new one. */

@@ -1,20 +1,26 @@
 import { createHash } from "node:crypto"
 import { posix } from "node:path"
+import { toRecordKey } from "../../../application/formats/FileRecords.ts"
 import {
+  type FileIdentity,
   type FileSource,
   type PromptFile,
   type PromptFiles,
   toPromptFiles
 } from "../../../application/formats/PromptFiles.ts"
+import type { ImportedFile } from "../../../domain/ImportedFile.ts"
 import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
 
 /** The extension of prompts and fragments. */
 export const extension = ".md"
 
-/** Derives the id of a file without an id: a version 5 UUID of its path, in the namespace of its workspace. */
-export const deriveId = (workspace: WorkspaceId, path: string): string => {
+/**
+ * Derives the id that a file gives to a new prompt or fragment of a workspace: a version 5 UUID of the id in the file,
+ * or of the path of a file without an id, in the namespace of the workspace.
+ */
+export const deriveId = (workspace: WorkspaceId, name: string): string => {
   const namespace = Buffer.from(workspace.replaceAll("-", ""), "hex")
-  const bytes = createHash("sha1").update(namespace).update(path).digest().subarray(0, 16)
+  const bytes = createHash("sha1").update(namespace).update(name).digest().subarray(0, 16)
   bytes.writeUInt8((bytes.readUInt8(6) & 0x0f) | 0x50, 6)
   bytes.writeUInt8((bytes.readUInt8(8) & 0x3f) | 0x80, 8)
   const hex = bytes.toString("hex")
@@ -85,7 +91,7 @@ const withAncestors = (directory: string): ReadonlyArray<string> =>
 const foldCase = (path: string): string => path.normalize("NFC").toLowerCase()
 
 /** Converts a title to a file name without an extension. */
-const slugify = (title: string): string =>
+const toFileName = (title: string): string =>
   title
     .normalize("NFC")
     .toLowerCase()
@@ -94,36 +100,109 @@ const slugify = (title: string): string =>
     .replace(/^-|-$/g, "")
     .toWellFormed() || "untitled"
 
-/** Generates suffixes that distinguish files with the same slug. Never ends. */
+/** Generates suffixes that distinguish files with the same file name. Never ends. */
 const generateSuffixes = function* (id: string): Generator<string> {
   yield* ["", `-${id.slice(0, 8)}`, `-${id}`]
   for (let count = 2; ; count++) yield `-${id}-${count}`
 }
 
-/** Makes an allocator of paths that differ from each other and from the directories, even if case is ignored. */
-const makePathAllocator = (directories: Iterable<string>) => {
-  const used = new Set([...directories].flatMap(withAncestors).map(foldCase))
-  return (directory: string, title: string, id: string): string => {
+/** Allocates paths that differ from each other and from directories, even if case is ignored. */
+class PathAllocator {
+  readonly #paths = new Set<string>()
+  readonly #files = new Set<string>()
+  readonly #directories = new Set<string>()
+
+  /** Takes a path that a file had already: paths that differ only in case may both exist. */
+  takeRecorded(path: string): boolean {
+    const directory = posix.dirname(path)
+    if (this.#paths.has(path) || this.#directories.has(foldCase(path)) || this.isBlocked(directory))
+      return false
+    this.#paths.add(path)
+    this.#files.add(foldCase(path))
+    this.addDirectory(directory)
+    return true
+  }
+
+  /** Takes a path if no file and no directory has it, and none of its directories is a file. */
+  take(path: string): boolean {
+    return !this.#files.has(foldCase(path)) && this.takeRecorded(path)
+  }
+
+  /** Returns true if a directory or one of its ancestors is a file. */
+  isBlocked(directory: string): boolean {
+    return withAncestors(directory).some((ancestor) => this.#files.has(foldCase(ancestor)))
+  }
+
+  addDirectory(directory: string): void {
+    for (const ancestor of withAncestors(directory)) this.#directories.add(foldCase(ancestor))
+  }
+
+  /** Takes a path for a title in a directory that is not blocked. */
+  allocate(directory: string, title: string, id: string): string {
     for (const suffix of generateSuffixes(id)) {
-      const path = `${directory}/${slugify(title)}${suffix}${extension}`
-      if (used.has(foldCase(path))) continue
-      used.add(foldCase(path))
-      return path
+      const path = `${directory}/${toFileName(title)}${suffix}${extension}`
+      if (this.take(path)) return path
     }
     throw new Error("unreachable: suffixes never end")
   }
 }
 
-/** Assigns a path to each prompt that is not archived and to each fragment. */
-export const assignPaths = (content: FileSource): PromptFiles => {
-  const usedFolders = new Set(
-    content.prompts.filter((prompt) => !prompt.is_archived).map((prompt) => prompt.folder_id)
-  )
-  const folders = content.folders.filter(({ id }) => usedFolders.has(id))
-  const allocatePath = makePathAllocator(folders.map(({ name }) => folderToDirectory(name)))
+/** The place of a prompt or fragment that has a file already. */
+export type RecordedPlace = Omit<ImportedFile, "hash">
+
+/** Returns true for a path that a directory of prompts can have, so that no record leads out of the directory. */
+const isReadablePath = ({ kind, path }: RecordedPlace): boolean =>
+  path.startsWith(`${kind}s/`) &&
+  path.endsWith(extension) &&
+  !path.includes("\0") &&
+  path.split("/").every((segment) => segment !== "" && !segment.startsWith("."))
+
+/**
+ * Assigns a place to each prompt that is not archived and to each fragment: its recorded place, the first if
+ * there are several, or otherwise a path made of folder and title, with the id in the file. A recorded place is not
+ * used if its path is taken, as all paths in `reservedPaths` are.
+ */
+export const assignPaths = (
+  content: FileSource,
+  recordedPlaces: ReadonlyArray<RecordedPlace> = [],
+  reservedPaths: ReadonlyArray<string> = []
+): PromptFiles => {
+  const prompts = content.prompts.filter((prompt) => !prompt.is_archived)
+  const allocator = new PathAllocator()
+  for (const path of reservedPaths) allocator.takeRecorded(path)
+
+  const keysWithoutPlace = new Set([
+    ...prompts.map(({ id }) => toRecordKey({ kind: "prompt", target_id: id })),
+    ...content.fragments.map(({ id }) => toRecordKey({ kind: "fragment", target_id: id }))
+  ])
+  const places = new Map<string, FileIdentity>()
+  for (const place of recordedPlaces) {
+    const key = toRecordKey(place)
+    if (!keysWithoutPlace.has(key) || !isReadablePath(place) || !allocator.takeRecorded(place.path)) continue
+    keysWithoutPlace.delete(key)
+    places.set(key, { path: place.path, file_id: place.file_id })
+  }
+
+  const folderNames = new Map(content.folders.map(({ id, name }) => [id, name]))
+  const toDirectory = (folder: string | null): string => {
+    const directory = folderToDirectory(folder)
+    return allocator.isBlocked(directory) ? "prompts" : directory
+  }
+  const newDirectories = prompts
+    .filter(({ id }) => keysWithoutPlace.has(toRecordKey({ kind: "prompt", target_id: id })))
+    .map(({ folder_id }) => toDirectory(folder_id === null ? null : (folderNames.get(folder_id) ?? null)))
+  for (const directory of newDirectories) allocator.addDirectory(directory)
   return toPromptFiles(content, {
-    prompt: ({ title, id }, folder) => allocatePath(folderToDirectory(folder), title, id),
-    fragment: ({ name, id }) => allocatePath("fragments", name, id)
+    prompt: ({ title, id }, folder) =>
+      places.get(toRecordKey({ kind: "prompt", target_id: id })) ?? {
+        path: allocator.allocate(toDirectory(folder), title, id),
+        file_id: id
+      },
+    fragment: ({ name, id }) =>
+      places.get(toRecordKey({ kind: "fragment", target_id: id })) ?? {
+        path: allocator.allocate("fragments", name, id),
+        file_id: id
+      }
   })
 }
 

@@ -1,14 +1,24 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, assert, describe, it } from "@effect/vitest"
+import * as Arbitrary from "effect/Arbitrary"
 import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import { readArchiveFile } from "../../../../src/adapters/inbound/cli/ArchiveFile.ts"
 import { CommandError } from "../../../../src/adapters/inbound/cli/CommandError.ts"
 import { workspaceLists } from "../../../../src/domain/WorkspaceParts.ts"
-import { toRawParts } from "../../../../src/application/formats/RawPart.ts"
-import { archive, archives, fragment, sample, toArchiveText } from "../../../support/archives.ts"
+import { InvalidContent } from "../../../../src/domain/Problem.ts"
+import { type RawPart, toRawParts } from "../../../../src/application/formats/RawPart.ts"
+import {
+  archive,
+  archives,
+  fragment,
+  sample,
+  shuffleMembers,
+  toArchiveText
+} from "../../../support/archives.ts"
 
 const directory = mkdtempSync(join(tmpdir(), "archive-file-"))
 afterAll(() => rmSync(directory, { recursive: true }))
@@ -31,11 +41,13 @@ const toStreamedParts = (json: unknown) =>
 describe("readArchiveFile", () => {
   it.effect.prop(
     "yields the parts of the archive in their order",
-    { original: archives },
-    Effect.fnUntraced(function* ({ original }) {
+    { original: archives, order: Arbitrary.array(Arbitrary.schema(Schema.Natural), { maxLength: 8 }) },
+    Effect.fnUntraced(function* ({ original, order }) {
       for (const indent of [0, 2]) {
         assert.deepStrictEqual(yield* read(JSON.stringify(original, null, indent)), toStreamedParts(original))
       }
+      const shuffled = shuffleMembers(original, order)
+      assert.deepStrictEqual(yield* read(JSON.stringify(shuffled)), toStreamedParts(shuffled))
       const written = toArchiveText(original)
       assert.deepStrictEqual(JSON.parse(written), original)
       assert.deepStrictEqual(yield* read(written), toStreamedParts(original))
@@ -60,6 +72,40 @@ describe("readArchiveFile", () => {
     })
   )
 
+  it.effect("reads the same parts, each once, whichever value is too long to be parsed as a whole", () =>
+    Effect.gen(function* () {
+      const { archive: original } = sample()
+      writeFileSync(file, JSON.stringify(original))
+      for (const maxValueLength of [0, 100, 1_000, 10_000]) {
+        let bytes = 0
+        const add = (count: number) => {
+          bytes += count
+        }
+        const parts = yield* Stream.runCollect(readArchiveFile(file, add, maxValueLength))
+        assert.deepStrictEqual(parts, toStreamedParts(original))
+        assert.strictEqual(bytes, statSync(file).size)
+      }
+    })
+  )
+
+  it.effect("reports the first error of a file after the parts before it", () =>
+    Effect.gen(function* () {
+      const { archive: original } = sample()
+      const text = JSON.stringify(original)
+      writeFileSync(file, text.replace('"prompts":[', '"prompts":[nil,'))
+      const read: Array<RawPart> = []
+      const error = yield* readArchiveFile(file, () => {}).pipe(
+        Stream.runForEach((part) => Effect.sync(() => void read.push(part))),
+        Effect.flip
+      )
+      assert.deepStrictEqual(
+        read.map(({ path }) => path[0]).filter((name) => name === "prompts"),
+        []
+      )
+      assert.match(String(Reflect.get(error, "problems")[0].message), /^is not a JSON document in UTF-8: ./)
+    })
+  )
+
   it.effect("keeps keys such as __proto__, and accepts a byte order mark", () =>
     Effect.gen(function* () {
       const [value] = yield* read('\ufeff{"a": {"__proto__": {"b": 1}, "constructor": 2}}')
@@ -70,11 +116,7 @@ describe("readArchiveFile", () => {
   const text = JSON.stringify(sample().archive)
 
   it.effect.each<readonly [string, string | Uint8Array]>([
-    ["no bytes", ""],
-    ["blanks", " \n "],
     ["text that is not JSON", "format: prompt-retrieval/workspace@1"],
-    ["half an archive", text.slice(0, text.length / 2)],
-    ["an archive without its last character", text.slice(0, -1)],
     ["two archives", text + text],
     ["a comment", `// archive\n${text}`],
     ["a trailing comma", '{"users": [],}'],
@@ -94,6 +136,25 @@ describe("readArchiveFile", () => {
         [""]
       )
       assert.match(error.problems[0]!.message, /^is not a JSON document in UTF-8: ./)
+    })
+  )
+
+  it.effect.each<readonly [string, string | Uint8Array, string]>([
+    ["no bytes", "", "is empty"],
+    ["blanks", " \n ", "is empty"],
+    ["half of a string", '{"format": "prompt-', "is truncated at byte 19"],
+    ["half of a character", Buffer.from([...Buffer.from('{"a": "'), 0xc3]), "is truncated at byte 8"],
+    ["no end of the root", '{"users": [], "tags": []', "is truncated at byte 24"],
+    ["no end of a list", '{"users": [1', "is truncated at byte 12"],
+    ["a member without a value", '{"users":\n', "is truncated at byte 10"],
+    [
+      "no last character",
+      Buffer.from(text).subarray(0, -1),
+      `is truncated at byte ${Buffer.byteLength(text) - 1}`
+    ]
+  ])("reports where a file ends that has %s", ([, content, message]) =>
+    Effect.gen(function* () {
+      assert.deepStrictEqual(yield* Effect.flip(read(content)), InvalidContent([{ path: "", message }]))
     })
   )
 

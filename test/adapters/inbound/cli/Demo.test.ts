@@ -1,8 +1,9 @@
 import { join } from "node:path"
+import { setTimeout } from "node:timers/promises"
 import { expect, it } from "vitest"
 import { describeProgram } from "../../../../src/adapters/inbound/cli/Demo.ts"
-import { embedded, makeResources } from "../../../support/database.ts"
-import { startService } from "../../../support/service.ts"
+import { embedded, makeResources, postgres } from "../../../support/database.ts"
+import { run, startService } from "../../../support/service.ts"
 
 it.each([
   ["from sources", "/home/ada/checkout/src/main.ts", "npx node src/main.ts"],
@@ -14,20 +15,71 @@ it.each([
   expect(describeProgram(script, "/home/ada/checkout")).toBe(program)
 })
 
-it("serve creates DATA_DIR, and prints how to issue a key once the database has a workspace", async () => {
+/** Runs `use` with the variables of a data directory that does not exist yet. */
+const withNewDirectory = async (use: (env: { readonly DATA_DIR: string }) => Promise<void>) => {
   const resources = makeResources()
   try {
     const { DATA_DIR } = await resources.acquire(embedded.acquire)
-    const env = { DATA_DIR: join(DATA_DIR!, "new") }
-    const first = await startService(env)
-    await expect.poll(() => first.output(), { timeout: 20_000 }).toContain("curl")
-    await first.stop()
-    const second = await startService(env)
-    await expect
-      .poll(() => second.output(), { timeout: 20_000 })
-      .toMatch(/^To issue a key: npx node src\/main\.ts keys issue --workspace [0-9a-f-]{36} --user EMAIL$/m)
-    await second.stop()
+    await use({ DATA_DIR: join(DATA_DIR!, "new") })
   } finally {
     await resources.release()
   }
-}, 60_000)
+}
+
+it(
+  "serve --demo creates a demo workspace in a new DATA_DIR, and prints how to issue a key if a workspace exists",
+  () =>
+    withNewDirectory(async (env) => {
+      const first = await startService(env, "/readyz", ["--demo"])
+      await expect.poll(() => first.output(), { timeout: 20_000 }).toContain("curl")
+      await first.stop()
+      const second = await startService(env, "/readyz", ["--demo"])
+      await expect
+        .poll(() => second.output(), { timeout: 20_000 })
+        .toMatch(
+          /^To issue a key: npx node src\/main\.ts keys issue --workspace [0-9a-f-]{36} --user EMAIL$/m
+        )
+      await second.stop()
+    }),
+  60_000
+)
+
+it(
+  "serve without --demo creates no workspace, and warns with a command that creates one until there is one",
+  () =>
+    withNewDirectory(async (env) => {
+      const warning =
+        "The database has no workspace, so every key is rejected; to create one: npx node src/main.ts workspaces create --name NAME --tier solo"
+      const first = await startService(env)
+      await expect
+        .poll(() => first.output(), { timeout: 20_000 })
+        .toContain(`"level":"warn","msg":"${warning}"`)
+      expect(first.output()).not.toContain("key_live_")
+      expect((await run(["workspaces", "list", "--json"], env)).stdout).toBe("[]\n")
+      const [, command] = / src\/main\.ts (.*)$/.exec(warning)!
+      expect(await run(command!.split(" "), env)).toMatchObject({ code: 0 })
+      await first.stop()
+      const second = await startService(env)
+      await second.stop()
+      expect(second.output()).not.toContain("workspace")
+    }),
+  60_000
+)
+
+it.skipIf(postgres.missing !== undefined)(
+  "serve --demo changes nothing on a PostgreSQL server",
+  async () => {
+    const resources = makeResources()
+    try {
+      const env = await resources.acquire(postgres.acquire)
+      const service = await startService(env, "/readyz", ["--demo"])
+      // Only time can show that nothing is created: the demo workspace takes less than a second.
+      await setTimeout(2_000)
+      expect(await service.stop()).toBe(0)
+      expect((await run(["workspaces", "list", "--json"], env)).stdout).toBe("[]\n")
+    } finally {
+      await resources.release()
+    }
+  },
+  60_000
+)

@@ -8,27 +8,31 @@ import * as Result from "effect/Result"
 import { CommandError } from "../../../../src/adapters/inbound/cli/CommandError.ts"
 import { readDirectory, writeDirectory } from "../../../../src/adapters/inbound/cli/PromptDirectory.ts"
 import { assignPaths } from "../../../../src/adapters/inbound/cli/PromptPaths.ts"
+import type { Archive } from "../../../../src/application/formats/Archive.ts"
 import { InvalidFiles } from "../../../../src/application/formats/PromptFiles.ts"
 import type { WorkspaceId } from "../../../../src/domain/WorkspaceId.ts"
 import { newId, sample } from "../../../support/archives.ts"
-import { sortByPath } from "./promptFiles.ts"
+import { matchWith, sortByPath } from "./promptFiles.ts"
 
 describe("a directory of prompts", () => {
   const root = mkdtempSync(join(tmpdir(), "prompt-files-"))
   afterAll(() => rmSync(root, { recursive: true }))
   const workspace = newId<WorkspaceId>()
   const readAt = (directory: string) => Effect.runPromise(Effect.result(readDirectory(directory, workspace)))
+  /** Reads the files of a directory as those of the workspace that they were written from. */
+  const readBack = async (directory: string, source: Archive) =>
+    Result.map(await readAt(directory), matchWith(source))
 
   it("reads back as written, and is not overwritten by a second write", async () => {
     const { archive: original } = sample()
     const files = assignPaths(original)
     const directory = join(root, "original")
     await Effect.runPromise(writeDirectory(directory, files))
-    assert.deepStrictEqual(await readAt(directory), Result.succeed(sortByPath(files)))
+    assert.deepStrictEqual(await readBack(directory, original), Result.succeed(sortByPath(files)))
     assert.deepStrictEqual(
       await Effect.runPromise(Effect.flip(writeDirectory(directory, files))),
       new CommandError({
-        message: `cannot write ${directory}: it already contains fragments/; remove it or choose another directory`
+        message: `cannot write ${directory}: it already contains fragments/; add --update to update it, or choose another directory`
       })
     )
   })
@@ -45,7 +49,8 @@ describe("a directory of prompts", () => {
   })
 
   it("is unchanged after a write that fails or is interrupted", async () => {
-    const files = assignPaths(sample().archive)
+    const { archive: original } = sample()
+    const files = assignPaths(original)
     const broken = {
       ...files,
       prompts: [...files.prompts, { ...files.prompts[0]!, path: `prompts/${"x".repeat(300)}.md` }]
@@ -70,17 +75,18 @@ describe("a directory of prompts", () => {
     }
     await Effect.runPromise(writeDirectory(existing, files))
     assert.deepStrictEqual(readdirSync(existing).toSorted(), ["README.md", "fragments", "prompts"])
-    assert.deepStrictEqual(await readAt(existing), Result.succeed(sortByPath(files)))
+    assert.deepStrictEqual(await readBack(existing, original), Result.succeed(sortByPath(files)))
   })
 
   it("may be a symbolic link itself, but prompts/ and fragments/ may not", async () => {
-    const files = assignPaths(sample().archive)
+    const { archive: original } = sample()
+    const files = assignPaths(original)
     const real = join(root, "real")
     mkdirSync(real)
     const link = join(root, "link")
     symlinkSync(real, link)
     await Effect.runPromise(writeDirectory(link, files))
-    assert.deepStrictEqual(await readAt(link), Result.succeed(sortByPath(files)))
+    assert.deepStrictEqual(await readBack(link, original), Result.succeed(sortByPath(files)))
     const linked = join(root, "linked")
     mkdirSync(linked)
     for (const part of ["prompts", "fragments"]) symlinkSync(join(real, part), join(linked, part))

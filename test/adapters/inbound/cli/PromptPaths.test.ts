@@ -9,6 +9,7 @@ import * as Schema from "effect/Schema"
 import { readDirectory, writeDirectory } from "../../../../src/adapters/inbound/cli/PromptDirectory.ts"
 import { assignPaths } from "../../../../src/adapters/inbound/cli/PromptPaths.ts"
 import { parsePromptFiles, renderFiles } from "../../../../src/adapters/inbound/cli/PromptText.ts"
+import { matchFiles } from "../../../../src/application/formats/FileMatch.ts"
 import type { PromptFiles } from "../../../../src/application/formats/PromptFiles.ts"
 import type { WorkspaceId } from "../../../../src/domain/WorkspaceId.ts"
 import { archive, compareIds, folder, newId, prompt, storable } from "../../../support/archives.ts"
@@ -110,12 +111,13 @@ describe("paths of prompts and folders", () => {
         const files = assignPaths(original)
         const directory = join(root, String(count++))
         yield* writeDirectory(directory, files)
-        assert.deepStrictEqual(yield* readDirectory(directory, original.workspace.id), sortByPath(files))
+        const read = matchFiles(original, yield* readDirectory(directory, original.workspace.id))
+        assert.deepStrictEqual(read, sortByPath(files))
         rmSync(directory, { recursive: true })
         const folded = Result.getOrThrow(
           parsePromptFiles(original.workspace.id, moveToCaseInsensitiveDisk(renderFiles(files)))
         )
-        assert.deepStrictEqual(withoutPaths(folded), withoutPaths(files))
+        assert.deepStrictEqual(withoutPaths(matchFiles(original, folded)), withoutPaths(files))
       }).pipe(Effect.orDie)
   )
 
@@ -168,6 +170,7 @@ describe("paths of prompts and folders", () => {
     }
     assert.strictEqual(parseFolder("---\n---\n"), "a")
     assert.strictEqual(parseFolder("---\nfolder: c/d\n---\n"), "c/d")
+    assert.isNull(parseFolder("---\nfolder: null\n---\n"))
     assert.strictEqual(parseFolder(`---\nfolder: ${"😀".repeat(256)}\n---\n`), "😀".repeat(256))
     assert.deepStrictEqual(parseFolder(`---\nfolder: ${"x".repeat(257)}\n---\n`), [
       { path: "prompts/a/b.md", message: "the folder's name must be at most 256 characters" }

@@ -15,7 +15,7 @@ import {
   prompt,
   texts
 } from "../../../support/archives.ts"
-import { sortByPath } from "./promptFiles.ts"
+import { matchWith, sortByPath } from "./promptFiles.ts"
 
 const read = (workspace: WorkspaceId, files: Record<string, string>) =>
   parsePromptFiles(workspace, new Map(Object.entries(files)))
@@ -29,7 +29,7 @@ describe("the files of a workspace", () => {
   it.prop("parse to the same prompts and fragments after rendering", { archive: archives }, ({ archive }) => {
     const files = assignPaths(archive)
     assert.deepStrictEqual(
-      parsePromptFiles(archive.workspace.id, renderFiles(files)),
+      Result.map(parsePromptFiles(archive.workspace.id, renderFiles(files)), matchWith(archive)),
       Result.succeed(sortByPath(files))
     )
   })
@@ -46,7 +46,7 @@ describe("the files of a workspace", () => {
       })
       const files = assignPaths(original)
       assert.deepStrictEqual(
-        parsePromptFiles(original.workspace.id, renderFiles(files)),
+        Result.map(parsePromptFiles(original.workspace.id, renderFiles(files)), matchWith(original)),
         Result.succeed(files)
       )
       const [path] = renderFiles({ ...files, fragments: [] }).keys()
@@ -80,17 +80,29 @@ describe("the files of a workspace", () => {
 describe("the text of a file", () => {
   const workspace = newId<WorkspaceId>()
 
-  it("may have empty front matter: the path gives id, title, name and folder, the rest has defaults", () => {
+  it.each([
+    ["empty front matter", "---\n---\n"],
+    ["no front matter", ""]
+  ])("may have %s: the path gives id, title, name and folder, the rest has defaults", (_, front) => {
     const files = {
-      "prompts/Support/hello.md": "---\n---\nHello {{name}}\n",
-      "fragments/tone.md": "---\n---\nKind"
+      "prompts/Support/hello.md": `${front}Hello {{name}}\n`,
+      "fragments/tone.md": `${front}Kind`
     }
     const first = Result.getOrThrow(read(workspace, files))
     assert.deepStrictEqual(first, {
-      fragments: [{ path: "fragments/tone.md", id: first.fragments[0]!.id, name: "tone", content: "Kind" }],
+      fragments: [
+        {
+          path: "fragments/tone.md",
+          file_id: null,
+          id: first.fragments[0]!.id,
+          name: "tone",
+          content: "Kind"
+        }
+      ],
       prompts: [
         {
           path: "prompts/Support/hello.md",
+          file_id: null,
           folder: "Support",
           id: first.prompts[0]!.id,
           title: "hello",
@@ -122,7 +134,29 @@ describe("the text of a file", () => {
     )
   })
 
+  it("with an id gets the version 5 UUID of that id, in lowercase, in the namespace of its workspace", () => {
+    const dns = "6ba7b810-9dad-11d1-80b4-00c04fd430c8" as WorkspaceId
+    const text = "---\nid: 6F1F0C2E-6F6E-4A57-9D9E-0B6F2F1B7A51\n---\n"
+    const { prompts, fragments } = Result.getOrThrow(
+      read(dns, { "prompts/a.md": text, "fragments/a.md": text })
+    )
+    // From Python's uuid.uuid5(uuid.NAMESPACE_DNS, "6f1f0c2e-6f6e-4a57-9d9e-0b6f2f1b7a51").
+    const id = "588a3ed8-548f-5a88-8b24-e7a442567981"
+    for (const file of [prompts[0]!, fragments[0]!]) {
+      assert.deepStrictEqual([file.id, file.file_id], [id, "6f1f0c2e-6f6e-4a57-9d9e-0b6f2f1b7a51"])
+    }
+  })
+
   it.each([
+    ["a\n", "a"],
+    ["", ""],
+    ["\n", ""],
+    ["# Title\n\n---\n\nText\n", "# Title\n\n---\n\nText"],
+    ["--- not front matter\n", "--- not front matter"],
+    ["---", "---"],
+    ["\n---\ntitle: x\n---\n", "\n---\ntitle: x\n---"],
+    ["\ufeffa\r\nb\r\n", "a\nb"],
+    ["a\nb\r\n", "a\nb\r"],
     ["---\n---\na\n", "a"],
     ["---\n---\na", "a"],
     ["---\n---\na\n\n", "a\n"],
@@ -140,18 +174,17 @@ describe("the text of a file", () => {
     )
   })
 
-  const noFront = "must begin with front matter: YAML between two lines of ---"
   const long = "x".repeat(257)
 
   it("is rejected with every problem of every file", () => {
     assert.deepStrictEqual(
       findProblems({
-        "prompts/a.md": "no front matter",
         "prompts/b.md": "---\ntitle: x\n",
-        "prompts/c.md": "---\ntype: poem\nextra: 1\ntags: x\n---\n",
+        "prompts/c.md": "---\ntype: poem\ntitel: 1\nlabels: []\ntags: x\n---\n",
         "prompts/d.md": "---\ntitle: x\nmodel: [\n---\n",
         "prompts/e.md": "---\ntitle: a\ntitle: b\n---\n",
-        "prompts/f.md": "---\nfragments:\n  - fragment: none\n---\n",
+        "prompts/f.md": "---\nfragments:\n  - fragment: none\n    wiht: {}\n---\n",
+        "prompts/f2.md": "---\nfragments:\n  - fragment: none\n---\n",
         "prompts/g.md": "---\nid: 7\n---\n",
         "prompts/h.md": "---\n---\n\0",
         [`prompts/${long}/i.md`]: "---\n---\n",
@@ -159,9 +192,9 @@ describe("the text of a file", () => {
       }),
       [
         { path: "fragments/a.md", message: "name: must not be empty" },
-        { path: "prompts/a.md", message: noFront },
-        { path: "prompts/b.md", message: noFront },
-        { path: "prompts/c.md", message: "extra: Expected no excess property" },
+        { path: "prompts/b.md:1", message: "the front matter has no end: add a line of ---" },
+        { path: "prompts/c.md", message: "unknown key titel; did you mean title?" },
+        { path: "prompts/c.md", message: "unknown key labels" },
         {
           path: "prompts/c.md",
           message:
@@ -173,8 +206,12 @@ describe("the text of a file", () => {
           message: "Flow sequence in block collection must be sufficiently indented and end with a ]"
         },
         { path: "prompts/e.md:3", message: "Map keys must be unique" },
-        { path: "prompts/f.md", message: "fragments: there is no file fragments/none.md" },
-        { path: "prompts/g.md", message: "id: Expected string" },
+        { path: "prompts/f.md", message: "fragments: 0: unknown key wiht; did you mean with?" },
+        { path: "prompts/f2.md", message: "fragments: there is no file fragments/none.md" },
+        {
+          path: "prompts/g.md",
+          message: 'id: must be a UUID, such as "6f1f0c2e-6f6e-4a57-9d9e-0b6f2f1b7a51"'
+        },
         { path: "prompts/h.md", message: "body: must not contain the NUL character" },
         { path: `prompts/${long}/i.md`, message: "the folder's name must be at most 256 characters" }
       ]

@@ -1,4 +1,5 @@
-import type { PromptFiles } from "../../../../src/application/formats/PromptFiles.ts"
+import { matchFiles } from "../../../../src/application/formats/FileMatch.ts"
+import type { FileSource, PromptFiles } from "../../../../src/application/formats/PromptFiles.ts"
 
 /** Sorts files as a directory is read. */
 export const sortByPath = ({ prompts, fragments }: PromptFiles): PromptFiles => {
@@ -6,3 +7,9 @@ export const sortByPath = ({ prompts, fragments }: PromptFiles): PromptFiles => 
     files.toSorted((a, b) => (a.path < b.path ? -1 : 1))
   return { prompts: sorted(prompts), fragments: sorted(fragments) }
 }
+
+/** Returns a function that matches files with the workspace that they were written from. */
+export const matchWith =
+  (source: FileSource) =>
+  (files: PromptFiles): PromptFiles =>
+    matchFiles(source, files)

@@ -1,0 +1,33 @@
+import * as Console from "effect/Console"
+import * as Effect from "effect/Effect"
+import type { CommandInput } from "./Errors.ts"
+import { handle } from "./Handler.ts"
+import { Operations } from "./Operations.ts"
+import { formatFailure } from "./Output.ts"
+
+/** The options of `serve`. */
+export interface ServeInput extends CommandInput {
+  readonly demo: boolean
+}
+
+/** The handler of `serve`. */
+export const handleServe = handle((input: ServeInput) =>
+  Effect.flatMap(Operations, ({ serve }) => serve(input))
+)
+
+/** Returns the options of the command lines `serve` and `serve --demo`; `undefined` for any other. */
+export const parseServe = (args: ReadonlyArray<string>): ServeInput | undefined => {
+  const line = args.join(" ")
+  return line === "serve" || line === "serve --demo" ? { demo: args.length > 1 } : undefined
+}
+
+/**
+ * Runs `serve` like `runCommandLine`, and returns its exit code. Needs neither the parser nor the modules of the
+ * other commands, which take 17 MiB of memory.
+ */
+export const runServe = (operations: Operations["Service"], input: ServeInput) =>
+  handleServe(input).pipe(
+    Effect.as(0),
+    Effect.catch((failure) => Effect.as(Console.error(formatFailure(false, failure)), failure.exitCode)),
+    Effect.provideService(Operations, operations)
+  )

@@ -1,0 +1,228 @@
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { describe, expect, it } from "vitest"
+import { runInProcess } from "../../../support/commandLine.ts"
+
+const unknownId = "00000000-0000-0000-0000-000000000000"
+const key = `key_live_${"0".repeat(64)}`
+
+const wrongUsages: ReadonlyArray<readonly [args: ReadonlyArray<string>, message: string]> = [
+  [
+    ["keys", "issue", "--workspace", "", "--user", "ada@example.com"],
+    "--workspace must not be empty; see 'prompt-retrieval keys issue --help'"
+  ],
+  [
+    ["keys", "issue", "--user", "ada@example.com"],
+    "--workspace is required unless PROMPT_RETRIEVAL_WORKSPACE is set; see 'prompt-retrieval keys issue --help'"
+  ],
+  [["keys", "issue", "--workspace", "Acme"], "--user is required; see 'prompt-retrieval keys issue --help'"],
+  [
+    ["keys", "issue", "--workspace", "Acme", "--user", "Ada"],
+    `--user must be an email address of at most 256 characters (got "Ada"); see 'prompt-retrieval keys issue --help'`
+  ],
+  [
+    ["keys", "issue", "--workspace", "Acme", "--workspace", "Acme", "--user", "ada@example.com"],
+    "--workspace must be given only once; see 'prompt-retrieval keys issue --help'"
+  ],
+  [
+    ["keys", "issue", "--workspace", "Acme", "--user"],
+    "--user needs a value; see 'prompt-retrieval keys issue --help'"
+  ],
+  [
+    ["keys", "revoke", "Production"],
+    "a key name requires a workspace: add --workspace ID or set PROMPT_RETRIEVAL_WORKSPACE"
+  ],
+  [
+    ["keys", "revoke", key],
+    "<key> must be the id or the name of a key, as shown by 'prompt-retrieval keys list', not the key itself (got an API key); see 'prompt-retrieval keys revoke --help'"
+  ],
+  [
+    ["keys", "rotate", "Production"],
+    "a key name requires a workspace: add --workspace ID or set PROMPT_RETRIEVAL_WORKSPACE"
+  ],
+  [
+    ["audit", "list", "--limit", "0"],
+    `--limit must be an integer from 1 to 10000 (got "0"); see 'prompt-retrieval audit list --help'`
+  ],
+  [["keys", "revoke"], "<key> is required; see 'prompt-retrieval keys revoke --help'"],
+  [
+    ["workspaces", "set", unknownId, "--tier", "gold"],
+    `--tier must be one of free, solo, team (got "gold"); see 'prompt-retrieval workspaces set --help'`
+  ],
+  [["workspaces", "set", unknownId], "nothing to set: give --tier, --billing or both"],
+  [
+    ["workspaces", "list", "Acme\u0007"],
+    `unexpected argument "Acme\ufffd"; see 'prompt-retrieval workspaces list --help'`
+  ],
+  [
+    ["workspaces"],
+    "a command is missing after 'prompt-retrieval workspaces': one of list, create, set, rename, delete; see 'prompt-retrieval workspaces --help'"
+  ],
+  [
+    ["workspaces", "crate"],
+    `unknown command "crate" (did you mean create?); see 'prompt-retrieval workspaces --help'`
+  ],
+  [
+    ["workspaces", "crate", "--help"],
+    `unknown command "crate" (did you mean create?); see 'prompt-retrieval workspaces --help'`
+  ],
+  [["help", "nonsense"], `unknown command "nonsense"; see 'prompt-retrieval --help'`],
+  [["nonsense"], `unknown command "nonsense"; see 'prompt-retrieval --help'`],
+  [
+    ["workspaces", "list", "--jsn"],
+    "unknown flag --jsn (did you mean --json?); see 'prompt-retrieval workspaces list --help'"
+  ],
+  [["serve", "--port", "1"], "unknown flag --port; see 'prompt-retrieval serve --help'"],
+  [
+    ["prompts", "diff", unknownId, "--workspace", "Acme", "--from", "0"],
+    `--from must be a version number, 1 to 2147483647 (got "0"); see 'prompt-retrieval prompts diff --help'`
+  ],
+  [
+    ["prompts", "diff", unknownId, "--workspace", "Acme", "--to", "2"],
+    "--to needs a version to compare: add --from VERSION"
+  ],
+  [
+    ["completion", "tcsh"],
+    `<shell> must be one of bash, zsh, fish (got "tcsh"); see 'prompt-retrieval completion --help'`
+  ],
+  [["import", tmpdir()], `${tmpdir()} is a directory: add --workspace ID or set PROMPT_RETRIEVAL_WORKSPACE`],
+  [
+    ["export", "--workspace", unknownId, "--format", "files"],
+    "--format files needs a directory: add --out DIR"
+  ],
+  [["export", "--workspace", unknownId, "--update"], "--update is for --format files"],
+  [["export", "--workspace", unknownId, "--overwrite"], "--overwrite needs --update"],
+  [
+    ["import", "-", "--overwrite"],
+    "--overwrite and --allow-empty are for a directory of prompts: an archive replaces everything"
+  ]
+]
+
+describe("wrong usage", () => {
+  it.each(wrongUsages)("%j exits with 2 and one line on stderr", async (args, message) => {
+    expect(await runInProcess(args)).toEqual({
+      code: 2,
+      stdout: "",
+      stderr: `prompt-retrieval: ${message}\n`
+    })
+  })
+})
+
+describe("with --json anywhere before --, an error is one line of JSON on stderr", () => {
+  const errors: ReadonlyArray<readonly [args: ReadonlyArray<string>, message: string, code: number]> = [
+    [
+      ["users", "set", "1", "--must-reset", "on", "--json"],
+      `<email> must be an email address of at most 256 characters (got "1"); see 'prompt-retrieval users set --help'`,
+      2
+    ],
+    [["nonsense", "--json"], `unknown command "nonsense"; see 'prompt-retrieval --help'`, 2],
+    [["workspaces", "set", unknownId, "--json"], "nothing to set: give --tier, --billing or both", 2],
+    [
+      ["import", join(tmpdir(), "missing"), "--json"],
+      `cannot read ${tmpdir()}/missing: ENOENT: no such file or directory, stat '${tmpdir()}/missing'`,
+      1
+    ],
+    [["--json", "version"], "unknown flag --json; see 'prompt-retrieval version --help'", 2],
+    [["workspaces", "list", "--json"], "no database", 1]
+  ]
+
+  it.each(errors)("the arguments %j are rejected", async (args, message, code) => {
+    const result = await runInProcess(args)
+    expect(result).toMatchObject({ code, stdout: "" })
+    expect(result.stderr).toMatch(/^[^\n]+\n$/)
+    expect(JSON.parse(result.stderr)).toEqual({ error: { message, exit_code: code } })
+  })
+
+  it("--json after -- is an argument", async () => {
+    expect(await runInProcess(["workspaces", "list", "--", "--json"])).toEqual({
+      code: 2,
+      stdout: "",
+      stderr: `prompt-retrieval: unexpected argument "--json"; see 'prompt-retrieval workspaces list --help'\n`
+    })
+  })
+})
+
+describe("PROMPT_RETRIEVAL_WORKSPACE", () => {
+  const issue = ["keys", "issue", "--user", "ada@example.com"]
+
+  it("is the default of --workspace", async () => {
+    const { stderr } = await runInProcess(issue, { PROMPT_RETRIEVAL_WORKSPACE: "Acme" })
+    expect(stderr).toBe("prompt-retrieval: no database\n")
+  })
+
+  it("is no default if it is empty", async () => {
+    expect(await runInProcess(issue, { PROMPT_RETRIEVAL_WORKSPACE: "" })).toMatchObject({ code: 2 })
+  })
+})
+
+describe("help and version", () => {
+  it.each([
+    [["help"], ["--help"]],
+    [
+      ["help", "keys"],
+      ["keys", "--help"]
+    ],
+    [
+      ["help", "keys", "issue"],
+      ["keys", "issue", "-h"]
+    ],
+    [["version"], ["--version"]]
+  ])("%j prints to stdout what %j prints", async (words, flags) => {
+    const expected = await runInProcess(flags)
+    expect(expected).toMatchObject({ code: 0, stderr: "" })
+    expect(expected.stdout).not.toBe("")
+    expect(await runInProcess(words)).toEqual(expected)
+  })
+
+  it("--help names required flags, defaults, environment variables and examples", async () => {
+    const { stdout } = await runInProcess(["keys", "issue", "--help"])
+    expect(stdout).toBe(`DESCRIPTION
+  Issue an API key and print it (shown only once)
+
+USAGE
+  prompt-retrieval keys issue [flags]
+
+FLAGS
+  --workspace <id|name>    Id or unique name of the workspace (default: $PROMPT_RETRIEVAL_WORKSPACE)
+  --user string            Email of the key's owner; the user is created if it does not exist (required)
+  --name string            What the key is for (default: empty)
+  --expires string         When the key expires: a time, a date (its start in UTC), or a duration such as 90d or 12h (default: never)
+  --json                   Print the result as JSON
+
+EXAMPLES
+  prompt-retrieval keys issue --workspace Acme --user ada@example.com --name Production
+  prompt-retrieval keys issue --workspace Acme --user ci@example.com --expires 90d
+`)
+  })
+
+  it("--help of a command with subcommands lists them and says where to learn more", async () => {
+    const { stdout } = await runInProcess(["users", "--help"])
+    expect(stdout).toBe(`DESCRIPTION
+  List and delete users, and require them to reset their passwords
+
+USAGE
+  prompt-retrieval users <subcommand> [flags]
+
+SUBCOMMANDS
+  list      List the owners of a workspace's keys
+  set       Require a user to reset the password, or lift the requirement
+  delete    Delete a user and the user's keys
+
+LEARN MORE
+  Run 'prompt-retrieval users <subcommand> --help' for the flags and examples of a subcommand.
+  docs/command-line.md in the source code documents every command, variable and exit code.
+`)
+  })
+
+  it("--help separates subcommands, examples and environment variables by an empty line", async () => {
+    const { stdout } = await runInProcess(["--help"])
+    for (const section of ["SUBCOMMANDS", "EXAMPLES", "ENVIRONMENT", "LEARN MORE"])
+      expect(stdout).toContain(`\n\n${section}\n`)
+  })
+
+  it("--help of serve lists its environment variables", async () => {
+    const { stdout } = await runInProcess(["serve", "--help"])
+    expect(stdout).toMatch(/^ENVIRONMENT\n {2}DATABASE_URL +URL of a PostgreSQL server/m)
+    expect(stdout).toMatch(/^ {2}PORT +Port to listen on; 0 selects a free port \(default: 3000\)$/m)
+  })
+})
