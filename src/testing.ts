@@ -28,45 +28,25 @@
  *
  * @module
  */
-import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
-import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as Stream from "effect/Stream"
 import * as IgnoredObservations from "./adapters/outbound/memory/IgnoredObservations.ts"
 import * as Memory from "./adapters/outbound/memory/Memory.ts"
 import * as InProcessRateLimiter from "./adapters/outbound/rate-limiter/InProcessRateLimiter.ts"
-import { Administration } from "./application/Administration.ts"
-import { toRawParts } from "./application/formats/RawPart.ts"
 import { Lifecycle } from "./application/Lifecycle.ts"
 import type { KeyStore } from "./application/ports/KeyStore.ts"
 import type { Observations } from "./application/ports/Observations.ts"
 import type { PromptRepo } from "./application/ports/PromptRepo.ts"
 import type { RateLimiter } from "./application/ports/RateLimiter.ts"
-import type { Unavailable } from "./application/ports/Unavailable.ts"
-import { WorkspaceStore } from "./application/ports/WorkspaceStore.ts"
-import type { InvalidContent } from "./domain/Problem.ts"
+import type { WorkspaceStore } from "./application/ports/WorkspaceStore.ts"
 
 /**
- * Everything that `Prompts` and `Admission` need, in memory: the prompts, keys and workspaces of one store that starts
- * empty, rate limits of this process, a service that is always up, and observations that are ignored.
+ * Everything that `Prompts` and `Admission` need, in memory: the prompts, keys and workspaces of one store that
+ * starts empty, rate limits of this process, a service that is always up, and observations that are ignored.
  */
 export const memoryLayer: Layer.Layer<
   PromptRepo | KeyStore | WorkspaceStore | RateLimiter | Observations | Lifecycle
 > = Layer.mergeAll(Memory.layer, InProcessRateLimiter.layer, IgnoredObservations.layer, Lifecycle.serving)
 
-/**
- * Adds a workspace to the store, or replaces the content of an existing one.
- *
- * @param archive The parsed JSON of a workspace archive, such as `prompt-retrieval export` writes. Fails with
- * `InvalidContent`, and changes nothing, where `prompt-retrieval import` would reject it.
- */
-export const importArchive = (
-  archive: unknown
-): Effect.Effect<void, InvalidContent | Unavailable, WorkspaceStore> =>
-  Administration.use((administration) =>
-    administration.importArchive(Stream.suspend(() => Stream.fromIterable(toRawParts(archive))))
-  ).pipe(
-    Effect.asVoid,
-    // Built for each call: a memoized layer would keep the store of the first call.
-    Effect.provide(Administration.layer.pipe(Layer.provide(NodeCrypto.layerSecureRandom)), { local: true })
-  )
+export { importArchive } from "./testing/importArchive.ts"
+export type { WorkspaceArchive } from "./testing/sampleArchives.ts"
+export { checkKeyStore, checkPromptRepo } from "./testing/storeContracts.ts"

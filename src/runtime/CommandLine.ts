@@ -1,22 +1,29 @@
-import { readFileSync } from "node:fs"
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as Cause from "effect/Cause"
+import * as ConfigProvider from "effect/ConfigProvider"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
+import { isSqlError } from "effect/sql/SqlError"
+import { isJsonRequested } from "../adapters/inbound/cli/Arguments.ts"
 import { CommandError } from "../adapters/inbound/cli/CommandError.ts"
-import { runCommandLine } from "../adapters/inbound/cli/Commands.ts"
 import type { Operations } from "../adapters/inbound/cli/Operations.ts"
+import { formatFailure } from "../adapters/inbound/cli/Output.ts"
+import { parseServe, runServe } from "../adapters/inbound/cli/ServeHandler.ts"
 import type { ListenError } from "../adapters/inbound/http/transport/Listen.ts"
-import { migrate, type SchemaMismatch } from "../adapters/outbound/postgres/Migrations.ts"
+import { describeSqlError } from "../adapters/outbound/postgres/connection/SqlErrors.ts"
+import { migrate, readSchemaStatus } from "../adapters/outbound/postgres/Migrations.ts"
 import type {
   DataDirectoryBusy,
   DataDirectoryUnusable
 } from "../adapters/outbound/postgres/pglite/DataDirectory.ts"
+import type { SchemaMismatch } from "../adapters/outbound/postgres/SchemaMismatch.ts"
 import type { Unavailable } from "../application/ports/Unavailable.ts"
-import { readConfig, type ServiceConfig } from "./Config.ts"
-import { commandAdministrationLayer, commandDatabaseLayer } from "./Layers.ts"
+import { programVersion } from "../application/ProgramVersion.ts"
+import { environment, readConfig, type ServiceConfig } from "./Config.ts"
+import { commandDatabaseLayer, commandUseCasesLayer } from "./Layers.ts"
+import { serveRemotePrompts } from "./McpStdio.ts"
 import { maxDrainMs, serve } from "./Service.ts"
 import { installSignalHandlers } from "./Signals.ts"
 import type { MetricsListenError } from "./telemetry/MetricsServer.ts"
@@ -40,6 +47,9 @@ const toCommandError = (error: RuntimeError): CommandError | Unavailable => {
     case "ListenError":
       return new CommandError({ message: `cannot listen on HOST and PORT: ${error.message}` })
     case "MetricsListenError":
+      return new CommandError({
+        message: `cannot listen on METRICS_HOST and METRICS_PORT: ${error.message}`
+      })
     case "SchemaMismatch":
       return new CommandError({ message: error.message })
     case "Unavailable":
@@ -47,27 +57,56 @@ const toCommandError = (error: RuntimeError): CommandError | Unavailable => {
   }
 }
 
+/** Waits for the next turn of the event loop: the logger writes its lines before an error is printed. */
+const nextTurn = Effect.callback<void>((resume) => {
+  setImmediate(() => resume(Effect.void))
+})
+
 const makeOperations = (config: ServiceConfig): Operations["Service"] => ({
-  serve: Effect.mapError(serve(config), toCommandError),
+  serve: ({ demo }) =>
+    serve(config, { demo }).pipe(
+      Effect.tapError(() => nextTurn),
+      Effect.mapError(toCommandError)
+    ),
+  serveRemotePrompts,
   migrate: migrate.pipe(Effect.provide(commandDatabaseLayer(config)), Effect.mapError(toCommandError)),
-  administration: (options) =>
-    commandAdministrationLayer(config, options).pipe(
+  schemaStatus: readSchemaStatus.pipe(
+    Effect.provide(commandDatabaseLayer(config)),
+    Effect.mapError(toCommandError)
+  ),
+  useCases: (options) =>
+    commandUseCasesLayer(config, options).pipe(
       Layer.build,
       Effect.mapError(toCommandError),
       Layer.effectContext
     )
 })
 
-const { version } = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8"))
-
 /** How long a command may take to stop, in milliseconds, beyond the time that `serve` takes to drain. */
 const stopTimeoutMs = 5_000
 
-const runProgram = Effect.fnUntraced(function* (args: ReadonlyArray<string>, isServe: boolean) {
-  const config = yield* readConfig
-  installSignalHandlers(isServe ? stopTimeoutMs + maxDrainMs(config) : stopTimeoutMs)
-  return yield* runCommandLine(makeOperations(config), args, version).pipe(withLogging(config))
+/** Runs a command line and returns its exit code. Loads the parser and all commands only where they are needed. */
+const runServeOrCommand = Effect.fnUntraced(function* (
+  operations: Operations["Service"],
+  args: ReadonlyArray<string>
+) {
+  const input = parseServe(args)
+  if (input !== undefined) return yield* runServe(operations, input)
+  const { runCommandLine } = yield* Effect.promise(() => import("../adapters/inbound/cli/Commands.ts"))
+  return yield* runCommandLine(operations, args, programVersion)
 })
+
+const runProgram = Effect.fnUntraced(function* (args: ReadonlyArray<string>, isServe: boolean) {
+  const config = yield* Effect.provideService(readConfig, ConfigProvider.ConfigProvider, environment)
+  installSignalHandlers(isServe ? stopTimeoutMs + maxDrainMs(config) : stopTimeoutMs)
+  return yield* withLogging(config)(runServeOrCommand(makeOperations(config), args))
+})
+
+/** Describes an error that no command expects. The driver's own message does not say why a statement failed. */
+const describeDefect = (error: unknown): string => {
+  if (isSqlError(error)) return `PostgreSQL rejected a statement: ${describeSqlError(error)}`
+  return error instanceof Error ? error.message : String(error)
+}
 
 /** Exit code of a command that a signal interrupted. */
 const interruptedExitCode = 130
@@ -85,8 +124,8 @@ export const main = (args: ReadonlyArray<string>): void => {
     teardown: (exit, onExit) => {
       if (Exit.isSuccess(exit)) return onExit(exit.value as number)
       if (Cause.hasInterruptsOnly(exit.cause)) return onExit(isServe ? 0 : interruptedExitCode)
-      const error = Cause.squash(exit.cause)
-      console.error(`prompt-retrieval: ${error instanceof Error ? error.message : String(error)}`)
+      const message = describeDefect(Cause.squash(exit.cause))
+      console.error(formatFailure(isJsonRequested(args), { message, exitCode: 1 }))
       onExit(1)
     }
   })

@@ -4,8 +4,9 @@ import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import type { ApiError } from "../adapters/inbound/http/contract/Errors.ts"
 import { type EndpointRead, LargeReads, ThreadUnavailable } from "../adapters/inbound/http/LargeReads.ts"
-import type { TaggedBody } from "../adapters/inbound/http/response/Representation.ts"
+import type { BodyWithEtag } from "../adapters/inbound/http/response/Representation.ts"
 import type { DatabaseOptions } from "../adapters/outbound/postgres/Database.ts"
+import { DatabaseServer } from "../adapters/outbound/postgres/connection/DatabaseServer.ts"
 import { Unavailable } from "../application/ports/Unavailable.ts"
 import { makeStateLog } from "../application/StateLog.ts"
 import type { ThreadDatabase, ThreadReply, ThreadRequest } from "./LargeReadWorker.ts"
@@ -14,20 +15,21 @@ import type { ThreadDatabase, ThreadReply, ThreadRequest } from "./LargeReadWork
 const idleMs = 60_000
 /** How long a read waits for a thread that starts before it runs in the main thread, in milliseconds. */
 const startTimeoutMs = 2_000
-/** How long no thread is started after one could not start, in milliseconds. */
-const retryMs = 60_000
+/** The delay before another start after a failed start, in milliseconds. */
+const startRetryDelayMs = 60_000
 /** How long a closing service waits for reads in flight, in milliseconds. */
 const closeTimeoutMs = 5_000
 
-/** The program of the thread, beside this file in `src` and in `dist`. */
-const defaultProgram = new URL(
-  import.meta.url.endsWith(".ts") ? "./LargeReadWorker.ts" : "./LargeReadWorker.js",
-  import.meta.url
-)
+/** Returns the program of the thread, beside this file in `src` and in `dist`. Throws in a CommonJS bundle. */
+const findProgram = (): URL => {
+  const { url } = import.meta as Partial<ImportMeta>
+  if (url === undefined) throw new Error("the bundle does not contain the program of the thread")
+  return new URL(url.endsWith(".ts") ? "./LargeReadWorker.ts" : "./LargeReadWorker.js", url)
+}
 
-type Respond = (response: Effect.Effect<TaggedBody, ApiError | ThreadUnavailable>) => void
+type Respond = (response: Effect.Effect<BodyWithEtag, ApiError | ThreadUnavailable>) => void
 
-/** What happens in a thread besides its responses. */
+/** Events of a thread other than its responses. */
 interface ThreadEvents {
   readonly onReady: () => void
   readonly onIdle: () => void
@@ -54,7 +56,7 @@ class Thread {
       .on("exit", (code) => this.#end(`it exited with code ${code}`))
   }
 
-  respond(read: EndpointRead): Effect.Effect<TaggedBody, ApiError | ThreadUnavailable> {
+  respond(read: EndpointRead): Effect.Effect<BodyWithEtag, ApiError | ThreadUnavailable> {
     return Effect.callback((resume) => {
       const id = ++this.#lastId
       const cancel = (): boolean => {
@@ -65,7 +67,8 @@ class Thread {
         return true
       }
       const timer = setTimeout(() => {
-        if (!this.#isReady && cancel()) resume(Effect.fail(new ThreadUnavailable({ reason: "it starts" })))
+        if (!this.#isReady && cancel())
+          resume(Effect.fail(new ThreadUnavailable({ reason: "it did not start in time" })))
       }, startTimeoutMs)
       this.#waiting.set(id, (response) => {
         clearTimeout(timer)
@@ -101,7 +104,10 @@ class Thread {
       this.#waiting.delete(reply.id)
       if ("error" in reply) respond(Effect.fail(reply.error))
       else if ("defect" in reply) respond(Effect.die(new Error(reply.defect)))
-      else respond(Effect.succeed({ body: reply.body, etag: reply.etag }))
+      else {
+        const { body, etag, promptVersion } = reply
+        respond(Effect.succeed({ body, etag, promptVersion }))
+      }
       this.#reportIdle()
     }
   }
@@ -116,7 +122,7 @@ class Thread {
     this.#events.onEnd(reason, this.#isReady)
     this.#respondToAll(
       this.#isReady
-        ? Effect.die(new Error(`The thread for large reads failed: ${reason}`))
+        ? Effect.die(new Error(`The large-read thread failed: ${reason}`))
         : Effect.fail(new ThreadUnavailable({ reason }))
     )
   }
@@ -128,13 +134,13 @@ class Thread {
 }
 
 /**
- * Starts a thread with the first large read, which takes about half a second, and ends it once it has been idle for `idleMs`. If the
- * thread fails, its in-flight reads fail, and the next read starts a new thread. A thread that does not start makes reads
- * fail with `ThreadUnavailable`.
+ * Starts a thread with the first large read, which takes about half a second, and ends it once it has been idle for
+ * `idleMs`. If the thread fails, its in-flight reads fail, and the next read starts a new thread. A thread that
+ * does not start makes reads fail with `ThreadUnavailable`.
  */
-class ThreadStarter {
-  readonly #program: URL
-  readonly #database: ThreadDatabase
+class ManagedThread {
+  readonly #findProgram: () => URL
+  readonly #findDatabase: () => ThreadDatabase
   readonly #fork: (effect: Effect.Effect<void>) => void
   readonly #stateLog = makeStateLog({
     failed: "Large-read thread did not start; large reads run in the main thread and delay other requests"
@@ -143,13 +149,17 @@ class ThreadStarter {
   #idleTimer: NodeJS.Timeout | undefined
   #failedAt = Number.NEGATIVE_INFINITY
 
-  constructor(program: URL, database: ThreadDatabase, fork: (effect: Effect.Effect<void>) => void) {
-    this.#program = program
-    this.#database = database
+  constructor(
+    findProgram: () => URL,
+    findDatabase: () => ThreadDatabase,
+    fork: (effect: Effect.Effect<void>) => void
+  ) {
+    this.#findProgram = findProgram
+    this.#findDatabase = findDatabase
     this.#fork = fork
   }
 
-  respond(read: EndpointRead): Effect.Effect<TaggedBody, ApiError | ThreadUnavailable> {
+  respond(read: EndpointRead): Effect.Effect<BodyWithEtag, ApiError | ThreadUnavailable> {
     return Effect.suspend(() => {
       clearTimeout(this.#idleTimer)
       this.#thread ??= this.#start()
@@ -167,14 +177,19 @@ class ThreadStarter {
     await this.#terminate()
   }
 
+  /** Ends the thread, whose connections may lead to a server that was replaced. The next read starts another one. */
+  replace(): void {
+    void this.#terminate()
+  }
+
   #start(): Thread | undefined {
-    if (performance.now() - this.#failedAt < retryMs) return undefined
+    if (performance.now() - this.#failedAt < startRetryDelayMs) return undefined
     const fail = (reason: string) => {
       this.#failedAt = performance.now()
       this.#fork(this.#stateLog.down(reason))
     }
     try {
-      const thread = new Thread(this.#program, this.#database, {
+      const thread = new Thread(this.#findProgram(), this.#findDatabase(), {
         onReady: () => this.#fork(this.#stateLog.up),
         onIdle: () => {
           this.#idleTimer = setTimeout(() => void this.#terminate(), idleMs).unref()
@@ -201,19 +216,25 @@ class ThreadStarter {
   }
 }
 
-const toThreadDatabase = (options: DatabaseOptions): ThreadDatabase =>
-  "url" in options ? { url: Redacted.value(options.url) } : { socketPath: options.socketPath }
+/** Returns the database of a thread: the server that the process has selected, because its change feed watches that one. */
+const findThreadDatabase = (options: DatabaseOptions, server: DatabaseServer["Service"]): ThreadDatabase =>
+  "url" in options
+    ? { url: server.findSelectedUrl() ?? Redacted.value(options.url) }
+    : { socketPath: options.socketPath }
 
-/** The thread for large reads. */
-export const layer = (options: DatabaseOptions, program = defaultProgram): Layer.Layer<never> =>
+/** The large-read thread. `program` replaces its program in tests. */
+export const layer = (options: DatabaseOptions, program?: URL): Layer.Layer<never, never, DatabaseServer> =>
   Layer.effect(
     LargeReads,
     Effect.gen(function* () {
       const fork = Effect.runForkWith(yield* Effect.context<never>())
+      const server = yield* DatabaseServer
+      const findDatabase = () => findThreadDatabase(options, server)
       const threads = yield* Effect.acquireRelease(
-        Effect.sync(() => new ThreadStarter(program, toThreadDatabase(options), fork)),
+        Effect.sync(() => new ManagedThread(() => program ?? findProgram(), findDatabase, fork)),
         (threads) => Effect.promise(() => threads.close())
       )
+      server.onChange(() => threads.replace())
       return { respond: (read) => threads.respond(read) }
     })
   )

@@ -1,4 +1,4 @@
-/** The entry point of the thread for large reads (`LargeReadThread`). */
+/** The entry point of the large-read thread (`LargeReadThread`). */
 import "effect/schema/SchemaJITCompiler/enable"
 import { readlinkSync } from "node:fs"
 import { getPriority, setPriority } from "node:os"
@@ -16,7 +16,7 @@ import * as References from "effect/References"
 import { makeEndpoints } from "../adapters/inbound/http/Endpoints.ts"
 import type { ApiError } from "../adapters/inbound/http/contract/Errors.ts"
 import type { EndpointRead } from "../adapters/inbound/http/LargeReads.ts"
-import type { TaggedBody } from "../adapters/inbound/http/response/Representation.ts"
+import type { BodyWithEtag } from "../adapters/inbound/http/response/Representation.ts"
 import { Database } from "../adapters/outbound/postgres/Database.ts"
 import * as PostgresPromptRepo from "../adapters/outbound/postgres/PostgresPromptRepo.ts"
 import { LargeReadPolicy } from "../application/LargeReadPolicy.ts"
@@ -25,21 +25,21 @@ import { Prompts } from "../application/Prompts.ts"
 /** The database, as data that can be sent to a thread. */
 export type ThreadDatabase = { readonly url: string } | { readonly socketPath: string }
 
-/** What the service sends: a read to respond to, or the id of a read to interrupt. */
+/** A message to the thread: a read to respond to, or the id of a read to interrupt. */
 export type ThreadRequest =
   | { readonly id: number; readonly read: EndpointRead }
   | { readonly interrupt: number }
 
-/** What the thread sends: that it is ready, its warnings, and the outcome of each read that was not interrupted. */
+/** A message from the thread: that it is ready, a warning, or the outcome of a read that was not interrupted. */
 export type ThreadReply =
   | "ready"
   | { readonly warning: string }
-  | ({ readonly id: number } & (TaggedBody | { readonly error: ApiError } | { readonly defect: string }))
+  | ({ readonly id: number } & (BodyWithEtag | { readonly error: ApiError } | { readonly defect: string }))
 
 /**
- * Lowers the priority of this thread, so that the service's other requests come first when processors are short. Other processes then
- * come first, too, so the difference is small. Linux accepts the id of a thread as that of a process; elsewhere the priority
- * stays.
+ * Lowers the priority of this thread, so that the service's other requests come first when processors are short.
+ * Other processes then come first, too, so the difference is small. Linux accepts the id of a thread as that of a
+ * process; elsewhere the priority stays.
  */
 const lowerPriority = (): void => {
   try {
@@ -73,10 +73,10 @@ const runtime = ManagedRuntime.make(
   )
 )
 const endpoints = await runtime.runPromise(makeEndpoints)
-const running = new Map<number, Fiber.Fiber<TaggedBody, ApiError>>()
+const running = new Map<number, Fiber.Fiber<BodyWithEtag, ApiError>>()
 
 /** Returns the reply to a read, or `undefined` if the read was interrupted. */
-const toReply = (id: number, exit: Exit.Exit<TaggedBody, ApiError>): ThreadReply | undefined => {
+const toReply = (id: number, exit: Exit.Exit<BodyWithEtag, ApiError>): ThreadReply | undefined => {
   if (Exit.isSuccess(exit)) return { id, ...exit.value }
   if (Cause.hasInterruptsOnly(exit.cause)) return undefined
   const error = Cause.findErrorOption(exit.cause)
@@ -96,7 +96,7 @@ port.on("message", (request: ThreadRequest) => {
   fiber.addObserver((exit) => {
     running.delete(id)
     const reply = toReply(id, exit)
-    // The memory of a body moves to the other thread.
+    // The memory of a body moves to the main thread.
     if (reply !== undefined) port.postMessage(reply, Exit.isSuccess(exit) ? [exit.value.body.buffer] : [])
   })
 })

@@ -3,17 +3,28 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
-import * as Redacted from "effect/Redacted"
 import * as References from "effect/References"
 import * as Scope from "effect/Scope"
 import {
   type InProcessPrompts,
   makeInProcessPrompts
 } from "../adapters/inbound/embedding/InProcessPrompts.ts"
+import { PublicUrl } from "../adapters/inbound/http/request/PublicUrl.ts"
+import { BasePath } from "../adapters/inbound/http/request/BasePath.ts"
 import { makeWebHandler, type WebHandler } from "../adapters/inbound/http/transport/WebHandler.ts"
 import { assertSchemaCurrent } from "../adapters/outbound/postgres/Migrations.ts"
-import { promptApiLayer } from "./Layers.ts"
+import { assertReadable } from "../adapters/outbound/postgres/ReadPrivileges.ts"
+import { metricRegistry } from "../application/MetricRegistry.ts"
+import { makeRepeatingLog } from "../application/RepeatingLog.ts"
+import { databaseApiLayer, hostApiLayer } from "./Layers.ts"
+import {
+  type DatabaseStores,
+  parseOptions,
+  type PromptApiOptions,
+  type PromptApiSettings
+} from "./PromptApiOptions.ts"
 import { startServing } from "./Startup.ts"
+import * as HostLogger from "./telemetry/HostLogger.ts"
 import { formatJsonLine } from "./telemetry/JsonLogger.ts"
 
 /** The API inside another Node service. */
@@ -25,47 +36,88 @@ export interface PromptApi {
   readonly handler: WebHandler
   /** The reads for a caller whom the host has authenticated. */
   readonly prompts: InProcessPrompts
+  /**
+   * Returns the metrics of the process as Prometheus text. Throws an error unless the option `metrics` is true.
+   */
+  readonly metrics: () => string
   /** Closes all connections. */
   readonly close: () => Promise<void>
 }
 
-/** Warnings and errors go to stderr as JSON lines; spans are not created, because nothing exports them. */
-const observabilityLayer = Layer.mergeAll(
-  Logger.layer([Logger.withConsoleError(formatJsonLine)]),
-  Layer.succeed(References.MinimumLogLevel, "Warn"),
-  Layer.succeed(References.TracerEnabled, false)
-)
+/** Spans are not created, because nothing exports them. Without a logger, warnings and errors go to stderr. */
+const makeObservabilityLayer = (logger: PromptApiSettings["logger"]) =>
+  Layer.merge(
+    logger === undefined
+      ? Layer.merge(
+          Logger.layer([Logger.withConsoleError(formatJsonLine)]),
+          Layer.succeed(References.MinimumLogLevel, "Warn")
+        )
+      : HostLogger.layer(logger),
+    Layer.succeed(References.TracerEnabled, false)
+  )
 
-/** Checks the schema, and logs each distinct problem once. `Database` logs that PostgreSQL is unavailable. */
-const makeLoggedSchemaCheck = () => {
-  const logged = new Set<string>()
-  return assertSchemaCurrent.pipe(
+/** Makes the check of a database: its schema, and, unless the host has stores that replace tables, its privileges. */
+const makeSchemaCheck = ({ promptRepo, keyStore }: DatabaseStores) =>
+  promptRepo === undefined && keyStore === undefined
+    ? Effect.andThen(assertSchemaCurrent, assertReadable)
+    : assertSchemaCurrent
+type SchemaCheck = ReturnType<typeof makeSchemaCheck>
+
+/**
+ * Checks the schema, and logs each problem at once and again every minute. `Database` logs that PostgreSQL is
+ * unavailable.
+ */
+const makeLoggedSchemaCheck = (checkSchema: SchemaCheck) => {
+  const { report } = makeRepeatingLog((message) => Effect.logError(message))
+  return checkSchema.pipe(
     Effect.catchDefect((defect) =>
       Effect.fail({ _tag: "SchemaUnreadable", message: `the database's schema cannot be read: ${defect}` })
     ),
-    Effect.tapError((error) => {
-      if (!("message" in error) || logged.has(error.message)) return Effect.void
-      logged.add(error.message)
-      return Effect.logError(error.message)
-    })
+    Effect.tapError((error) => ("message" in error ? report(error.message) : Effect.void))
   )
 }
 
 /**
- * Checks the schema and starts to serve. Fails if PostgreSQL is reachable and the schema is not current. If PostgreSQL
- * is unavailable, the check repeats in the background until it succeeds, even while the schema is not current, so that
- * the database may be created first and migrated later.
+ * Checks the schema and starts to serve. Fails if PostgreSQL is reachable and the schema is not current. If
+ * PostgreSQL is unavailable, the check is retried in the background until it succeeds, even while the schema is not
+ * current, so that the database may be created first and migrated later.
  */
-const startServingOrRetry = Effect.catchTag(
-  startServing(assertSchemaCurrent, () => false),
-  "Unavailable",
-  () => Effect.forkScoped(startServing(makeLoggedSchemaCheck(), () => true))
-)
+const startServingOrRetry = (checkSchema: SchemaCheck) =>
+  Effect.catchTag(
+    startServing(checkSchema, () => false),
+    "Unavailable",
+    () => Effect.forkScoped(startServing(makeLoggedSchemaCheck(checkSchema), () => true))
+  )
+
+/** Builds the services of the API, and starts to serve. */
+const startServices = ({ stores, ...settings }: PromptApiSettings) =>
+  stores.databaseUrl === undefined
+    ? Layer.build(hostApiLayer({ ...settings, ...stores }))
+    : Effect.tap(Layer.build(databaseApiLayer({ ...settings, ...stores })), (services) =>
+        Effect.provideContext(startServingOrRetry(makeSchemaCheck(stores)), services)
+      )
+
+/** Measures the process if metrics are collected. Returns the function that formats all metrics. */
+const startMetrics = Effect.fnUntraced(function* (isCollected: boolean) {
+  if (!isCollected) {
+    return (): string => {
+      throw new Error("Metrics are not collected; set the option metrics to true")
+    }
+  }
+  const [{ measureProcess }, { formatUnsafe }] = yield* Effect.promise(() =>
+    Promise.all([import("./telemetry/ProcessMetrics.ts"), import("effect/observability/PrometheusMetrics")])
+  )
+  yield* measureProcess
+  return (): string => formatUnsafe(metricRegistry)
+})
 
 /**
- * Starts the API inside another Node service, on a PostgreSQL server whose schema is current: `prompt-retrieval migrate`
- * updates the schema. Rejects if the schema is not current. While PostgreSQL is unavailable, reads return 503; the API serves
- * as soon as PostgreSQL is reachable and its schema is current. Warnings and errors are logged to stderr.
+ * Starts the API inside another Node service, on a PostgreSQL server whose schema is current, or on stores of the
+ * host. `prompt-retrieval migrate` updates the schema.
+ *
+ * Rejects with a `TypeError` that names the option if an option is invalid or unknown, and with an `Error` if the
+ * schema is not current. While PostgreSQL is unavailable, reads return 503; the API serves as soon as PostgreSQL is
+ * reachable and its schema is current.
  *
  * ```ts
  * const api = await createPromptApi({ databaseUrl: "postgres://user:password@host/database" })
@@ -74,25 +126,25 @@ const startServingOrRetry = Effect.catchTag(
  * await api.close()
  * ```
  */
-export const createPromptApi = async (options: {
-  readonly databaseUrl: string
-  /** Without it, rate limits are counted in this process. */
-  readonly redisUrl?: string | undefined
-}): Promise<PromptApi> => {
-  const { databaseUrl, redisUrl } = options
-  const services = promptApiLayer({
-    databaseUrl: Redacted.make(databaseUrl),
-    redisUrl: redisUrl === undefined ? undefined : Redacted.make(redisUrl)
-  }).pipe(Layer.provideMerge(observabilityLayer))
+export const createPromptApi = async (options: PromptApiOptions): Promise<PromptApi> => {
+  const settings = parseOptions(options)
   const scope = Scope.makeUnsafe()
   const close = () => Effect.runPromise(Scope.close(scope, Exit.void))
   const start = Effect.gen(function* () {
-    const context = yield* Layer.build(services)
+    const services = yield* startServices(settings)
     return yield* Effect.gen(function* () {
-      yield* startServingOrRetry
-      return { handler: yield* makeWebHandler, prompts: yield* makeInProcessPrompts, close }
-    }).pipe(Effect.provideContext(context))
-  })
+      return {
+        handler: yield* makeWebHandler,
+        prompts: yield* makeInProcessPrompts,
+        metrics: yield* startMetrics(settings.metrics),
+        close
+      }
+    }).pipe(Effect.provideContext(services))
+  }).pipe(
+    Effect.provideService(BasePath, settings.basePath),
+    Effect.provideService(PublicUrl, settings.publicUrl),
+    Effect.provide(makeObservabilityLayer(settings.logger))
+  )
   const started = await Effect.runPromiseExit(Scope.provide(start, scope))
   if (Exit.isSuccess(started)) return started.value
   await close()

@@ -1,29 +1,91 @@
+import { resolve } from "node:path"
+import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
-import { seedDemoWorkspace } from "../adapters/inbound/cli/Demo.ts"
+import * as Exit from "effect/Exit"
+import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
+import { seedDemoWorkspace, warnIfEmpty } from "../adapters/inbound/cli/Demo.ts"
 import * as HttpServer from "../adapters/inbound/http/transport/Server.ts"
 import { migrate } from "../adapters/outbound/postgres/Migrations.ts"
+import { assertReadable } from "../adapters/outbound/postgres/ReadPrivileges.ts"
+import { programVersion } from "../application/ProgramVersion.ts"
 import type { ServiceConfig } from "./Config.ts"
 import { serveLayer } from "./Layers.ts"
+import { mcpEndpointLayer } from "./Mcp.ts"
+import { describeDatabaseUrl, describeRedisUrl } from "./ServerUrl.ts"
 import { isUnavailable, startServing } from "./Startup.ts"
 import { startMetrics, withExport } from "./telemetry/Telemetry.ts"
 import { formatUrl } from "./Url.ts"
 
+/** Options of `serve` besides the configuration. */
+export interface ServeOptions {
+  /** Whether to create a demo workspace if the embedded database has no workspace. */
+  readonly demo: boolean
+}
+
+/** Logs what a process serves: the first line of every start. */
+const logStart = ({
+  databaseUrl,
+  databaseFeedUrl,
+  databaseReplicaUrls,
+  dataDir,
+  redisUrl,
+  rateLimits,
+  mcp
+}: ServiceConfig) =>
+  Effect.logInfo("Starting prompt-retrieval", {
+    version: programVersion,
+    node: process.versions.node,
+    database:
+      databaseUrl === undefined
+        ? `embedded in ${resolve(dataDir)}`
+        : describeDatabaseUrl(Redacted.value(databaseUrl)),
+    ...(databaseFeedUrl !== undefined && {
+      database_feed: describeDatabaseUrl(Redacted.value(databaseFeedUrl))
+    }),
+    ...(databaseReplicaUrls !== undefined && {
+      database_replicas: databaseReplicaUrls.map((url) => describeDatabaseUrl(Redacted.value(url))).join(" ")
+    }),
+    redis: redisUrl === undefined ? "none" : describeRedisUrl(Redacted.value(redisUrl)),
+    rate_limit_per_key: rateLimits.perKey,
+    rate_limit_per_process: rateLimits.perProcess,
+    mcp: mcp ? "on" : "off"
+  })
+
 /**
  * Listens, migrates the database, and serves until it is interrupted; then drains. It listens before PostgreSQL is
- * available and serves once the migration succeeds. The embedded database is filled with a demo workspace.
+ * available and serves once the migration succeeds. With an embedded database that has no workspace, it creates the
+ * demo workspace or warns, depending on `demo`.
  */
-export const serve = (config: ServiceConfig) => {
+export const serve = (config: ServiceConfig, { demo }: ServeOptions) => {
   // The inner scope drains the server before the services that it uses close.
   const listenAndServe = Effect.gen(function* () {
     const url = formatUrl(yield* HttpServer.serve(config))
+    yield* Effect.addFinalizer(() =>
+      Effect.logInfo("Shutting down prompt-retrieval", {
+        version: programVersion,
+        shutdown_grace_ms: config.shutdownGraceMs
+      })
+    )
     yield* Effect.logInfo(`Listening on ${url}`)
-    yield* startServing(migrate, isUnavailable)
-    if (config.databaseUrl === undefined) yield* seedDemoWorkspace(url)
+    yield* startServing(Effect.andThen(migrate, assertReadable), isUnavailable)
+    yield* Effect.logInfo("Ready to serve requests")
+    if (config.databaseUrl === undefined) yield* demo ? seedDemoWorkspace(url) : warnIfEmpty
     return yield* Effect.never
-  }).pipe(Effect.scoped, Effect.provide(serveLayer(config)))
-  return Effect.andThen(startMetrics(config), listenAndServe).pipe(Effect.scoped, withExport(config))
+  }).pipe(Effect.scoped, Effect.provide(Layer.provideMerge(mcpEndpointLayer(config), serveLayer(config))))
+  return logStart(config).pipe(
+    Effect.andThen(startMetrics(config)),
+    Effect.andThen(listenAndServe),
+    Effect.scoped,
+    withExport(config),
+    Effect.onExit((exit) =>
+      Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause)
+        ? Effect.logInfo("Stopped prompt-retrieval", { version: programVersion })
+        : Effect.void
+    )
+  )
 }
 
 /** The longest time that `serve` takes to drain after a stop signal, in milliseconds. */
-export const maxDrainMs = ({ shutdownGrace }: ServiceConfig): number =>
-  shutdownGrace + HttpServer.drainTimeoutMs
+export const maxDrainMs = ({ shutdownGraceMs }: ServiceConfig): number =>
+  shutdownGraceMs + HttpServer.drainTimeoutMs

@@ -3,7 +3,7 @@ import * as Schedule from "effect/Schedule"
 import { Lifecycle } from "../application/Lifecycle.ts"
 
 /**
- * Runs `prepareSchema`, a migration or a check of the schema, and then marks the service as serving. Repeats
+ * Runs `prepareSchema`, a migration or a check of the schema, and then marks the service as serving. Retries
  * `prepareSchema` every 500 ms while `isRetryable` is true for its error; other errors fail.
  */
 export const startServing = <E, R>(

@@ -30,8 +30,8 @@ const resolved = {
 
 const servers = ["express.ts", "fastify.ts", "node-http.ts"]
 const modules = ["hono.ts", "node-listener.ts", "route-handler.ts"]
-const programs = ["in-process.ts", "memory-repo.ts", "resolve.ts"]
-const tests = ["memory-testing.ts", "properties.ts"]
+const programs = ["in-process.ts", "memory-repo.ts", "host-stores.ts", "resolve.ts"]
+const tests = ["memory-testing.ts", "properties.ts", "store-testing.ts"]
 
 /** A project that contains all examples and imports the packages as sources. */
 let project: string
@@ -186,7 +186,8 @@ await close()`
 
 it.each([
   ["memory-repo.ts", "Greet {{customer}}.\n\nBe brief.\n"],
-  ["resolve.ts", "Greet {{customer}}.\n\nBe brief.\n"]
+  ["resolve.ts", "Greet {{customer}}.\n\nBe brief.\n"],
+  ["host-stores.ts", '200 "Greet {{customer}}.\\n\\nBe brief."\n200 "Welcome {{customer}}.\\n\\nBe brief."\n']
 ])("%s resolves a prompt without a database", async (example, stdout) => {
   expect(await runNode([example])).toEqual({ code: 0, stdout, stderr: "" })
 })

@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
 import { parseJson } from "../../src/domain/Json.ts"
 import { createPromptApi, type PromptApi, PromptApiError } from "../../src/index.ts"
-import { fragment, newId, prompt, sample, use, version } from "../support/archives.ts"
+import { fragment, newId, prompt, sample, fragmentBinding, version } from "../support/archives.ts"
 import { connectTo, makeResources, postgres } from "../support/database.ts"
 import { freshName, onServer, toDatabaseUrl } from "../support/postgres.ts"
 import { run, startService } from "../support/service.ts"
@@ -58,16 +58,57 @@ describe.skipIf(postgres.missing !== undefined)("createPromptApi", () => {
         ["/api/v1/prompts/", key],
         [`/api/v1/prompts/${newId()}`, key],
         ["/healthz"],
-        ["/readyz"]
+        ["/readyz"],
+        ["/"],
+        ["/docs/"]
       ] as const) {
         const webRequest = request(target, token, method)
         const { headers } = webRequest
-        const served = await fetch(`${service.url}${target}`, { method: webRequest.method, headers })
+        const served = await fetch(`${service.url}${target}`, {
+          method: webRequest.method,
+          headers,
+          redirect: "manual"
+        })
         expect(await toComparable(await api.handler(webRequest))).toEqual(await toComparable(served))
       }
     } finally {
       await service.stop()
     }
+  })
+
+  it("handler names the host of the request as the server in /openapi.json, and publicUrl if it is set", async () => {
+    const readServers = async ({ handler }: PromptApi, url: string, headers: Record<string, string> = {}) => {
+      const response = await handler(new Request(url, { headers }))
+      return ((await response.json()) as { readonly servers: unknown }).servers
+    }
+    expect(await readServers(api, "https://host.example/openapi.json")).toEqual([
+      { url: "https://host.example" }
+    ])
+    expect(await readServers(api, "http://localhost/openapi.json", { host: "host.example:8080" })).toEqual([
+      { url: "http://host.example:8080" }
+    ])
+    const publicUrl = "https://prompts.example.com/base"
+    const withPublicUrl = await createPromptApi({ databaseUrl: env.DATABASE_URL!, publicUrl })
+    try {
+      expect(await readServers(withPublicUrl, "https://host.example/openapi.json")).toEqual([
+        { url: publicUrl }
+      ])
+      const redirect = await withPublicUrl.handler(request("/"))
+      expect([redirect.status, redirect.headers.get("location")]).toEqual([308, "/base/docs"])
+      const docs = await (await withPublicUrl.handler(request("/docs"))).text()
+      expect(docs).toContain('"servers":[{"url":"/base"}]')
+    } finally {
+      await withPublicUrl.close()
+    }
+  })
+
+  it("rejects for an invalid publicUrl, without repeating it", async () => {
+    const publicUrl = "https://ada:s3cret@prompts.example.com"
+    await expect(createPromptApi({ databaseUrl: env.DATABASE_URL!, publicUrl })).rejects.toThrow(
+      new TypeError(
+        "publicUrl must be an http or https URL without credentials, query and fragment, like https://prompts.example.com"
+      )
+    )
   })
 
   it("prompts returns the same envelopes as HTTP", async () => {
@@ -91,7 +132,7 @@ describe.skipIf(postgres.missing !== undefined)("createPromptApi", () => {
     const numbers = `{"id": 1234567890123456789, "list": [1.10, {"huge": 1e400}], "small": 0.1}`
     const snippet = fragment("{{id}} {{small}}")
     const one = prompt({
-      fragments: [use(snippet, 1, { variable_overrides: parseJson(numbers) as never })],
+      fragments: [fragmentBinding(snippet, 1, { variable_overrides: parseJson(numbers) as never })],
       versions: [version(1, { metadata: parseJson(numbers) as never })]
     })
     const database = await resources.acquire(connectTo(env))

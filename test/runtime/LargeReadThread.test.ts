@@ -15,7 +15,7 @@ import { Prompts } from "../../src/application/Prompts.ts"
 import { WorkspaceStore } from "../../src/application/ports/WorkspaceStore.ts"
 import type { WorkspaceId } from "../../src/domain/WorkspaceId.ts"
 import * as LargeReadThread from "../../src/runtime/LargeReadThread.ts"
-import { archive, fragment, prompt, toPartStream, use, version } from "../support/archives.ts"
+import { archive, fragment, prompt, toPartStream, fragmentBinding, version } from "../support/archives.ts"
 import { freshDatabase, noPostgres, toDatabaseUrl } from "../support/postgres.ts"
 
 const text = 'é "quoted" 😀\n'.repeat(60_000)
@@ -23,13 +23,13 @@ const snippet = fragment(`{{name}}${text}`)
 const large = prompt({
   current_content: text,
   description: text,
-  fragments: [use(snippet, 1)],
+  fragments: [fragmentBinding(snippet, 1)],
   versions: [version(1, { content: text, change_summary: text })]
 })
 /** Its rows are small; its resolved content is large. */
 const template = fragment("{{a}}".repeat(1_500))
 const amplified = prompt({
-  fragments: [{ ...use(template, 1), variable_overrides: { a: "x".repeat(1_000) } }]
+  fragments: [{ ...fragmentBinding(template, 1), variable_overrides: { a: "x".repeat(1_000) } }]
 })
 const small = prompt({})
 const home = archive({ fragments: [snippet, template], prompts: [large, amplified, small] })
@@ -55,7 +55,7 @@ const missingProgram = new URL("./fixtures/missing.ts", import.meta.url)
 const withThread = <A, E>(
   test: (services: {
     /** The endpoints without the thread, and with it. */
-    readonly here: Effect.Success<typeof makeEndpoints>
+    readonly mainThread: Effect.Success<typeof makeEndpoints>
     readonly offloaded: Effect.Success<typeof makeEndpoints>
     readonly thread: NonNullable<typeof LargeReads.Service>
   }) => Effect.Effect<A, E>,
@@ -70,26 +70,27 @@ const withThread = <A, E>(
     ).pipe(Layer.provide(Layer.effectDiscard(Effect.orDie(migrate))), Layer.provide(Database.layer(options)))
     return yield* Effect.gen(function* () {
       yield* (yield* WorkspaceStore).importWorkspace(toPartStream(home))
-      const here = yield* makeEndpoints
+      const mainThread = yield* makeEndpoints
       return yield* test({
-        here,
-        offloaded: yield* withLargeReads(here),
+        mainThread,
+        offloaded: yield* withLargeReads(mainThread),
         thread: (yield* LargeReads)!
       })
     }).pipe(Effect.provide(services))
   }).pipe(Effect.scoped)
 
 describe.skipIf(noPostgres !== undefined)("the thread for large reads", () => {
-  it.live("responds to every endpoint byte for byte as the service itself", () =>
-    withThread(({ here, offloaded, thread }) =>
+  it.live("responds to every endpoint with the same bytes as the main thread", () =>
+    withThread(({ mainThread, offloaded, thread }) =>
       Effect.gen(function* () {
         for (const [route, params, query] of reads) {
           const matched = { route, params, query }
-          const expected = yield* here.get(route)!(caller, matched)
+          const expected = yield* mainThread.get(route)!(caller, matched)
           assert.isAbove(expected.body.length, 256 * 1024)
           for (const read of [offloaded.get(route)!(caller, matched), thread.respond({ caller, matched })]) {
-            const { body, etag } = yield* read
+            const { body, etag, promptVersion } = yield* read
             assert.strictEqual(etag, expected.etag)
+            assert.strictEqual(promptVersion, expected.promptVersion)
             assert.isTrue(Buffer.from(expected.body).equals(body), route)
           }
         }
@@ -97,7 +98,7 @@ describe.skipIf(noPostgres !== undefined)("the thread for large reads", () => {
     )
   )
 
-  it.live("responds with the errors of an endpoint, and has only the caller's workspace", () =>
+  it.live("responds with the errors of an endpoint, and reads only the caller's workspace", () =>
     withThread(({ thread }) =>
       Effect.gen(function* () {
         const matched = { route: one, params: { id: large.id }, query: "" }
@@ -128,12 +129,12 @@ describe.skipIf(noPostgres !== undefined)("the thread for large reads", () => {
   )
 
   it.live("endpoints leave large reads to the thread, and no others", () =>
-    withThread(({ here }) =>
+    withThread(({ mainThread }) =>
       Effect.gen(function* () {
         let count = 0
         const respond = () =>
           Effect.suspend(() => Effect.fail({ _tag: "InternalError", count: ++count } as const))
-        const offloaded = yield* Effect.provideService(withLargeReads(here), LargeReads, { respond })
+        const offloaded = yield* Effect.provideService(withLargeReads(mainThread), LargeReads, { respond })
         for (const [route, params, query] of reads)
           yield* Effect.flip(offloaded.get(route)!(caller, { route, params, query }))
         assert.strictEqual(count, reads.length)
@@ -160,10 +161,10 @@ describe.skipIf(noPostgres !== undefined)("the thread for large reads", () => {
 
   it.live("a process that may not start threads runs large reads in the main thread", () =>
     withThread(
-      ({ here, offloaded }) =>
+      ({ mainThread, offloaded }) =>
         Effect.gen(function* () {
           const matched = { route: one, params: { id: large.id }, query: "" }
-          const expected = yield* here.get(one)!(caller, matched)
+          const expected = yield* mainThread.get(one)!(caller, matched)
           assert.strictEqual((yield* offloaded.get(one)!(caller, matched)).etag, expected.etag)
         }),
       new URL("http://127.0.0.1/worker.js")
@@ -191,11 +192,11 @@ describe.skipIf(noPostgres !== undefined)("the thread for large reads", () => {
 
   it.live("large reads run in the main thread if the worker thread cannot start", () =>
     withThread(
-      ({ here, offloaded }) =>
+      ({ mainThread, offloaded }) =>
         Effect.gen(function* () {
           for (const [route, params, query] of reads) {
             const matched = { route, params, query }
-            const expected = yield* here.get(route)!(caller, matched)
+            const expected = yield* mainThread.get(route)!(caller, matched)
             assert.strictEqual((yield* offloaded.get(route)!(caller, matched)).etag, expected.etag)
           }
         }),

@@ -4,7 +4,7 @@ import type * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import { type LogEntry, toLogEntry } from "./LogEntry.ts"
 
-/** True if `JSON.stringify`, which is much faster, writes the value as `Formatter.formatJson` does. */
+/** Returns true if `JSON.stringify`, which is much faster, writes the value as `Formatter.formatJson` does. */
 const isJsonSafe = (value: unknown, depth: number): boolean => {
   if (typeof value !== "object") return typeof value !== "bigint" && typeof value !== "function"
   if (value === null) return true

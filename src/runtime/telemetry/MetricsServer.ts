@@ -23,8 +23,8 @@ const metricsLimits = {
 }
 
 /**
- * Serves the metrics of this process as Prometheus text at `/metrics`, until the scope closes. Returns the address of the
- * server; port 0 selects a free port.
+ * Serves the metrics of this process as Prometheus text at `/metrics`, until the scope closes. Returns the address
+ * of the server; port 0 selects a free port.
  */
 export const serveMetrics = Effect.fnUntraced(function* (host: string, port: number) {
   const context = yield* Effect.context<never>()
@@ -70,9 +70,7 @@ export const serveMetrics = Effect.fnUntraced(function* (host: string, port: num
     })
   })
   const listen = Effect.callback<AddressInfo, MetricsListenError>((resume) => {
-    server.once("error", ({ message }) =>
-      resume(Effect.fail(new MetricsListenError({ message: `METRICS_PORT: ${message}` })))
-    )
+    server.once("error", ({ message }) => resume(Effect.fail(new MetricsListenError({ message }))))
     server.listen(port, host, () => resume(Effect.succeed(server.address() as AddressInfo)))
   })
   return yield* Effect.acquireRelease(listen, () =>

@@ -1,6 +1,7 @@
 import { monitorEventLoopDelay } from "node:perf_hooks"
 import * as Effect from "effect/Effect"
 import * as Metric from "effect/Metric"
+import { programVersion } from "../../application/ProgramVersion.ts"
 import { metricRegistry } from "../../application/MetricRegistry.ts"
 
 /** Registers a gauge that calls `read` whenever metrics are collected. */
@@ -28,29 +29,42 @@ const window = "15 seconds"
 
 const secondsPerNanosecond = 1e-9
 
+/** Registers a gauge that is always 1 and whose labels name the version of this program and of Node. */
+const registerBuildInfo = (): void => {
+  Metric.gauge("prompt_retrieval_build_info", {
+    description: "Always 1; the labels name the versions of the program and of Node",
+    attributes: { version: programVersion, node: process.versions.node }
+  }).updateUnsafe(1, metricRegistry)
+}
+
 /** Registers metrics of this process, and measures its event loop delay until the scope closes. */
 export const measureProcess = Effect.gen(function* () {
-  registerGauge("process_resident_memory_bytes", "Resident memory of the process", () =>
+  registerBuildInfo()
+  registerGauge("prompt_retrieval_process_resident_memory_bytes", "Resident memory of the process", () =>
     process.memoryUsage.rss()
   )
-  registerGauge("nodejs_heap_size_used_bytes", "JavaScript heap in use", () => process.memoryUsage().heapUsed)
   registerGauge(
-    "nodejs_heap_size_total_bytes",
+    "prompt_retrieval_nodejs_heap_size_used_bytes",
+    "JavaScript heap in use",
+    () => process.memoryUsage().heapUsed
+  )
+  registerGauge(
+    "prompt_retrieval_nodejs_heap_size_total_bytes",
     "JavaScript heap reserved",
     () => process.memoryUsage().heapTotal
   )
   registerGauge(
-    "nodejs_external_memory_bytes",
+    "prompt_retrieval_nodejs_external_memory_bytes",
     "Memory of objects outside the JavaScript heap",
     () => process.memoryUsage().external
   )
   registerGauge(
-    "process_start_time_seconds",
+    "prompt_retrieval_process_start_time_seconds",
     "Start time of the process, in seconds since the epoch",
     () => performance.timeOrigin / 1000
   )
   registerCounter(
-    "process_cpu_seconds_total",
+    "prompt_retrieval_process_cpu_seconds_total",
     "Processor time used in user and system mode, in seconds",
     () => {
       const { user, system } = process.cpuUsage()
@@ -85,7 +99,7 @@ export const measureProcess = Effect.gen(function* () {
 
   const registerLag = (statistic: keyof ReturnType<typeof readDelay>, description: string) =>
     registerGauge(
-      `nodejs_eventloop_lag_${statistic}_seconds`,
+      `prompt_retrieval_nodejs_eventloop_lag_${statistic}_seconds`,
       `${description} of the event loop over ${window}`,
       () => (lastWindow ?? readDelay())[statistic]
     )

@@ -28,11 +28,16 @@ export const withExport =
         )
 
 /** Measures this process if its metrics are exported or served, and serves them if a port is configured. */
-export const startMetrics = Effect.fnUntraced(function* ({ host, metricsPort, otlpEndpoint }: ServiceConfig) {
+export const startMetrics = Effect.fnUntraced(function* ({
+  host,
+  metricsHost = host,
+  metricsPort,
+  otlpEndpoint
+}: ServiceConfig) {
   if (metricsPort === undefined && otlpEndpoint === undefined) return
   const { measureProcess } = yield* Effect.promise(() => import("./ProcessMetrics.ts"))
   yield* measureProcess
   if (metricsPort === undefined) return
   const { serveMetrics } = yield* Effect.promise(() => import("./MetricsServer.ts"))
-  yield* Effect.logInfo(`Metrics on ${formatUrl(yield* serveMetrics(host, metricsPort))}/metrics`)
+  yield* Effect.logInfo(`Metrics on ${formatUrl(yield* serveMetrics(metricsHost, metricsPort))}/metrics`)
 })

@@ -11,7 +11,7 @@ const blockedSeconds = 1
 const toleranceSeconds = 0.3
 
 const readMaxLag = Effect.map(Metric.snapshot, (metrics) => {
-  const found = metrics.find(({ id }) => id === "nodejs_eventloop_lag_max_seconds")
+  const found = metrics.find(({ id }) => id === "prompt_retrieval_nodejs_eventloop_lag_max_seconds")
   assert(found?.type === "Gauge")
   return Number(found.state.value)
 })

@@ -13,7 +13,7 @@ import type { Version, VersionSummary } from "../../../domain/Version.ts"
 import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
 import { readPageEnvelope, toDataEnvelope } from "../http/contract/Envelope.ts"
 import { type ApiError, describeError, InternalError } from "../http/contract/Errors.ts"
-import { ListQuery, makeParameterReader, PageQuery } from "../http/contract/Parameters.ts"
+import { ListQuery, makeParameterDecoder, PageQuery } from "../http/contract/Parameters.ts"
 
 /** The error of a failed read, with the code and the message of the HTTP response to it (specification 7). */
 export class PromptApiError extends Error {
@@ -55,9 +55,9 @@ export interface Paged<A> {
 }
 
 /**
- * Reads prompts in process (specification 4). Every read resolves to the envelope of the HTTP response, or rejects with
- * `PromptApiError`. The host is responsible for access and rate limits; only the 7 days of history of the tier `free`
- * apply here.
+ * Reads prompts in process (specification 4). Every read resolves to the envelope of the HTTP response, or rejects
+ * with `PromptApiError`. The host is responsible for access and rate limits; only the 7 days of history of the tier
+ * `free` apply here.
  */
 export interface InProcessPrompts {
   readonly list: (caller: HostCaller, parameters?: ListParameters) => Promise<Paged<PromptSummary>>
@@ -66,9 +66,9 @@ export interface InProcessPrompts {
   readonly versions: {
     readonly list: (caller: HostCaller, id: string, page?: PageParameters) => Promise<Paged<VersionSummary>>
     /**
-     * Resolves to a version whose `metadata` holds JavaScript numbers. A number that JavaScript cannot hold exactly, such
-     * as 1234567890123456789, is the nearest one; `JSON.stringify` of the result, or of any object or array in it that
-     * holds such a number, still writes the number exactly.
+     * Resolves to a version whose `metadata` holds JavaScript numbers. A number that JavaScript cannot hold
+     * exactly, such as 1234567890123456789, is the nearest one; `JSON.stringify` of the result, or of any object or
+     * array in it that holds such a number, still writes the number exactly.
      */
     readonly get: (caller: HostCaller, id: string, version: number) => Promise<Single<Version>>
   }
@@ -90,7 +90,7 @@ const toQueryStrings = (parameters: object): Effect.Effect<Record<string, string
 
 /** Makes a function that decodes the parameters of a read. */
 const makeReader = <A>(schema: Schema.Decoder<A>) => {
-  const decode = makeParameterReader(schema)
+  const decode = makeParameterDecoder(schema)
   return (parameters: object) =>
     Effect.flatMap(toQueryStrings(parameters), (query) => Effect.fromResult(decode(query)))
 }
@@ -143,42 +143,42 @@ export const makeInProcessPrompts: Effect.Effect<InProcessPrompts, never, Prompt
     list: (caller, parameters = {}) =>
       runRead(
         Effect.gen(function* () {
-          const reader = yield* parseCaller(caller)
+          const validCaller = yield* parseCaller(caller)
           const query = yield* readListParameters(parameters)
-          return yield* readPageEnvelope(query, (page) => prompts.list(reader, query, page))
+          return yield* readPageEnvelope(query, (page) => prompts.list(validCaller, query, page))
         })
       ),
     get: (caller, id) =>
       runRead(
         Effect.gen(function* () {
-          const reader = yield* parseCaller(caller)
-          return toDataEnvelope(yield* prompts.get(reader, yield* parseId(id)))
+          const validCaller = yield* parseCaller(caller)
+          return toDataEnvelope(yield* prompts.get(validCaller, yield* parseId(id)))
         })
       ),
     getResolved: (caller, id) =>
       runRead(
         Effect.gen(function* () {
-          const reader = yield* parseCaller(caller)
-          return toDataEnvelope(yield* prompts.getResolved(reader, yield* parseId(id)))
+          const validCaller = yield* parseCaller(caller)
+          return toDataEnvelope(yield* prompts.getResolved(validCaller, yield* parseId(id)))
         })
       ),
     versions: {
       list: (caller, id, parameters = {}) =>
         runRead(
           Effect.gen(function* () {
-            const reader = yield* parseCaller(caller)
+            const validCaller = yield* parseCaller(caller)
             const promptId = yield* parseId(id)
             const query = yield* readPageParameters(parameters)
-            return yield* readPageEnvelope(query, (page) => prompts.listVersions(reader, promptId, page))
+            return yield* readPageEnvelope(query, (page) => prompts.listVersions(validCaller, promptId, page))
           })
         ),
       get: (caller, id, version) =>
         runRead(
           Effect.gen(function* () {
-            const reader = yield* parseCaller(caller)
+            const validCaller = yield* parseCaller(caller)
             const promptId = yield* parseId(id)
             return toPlainNumbers(
-              toDataEnvelope(yield* prompts.getVersion(reader, promptId, yield* parseVersion(version)))
+              toDataEnvelope(yield* prompts.getVersion(validCaller, promptId, yield* parseVersion(version)))
             )
           })
         )

@@ -1,0 +1,59 @@
+import * as Layer from "effect/Layer"
+import * as Logger from "effect/Logger"
+import type * as LogLevel from "effect/LogLevel"
+import * as References from "effect/References"
+import { toLogEntry } from "./LogEntry.ts"
+
+/** The fields of a log line. They never contain a key, a query string or the content of a prompt. */
+export type HostLogFields = Readonly<Record<string, unknown>>
+
+/**
+ * Receives log lines: `info` receives one line per request, `warn` and `error` receive conditions that operators
+ * should know, `debug` receives all other lines. Lines without a function are dropped, but errors go to `warn` if
+ * there is no `error`. `console` is a valid logger. Exceptions thrown by a logger are ignored.
+ */
+export interface HostLogger {
+  debug?(message: string, fields: HostLogFields): void
+  info?(message: string, fields: HostLogFields): void
+  warn?(message: string, fields: HostLogFields): void
+  error?(message: string, fields: HostLogFields): void
+}
+
+/** Returns the level from which on the logger receives lines. */
+const findMinimumLevel = (logger: HostLogger): LogLevel.LogLevel => {
+  if (logger.debug !== undefined) return "All"
+  if (logger.info !== undefined) return "Info"
+  return "Warn"
+}
+
+/** Returns the function for lines of a level, which is written as in log lines. */
+const chooseFunction = (level: string): keyof HostLogger => {
+  switch (level) {
+    case "fatal":
+    case "error":
+      return "error"
+    case "warn":
+    case "info":
+      return level
+    default:
+      return "debug"
+  }
+}
+
+/** Logs to the logger of a host. */
+export const layer = (logger: HostLogger): Layer.Layer<never> =>
+  Layer.merge(
+    Logger.layer([
+      Logger.make((options) => {
+        const { time: _, level, msg, ...fields } = toLogEntry(options)
+        const name = chooseFunction(level)
+        try {
+          if (name === "error" && logger.error === undefined) logger.warn?.(msg, fields)
+          else logger[name]?.(msg, fields)
+        } catch {
+          // An error in the logger must not fail a request.
+        }
+      })
+    ]),
+    Layer.succeed(References.MinimumLogLevel, findMinimumLevel(logger))
+  )

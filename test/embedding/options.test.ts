@@ -1,0 +1,170 @@
+import { assert, it } from "@effect/vitest"
+import * as Schema from "effect/Schema"
+import { afterEach, describe, expect, expectTypeOf, vi } from "vitest"
+import {
+  createPromptApi,
+  type HostKeyStore,
+  type HostPromptRepo,
+  type PromptApiOptions
+} from "../../src/index.ts"
+import { parseOptions } from "../../src/runtime/PromptApiOptions.ts"
+
+const unreachable = "postgres://postgres@127.0.0.1:9/none"
+const databaseRule = "must be a URL like postgres://user:password@host:5432/database"
+
+// biome-ignore lint/suspicious/noExplicitAny: hosts in plain JavaScript pass any value
+const create = createPromptApi as (...options: ReadonlyArray<any>) => ReturnType<typeof createPromptApi>
+
+const promptRepo: HostPromptRepo = {
+  list: async () => ({ items: [], total: 0 }),
+  get: async () => undefined,
+  getSource: async () => undefined,
+  listVersions: async () => undefined,
+  getVersion: async () => undefined
+}
+const keyStore: HostKeyStore = { find: async () => undefined }
+
+describe("createPromptApi rejects with a TypeError that names the option and its rule", () => {
+  it.each<[unknown, string]>([
+    [undefined, `databaseUrl is missing; it ${databaseRule}`],
+    [null, `databaseUrl is missing; it ${databaseRule}`],
+    [{}, `databaseUrl is missing; it ${databaseRule}`],
+    [{ databaseUrl: undefined }, `databaseUrl is missing; it ${databaseRule}`],
+    ["postgres://ada:s3cret@db/prompts", "options must be an object"],
+    [["s3cret"], "options must be an object"],
+    [{ databaseUrl: "" }, `databaseUrl ${databaseRule}`],
+    [{ databaseUrl: "s3cret" }, `databaseUrl ${databaseRule}`],
+    [{ databaseUrl: "mysql://ada:s3cret@db/prompts" }, `databaseUrl ${databaseRule}`],
+    [{ databaseUrl: new URL("postgres://ada:s3cret@db/prompts") }, `databaseUrl ${databaseRule}`],
+    [{ databaseUrl: null, promptRepo, keyStore }, `databaseUrl ${databaseRule}`],
+    [{ promptRepo }, `databaseUrl is missing; it ${databaseRule}`],
+    [{ keyStore }, `databaseUrl is missing; it ${databaseRule}`],
+    [
+      { databaseUrl: unreachable, promptRepo, keyStore },
+      "databaseUrl must be absent if promptRepo and keyStore are given"
+    ],
+    [
+      { databaseUrl: unreachable, databaseFeedUrl: "s3cret" },
+      "databaseFeedUrl must be a URL like postgres://user:password@host:5432/database"
+    ],
+    [{ databaseFeedUrl: unreachable }, "databaseFeedUrl needs databaseUrl"],
+    [{ databaseUrl: unreachable, redisUrl: "s3cret" }, "redisUrl must be a URL like redis://host:6379"],
+    [{ databaseUrl: unreachable, redisUrl: "" }, "redisUrl must be a URL like redis://host:6379"],
+    [{ databaseUrl: unreachable, rateLimits: 100 }, "rateLimits must be an object"],
+    [
+      { databaseUrl: unreachable, outageMaxAge: -1 },
+      "outageMaxAge must be a number of milliseconds of at least 0"
+    ],
+    [
+      { databaseUrl: unreachable, outageMaxAge: "300 s" },
+      "outageMaxAge must be a number of milliseconds of at least 0"
+    ],
+    [
+      { databaseUrl: unreachable, rateLimits: { perKey: 0 } },
+      "rateLimits.perKey must be an integer of at least 1"
+    ],
+    [
+      { databaseUrl: unreachable, rateLimits: { perProcess: "500" } },
+      "rateLimits.perProcess must be an integer of at least 1"
+    ],
+    [
+      { databaseUrl: unreachable, rateLimits: { perMinute: 1 } },
+      "rateLimits.perMinute is unknown; the options are perKey, perProcess"
+    ],
+    [{ databaseUrl: unreachable, logger: "s3cret" }, "logger must be an object like console"],
+    [{ databaseUrl: unreachable, logger: { warn: true } }, "logger must be an object like console"],
+    [{ databaseUrl: unreachable, metrics: "yes" }, "metrics must be true or false"],
+    [
+      { databaseUrl: unreachable, publicUrl: "https://ada:s3cret@example.com" },
+      "publicUrl must be an http or https URL without credentials, query and fragment, like https://prompts.example.com"
+    ],
+    ...[
+      "",
+      "/",
+      "prompts",
+      "/prompts/",
+      "//prompts",
+      "/a//b",
+      "/a/../b",
+      "/a/.",
+      "/a%20b",
+      "/a?b",
+      "/a#b",
+      7
+    ].map((basePath): [unknown, string] => [
+      { databaseUrl: unreachable, basePath },
+      "basePath must be a path like /prompts, without a slash at its end"
+    ]),
+    [
+      { databaseUrl: unreachable, promptRepo: { list: promptRepo.list } },
+      "promptRepo must have the functions list, get, getSource, listVersions and getVersion"
+    ],
+    [{ databaseUrl: unreachable, keyStore: { find: "s3cret" } }, "keyStore must have the function find"],
+    [
+      { databaseUrl: unreachable, database: "s3cret" },
+      "database is unknown; the options are databaseUrl, databaseFeedUrl, promptRepo, keyStore, redisUrl, rateLimits, outageMaxAge, logger, metrics, basePath, publicUrl"
+    ],
+    [
+      JSON.parse(`{"databaseUrl":"${unreachable}","__proto__":{}}`),
+      "__proto__ is unknown; the options are databaseUrl, databaseFeedUrl, promptRepo, keyStore, redisUrl, rateLimits, outageMaxAge, logger, metrics, basePath, publicUrl"
+    ]
+  ])("the options %j are rejected", async (options, message) => {
+    const rejection = create(options)
+    await expect(rejection).rejects.toThrow(new TypeError(message))
+    await expect(rejection).rejects.toBeInstanceOf(TypeError)
+  })
+
+  it("without arguments", async () => {
+    await expect(create()).rejects.toThrow(new TypeError(`databaseUrl is missing; it ${databaseRule}`))
+  })
+})
+
+it("TypeScript rejects options without a database and without both stores, and a URL that may be missing", () => {
+  expectTypeOf<{ databaseUrl: string }>().toExtend<PromptApiOptions>()
+  expectTypeOf<{ promptRepo: HostPromptRepo; keyStore: HostKeyStore }>().toExtend<PromptApiOptions>()
+  expectTypeOf<{ databaseUrl: string; keyStore: HostKeyStore }>().toExtend<PromptApiOptions>()
+  expectTypeOf<{ databaseUrl: string | undefined }>().not.toExtend<PromptApiOptions>()
+  expectTypeOf<{ promptRepo: HostPromptRepo }>().not.toExtend<PromptApiOptions>()
+  expectTypeOf<{ rateLimits: { perKey: number } }>().not.toExtend<PromptApiOptions>()
+})
+
+describe("an invalid option", () => {
+  afterEach(() => {
+    vi.restoreAllMocks()
+  })
+
+  it("leaves nothing running and logs nothing", async () => {
+    const errors = vi.spyOn(console, "error")
+    const before = process.getActiveResourcesInfo()
+    await expect(create({ databaseUrl: unreachable, redisUrl: "x" })).rejects.toThrow(TypeError)
+    assert.deepStrictEqual(process.getActiveResourcesInfo(), before)
+    assert.deepStrictEqual(errors.mock.calls, [])
+  })
+
+  it.prop(
+    "is rejected with an error that does not contain its value",
+    { secret: Schema.String.check(Schema.isMinLength(4)) },
+    ({ secret }) => {
+      for (const name of [
+        "databaseUrl",
+        "databaseFeedUrl",
+        "redisUrl",
+        "basePath",
+        "publicUrl",
+        "logger",
+        "metrics",
+        "rateLimits",
+        "outageMaxAge"
+      ]) {
+        try {
+          parseOptions({ databaseUrl: unreachable, [name]: `\0${secret}` })
+          assert.fail(`${name} is accepted`)
+        } catch (error) {
+          assert.instanceOf(error, TypeError)
+          assert.notInclude(String(error), `\0${secret}`)
+          assert.include(String(error), name)
+        }
+      }
+    }
+  )
+})

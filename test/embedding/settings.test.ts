@@ -1,0 +1,198 @@
+import { afterEach, describe, expect, it, vi } from "vitest"
+import { createPromptApi, type HostLogFields, type HostLogger, type PromptApi } from "../../src/index.ts"
+import { sample } from "../support/archives.ts"
+import { makeHostStores } from "../support/hostStores.ts"
+
+const tenant = sample()
+const path = `/api/v1/prompts/${tenant.archive.prompts[0]!.id}`
+const key = tenant.keys.active.plaintext
+const headers = { authorization: `Bearer ${key}` }
+
+type Settings = Pick<
+  Parameters<typeof createPromptApi>[0],
+  "basePath" | "logger" | "metrics" | "publicUrl" | "rateLimits" | "redisUrl"
+>
+
+const apis: Array<PromptApi> = []
+/** Creates an API over the sample workspace, which is closed after the test. */
+const makeApi = async (settings: Settings): Promise<PromptApi> => {
+  const { promptRepo, keyStore, importArchive } = await makeHostStores()
+  await importArchive(tenant.archive)
+  const api = await createPromptApi({ promptRepo, keyStore, ...settings })
+  apis.push(api)
+  return api
+}
+afterEach(async () => {
+  vi.restoreAllMocks()
+  for (const api of apis.splice(0)) await api.close()
+})
+
+const send = (api: PromptApi, target: string) =>
+  api.handler(new Request(`http://host.example${target}`, { headers }))
+
+const readStatuses = async (api: PromptApi, targets: ReadonlyArray<string>) =>
+  Object.fromEntries(
+    await Promise.all(targets.map(async (target) => [target, (await send(api, target)).status] as const))
+  )
+
+describe("rateLimits", () => {
+  it.each([
+    [{ perKey: 2 }, '"key";q=2;w=60'],
+    [{ perProcess: 2 }, '"process";q=2;w=60'],
+    [{ perKey: 2, perProcess: 3 }, '"key";q=2;w=60']
+  ])("%j denies the third request", async (rateLimits, policy) => {
+    const api = await makeApi({ rateLimits })
+    const responses = []
+    for (let count = 0; count < 3; count++) responses.push(await send(api, path))
+    expect(responses.map(({ status }) => status)).toEqual([200, 200, 429])
+    expect(responses[2]!.headers.get("ratelimit-policy")).toBe(policy)
+  })
+})
+
+describe("basePath", () => {
+  const basePath = "/prompts-service/v2"
+
+  it("is the prefix of every path of the API, and no other path exists", async () => {
+    const api = await makeApi({ basePath })
+    const paths = [path, `${path}/versions?per_page=1`, "/healthz", "/readyz", "/openapi.json", "/docs"]
+    expect(
+      await readStatuses(
+        api,
+        paths.map((path) => basePath + path)
+      )
+    ).toEqual(Object.fromEntries(paths.map((path) => [basePath + path, 200])))
+    const unknown = [
+      ...paths,
+      basePath,
+      `${basePath}${basePath}${path}`,
+      `${basePath}x${path}`,
+      `${basePath.toUpperCase()}${path}`,
+      `/prompts-service${path}`,
+      `/x${basePath}${path}`,
+      `/${basePath}${path}`,
+      `${basePath}/${path}`
+    ]
+    expect(await readStatuses(api, unknown)).toEqual(Object.fromEntries(unknown.map((path) => [path, 404])))
+  })
+
+  const readServers = async (api: PromptApi, path: string) =>
+    JSON.parse(await (await send(api, path)).text()).servers
+
+  it("is the path of the server in /openapi.json and in /docs, which link below it", async () => {
+    const api = await makeApi({ basePath })
+    expect(await readServers(api, `${basePath}/openapi.json`)).toEqual([
+      { url: `http://host.example${basePath}` }
+    ])
+    const page = await (await send(api, `${basePath}/docs`)).text()
+    expect(page).toContain(`"servers":[{"url":"${basePath}"}]`)
+    expect(page).toContain("(openapi.json)")
+    expect(page).not.toContain("(/openapi.json)")
+  })
+
+  it("is the start of the target of redirects", async () => {
+    const api = await makeApi({ basePath })
+    for (const path of ["/", "/docs/"]) {
+      const response = await send(api, basePath + path)
+      expect([response.status, response.headers.get("location")]).toEqual([308, `${basePath}/docs`])
+    }
+  })
+
+  it("is the path of requests even if publicUrl has another path, which responses then name", async () => {
+    const publicUrl = "https://example.com/public"
+    const api = await makeApi({ basePath, publicUrl })
+    expect(await readServers(api, `${basePath}/openapi.json`)).toEqual([{ url: publicUrl }])
+    expect((await send(api, `${basePath}/`)).headers.get("location")).toBe("/public/docs")
+    expect((await send(api, `/public${path}`)).status).toBe(404)
+  })
+
+  it("is absent by default", async () => {
+    expect(await readServers(await makeApi({}), "/openapi.json")).toEqual([{ url: "http://host.example" }])
+  })
+})
+
+describe("logger", () => {
+  type Line = readonly [level: string, message: string, fields: HostLogFields]
+  const makeLogger = (levels: ReadonlyArray<keyof HostLogger>) => {
+    const lines: Array<Line> = []
+    const logger: HostLogger = Object.fromEntries(
+      levels.map((level) => [
+        level,
+        (message: string, fields: HostLogFields) => void lines.push([level, message, fields])
+      ])
+    )
+    return { lines, logger }
+  }
+
+  it("with info receives a line for each request, without the key, the query or a prompt", async () => {
+    const { lines, logger } = makeLogger(["info", "warn"])
+    const api = await makeApi({ logger })
+    await send(api, `${path}?secret=s3cret`)
+    expect(lines).toEqual([
+      [
+        "info",
+        "request",
+        {
+          method: "GET",
+          route: "/api/v1/prompts/:id",
+          status: 200,
+          duration_ms: expect.any(Number),
+          request_id: expect.any(String),
+          workspace_id: tenant.archive.workspace.id,
+          key_id: tenant.keys.active.stored.id
+        }
+      ]
+    ])
+  })
+
+  it("with warn alone receives warnings and errors, and nothing goes to stderr", async () => {
+    const errors = vi.spyOn(console, "error")
+    const { lines, logger } = makeLogger(["warn"])
+    const api = await makeApi({ logger, redisUrl: "redis://127.0.0.1:9" })
+    await send(api, path)
+    await expect
+      .poll(() => lines.map(([level, message]) => `${level} ${message}`))
+      .toEqual([expect.stringMatching(/^warn Redis /)])
+    expect(errors.mock.calls).toEqual([])
+  })
+
+  it("that throws fails no request", async () => {
+    const logger = {
+      info: () => {
+        throw new Error("disk full")
+      }
+    }
+    expect((await send(await makeApi({ logger }), path)).status).toBe(200)
+  })
+
+  it("by default is stderr, as JSON lines of warnings and errors", async () => {
+    const errors = vi.spyOn(console, "error").mockImplementation(() => {})
+    const api = await makeApi({ redisUrl: "redis://127.0.0.1:9" })
+    await send(api, path)
+    await expect.poll(() => errors.mock.calls.length).toBe(1)
+    expect(JSON.parse(errors.mock.calls[0]![0])).toMatchObject({ level: "warn", time: expect.any(String) })
+  })
+})
+
+describe("metrics", () => {
+  it("true makes api.metrics() return the metrics of requests and of the process as Prometheus text", async () => {
+    const api = await makeApi({ metrics: true })
+    await send(api, path)
+    const text = api.metrics()
+    expect(text).toMatch(
+      /^prompt_retrieval_http_requests_total\{[^}]*route="\/api\/v1\/prompts\/:id"[^}]*\} \d+$/m
+    )
+    expect(text).toMatch(/^# TYPE prompt_retrieval_http_request_duration_seconds histogram$/m)
+    expect(text).toMatch(/^prompt_retrieval_process_resident_memory_bytes \d+$/m)
+    expect(text).not.toContain(key)
+    // The text can be appended to the metrics of the host, which may have the same names without the prefix.
+    const names = text.split("\n").flatMap((line) => /^# TYPE (\S+)/.exec(line)?.[1] ?? [])
+    expect(names.filter((name) => !name.startsWith("prompt_retrieval_"))).toEqual([])
+  })
+
+  it("false makes api.metrics() throw", async () => {
+    const api = await makeApi({})
+    expect(() => api.metrics()).toThrow(
+      new Error("Metrics are not collected; set the option metrics to true")
+    )
+  })
+})
