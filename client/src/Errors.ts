@@ -96,9 +96,16 @@ export class RequestTimeoutError extends PromptApiError {
   }
 }
 
+/** 422 `RESOLVED_TOO_LARGE`: the resolved content of the prompt would exceed the service's limit of 8 MiB. */
+export class ResolvedTooLargeError extends PromptApiError {
+  override get name(): "ResolvedTooLargeError" {
+    return "ResolvedTooLargeError"
+  }
+}
+
 /**
- * 429 `RATE_LIMITED`: too many requests per minute. `retryAfter` is the number of seconds to wait, as received. The client
- * itself waits at most one minute.
+ * 429 `RATE_LIMITED`: too many requests per minute. `retryAfter` is the number of seconds to wait, as received. The
+ * client itself waits at most one minute.
  */
 export class RateLimitedError extends PromptApiError {
   override get name(): "RateLimitedError" {
@@ -128,8 +135,8 @@ export class ServiceUnavailableError extends PromptApiError {
 }
 
 /**
- * The response is not one of the API's: a redirect, an HTML page, malformed JSON or JSON of another shape. Either
- * `baseUrl` is wrong or a proxy responded in place of the service.
+ * The response is not one of the API's: a redirect, an HTML page, malformed JSON or JSON of another shape, or the
+ * service has no such path. Either `baseUrl` is wrong or a proxy responded in place of the service.
  */
 export class InvalidResponseError extends PromptClientError {
   override get name(): "InvalidResponseError" {
@@ -170,6 +177,22 @@ export class AbortError extends PromptClientError {
   }
 }
 
+/** Returns the HTTP status of an error, or `undefined` if there was no response. */
+export const getStatus = (error: unknown): number | undefined =>
+  error instanceof PromptApiError || error instanceof InvalidResponseError ? error.status : undefined
+
+/**
+ * Returns true if the service did not decide about the request: there was no response, the status was 402, 408, 429
+ * or 5xx, or the response did not come from the API: a redirect, or a success with another body. Any other error is a
+ * decision, which no substitute text may hide, also if a proxy responded with its status.
+ */
+export const isOutage = (error: unknown): error is PromptClientError => {
+  const status = getStatus(error)
+  return status === undefined
+    ? error instanceof ConnectionError || error instanceof TimeoutError
+    : status < 400 || status >= 500 || [402, 408, 429].includes(status)
+}
+
 const errorClasses = new Map<string, typeof PromptApiError>([
   ["BAD_REQUEST", BadRequestError],
   ["UNAUTHORIZED", UnauthorizedError],
@@ -179,6 +202,7 @@ const errorClasses = new Map<string, typeof PromptApiError>([
   ["NOT_FOUND", NotFoundError],
   ["METHOD_NOT_ALLOWED", MethodNotAllowedError],
   ["REQUEST_TIMEOUT", RequestTimeoutError],
+  ["RESOLVED_TOO_LARGE", ResolvedTooLargeError],
   ["RATE_LIMITED", RateLimitedError],
   ["HEADERS_TOO_LARGE", HeadersTooLargeError],
   ["INTERNAL_ERROR", InternalServerError],

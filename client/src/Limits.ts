@@ -2,9 +2,13 @@ import { AbortError, TimeoutError } from "./Errors.ts"
 
 /** The part of `AbortSignal` that the client uses. */
 export interface SignalLike {
+  /** True once the signal is aborted. */
   readonly aborted: boolean
+  /** The reason of the abort. */
   readonly reason: unknown
+  /** Adds a listener that is called when the signal is aborted. */
   addEventListener(type: "abort", listener: () => void): void
+  /** Removes a listener. */
   removeEventListener(type: "abort", listener: () => void): void
 }
 
@@ -12,13 +16,14 @@ export interface SignalLike {
 export type Signal = typeof globalThis extends { AbortSignal: { prototype: infer S } } ? S : SignalLike
 
 export interface Limits {
-  /** In milliseconds. */
-  readonly timeout: number
+  /** In milliseconds. Default: no limit. */
+  readonly timeout?: number
   readonly signal?: Signal | undefined
 }
 
 /** The options of one call, with the client's defaults applied. */
 export interface CallSettings extends Limits {
+  readonly timeout: number
   readonly maxRetries: number
   readonly headers?: Readonly<Record<string, string>> | undefined
 }
@@ -27,8 +32,8 @@ export interface CallSettings extends Limits {
 export const now = (): number => performance.now()
 
 /**
- * Runs an operation until it settles, the timeout expires or the caller aborts, whichever comes first. The result does
- * not wait for an operation that ignores its signal.
+ * Runs an operation until it settles, the timeout expires or the caller aborts, whichever comes first. The result
+ * does not wait for an operation that ignores its signal.
  */
 export const withLimits = <A>(
   { timeout, signal }: Limits,
@@ -42,14 +47,15 @@ export const withLimits = <A>(
       controller.abort(error)
     }
     const onAbort = () => fail(new AbortError("The call was aborted", { cause: signal?.reason }))
-    const timer = setTimeout(() => fail(new TimeoutError(`No result within ${timeout} ms`)), timeout)
+    const timer =
+      timeout && setTimeout(() => fail(new TimeoutError(`No result within ${timeout} ms`)), timeout)
     const cleanUp = () => {
-      clearTimeout(timer)
+      if (timer) clearTimeout(timer)
       signal?.removeEventListener("abort", onAbort)
     }
     if (signal?.aborted) return onAbort()
     signal?.addEventListener("abort", onAbort)
-    run(controller.signal, now() + timeout)
+    run(controller.signal, now() + (timeout ?? Number.POSITIVE_INFINITY))
       .then(resolve, reject)
       .finally(cleanUp)
   })

@@ -1,119 +1,119 @@
-/** The role of a prompt. */
+/** The type of a prompt. */
 export type PromptType = "system" | "user" | "assistant" | "template" | "few-shot" | "chain-of-thought"
 
 /** A label of a prompt. */
 export interface Tag {
-  /** The tag's id, a UUID. */
+  /** Id of the tag. */
   readonly id: string
-  /** The tag's name, which the `tag` filter of the prompt list matches. */
+  /** Name of the tag; the list of prompts filters by it. */
   readonly name: string
-  /** `#rrggbb`. */
+  /** Color in the form `#rrggbb`. */
   readonly color: string
 }
 
 /** An item of the prompt list, without content, tags and folder. */
 export interface PromptSummary {
-  /** The prompt's id, a UUID. */
+  /** Id of the prompt. */
   readonly id: string
-  /** The prompt's name. */
+  /** Title of the prompt. */
   readonly title: string
-  /** What the prompt does, for human readers. */
+  /** What the prompt does. */
   readonly description: string
-  /** The role of the prompt. */
+  /** Type of the prompt. */
   readonly prompt_type: PromptType
-  /** The model that the prompt is written for. */
+  /** Model that the prompt is written for. */
   readonly target_model: string
-  /** What the prompt is meant to achieve. */
+  /** Purpose of the prompt. */
   readonly intent: string
-  /** Version number of the current content. */
+  /** Version number of `current_content`. */
   readonly current_version: number
-  /** ISO 8601, UTC, with milliseconds. */
+  /** ISO 8601 timestamp in UTC with milliseconds. */
   readonly created_at: string
-  /** ISO 8601, UTC, with milliseconds. */
+  /** ISO 8601 timestamp in UTC with milliseconds. */
   readonly updated_at: string
 }
 
 /** A prompt with its content and tags. */
 export interface Prompt {
-  /** The prompt's id, a UUID. */
+  /** Id of the prompt. */
   readonly id: string
-  /** The prompt's name. */
+  /** Title of the prompt. */
   readonly title: string
-  /** What the prompt does, for human readers. */
+  /** What the prompt does. */
   readonly description: string
-  /** The prompt's own content, without its fragments. May contain `{{name}}` slots. */
+  /** Body of the prompt. May contain `{{name}}` slots. */
   readonly current_content: string
-  /** The role of the prompt. */
+  /** Type of the prompt. */
   readonly prompt_type: PromptType
-  /** The model that the prompt is written for. */
+  /** Model that the prompt is written for. */
   readonly target_model: string
-  /** What the prompt is meant to achieve. */
+  /** Purpose of the prompt. */
   readonly intent: string
   /** Version number of `current_content`. */
   readonly current_version: number
-  /** Id of the folder that contains the prompt; null if the prompt is in no folder. */
+  /** Id of the folder that contains the prompt, or null. */
   readonly folder_id: string | null
   /** True if the prompt is marked as a favorite in the editor. */
   readonly is_favorite: boolean
-  /** True if the prompt is archived. Archived prompts are not listed. */
+  /** True if the prompt is archived. Lists omit archived prompts. */
   readonly is_archived: boolean
-  /** The prompt's position in the editor. */
+  /** Position of the prompt in the editor. */
   readonly sort_order: number
-  /** The prompt's tags, sorted by name. */
+  /** Tags of the prompt, ordered by name. */
   readonly tags: ReadonlyArray<Tag>
-  /** ISO 8601, UTC, with milliseconds. */
+  /** ISO 8601 timestamp in UTC with milliseconds. */
   readonly created_at: string
-  /** ISO 8601, UTC, with milliseconds. */
+  /** ISO 8601 timestamp in UTC with milliseconds. */
   readonly updated_at: string
 }
 
 /** A prompt with its fragments appended. Fill the remaining slots with `fillSlots`, then send the text to a model. */
 export interface ResolvedPrompt {
-  /** The prompt's id, a UUID. */
+  /** Id of the prompt. */
   readonly id: string
-  /** The prompt's name. */
+  /** Title of the prompt. */
   readonly title: string
-  /** The role of the prompt. */
+  /** Type of the prompt. */
   readonly prompt_type: PromptType
-  /** The model that the prompt is written for. */
+  /** Model that the prompt is written for. */
   readonly target_model: string
-  /** The prompt's content, followed by each of its fragments with the fragment's slots filled. */
+  /** Content of the prompt, followed by its fragments with their slots filled. */
   readonly resolved_content: string
-  /** Number of appended fragments. */
+  /** Number of fragments appended. */
   readonly fragment_count: number
 }
 
 /** An item of the version list, without content. */
 export interface VersionSummary {
-  /** Version number, starting at 1. */
+  /** Number of the version, starting at 1 for each prompt. */
   readonly version_number: number
-  /** What changed, for human readers. */
+  /** Description of the change. */
   readonly change_summary: string
-  /** What made the change, such as `manual` or `ai-improve`. */
+  /** Origin of the change. */
   readonly change_source: string
-  /** ISO 8601, UTC, with milliseconds. */
+  /** ISO 8601 timestamp in UTC with milliseconds. */
   readonly created_at: string
 }
 
 /** One version of a prompt, with its content. */
 export interface Version {
-  /** The version's id, a UUID. */
+  /** Id of the version. */
   readonly id: string
-  /** The prompt's id, a UUID. */
+  /** Id of the prompt. */
   readonly prompt_id: string
-  /** Version number, starting at 1. */
+  /** Number of the version, starting at 1 for each prompt. */
   readonly version_number: number
-  /** The prompt's content in this version. */
+  /** Content of the prompt in this version. */
   readonly content: string
-  /** What changed, for human readers. */
+  /** Description of the change. */
   readonly change_summary: string
-  /** What made the change, such as `manual` or `ai-improve`. */
+  /** Origin of the change. */
   readonly change_source: string
-  /** Id of the previous version; null for the first. */
+  /** Id of the version that this version was made from, or null. */
   readonly parent_version_id: string | null
-  /** Free-form data about the version. */
+  /** Free-form JSON object. */
   readonly metadata: { readonly [name: string]: Json }
-  /** ISO 8601, UTC, with milliseconds. */
+  /** ISO 8601 timestamp in UTC with milliseconds. */
   readonly created_at: string
 }
 
@@ -131,24 +131,59 @@ export interface PageMeta {
 }
 
 /**
- * Where a result comes from: `fresh` is a response of the service, `cached` a cache entry within its `ttl`, `stale` an
- * older cache entry.
+ * Where a result comes from:
+ *
+ * - `fresh`: a response of the service to this call
+ * - `cached`: the client's cache, within `ttl`
+ * - `stale`: the client's cache, after `ttl`, or a response that the service sent without its database
+ * - `bundled`: the bundle, because the service is not available or because of the mode `bundle-first`
+ * - `fallback`: the `fallback` of the call, because neither the service nor the bundle had the prompt
  */
-export type Source = "fresh" | "cached" | "stale"
+export type Source = "fresh" | "cached" | "stale" | "bundled" | "fallback"
+
+/** The sources of a result that the service has sent. */
+export type ServiceSource = "fresh" | "cached" | "stale"
+
+/**
+ * Which text a result contains, ready to be attached to a trace. The properties are not enumerable, so they are absent
+ * from JSON, comparisons and spreads of the result.
+ */
+export interface Provenance<From extends Source = ServiceSource> {
+  /** Where the result comes from. */
+  readonly source: From
+  /** Version number of the prompt's content. Undefined for lists, fallbacks, and stores that report no version. */
+  readonly version: number | undefined
+  /** ETag of the response. Equal texts of a prompt have equal ETags. */
+  readonly etag: string | undefined
+  /**
+   * Milliseconds since the service confirmed the text. Counts from the start of the request, and includes the `Age` of
+   * the response. Undefined for bundled texts and fallbacks.
+   */
+  readonly age: number | undefined
+  /** `X-Request-Id` of the response that confirmed the text. Undefined for bundled texts and fallbacks. */
+  readonly requestId: string | undefined
+}
+
+/** The HTTP response that confirmed a result. */
+export interface PromptResponse {
+  /** HTTP status code: 304 if the service confirmed a cached text. */
+  readonly status: number
+  /** Response headers, by names in any case. */
+  readonly headers: { get(name: string): string | null }
+}
 
 /** A single resource. */
-export interface Single<A> {
+export interface Single<A, From extends Source = ServiceSource> extends Provenance<From> {
+  /** The resource. */
   readonly data: A
-  /** Where the result comes from. Not enumerable, so absent from JSON, comparisons and spreads of the envelope. */
-  readonly source: Source
 }
 
 /** One page of a list. */
-export interface Page<A> {
+export interface Page<A> extends Provenance {
+  /** The items of the page. */
   readonly data: ReadonlyArray<A>
+  /** Pagination details. */
   readonly meta: PageMeta
-  /** Where the result comes from. Not enumerable, so absent from JSON, comparisons and spreads of the envelope. */
-  readonly source: Source
 }
 
 /** Selects a page of a list. */

@@ -1,8 +1,10 @@
 import { PromptClientError } from "./Errors.ts"
+import type { VariablesFor } from "./PromptReference.ts"
+import type { ResolvedPrompt } from "./Resources.ts"
 
 /** `fillSlots` found slots without a variable. */
 export class MissingVariablesError extends PromptClientError {
-  override get name(): "MissingVariablesError" {
+  override get name(): string {
     return "MissingVariablesError"
   }
   /** The names of the slots, without duplicates, in order of first occurrence. */
@@ -17,8 +19,9 @@ export class MissingVariablesError extends PromptClientError {
 const slotPattern = /\{\{([^{}]{1,256})\}\}/g
 
 /**
- * Replaces each `{{name}}` slot of `content` with the variable of that name. Inserted text is not searched for further
- * slots. Variables without a slot are ignored.
+ * Replaces each `{{name}}` slot of a text, or of the `data` of `getResolved`, with the variable of that name. Inserted
+ * text is not searched for further slots. Variables without a slot are ignored at run time. If `data` comes from a
+ * typed reference, a missing or misspelled variable does not compile.
  *
  * Throws a `MissingVariablesError` that names every slot without a variable.
  *
@@ -29,15 +32,18 @@ const slotPattern = /\{\{([^{}]{1,256})\}\}/g
  * const text = fillSlots("You are a support agent of {{shop}}.", { shop: "Acme" })
  * ```
  */
-export const fillSlots = (
-  content: string,
-  variables: Readonly<Record<string, string | number | boolean>>
+export const fillSlots = <Prompt extends string | Pick<ResolvedPrompt, "resolved_content">>(
+  prompt: Prompt,
+  variables: VariablesFor<Prompt>
 ): string => {
+  const content = typeof prompt === "string" ? prompt : prompt.resolved_content
   const missing = new Set<string>()
   const filled = content.replace(slotPattern, (slot: string, inner: string) => {
     const name = inner.trim()
     if (name === "") return slot
-    const value: unknown = Object.hasOwn(variables, name) ? variables[name] : undefined
+    const value: unknown = Object.hasOwn(variables, name)
+      ? (variables as Readonly<Record<string, unknown>>)[name]
+      : undefined
     if (/^(string|number|boolean)$/.test(typeof value)) return String(value)
     missing.add(name)
     return slot

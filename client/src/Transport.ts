@@ -1,19 +1,29 @@
 import { AbortError, ConnectionError, InvalidResponseError, toApiError } from "./Errors.ts"
 import { type CallSettings, now, type Signal, sleep, withLimits } from "./Limits.ts"
+import { RateLimitPause } from "./RateLimitPause.ts"
+import type { PromptResponse } from "./Resources.ts"
 
 /** The options that the client passes to `fetch`. */
 export interface FetchInit {
+  /** The client only reads. */
   readonly method: "GET"
+  /** Values by names in lower case, the API key included. */
   readonly headers: Record<string, string>
+  /** Redirects are not followed: they could carry the API key to another host. */
   readonly redirect: "manual"
+  /** Aborted when the call times out or its caller aborts it. */
   readonly signal: Signal
 }
 
 /** The part of `Response` that the client uses. */
 export interface FetchResponse {
+  /** HTTP status code. */
   readonly status: number
+  /** Response headers, by names in any case. */
   readonly headers: { get(name: string): string | null }
+  /** The body as a stream, which the client cancels if it does not read the body. */
   readonly body: { cancel(): Promise<void> } | null
+  /** Reads the body as UTF-8. */
   text(): Promise<string>
 }
 
@@ -22,6 +32,7 @@ export type Fetch = (url: string, init: FetchInit) => Promise<FetchResponse>
 
 /** Log fields of one attempt. They never contain the API key, the query string or a body. */
 export interface LogFields {
+  /** HTTP method. */
   readonly method: "GET"
   /** Path of the request, without the query string. */
   readonly path: string
@@ -40,32 +51,53 @@ export interface LogFields {
  * `console` is a valid logger. Exceptions thrown by a logger are ignored.
  */
 export interface Logger {
+  /** Receives the line of any other attempt. */
   debug?(message: string, fields: LogFields): void
+  /** Receives the line of an attempt that failed and may succeed later. */
   warn?(message: string, fields: LogFields): void
+}
+
+/** Describes a successful response, or a 304 that confirmed an earlier one. */
+export interface ResponseInfo extends PromptResponse {
+  readonly etag: string | undefined
+  /** The number in `Prompt-Version`. */
+  readonly version: number | undefined
+  readonly requestId: string | undefined
+  /** The age of the text when the response arrived, in milliseconds: `Age`, or 0. */
+  readonly age: number
+  /** True if the service responded from its memory, because its database was not available. */
+  readonly isServedStale: boolean
 }
 
 /** A successful response. */
 export interface SuccessResponse {
-  readonly text: string
-  /** The parsed text. */
+  readonly info: ResponseInfo
+  /** The body, or `undefined` for a 304. */
+  readonly text: string | undefined
+  /** The parsed body. */
   readonly envelope: unknown
-  readonly etag: string | null
 }
 
 export interface TransportOptions {
   readonly apiKey: string
   readonly baseUrl: string
+  /** True if `baseUrl` is the default, which is rarely right in production. */
+  readonly isDefaultUrl: boolean
   readonly headers: Readonly<Record<string, string>>
   readonly fetch: Fetch
   readonly logger: Logger
 }
 
-/** True if the same request may succeed later. */
+/** Validates headers and converts their names to lower case. Node takes 20 ms to load the class `Headers`. */
+export const normalizeHeaders = (headers: CallSettings["headers"]): Readonly<Record<string, string>> =>
+  headers ? Object.fromEntries(new Headers(headers)) : {}
+
+/** Returns true if the same request may succeed later. */
 const isTransient = (status: number): boolean => status === 408 || status === 429 || status >= 500
 
 /**
- * The longest delay that the client takes from a `Retry-After`, in milliseconds. The service sends at most one minute. A
- * larger value comes from a proxy and must not silence the client.
+ * The longest delay that the client takes from a `Retry-After`, in milliseconds. The service sends at most one
+ * minute. A larger value comes from a proxy and must not silence the client.
  */
 const maxRetryAfterMs = 60_000
 
@@ -77,8 +109,8 @@ const computeBackoff = (attempt: number): number =>
   (Math.min(8000, 250 * 2 ** attempt) * (1 + Math.random())) / 2
 
 /**
- * Parses `Retry-After` (seconds or an HTTP date) to seconds. A date is compared with the response's `Date` header, or with
- * the local clock if there is none.
+ * Parses `Retry-After` (seconds or an HTTP date) to seconds. A date is compared with the response's `Date` header,
+ * or with the local clock if there is none.
  */
 const parseRetryAfter = (headers: FetchResponse["headers"]): number | undefined => {
   const value = headers.get("retry-after")?.trim() ?? ""
@@ -112,40 +144,54 @@ const parseJson = (text: string): UnknownJson => {
   }
 }
 
+/**
+ * Returns true if the service has a route for the path of a target. No route matches a percent-encoded character,
+ * which only an invalid prompt id can contain.
+ */
+const isServedPath = (target: string): boolean => !/^[^?]*%/.test(target)
+
+/** Parses a header whose value is a whole number. */
+const parseCount = (value: string | null): number | undefined =>
+  value !== null && /^\d{1,15}$/.test(value) ? Number(value) : undefined
+
+/** Returns the largest of the ages that the caches on the way have sent, in milliseconds. */
+const parseAge = (value: string | null): number =>
+  Math.max(...(value ?? "").split(",").map((age) => parseCount(age.trim()) ?? 0)) * 1000
+
+/** Matches the `Cache-Status` (RFC 9211) of a response that the service sends while its database is not available. */
+const servedStale = /(^|,)\s*"?prompt-retrieval"?\s*;[^,]*\bdetail="?database-unavailable\b/
+
 const jsonType = /^application\/(.+\+)?json\b/i
 
 /** Sends authenticated requests and retries transient failures within the call's limits. */
 export class Transport {
   readonly #options: TransportOptions
-  /** No request is sent before `until`, because the request with this id got a 429. */
-  #pause: { readonly until: number; readonly requestId: string | undefined } = {
-    until: 0,
-    requestId: undefined
-  }
+  /** Clients of the same key share one pause. */
+  pause: RateLimitPause = new RateLimitPause()
 
   constructor(options: TransportOptions) {
     this.#options = options
   }
 
   /**
-   * Requests a target (path and query) whose body must satisfy `isEnvelope`. Resolves to `undefined` if the representation
-   * named by `etag` is current. Rejects with a `PromptClientError`.
+   * Requests a target (path and query) whose body must satisfy `isEnvelope`. The response is a 304 if the
+   * representation named by `etag` is current. Rejects with a `PromptClientError`.
    */
   send(
     target: string,
     settings: CallSettings,
     isEnvelope: (body: UnknownJson) => boolean,
-    etag?: string | null
-  ): Promise<SuccessResponse | undefined> {
+    etag?: string
+  ): Promise<SuccessResponse> {
     const { fetch, baseUrl } = this.#options
     const headers = this.#buildHeaders(settings, etag)
     return withLimits(settings, async (signal, deadline) => {
       for (let attempt = 1; ; attempt++) {
-        await this.#waitForPause(signal, deadline)
+        await this.pause.wait(signal, deadline)
         const log = this.#startLog(target, attempt, signal)
         const canRetryAfter = (delay: number) => attempt <= settings.maxRetries && now() + delay < deadline
         let delay = computeBackoff(attempt)
-        let parse: (() => SuccessResponse | undefined) | undefined
+        let parse: (() => SuccessResponse) | undefined
         try {
           const response = await fetch(baseUrl + target, {
             method: "GET",
@@ -156,15 +202,16 @@ export class Transport {
           const { status } = response
           const retryAfter = parseRetryAfter(response.headers)
           if (retryAfter !== undefined) delay = Math.min(retryAfter * 1000, maxRetryAfterMs)
-          if (status === 429) this.#pauseFor(delay, this.#getRequestId(response))
+          if (status === 429) this.pause.extend(delay, this.#getRequestId(response))
           const isDiscarded = signal.aborted || (isTransient(status) && canRetryAfter(delay))
           const text = isDiscarded ? cancelBody(response) : await response.text()
           log(status, this.#getRequestId(response))
-          if (text !== undefined) parse = () => this.#parse(response, text, retryAfter, isEnvelope, etag)
+          if (text !== undefined)
+            parse = () => this.#parse(target, response, text, retryAfter, isEnvelope, etag)
         } catch (error) {
           log()
           if (!canRetryAfter(delay)) {
-            throw new ConnectionError(this.#redact(`No response from the service: ${describeCauses(error)}`))
+            throw this.#toConnectionError(error)
           }
         }
         if (parse !== undefined) return parse()
@@ -173,57 +220,42 @@ export class Transport {
     })
   }
 
-  #buildHeaders(settings: CallSettings, etag: string | null | undefined): Record<string, string> {
-    const headers = new Headers(this.#options.headers)
-    for (const [name, value] of Object.entries(settings.headers ?? {})) headers.set(name, value)
-    headers.set("accept", "application/json")
-    headers.set("authorization", `Bearer ${this.#options.apiKey}`)
-    if (etag) headers.set("if-none-match", etag)
-    return Object.fromEntries(headers)
-  }
-
-  /** Waits until the pause ends; another call may extend it meanwhile. Rejects at once if it outlasts the deadline. */
-  async #waitForPause(signal: Signal, deadline: number): Promise<void> {
-    for (;;) {
-      const { until, requestId } = this.#pause
-      const delay = until - now()
-      if (delay <= 0) return
-      if (until >= deadline) {
-        throw toApiError({
-          status: 429,
-          code: "RATE_LIMITED",
-          message: "Rate limit exceeded; no request was sent",
-          requestId,
-          retryAfter: Math.ceil(delay / 1000)
-        })
-      }
-      await sleep(delay, signal)
+  #buildHeaders(settings: CallSettings, etag: string | undefined): Record<string, string> {
+    return {
+      ...this.#options.headers,
+      ...normalizeHeaders(settings.headers),
+      accept: "application/json",
+      authorization: `Bearer ${this.#options.apiKey}`,
+      ...(etag && { "if-none-match": etag })
     }
-  }
-
-  /** Pauses all calls for a delay in milliseconds. Never shortens a pause. */
-  #pauseFor(delay: number, requestId: string | undefined): void {
-    const until = now() + delay
-    if (until > this.#pause.until) this.#pause = { until, requestId }
   }
 
   /** Parses a complete response, or throws the error that it represents. */
   #parse(
+    target: string,
     response: FetchResponse,
     text: string,
     retryAfter: number | undefined,
     isEnvelope: (body: UnknownJson) => boolean,
-    etag: string | null | undefined
-  ): SuccessResponse | undefined {
+    etag: string | undefined
+  ): SuccessResponse {
     const { status, headers } = response
-    if (status === 304 && etag) return undefined
+    if (status === 304 && etag)
+      return { info: this.#describe(response), text: undefined, envelope: undefined }
     const type = headers.get("content-type") ?? "without a content type"
     const body = jsonType.test(type) ? parseJson(text) : undefined
     if (status >= 200 && status < 300 && isEnvelope(body)) {
-      return { text, envelope: body, etag: headers.get("etag") }
+      return { info: this.#describe(response), text, envelope: body }
     }
     const requestId = this.#getRequestId(response)
     const { code, message } = body?.error ?? {}
+    if (status === 404 && message === "Route not found" && isServedPath(target)) {
+      throw new InvalidResponseError(
+        "Unexpected response: 404 Route not found; check baseUrl",
+        status,
+        requestId
+      )
+    }
     if (status >= 400 && typeof code === "string" && typeof message === "string") {
       throw toApiError({
         status,
@@ -242,6 +274,25 @@ export class Transport {
       status,
       requestId
     )
+  }
+
+  #describe(response: FetchResponse): ResponseInfo {
+    const { status, headers } = response
+    return {
+      status,
+      headers,
+      etag: headers.get("etag") ?? undefined,
+      version: parseCount(headers.get("prompt-version")),
+      requestId: this.#getRequestId(response),
+      age: parseAge(headers.get("age")),
+      isServedStale: servedStale.test(headers.get("cache-status") ?? "")
+    }
+  }
+
+  #toConnectionError(error: unknown): ConnectionError {
+    const { baseUrl, isDefaultUrl } = this.#options
+    const hint = isDefaultUrl ? ` (baseUrl is not set; the default is ${baseUrl})` : ""
+    return new ConnectionError(this.#redact(`No response from the service: ${describeCauses(error)}`) + hint)
   }
 
   #getRequestId(response: FetchResponse): string | undefined {

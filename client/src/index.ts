@@ -1,3 +1,4 @@
+export { BundleError, type BundledPrompt, type PromptBundle, verifyBundle } from "./Bundle.ts"
 export type { CacheOptions } from "./Cache.ts"
 export {
   AbortError,
@@ -17,6 +18,7 @@ export {
   PromptClientError,
   RateLimitedError,
   RequestTimeoutError,
+  ResolvedTooLargeError,
   ServiceUnavailableError,
   TimeoutError,
   /** @deprecated Use a class's constructor. */
@@ -24,14 +26,20 @@ export {
   UnauthorizedError
 } from "./Errors.ts"
 export type { Signal, SignalLike } from "./Limits.ts"
+export type { PrefetchFailure, PrefetchProgress, PrefetchResult } from "./Prefetch.ts"
 export {
   type CallOptions,
   type ClientOptions,
   type List,
+  type PrefetchFilter,
+  type PrefetchOptions,
   PromptClient,
   type Prompts,
+  type ResolvedOptions,
   type Versions
 } from "./PromptClient.ts"
+export type { PromptReference, ResolvedFor, SlotValue, VariablesFor, WithSlots } from "./PromptReference.ts"
 export type * from "./Resources.ts"
+export type { Call, WithResponse } from "./Results.ts"
 export { fillSlots, MissingVariablesError } from "./Slots.ts"
 export type { Fetch, FetchInit, FetchResponse, LogFields, Logger } from "./Transport.ts"

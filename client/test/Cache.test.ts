@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
+import { describe, expect, it, vi } from "vitest"
 import { AbortError, type ClientOptions, TimeoutError } from "../src/index.ts"
 import {
   advance,
@@ -7,7 +7,6 @@ import {
   connectionRefused,
   errorResponse,
   flush,
-  installFakeTime,
   jsonResponse,
   makeScriptedClient,
   neverResponds,
@@ -15,17 +14,11 @@ import {
   type Responder,
   rateLimited,
   serviceUnavailable,
-  settle
+  settle,
+  useFakeTimeWithoutJitter
 } from "./support.ts"
 
-beforeEach(() => {
-  installFakeTime()
-  vi.spyOn(Math, "random").mockReturnValue(0)
-})
-afterEach(() => {
-  vi.restoreAllMocks()
-  vi.useRealTimers()
-})
+useFakeTimeWithoutJitter()
 
 const cache = { ttl: 1_000, maxStale: 9_000, maxEntries: 3 }
 
@@ -331,13 +324,16 @@ describe("cache eviction by errors", () => {
 
   it("a response that arrives after a 401 is not cached if its request was sent before", async () => {
     let respond: (response: Response) => void = () => {}
-    const { read, client } = makeCachingClient([
+    const { read, client, requests } = makeCachingClient([
       () => new Promise<Response>((resolve) => (respond = resolve)),
       () => errorResponse(401, "UNAUTHORIZED", "API key has been revoked")
     ])
     const early = client.prompts.get("early")
     await flush()
     expect(await captureError(read("late"))).toMatchObject({ status: 401 })
+    // A call after the 401 does not wait for the request that was sent before.
+    expect(await captureError(read("early"))).toMatchObject({ status: 401 })
+    expect(requests).toHaveLength(3)
     respond(ok("early"))
     expect((await early).data.title).toBe("early")
     expect(await captureError(read("early"))).toMatchObject({ status: 401 })
@@ -449,6 +445,31 @@ describe("concurrent reads of the same target", () => {
     expect(await settle(late)).toEqual({ error: new TimeoutError("No result within 1000 ms"), took: 600 })
     expect((await client.prompts.get("p")).data.title).toBe("a")
     expect(vi.getTimerCount()).toBe(0)
+  })
+
+  it("after a failed background refresh, the next one is a single request, once most of ttl has passed", async () => {
+    const { read, requests } = makeCachingClient([
+      () => ok("a"),
+      ...Array(4).fill(connectionRefused),
+      () => ok("b")
+    ])
+    await read()
+    await advance(1_000)
+    // The first refresh is retried twice.
+    expect(await read()).toEqual(["a", "stale", 0])
+    await advance(2_000)
+    expect(requests).toHaveLength(4)
+    expect(await read()).toEqual(["a", "stale", 0])
+    await flush()
+    expect(requests).toHaveLength(5)
+    await advance(590)
+    for (const id of ["p", "p"]) expect(await read(id)).toEqual(["a", "stale", 0])
+    expect(requests).toHaveLength(5)
+    await advance(310)
+    expect(await read()).toEqual(["a", "stale", 0])
+    await flush()
+    expect(requests).toHaveLength(6)
+    expect(await read()).toEqual(["b", "cached", 0])
   })
 
   it("a background refresh survives the abort of the call that started it", async () => {

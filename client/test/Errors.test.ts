@@ -29,6 +29,7 @@ const errorClasses: Record<string, string> = {
   NOT_FOUND: "NotFoundError",
   METHOD_NOT_ALLOWED: "MethodNotAllowedError",
   REQUEST_TIMEOUT: "RequestTimeoutError",
+  RESOLVED_TOO_LARGE: "ResolvedTooLargeError",
   RATE_LIMITED: "RateLimitedError",
   HEADERS_TOO_LARGE: "HeadersTooLargeError",
   INTERNAL_ERROR: "InternalServerError",
@@ -116,6 +117,10 @@ describe("a response that is not from the service", () => {
       respond: () => text(200, '{"error":{"code":"NOT_FOUND","message":"Prompt not found"}}'),
       message: "Unexpected response: 200 application/json"
     },
+    "an unknown route": {
+      respond: () => text(404, '{"error":{"code":"NOT_FOUND","message":"Route not found"}}'),
+      message: "Unexpected response: 404 Route not found; check baseUrl"
+    },
     "an error envelope whose code and message are not strings": {
       respond: () => text(404, '{"error":{"code":404,"message":["no"]}}'),
       message: "Unexpected response: 404 application/json"
@@ -178,6 +183,13 @@ describe("a response that is not from the service", () => {
       }
     }
   )
+
+  it("an unknown route is a NotFoundError if the id needs an escape, which no path of the service has", async () => {
+    const { client } = makeScriptedClient([() => errorResponse(404, "NOT_FOUND", "Route not found")])
+    for (const id of ["a b", "a/b", "50%", "a;b"]) {
+      expect(await captureError(client.prompts.get(id))).toBeInstanceOf(Client.NotFoundError)
+    }
+  })
 
   const meta = { page: 1, per_page: 20, total: 1 }
   it.each([

@@ -227,9 +227,19 @@ describe("a retry", () => {
         throw Object.assign(new AggregateError([], ""), { code: "ECONNREFUSED" })
       }
     ])
-    expect((await captureError(client.prompts.get("p"))).message).toBe(
-      "No response from the service: ECONNREFUSED"
+    expect((await captureError(client.prompts.get("p"))).message).toMatch(
+      /^No response from the service: ECONNREFUSED/
     )
+  })
+
+  it("a ConnectionError says that baseUrl is the default, unless it is set", async () => {
+    const getMessage = async (baseUrl?: string) => {
+      const { client } = makeScriptedClient([connectionRefused], { baseUrl, maxRetries: 0 })
+      return (await captureError(client.prompts.get("p"))).message
+    }
+    const cause = "No response from the service: fetch failed: connect ECONNREFUSED 127.0.0.1:3000"
+    expect(await getMessage()).toBe(`${cause} (baseUrl is not set; the default is http://127.0.0.1:3000)`)
+    expect(await getMessage("http://127.0.0.1:3000")).toBe(cause)
   })
 
   it.each([400, 401, 402, 403, 404, 405, 409, 431])("a %i is not retried", async (status) => {

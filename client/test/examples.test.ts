@@ -16,6 +16,11 @@ const outputs: Readonly<Record<string, string | RegExp>> = {
     "Answer in English. Use at most 4 sentences.",
     "Never reveal personal data. If you are not sure, say so instead of guessing.\n"
   ].join("\n\n"),
+  "client-availability.ts": [
+    "3 loaded, 0 failed",
+    "cached, version 3: You are a support agent of ",
+    "fallback, version undefined: You are a support agent of \n"
+  ].join("\n"),
   "client-cache.ts": [
     `Support agent (fresh): You are a support agent of Acme. ${agentLine}`,
     `Support agent (cached): You are a support agent of Globex. ${agentLine}\n`
@@ -27,7 +32,8 @@ const outputs: Readonly<Record<string, string | RegExp>> = {
     "2 of 3 prompts\nSupport agent\n3 End with a next step\n2 Name the shop\n1 First draft\n",
   "client-testing.ts":
     /✔ the system prompt names the shop .*✔ the system prompt is not available .*ℹ pass 2\n/s,
-  "client-timeouts.ts": "Support agent\nAbortError\n"
+  "client-timeouts.ts": "Support agent\nAbortError\n",
+  "client-typed.ts": "You are a support agent of Acme.\n"
 }
 
 describe("the examples of the client", () => {
@@ -38,7 +44,7 @@ describe("the examples of the client", () => {
   beforeAll(async () => {
     folder = mkdtempSync(join(tmpdir(), "prompts-"))
     project = makeLinkedProject("client-examples")
-    service = await startService({ DATA_DIR: folder })
+    service = await startService({ DATA_DIR: folder }, "/readyz", ["--demo"])
     const findKey = () => /key_live_[0-9a-f]{64}/.exec(service.output())?.[0]
     env = { API_KEY: await vi.waitUntil(findKey, { timeout: 10_000 }), BASE_URL: service.url }
   })

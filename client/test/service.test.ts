@@ -10,6 +10,7 @@ import {
   RateLimitedError,
   UnauthorizedError
 } from "../src/index.ts"
+import { FakeService } from "../src/testing.ts"
 import type { ArchivePrompt } from "../../src/application/formats/Archive.ts"
 import { embedded, makeResources } from "../../test/support/database.ts"
 import { startObservedService } from "../../test/support/startObservedService.ts"
@@ -27,7 +28,7 @@ let key: string
 
 beforeAll(async () => {
   env = await resources.acquire(embedded.acquire)
-  service = await startObservedService(env)
+  service = await startObservedService(env, "/readyz", ["--demo"])
   const findKey = () => /key_live_[0-9a-f]{64}/.exec(service.output())?.[0]
   key = await vi.waitUntil(findKey, { timeout: 10_000 })
 })
@@ -56,6 +57,83 @@ const listedPrompts = prompts
   .toSorted((a, b) => (a.updated_at + a.id < b.updated_at + b.id ? 1 : -1))
 
 describe("the client of a real service", () => {
+  it("every result says which version, ETag and request it comes from", async () => {
+    const { client } = connect({ cache: {} })
+    const stored = { version: agent.current_version, source: "fresh", requestId: "mine" }
+    const headers = { "x-request-id": "mine" }
+    const etag = expect.stringMatching(/^"[\w-]{43}"$/)
+    expect(await client.prompts.get(agent.id, { headers })).toMatchObject({ ...stored, etag })
+    const { response, ...result } = await client.prompts.getResolved(agent.id, { headers }).withResponse()
+    expect(Object.keys(result)).toEqual(["data"])
+    expect(response!.headers.get("prompt-version")).toBe(String(agent.current_version))
+    const resolved = await client.prompts.getResolved(agent.id)
+    expect(resolved).toMatchObject({ ...stored, etag, source: "cached" })
+    // The ETag identifies the text: another client, and a later request, get the same one.
+    expect((await connect().client.prompts.getResolved(agent.id)).etag).toBe(resolved.etag)
+    expect((await client.prompts.versions.get(agent.id, 2)).version).toBe(2)
+    expect((await client.prompts.list()).version).toBeUndefined()
+  })
+
+  it("prefetch loads all listed prompts", async () => {
+    const { client, requests } = connect({ cache: {} })
+    expect(await client.prefetch({})).toEqual({ loaded: listedPrompts.length, failures: [] })
+    const sent = requests.length
+    for (const { id } of listedPrompts) expect((await client.prompts.getResolved(id)).source).toBe("cached")
+    expect(requests).toHaveLength(sent)
+  })
+
+  it("a FakeService with the same prompts gives the same results", async () => {
+    const { client } = connect()
+    const results = await Promise.all(listedPrompts.map(({ id }) => client.prompts.getResolved(id)))
+    const fake = new FakeService({
+      prompts: results.map(({ data, version, etag }) => ({
+        ...data,
+        content: data.resolved_content,
+        version: version!,
+        etag: etag!
+      }))
+    })
+    for (const { data, version, etag, source } of results) {
+      const faked = await fake.connect().prompts.getResolved(data.id)
+      expect(faked.data).toEqual(data)
+      expect(Object.keys(faked.data)).toEqual(Object.keys(data))
+      expect(faked).toMatchObject({ version, etag, source })
+    }
+    const methods = [
+      (client: PromptClient) => client.prompts.list({ per_page: 2 }),
+      (client: PromptClient) => client.prompts.list({ type: "template" }),
+      (client: PromptClient) => client.prompts.get(agent.id),
+      (client: PromptClient) => client.prompts.versions.list(agent.id),
+      (client: PromptClient) => client.prompts.versions.get(agent.id, agent.current_version)
+    ]
+    const listFields = (data: object) => Object.keys(Array.isArray(data) ? data[0] : data).toSorted()
+    for (const read of methods) {
+      const [real, faked] = await Promise.all([read(client), read(fake.connect())])
+      expect(listFields(faked.data)).toEqual(listFields(real.data))
+      expect(Object.keys(faked)).toEqual(Object.keys(real))
+    }
+    const unknown = { name: "NotFoundError", code: "NOT_FOUND", message: "Prompt not found" }
+    for (const one of [client, fake.connect()])
+      await expect(one.prompts.getResolved("00000000-0000-4000-8000-000000000000")).rejects.toMatchObject(
+        unknown
+      )
+    fake.failWith(401)
+    await expect(fake.connect().prompts.list()).rejects.toBeInstanceOf(UnauthorizedError)
+  })
+
+  it.each(["/api/v1", "/elsewhere"])(
+    "rejects with an InvalidResponseError if baseUrl ends with %s",
+    async (path) => {
+      const { client } = connect({ baseUrl: service.url + path })
+      const message = "Unexpected response: 404 Route not found; check baseUrl"
+      const rejection = { name: "InvalidResponseError", message }
+      await expect(client.prompts.list()).rejects.toMatchObject(rejection)
+      await expect(client.prompts.get(prompts[0]!.id)).rejects.toMatchObject(rejection)
+      const unknown = connect().client.prompts.get("a b")
+      await expect(unknown).rejects.toMatchObject({ name: "NotFoundError", message: "Route not found" })
+    }
+  )
+
   it("prompts.list returns one page when awaited and all prompts when iterated", async () => {
     const { client } = connect()
     const { data, meta } = await client.prompts.list({ page: 2, per_page: 2, tag: undefined })

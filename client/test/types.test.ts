@@ -2,6 +2,7 @@ import { expect, expectTypeOf, it } from "vitest"
 import type { PageMeta } from "../../src/domain/Page.ts"
 import type { Prompt, PromptSummary, PromptType, ResolvedPrompt, Tag } from "../../src/domain/Prompt.ts"
 import type { Version, VersionSummary } from "../../src/domain/Version.ts"
+import { FakeService } from "../src/FakeService.ts"
 import * as Client from "../src/index.ts"
 
 /** True if two types are identical, including `readonly` and `?`. Checked by tsc. */
@@ -59,11 +60,74 @@ it("TypeScript distinguishes the error classes by name", () => {
   expectTypeOf(getName).returns.toEqualTypeOf<"NotFoundError" | "UnauthorizedError">()
 })
 
+// Each line below that must not compile is checked by tsc: an unused `@ts-expect-error` is an error.
+
+const generated = {
+  supportAgent: { id: "cef02dd3-514f-5723-8852-d3305a2e66a8", slots: ["shop", "tone"] },
+  greeting: { id: "5f9a9b0e-7c5a-5b0e-9a39-0d7c3b2b6a11", slots: [] }
+} as const satisfies Readonly<Record<string, Client.PromptReference>>
+
+/** Compiles and runs, so that the types are those of what happens. */
+const useTypedReferences = async (client: Client.PromptClient, id: string) => {
+  const { data, source } = await client.prompts.getResolved(generated.supportAgent)
+  expectTypeOf(source).toEqualTypeOf<Client.Source>()
+  expectTypeOf(data).toExtend<Client.ResolvedPrompt>()
+  const texts = [Client.fillSlots(data, { shop: "Acme", tone: 1 })]
+  // @ts-expect-error A variable is missing.
+  expect(() => Client.fillSlots(data, { shop: "Acme" })).toThrow(Client.MissingVariablesError)
+  // @ts-expect-error A variable is misspelled.
+  expect(() => Client.fillSlots(data, { shop: "Acme", tune: "x" })).toThrow(Client.MissingVariablesError)
+  // @ts-expect-error There is no such slot.
+  texts.push(Client.fillSlots(data, { shop: "Acme", tone: "x", more: "y" }))
+  // @ts-expect-error A variable is a string, a number or a boolean.
+  expect(() => Client.fillSlots(data, { shop: "Acme", tone: null })).toThrow(Client.MissingVariablesError)
+
+  const { data: greeting } = await client.prompts.getResolved(generated.greeting)
+  Client.fillSlots(greeting, {})
+  // @ts-expect-error The prompt has no slots.
+  Client.fillSlots(greeting, { shop: "Acme" })
+
+  // The names of the slots are also known if the reference is written in place, and unknown for an id.
+  const inline = await client.prompts.getResolved({ id: generated.greeting.id, slots: ["shop"] })
+  // @ts-expect-error A variable is missing.
+  Client.fillSlots(inline.data, {})
+  const untyped = await client.prompts.getResolved(id)
+  expectTypeOf(untyped.data).toEqualTypeOf<Client.ResolvedPrompt>()
+  Client.fillSlots(untyped.data, { shop: "Acme", tone: "x", anything: true })
+  const reference: Client.PromptReference = generated.supportAgent
+  const widened = await client.prompts.getResolved(reference)
+  Client.fillSlots(widened.data, { shop: "Acme", tone: "x", more: "y" })
+  const either = await client.prompts.getResolved(Math.random() < 2 ? id : generated.supportAgent)
+  expectTypeOf(either.data).toExtend<Client.ResolvedPrompt>()
+
+  const { response } = await client.prompts.getResolved(id).withResponse()
+  expectTypeOf(response).toEqualTypeOf<Client.PromptResponse | undefined>()
+  expectTypeOf(await client.prompts.get(id).asResponse()).toEqualTypeOf<Client.PromptResponse>()
+  // @ts-expect-error Only getResolved has a fallback.
+  await client.prompts.get(id, { fallback: "text" })
+  return texts
+}
+
+it("the slots of a typed reference are the variables that fillSlots takes", async () => {
+  const service = new FakeService({
+    prompts: [
+      { id: generated.supportAgent.id, content: "{{shop}} {{tone}}" },
+      { id: generated.greeting.id, content: "Hello" }
+    ]
+  })
+  const client = service.connect()
+  expect(await useTypedReferences(client, generated.supportAgent.id).catch((error) => error)).toEqual([
+    "Acme 1",
+    "Acme x"
+  ])
+})
+
 it("the client's exported values keep their names", () => {
   expect(Object.keys(Client).toSorted()).toEqual([
     "AbortError",
     "ApiNotAllowedError",
     "BadRequestError",
+    "BundleError",
     "ConnectionError",
     "DisputedError",
     "HeadersTooLargeError",
@@ -78,10 +142,12 @@ it("the client's exported values keep their names", () => {
     "PromptClientError",
     "RateLimitedError",
     "RequestTimeoutError",
+    "ResolvedTooLargeError",
     "ServiceUnavailableError",
     "TimeoutError",
     "UnauthorizedError",
     "apiErrorOf",
-    "fillSlots"
+    "fillSlots",
+    "verifyBundle"
   ])
 })

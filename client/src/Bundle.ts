@@ -1,0 +1,136 @@
+import { PromptClientError } from "./Errors.ts"
+
+/** A prompt of a bundle: its resolved content, as the service returned it to `pull`. */
+export interface BundledPrompt {
+  /** Id of the prompt. */
+  readonly id: string
+  /** Title of the prompt. */
+  readonly title: string
+  /** Type of the prompt. */
+  readonly prompt_type: string
+  /** Model that the prompt is written for. */
+  readonly target_model: string
+  /** Content of the prompt, followed by its fragments with their slots filled. */
+  readonly content: string
+  /** Number of fragments appended. */
+  readonly fragment_count: number
+  /** Version number of the prompt. */
+  readonly version: number
+  /** `ETag` of the service's response. */
+  readonly etag: string
+  /** Names of the slots left in `content`, without duplicates, in order of first occurrence. */
+  readonly slots: ReadonlyArray<string>
+  /** SHA-256 of the other fields, in hexadecimal digits. */
+  readonly sha256: string
+}
+
+/** The contents of `prompts.bundle.json`. The types are wide enough for TypeScript's type of an imported JSON file. */
+export interface PromptBundle {
+  /** `prompt-retrieval-bundle`. */
+  readonly format: string
+  /** 1. */
+  readonly formatVersion: number
+  /** The prompts, ordered by id. */
+  readonly prompts: ReadonlyArray<BundledPrompt>
+  /** SHA-256 of the hashes of all prompts, in hexadecimal digits. */
+  readonly sha256: string
+}
+
+export const bundleFormat = "prompt-retrieval-bundle"
+export const bundleFormatVersion = 1
+
+/** A bundle was refused, because it is damaged, was changed by hand, or is no bundle. */
+export class BundleError extends PromptClientError {
+  override get name(): string {
+    return "BundleError"
+  }
+  /** Id of the first prompt that does not have its hash; absent if the error concerns the whole bundle. */
+  readonly promptId?: string
+  constructor(message: string, promptId?: string) {
+    super(message)
+    if (promptId !== undefined) this.promptId = promptId
+  }
+}
+
+/** Returns the SHA-256 of a text in hexadecimal digits. */
+type Hash = (text: string) => string | Promise<string>
+
+const digest: Hash = async (text) => {
+  const bytes = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text))
+  return Array.from(new Uint8Array(bytes), (byte) => byte.toString(16).padStart(2, "0")).join("")
+}
+
+/** The part of Node's global `process` that leads to its hash function. */
+interface ProcessLike {
+  readonly process?: {
+    getBuiltinModule?(name: string): { hash?(algorithm: string, text: string): string } | undefined
+  }
+}
+
+/** Returns Node's hash function where the runtime has it: WebCrypto schedules a job for each of a thousand prompts. */
+const findHash = (): Hash => {
+  const { hash } = (globalThis as ProcessLike).process?.getBuiltinModule?.("node:crypto") ?? {}
+  return hash === undefined ? digest : (text) => hash("sha256", text)
+}
+
+/**
+ * Returns the text whose hash is the hash of a prompt. JSON contains no line feed, so the text has one reading. The
+ * content is left out of the JSON, because its encoding as JSON takes longer than the hash.
+ */
+export const serializePrompt = (prompt: Omit<BundledPrompt, "sha256">): string => {
+  const { id, title, prompt_type, target_model, version, etag, fragment_count, slots, content } = prompt
+  const fields = [id, title, prompt_type, target_model, version, etag, fragment_count, slots]
+  return `${JSON.stringify(fields)}\n${content}`
+}
+
+/** Returns the text whose hash is the hash of a bundle. */
+export const serializeHashes = (prompts: ReadonlyArray<Pick<BundledPrompt, "sha256">>): string =>
+  prompts.map(({ sha256 }) => sha256).join("")
+
+/** Returns true for a value with a content that UTF-8 can represent, so that another content has another hash. */
+export const hasContent = (value: unknown): value is BundledPrompt => {
+  const { content } = (value ?? {}) as BundledPrompt
+  return typeof content === "string" && content.isWellFormed()
+}
+
+/** The bundles whose hashes have been verified. */
+const verified = new WeakSet<PromptBundle>()
+
+/**
+ * Verifies the hashes of a bundle, the parsed JSON of `prompts.bundle.json`. Resolves to the bundle; rejects with a
+ * `BundleError` that names the first prompt whose fields do not have its hash. The hashes detect damage and edits by
+ * hand. They are no signature: a program can compute them for any prompts.
+ *
+ * @example
+ * ```ts
+ * import { verifyBundle } from "@prompt-retrieval/client"
+ *
+ * const { prompts } = await verifyBundle(JSON.parse("…"))
+ * const titles: Array<string> = prompts.map(({ title }) => title)
+ * ```
+ */
+export const verifyBundle = async (value: unknown): Promise<PromptBundle> => {
+  const bundle = (value ?? {}) as PromptBundle
+  if (bundle.format !== bundleFormat || !Array.isArray(bundle.prompts)) {
+    throw new BundleError("Not a prompt bundle; create one with 'npx --no @prompt-retrieval/client pull'")
+  }
+  if (bundle.formatVersion !== bundleFormatVersion) {
+    throw new BundleError("The bundle has an unknown formatVersion; create it again with 'pull'")
+  }
+  if (verified.has(bundle)) return bundle
+  const { prompts, sha256 } = bundle
+  const hash = findHash()
+  const hashes = await Promise.all(
+    prompts.map((prompt) => (hasContent(prompt) ? hash(serializePrompt(prompt)) : ""))
+  )
+  for (const [index, prompt] of (prompts as ReadonlyArray<Partial<BundledPrompt> | null>).entries()) {
+    if (hashes[index] && hashes[index] === prompt?.sha256) continue
+    const id = prompt?.id ?? "without an id"
+    throw new BundleError(`Hash mismatch in prompt ${id} of the bundle; run 'pull' again`, id)
+  }
+  if (sha256 !== (await hash(serializeHashes(prompts)))) {
+    throw new BundleError("Hash mismatch in the bundle; run 'pull' again")
+  }
+  verified.add(bundle)
+  return bundle
+}

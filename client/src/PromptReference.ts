@@ -1,0 +1,38 @@
+import type { ResolvedPrompt } from "./Resources.ts"
+
+/**
+ * A prompt and the slots that its resolved content leaves to the caller. `pull` generates a constant of this type for
+ * each prompt.
+ */
+export interface PromptReference<Slots extends string = string> {
+  /** Id of the prompt. */
+  readonly id: string
+  /** Names of the slots. */
+  readonly slots: ReadonlyArray<Slots>
+}
+
+declare const slotNames: unique symbol
+
+/** Marks the type of resolved content whose slots are known. The property exists only in the type. */
+export interface WithSlots<Slots extends string> {
+  readonly [slotNames]: Slots
+}
+
+/** The resolved prompt of an id or a reference. The slots of a reference are part of the type. */
+export type ResolvedFor<Prompt> = Prompt extends PromptReference
+  ? ResolvedPrompt & WithSlots<Prompt["slots"][number]>
+  : ResolvedPrompt
+
+/** A value that fills a slot. */
+export type SlotValue = string | number | boolean
+
+/** One value for each slot, and no others. */
+type ExactVariables<Slots extends string> = string extends Slots
+  ? Readonly<Record<string, SlotValue>>
+  : [Slots] extends [never]
+    ? Readonly<Record<string, never>>
+    : { readonly [Name in Slots]: SlotValue }
+
+/** The variables that `fillSlots` takes: any for a text, exactly the slots for the result of a typed reference. */
+export type VariablesFor<Prompt> =
+  Prompt extends WithSlots<infer Slots> ? ExactVariables<Slots> : Readonly<Record<string, SlotValue>>

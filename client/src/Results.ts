@@ -1,0 +1,66 @@
+import type { BundledPrompt } from "./Bundle.ts"
+import type { PromptResponse, PromptType, Provenance, ResolvedPrompt, Single, Source } from "./Resources.ts"
+
+/** What is known of a result besides its envelope. */
+interface ResultDetails extends Provenance<Source> {
+  readonly response: PromptResponse | undefined
+}
+
+/** Adds the details to an envelope as properties that are not enumerable. */
+export const toResult = <Result>(envelope: object, details: ResultDetails): Result =>
+  Object.defineProperties(
+    envelope,
+    Object.fromEntries(Object.entries(details).map(([name, value]) => [name, { value }]))
+  ) as Result
+
+const noResponse = { age: undefined, requestId: undefined, response: undefined }
+
+/** Returns the result for a prompt of the bundle. */
+export const toBundledResult = (prompt: BundledPrompt): Single<ResolvedPrompt, Source> => {
+  const { id, title, prompt_type, target_model, content, fragment_count, version, etag } = prompt
+  const data: ResolvedPrompt = {
+    id,
+    title,
+    prompt_type: prompt_type as PromptType,
+    target_model,
+    resolved_content: content,
+    fragment_count
+  }
+  return toResult({ data }, { source: "bundled", version, etag, ...noResponse })
+}
+
+/** Returns the result for the fallback text of a call. */
+export const toFallbackResult = (id: string, text: string): Single<ResolvedPrompt, Source> => {
+  const data: ResolvedPrompt = {
+    id,
+    title: "",
+    prompt_type: "system",
+    target_model: "",
+    resolved_content: text,
+    fragment_count: 0
+  }
+  return toResult({ data }, { source: "fallback", version: undefined, etag: undefined, ...noResponse })
+}
+
+/** A result with the response that it comes from. */
+export type WithResponse<Result, Response = PromptResponse> = Result & {
+  /** The response that confirmed the result. */
+  readonly response: Response
+}
+
+/** A call, to be awaited for its result. */
+export interface Call<Result, Response = PromptResponse> extends Promise<Result> {
+  /** Resolves to the response that confirmed the result. */
+  asResponse(): Promise<Response>
+  /** Resolves to the result with its `response`. */
+  withResponse(): Promise<WithResponse<Result, Response>>
+}
+
+/** Adds the methods of a call to a promise of a result. */
+export const toCall = <Result, Response>(promise: Promise<Result>): Call<Result, Response> => {
+  const call = promise as Promise<WithResponse<Result, Response>>
+  return Object.assign(call, {
+    asResponse: () => call.then(({ response }) => response),
+    withResponse: () => call
+  })
+}

@@ -1,0 +1,20 @@
+/** Ends the command: the message goes to stderr on one line, without a stack. */
+export class CommandError extends Error {
+  override get name(): string {
+    return "CommandError"
+  }
+  /** 1 for a failure, 2 for a wrong command line. */
+  readonly exitCode: 1 | 2
+  constructor(message: string, exitCode: 1 | 2 = 1) {
+    super(message)
+    this.exitCode = exitCode
+  }
+}
+
+/** The command line is wrong. The message names the flag, its rule and the remedy. */
+export const toUsageError = (message: string): CommandError =>
+  new CommandError(`${message}; see 'npx --no @prompt-retrieval/client pull --help'`, 2)
+
+/** Replaces control characters, except tabs, and invisible characters, which could control a terminal. */
+export const printable = (text: string): string =>
+  text.toWellFormed().replace(/[^\P{Cc}\t]|[\p{Cf}\p{Zl}\p{Zp}]/gu, "\ufffd")

@@ -1,0 +1,1 @@
+export { type FakeContent, type FakeFailure, type FakePrompt, FakeService } from "./FakeService.ts"

@@ -1,0 +1,115 @@
+import { describe, expect, it } from "vitest"
+import { FakeService } from "../src/testing.ts"
+import { makeBundle } from "./makeBundle.ts"
+
+// `service.test.ts` compares the fake with a real service.
+
+const id = "cef02dd3-514f-5723-8852-d3305a2e66a8"
+
+describe("FakeService", () => {
+  it("serves the texts, versions and ETags of a bundle", async () => {
+    const bundle = makeBundle([{ id, content: "Hi {{shop}}", title: "Greeting", version: 4, etag: '"e"' }])
+    const service = new FakeService(bundle)
+    const result = await service.connect().prompts.getResolved(id)
+    expect(result).toEqual({
+      data: {
+        id,
+        title: "Greeting",
+        prompt_type: "system",
+        target_model: "gpt-4o",
+        resolved_content: "Hi {{shop}}",
+        fragment_count: 0
+      }
+    })
+    expect(result).toMatchObject({ version: 4, etag: '"e"', source: "fresh" })
+    expect(service.requests).toEqual([`/api/v1/prompts/${id}/resolved`])
+  })
+
+  it("serves every endpoint of the API", async () => {
+    const types = ["system", "user", "system"]
+    const prompts = types.map((prompt_type, index) => ({
+      id: `p${index}`,
+      content: `Text ${index}`,
+      prompt_type
+    }))
+    const { prompts: calls } = new FakeService({ prompts }).connect()
+    const ids: Array<string> = []
+    for await (const prompt of calls.list({ per_page: 1, type: "system" })) ids.push(prompt.id)
+    expect(ids).toEqual(["p0", "p2"])
+    expect((await calls.list({ page: 2, per_page: 2 })).meta).toEqual({ page: 2, per_page: 2, total: 3 })
+    expect((await calls.list({ tag: "any" })).data).toEqual([])
+    expect((await calls.get("p1")).data).toMatchObject({ current_content: "Text 1", prompt_type: "user" })
+    expect((await calls.versions.list("p1")).data).toMatchObject([{ version_number: 1 }])
+    expect((await calls.versions.get("p1", 1)).data).toMatchObject({ content: "Text 1", prompt_id: "p1" })
+    for (const call of [calls.get("p9"), calls.getResolved("p9"), calls.versions.get("p1", 2)])
+      await expect(call).rejects.toMatchObject({ name: "NotFoundError" })
+    await expect(calls.list({ page: 0 })).rejects.toMatchObject({ name: "BadRequestError" })
+  })
+
+  it("a changed text has another ETag, and an unchanged text is confirmed with 304", async () => {
+    const service = new FakeService({ prompts: [{ id, content: "first" }] })
+    const client = service.connect({ cache: { ttl: 0, maxStale: 0 } })
+    const first = await client.prompts.getResolved(id).withResponse()
+    const second = await client.prompts.getResolved(id).withResponse()
+    expect([first.response!.status, second.response!.status]).toEqual([200, 304])
+    service.set({ id, content: "second", version: 2 })
+    const third = await client.prompts.getResolved(id)
+    expect([third.data.resolved_content, third.version, third.etag === first.etag]).toEqual([
+      "second",
+      2,
+      false
+    ])
+    service.remove(id)
+    await expect(client.prompts.getResolved(id)).rejects.toMatchObject({ name: "NotFoundError" })
+  })
+
+  it("a changed prompt of a bundle has another ETag, although the change repeats the bundle's", async () => {
+    const bundle = makeBundle([{ id, content: "first", version: 1, etag: '"e"' }])
+    const service = new FakeService(bundle)
+    const client = service.connect({ cache: { ttl: 0, maxStale: 0 } })
+    const etags = new Set([(await client.prompts.getResolved(id)).etag])
+    for (const content of ["second", "third"]) {
+      service.set({ ...bundle.prompts[0]!, content })
+      const { data, etag } = await client.prompts.getResolved(id)
+      expect(data.resolved_content).toBe(content)
+      etags.add(etag)
+    }
+    expect(etags.size).toBe(3)
+  })
+
+  it("upper and lower case of an id are the same prompt", async () => {
+    const service = new FakeService({ prompts: [{ id: id.toUpperCase(), content: "first" }] })
+    const client = service.connect()
+    expect((await client.prompts.getResolved(id)).data.resolved_content).toBe("first")
+    service.set({ id, content: "second" })
+    expect((await client.prompts.list()).meta.total).toBe(1)
+    service.remove(id.toUpperCase())
+    await expect(client.prompts.getResolved(id)).rejects.toMatchObject({ name: "NotFoundError" })
+  })
+
+  it.each([
+    ["no connection", "ConnectionError"],
+    [401, "UnauthorizedError"],
+    [402, "PastDueError"],
+    [403, "ApiNotAllowedError"],
+    [429, "RateLimitedError"],
+    [500, "InternalServerError"],
+    [503, "ServiceUnavailableError"]
+  ] as const)("failWith(%s) makes calls reject with a %s until it is undone", async (failure, name) => {
+    const service = new FakeService({ prompts: [{ id, content: "text" }] })
+    service.failWith(failure)
+    const client = service.connect()
+    await expect(client.prompts.getResolved(id)).rejects.toMatchObject({ name })
+    service.failWith(undefined)
+    const call = client.prompts.getResolved(id, { timeout: 5_000 })
+    expect((await call).data.resolved_content).toBe("text")
+  })
+
+  it("the client of a fake has the options that are given, except fetch", async () => {
+    const bundle = makeBundle([{ id, content: "Bundled" }])
+    const service = new FakeService()
+    service.failWith("no connection")
+    const client = service.connect({ bundle, fetch: () => Promise.reject(new Error("another fetch")) })
+    expect((await client.prompts.getResolved(id)).source).toBe("bundled")
+  })
+})

@@ -1,0 +1,103 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
+import {
+  advance,
+  flush,
+  installFakeTime,
+  jsonResponse,
+  makeScriptedClient,
+  type Responder,
+  settle
+} from "./support.ts"
+
+// `cacheModel.test.ts` checks the limit for sequences of calls that do not overlap.
+
+beforeEach(installFakeTime)
+afterEach(() => vi.useRealTimers())
+
+const respond = (title: string) => jsonResponse(200, { data: { title } })
+
+/** Makes a client whose requests the test responds to, in any order. */
+const makeManualClient = (cache: { readonly ttl: number; readonly maxStale: number }) => {
+  const pending: Array<(title: string) => void> = []
+  const respondLater: Responder = () =>
+    new Promise((resolve) => pending.push((title) => resolve(respond(title))))
+  return { ...makeScriptedClient([respondLater], { cache }), pending }
+}
+
+describe("the age limit of texts that arrive late", () => {
+  it("a response that waited for a suspended machine is discarded and requested again", async () => {
+    const { client, pending } = makeManualClient({ ttl: 1_000, maxStale: 1_000 })
+    const call = client.prompts.get("p")
+    await flush()
+    vi.setSystemTime(Date.now() + 3_600_000)
+    pending[0]!("an hour old")
+    await flush()
+    expect(pending).toHaveLength(2)
+    pending[1]!("current")
+    const { data, source, age } = await call
+    expect([data.title, source, age]).toEqual(["current", "fresh", 0])
+    expect((await client.prompts.get("p")).data.title).toBe("current")
+  })
+
+  it("a background refresh that waited for a suspended machine does not renew the cached text", async () => {
+    const { client, pending } = makeManualClient({ ttl: 1_000, maxStale: 60_000 })
+    const first = client.prompts.get("p")
+    await flush()
+    pending[0]!("first")
+    await first
+    await advance(1_000)
+    expect((await client.prompts.get("p")).source).toBe("stale")
+    vi.setSystemTime(Date.now() + 3_600_000)
+    pending[1]!("an hour old")
+    await flush()
+    const call = client.prompts.get("p")
+    await flush()
+    pending[2]!("current")
+    expect((await call).data.title).toBe("current")
+  })
+
+  it.each([
+    ["10, 400", 400_000],
+    ["400, 10", 400_000],
+    ["7", 7_000],
+    ["10, soon", 10_000],
+    ["-5", 0]
+  ])("a response with Age: %s has an age of %i ms", async (age, expected) => {
+    const { client } = makeScriptedClient([() => jsonResponse(200, { data: { title: "a" } }, { age })], {
+      cache: { ttl: 1_000_000, maxStale: 0 }
+    })
+    expect((await client.prompts.get("p")).age).toBe(expected)
+  })
+
+  it("a call that joins a request does not get its text if the request started too long before the call", async () => {
+    const { client, pending } = makeManualClient({ ttl: 0, maxStale: 1_000 })
+    const early = client.prompts.get("p")
+    await advance(1_000)
+    const joined = client.prompts.get("p")
+    await advance(1)
+    const late = client.prompts.get("p")
+    await flush()
+    expect(pending).toHaveLength(1)
+    pending[0]!("first")
+    expect((await early).data.title).toBe("first")
+    expect((await joined).data.title).toBe("first")
+    await flush()
+    expect(pending).toHaveLength(2)
+    pending[1]!("second")
+    expect((await late).data.title).toBe("second")
+  })
+
+  it("after an idle hour, a failed request leaves nothing to return", async () => {
+    const { client } = makeScriptedClient(
+      [() => respond("a"), () => Promise.reject(new TypeError("fetch failed"))],
+      {
+        cache: {},
+        maxRetries: 0
+      }
+    )
+    await client.prompts.get("p")
+    await advance(3_600_000)
+    for (let attempt = 0; attempt < 2; attempt++)
+      expect(await settle(client.prompts.get("p"))).toMatchObject({ error: { name: "ConnectionError" } })
+  })
+})

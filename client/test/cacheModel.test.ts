@@ -1,0 +1,213 @@
+import { describe, it } from "@effect/vitest"
+import * as Arbitrary from "effect/Arbitrary"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import { expect, vi } from "vitest"
+import { PromptClient, type PromptClientError, type Source } from "../src/index.ts"
+import { errorResponse, flush, installFakeTime, jsonResponse, key, settle } from "./support.ts"
+
+const ttl = 1_000
+const maxStale = 4_000
+const maxAge = ttl + maxStale
+/** How long no refresh starts after one that failed for an outage, without jitter. */
+const refreshPause = 0.6 * ttl
+
+/** How the service responds: normally, with a text of this age in seconds, with an error, or not at all. */
+type Behavior = "ok" | "aged 2" | "aged 5" | "aged 9" | "down" | 401 | 403 | 404 | 503
+
+/**
+ * What happens to the clocks: the machine is suspended, so that only the wall clock advances, or the wall clock is set
+ * back. Both together could cancel each other out, which no clock shows.
+ */
+type ClockEvent = "suspend" | "setBack"
+
+/** What happens next: a read of a target, time that passes, a clock event, or a change of the service. */
+type Step =
+  | { readonly kind: "read"; readonly target: string }
+  | { readonly kind: "pass"; readonly millis: number }
+  | { readonly kind: "clock"; readonly millis: number }
+  | { readonly kind: "edit"; readonly target: string }
+  | { readonly kind: "behave"; readonly behavior: Behavior }
+
+const targets = ["a", "b", "c"]
+const target = Arbitrary.schema(Schema.Literals(targets))
+const millis = Arbitrary.schema(Schema.Literals([1, 400, 999, 1_000, 1_001, 3_999, 4_000, 5_000, 3_600_000]))
+const behaviors: ReadonlyArray<Behavior> = [
+  "ok",
+  "ok",
+  "ok",
+  "aged 2",
+  "aged 5",
+  "aged 9",
+  "down",
+  503,
+  404,
+  401,
+  403
+]
+const step: Arbitrary.Arbitrary<Step> = Arbitrary.map(
+  Arbitrary.all([
+    Arbitrary.schema(
+      Schema.Literals(["read", "read", "read", "pass", "pass", "clock", "edit", "behave", "behave"])
+    ),
+    target,
+    millis,
+    Arbitrary.schema(Schema.Literals(behaviors))
+  ]),
+  ([kind, target, millis, behavior]) => ({ kind, target, millis, behavior }) as Step
+)
+
+/** One target in the model: absent, or a text and when the service last confirmed it, by the true time. */
+interface ModelEntry {
+  readonly text: string
+  readonly confirmedAt: number
+}
+
+/**
+ * The state machine of docs/client.md: predicts what each read returns, by the true time, which includes the time
+ * in which the machine was suspended. Only the pause between refreshes leaves it out.
+ */
+class Model {
+  #entries = new Map<string, ModelEntry>()
+  #refreshAt = 0
+
+  /** Returns the text and source, or the status that a read must reject with; `undefined` stands for no response. */
+  read(
+    target: string,
+    time: number,
+    timeAwake: number,
+    behavior: Behavior,
+    text: string
+  ): readonly [string, Source] | { status?: number } {
+    const entry = this.#entries.get(target)
+    const age = entry === undefined ? Number.POSITIVE_INFINITY : time - entry.confirmedAt
+    if (age < ttl) return [entry!.text, "cached"]
+    if (age >= maxAge) return this.#request(target, time, behavior, text)
+    if (timeAwake >= this.#refreshAt) {
+      this.#request(target, time, behavior, text)
+      if (behavior === "down" || behavior === 503) this.#refreshAt = timeAwake + refreshPause
+    }
+    return [entry!.text, "stale"]
+  }
+
+  #request(
+    target: string,
+    time: number,
+    behavior: Behavior,
+    text: string
+  ): readonly [string, Source] | { status?: number } {
+    if (behavior === "down") return {}
+    if (typeof behavior === "number") {
+      if (behavior === 404) this.#entries.delete(target)
+      if (behavior === 401 || behavior === 403) this.#entries.clear()
+      return { status: behavior }
+    }
+    this.#refreshAt = 0
+    const age = behavior === "ok" ? 0 : Number(behavior.slice(-1)) * 1_000
+    const confirmedAt = time - age
+    const stored = this.#entries.get(target)
+    if (stored === undefined || stored.confirmedAt <= confirmedAt)
+      this.#entries.set(target, { text, confirmedAt })
+    return age > maxAge ? { status: 503 } : [text, age > 0 ? "stale" : "fresh"]
+  }
+}
+
+const toErrors = {
+  401: "UNAUTHORIZED",
+  403: "API_NOT_ALLOWED",
+  404: "NOT_FOUND",
+  503: "SERVICE_UNAVAILABLE"
+} as const
+
+/** Runs the steps against the client and the model. Returns the sources of the results in order. */
+const run = async (steps: ReadonlyArray<Step>, clockEvent: ClockEvent): Promise<ReadonlyArray<string>> => {
+  installFakeTime()
+  const random = vi.spyOn(Math, "random").mockReturnValue(0)
+  try {
+    const model = new Model()
+    const texts = new Map(targets.map((target) => [target, `${target} 0`]))
+    /** When the service last confirmed each text, by the true time. */
+    const confirmed = new Map<string, number>()
+    const seen: Array<string> = []
+    let behavior: Behavior = "ok"
+    let time = 0
+    let timeAwake = 0
+    let edits = 0
+    const client = new PromptClient({
+      apiKey: key,
+      maxRetries: 0,
+      cache: { ttl, maxStale, maxEntries: 10 },
+      fetch: async (url, { headers }) => {
+        const target = new URL(url).pathname.slice("/api/v1/prompts/".length).replace("/resolved", "")
+        if (behavior === "down") throw new TypeError("fetch failed")
+        if (typeof behavior === "number") return errorResponse(behavior, toErrors[behavior as 401], "No")
+        const text = texts.get(target)!
+        const age = behavior === "ok" ? 0 : Number(behavior.slice(-1))
+        confirmed.set(text, Math.max(confirmed.get(text) ?? Number.NEGATIVE_INFINITY, time - age * 1_000))
+        const outage = "prompt-retrieval; hit; detail=database-unavailable"
+        const fields = { etag: `"${text}"`, ...(age > 0 && { age: String(age), "cache-status": outage }) }
+        return headers["if-none-match"] === fields.etag
+          ? new Response(null, { status: 304, headers: fields })
+          : jsonResponse(200, { data: { resolved_content: text } }, fields)
+      }
+    })
+    for (const next of steps) {
+      if (next.kind === "behave") behavior = next.behavior
+      else if (next.kind === "edit") texts.set(next.target, `${next.target} ${++edits}`)
+      else if (next.kind === "pass") {
+        time += next.millis
+        timeAwake += next.millis
+        await vi.advanceTimersByTimeAsync(next.millis)
+      } else if (next.kind === "clock") {
+        const isSuspended = clockEvent === "suspend"
+        if (isSuspended) time += next.millis
+        vi.setSystemTime(Date.now() + (isSuspended ? next.millis : -next.millis))
+      } else {
+        const expected = model.read(next.target, time, timeAwake, behavior, texts.get(next.target)!)
+        const outcome = await settle(client.prompts.getResolved(next.target))
+        await flush()
+        if ("error" in outcome) {
+          expect({ status: (outcome.error as PromptClientError & { status?: number }).status }).toEqual({
+            status: undefined,
+            ...expected
+          })
+          seen.push("error")
+          continue
+        }
+        const { data, source, age } = outcome.value
+        expect([data.resolved_content, source]).toEqual(expected)
+        seen.push(source)
+        // The invariants, which do not depend on the model
+        const trueAge = time - confirmed.get(data.resolved_content)!
+        expect(trueAge).toBeLessThanOrEqual(maxAge)
+        expect(age).toBeGreaterThanOrEqual(trueAge)
+        if (source === "cached") expect(age).toBeLessThan(ttl)
+      }
+    }
+    return seen
+  } finally {
+    random.mockRestore()
+    vi.useRealTimers()
+  }
+}
+
+describe("the cache as a state machine", () => {
+  const seen = new Map<string, number>()
+
+  it.live.prop(
+    "returns what the model returns, and never a text that is older than ttl + maxStale",
+    {
+      steps: Arbitrary.array(step, { minLength: 20, maxLength: 80 }),
+      clockEvent: Schema.Literals(["suspend", "setBack"])
+    },
+    ({ steps, clockEvent }) =>
+      Effect.promise(async () => {
+        for (const source of await run(steps, clockEvent)) seen.set(source, (seen.get(source) ?? 0) + 1)
+      }),
+    { arbitrary: { runs: 250 } }
+  )
+
+  it("the sequences above reached every source and errors", () => {
+    for (const source of ["fresh", "cached", "stale", "error"]) expect(seen.get(source)).toBeGreaterThan(100)
+  })
+})

@@ -1,0 +1,154 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
+import { PromptClient } from "../src/index.ts"
+import {
+  captureError,
+  errorResponse,
+  installFakeTime,
+  jsonResponse,
+  key,
+  makeScriptedClient,
+  neverResponds,
+  rateLimited,
+  settle
+} from "./support.ts"
+
+afterEach(() => {
+  vi.unstubAllEnvs()
+  vi.unstubAllGlobals()
+  vi.useRealTimers()
+})
+
+const respondOk = () => jsonResponse(200, { data: { title: "a" } })
+
+describe("withOptions", () => {
+  beforeEach(installFakeTime)
+
+  it("changes the given options and keeps the others", async () => {
+    const { client, requests } = makeScriptedClient([neverResponds], { headers: { a: "1" }, timeout: 1_000 })
+    const derived = client.withOptions({ timeout: 50, headers: { b: "2" } })
+    expect(await settle(derived.prompts.get("p"))).toMatchObject({
+      error: { name: "TimeoutError" },
+      took: 50
+    })
+    expect(requests[0]!.headers).toMatchObject({ b: "2", authorization: `Bearer ${key}` })
+    expect(requests[0]!.headers.a).toBeUndefined()
+    expect(await settle(client.prompts.get("p"))).toMatchObject({ took: 1_000 })
+    expect(requests[1]!.headers.a).toBe("1")
+    expect(() => client.withOptions({ timeout: 0 })).toThrow(RangeError)
+  })
+
+  it("shares the cache, unless the key, the service, cache, fetch or headers differ", async () => {
+    const { client, requests } = makeScriptedClient([respondOk], { cache: {} })
+    await client.prompts.get("p")
+    expect((await client.withOptions({ timeout: 50 }).prompts.get("p")).source).toBe("cached")
+    for (const options of [
+      { apiKey: "other" },
+      { baseUrl: "http://other.test" },
+      { cache: { ttl: 1 } },
+      { cache: undefined },
+      { fetch: async () => respondOk() },
+      { headers: { a: "1" } }
+    ]) {
+      expect((await client.withOptions(options).prompts.get("p")).source).toBe("fresh")
+    }
+    expect((await client.withOptions({}).withOptions({ maxRetries: 0 }).prompts.get("p")).source).toBe(
+      "cached"
+    )
+    expect(requests).toHaveLength(6)
+  })
+
+  it("shares the pause after a 429 with clients of the same key only", async () => {
+    const { client, requests } = makeScriptedClient([() => rateLimited("30"), respondOk], { maxRetries: 0 })
+    const derived = client.withOptions({ timeout: 1_000 })
+    expect(await captureError(client.prompts.get("p"))).toMatchObject({ status: 429 })
+    expect(await captureError(derived.prompts.get("p"))).toMatchObject({ status: 429 })
+    expect(requests).toHaveLength(1)
+    expect((await client.withOptions({ apiKey: "other" }).prompts.get("p")).source).toBe("fresh")
+  })
+
+  it("shares what the service said about the key", async () => {
+    const { client } = makeScriptedClient([
+      () => errorResponse(401, "UNAUTHORIZED", "API key has been revoked"),
+      () => Promise.reject(new TypeError("fetch failed"))
+    ])
+    const derived = client.withOptions({ maxRetries: 0 })
+    expect(await captureError(client.prompts.list())).toMatchObject({ status: 401 })
+    expect(await captureError(derived.prompts.getResolved("p", { fallback: "x" }))).toMatchObject({
+      name: "ConnectionError"
+    })
+  })
+
+  it("a rejection of the key evicts the results of every client of the key", async () => {
+    let status = 200
+    const { client } = makeScriptedClient(
+      [() => (status === 200 ? respondOk() : errorResponse(status, "UNAUTHORIZED", "No"))],
+      { cache: {} }
+    )
+    const derived = client.withOptions({ cache: { ttl: 60_000 } })
+    await derived.prompts.get("p")
+    status = 401
+    expect(await captureError(client.prompts.get("p"))).toMatchObject({ status: 401 })
+    expect(await captureError(derived.prompts.get("p"))).toMatchObject({ status: 401 })
+  })
+})
+
+describe("environment variables", () => {
+  const readRequest = async (client: () => PromptClient) => {
+    const requests: Array<{ readonly url: string; readonly authorization: string | undefined }> = []
+    const spy = async (url: string, { headers }: { readonly headers: Record<string, string> }) => {
+      requests.push({ url, authorization: headers.authorization })
+      return respondOk()
+    }
+    vi.stubGlobal("fetch", spy)
+    await client().prompts.get("p")
+    return requests[0]!
+  }
+
+  it("PROMPT_RETRIEVAL_API_KEY and PROMPT_RETRIEVAL_BASE_URL replace options that are absent", async () => {
+    vi.stubEnv("PROMPT_RETRIEVAL_API_KEY", "key_from_environment")
+    vi.stubEnv("PROMPT_RETRIEVAL_BASE_URL", "https://environment.test/prefix/")
+    expect(await readRequest(() => new PromptClient())).toEqual({
+      url: "https://environment.test/prefix/api/v1/prompts/p",
+      authorization: "Bearer key_from_environment"
+    })
+    const options = { apiKey: "key_of_option", baseUrl: "https://option.test" }
+    expect(await readRequest(() => new PromptClient(options))).toEqual({
+      url: "https://option.test/api/v1/prompts/p",
+      authorization: "Bearer key_of_option"
+    })
+    // An empty option is an error, not a reason to use another key.
+    expect(() => new PromptClient({ apiKey: "" })).toThrow(new TypeError("apiKey is missing"))
+  })
+
+  it("empty variables count as absent", async () => {
+    vi.stubEnv("PROMPT_RETRIEVAL_API_KEY", "")
+    vi.stubEnv("PROMPT_RETRIEVAL_BASE_URL", "")
+    expect(() => new PromptClient()).toThrow(new TypeError("apiKey is missing"))
+    const { url } = await readRequest(() => new PromptClient({ apiKey: "k" }))
+    expect(url).toBe("http://127.0.0.1:3000/api/v1/prompts/p")
+  })
+
+  it.each([
+    ["no process", undefined],
+    ["a process without an environment", {}],
+    [
+      "an environment that may not be read",
+      {
+        get env() {
+          throw new Error("Requires env access")
+        }
+      }
+    ]
+  ])("a runtime with %s has no variables", (_, process) => {
+    vi.stubGlobal("process", process)
+    let error: unknown
+    try {
+      new PromptClient()
+    } catch (thrown) {
+      error = thrown
+    } finally {
+      vi.unstubAllGlobals()
+    }
+    expect(error).toEqual(new TypeError("apiKey is missing"))
+  })
+})

@@ -1,0 +1,178 @@
+import { describe, expect, it } from "vitest"
+import type { ClientOptions, PrefetchOptions } from "../src/index.ts"
+import { makeBundle } from "./makeBundle.ts"
+import {
+  captureError,
+  connectionRefused,
+  errorResponse,
+  flush,
+  jsonResponse,
+  makeScriptedClient,
+  type Responder,
+  rateLimited,
+  settle,
+  useFakeTimeWithoutJitter
+} from "./support.ts"
+
+useFakeTimeWithoutJitter()
+
+const makeIds = (count: number) => Array.from({ length: count }, (_, index) => `p${index + 1}`)
+
+/** A service with prompts that responds to a limited number of requests in each minute. */
+const makeService = (
+  ids: ReadonlyArray<string>,
+  { perMinute = Number.POSITIVE_INFINITY, options = {} as Partial<ClientOptions> } = {}
+) => {
+  let open = 0
+  let maxOpen = 0
+  const counts = new Map<number, number>()
+  const faults = new Map<string, Responder>()
+  const respond: Responder = async (request) => {
+    const { pathname, searchParams } = new URL(request.url)
+    const minute = Math.floor(performance.now() / 60_000)
+    counts.set(minute, (counts.get(minute) ?? 0) + 1)
+    if (counts.get(minute)! > perMinute)
+      return rateLimited(String(Math.ceil(60 - (performance.now() % 60_000) / 1_000)))
+    maxOpen = Math.max(maxOpen, ++open)
+    await new Promise((resolve) => setTimeout(resolve, 100))
+    open--
+    if (pathname.endsWith("/prompts")) {
+      const [page, per_page] = [Number(searchParams.get("page")), Number(searchParams.get("per_page"))]
+      const data = ids.slice((page - 1) * per_page, page * per_page).map((id) => ({ id }))
+      return jsonResponse(200, { data, meta: { page, per_page, total: ids.length } })
+    }
+    const id = pathname.split("/").at(-2)!
+    return faults.get(id)?.(request) ?? jsonResponse(200, { data: { id, resolved_content: `Text of ${id}` } })
+  }
+  const scripted = makeScriptedClient([respond], { cache: {}, ...options })
+  const prefetch = async (
+    selection: Parameters<typeof scripted.client.prefetch>[0],
+    call?: PrefetchOptions
+  ) => {
+    const outcome = await settle(scripted.client.prefetch(selection, call))
+    if ("error" in outcome) throw outcome.error
+    return { ...outcome.value, took: outcome.took }
+  }
+  return { ...scripted, prefetch, faults, maxOpen: () => maxOpen }
+}
+
+describe("prefetch", () => {
+  it("loads the prompts of a filter, at most four at a time, so that later calls send no request", async () => {
+    const ids = makeIds(250)
+    const { prefetch, client, requests, maxOpen } = makeService(ids)
+    const result = await prefetch({ tag: "production" })
+    expect(result).toEqual({ loaded: 250, failures: [], took: expect.any(Number) })
+    expect(maxOpen()).toBe(4)
+    expect(requests.filter(({ url }) => url.includes("?")).map(({ url }) => url.split("?")[1])).toEqual(
+      [1, 2, 3].map((page) => `page=${page}&per_page=100&tag=production`)
+    )
+    expect(requests).toHaveLength(253)
+    const { data, source } = await client.prompts.getResolved("p250")
+    expect([data.resolved_content, source]).toEqual(["Text of p250", "cached"])
+    expect(requests).toHaveLength(253)
+  })
+
+  it("loads ids and references, each once, with the given concurrency, and reports each prompt", async () => {
+    const { prefetch, requests, maxOpen } = makeService([])
+    const progress: Array<unknown> = []
+    const selection = ["p1", { id: "p2", slots: ["shop"] }, "p3", "p1"] as const
+    const result = await prefetch(selection, { concurrency: 1, onProgress: (step) => progress.push(step) })
+    expect(result).toMatchObject({ loaded: 3, failures: [] })
+    expect(maxOpen()).toBe(1)
+    expect(requests).toHaveLength(3)
+    expect(progress).toEqual([1, 2, 3].map((done) => ({ done, failed: 0, total: 3 })))
+  })
+
+  it("waits for the next minute whenever the rate limit is exceeded, and loads everything", async () => {
+    const { prefetch, requests, client } = makeService(makeIds(250), { perMinute: 100 })
+    const { loaded, failures, took } = await prefetch({})
+    expect({ loaded, failures }).toEqual({ loaded: 250, failures: [] })
+    expect(took).toBeGreaterThan(120_000)
+    expect(took).toBeLessThan(180_000)
+    // 253 responses, and at most one 429 for each of the four requests that are under way at the end of a minute.
+    expect(requests.length).toBeGreaterThanOrEqual(253)
+    expect(requests.length).toBeLessThanOrEqual(253 + 2 * 4)
+    expect((await client.prompts.getResolved("p1")).source).toBe("stale")
+  })
+
+  it("reports the prompts that failed and loads the others", async () => {
+    const { prefetch, faults } = makeService([])
+    faults.set("p2", () => errorResponse(404, "NOT_FOUND", "Prompt not found"))
+    faults.set("p4", () => errorResponse(422, "RESOLVED_TOO_LARGE", "Too large"))
+    const progress: Array<unknown> = []
+    const result = await prefetch(makeIds(5), { concurrency: 1, onProgress: (step) => progress.push(step) })
+    expect(result).toMatchObject({
+      loaded: 3,
+      failures: [
+        { id: "p2", error: { name: "NotFoundError" } },
+        { id: "p4", error: { name: "ResolvedTooLargeError" } }
+      ]
+    })
+    expect(progress.at(-1)).toEqual({ done: 5, failed: 2, total: 5 })
+  })
+
+  it("ends after as many failures in a row as its concurrency if the service is down, without rejecting", async () => {
+    const bundle = makeBundle(makeIds(1_000).map((id) => ({ id, content: "Bundled" })))
+    const { client, requests } = makeScriptedClient([connectionRefused], {
+      cache: {},
+      maxRetries: 1,
+      bundle,
+      mode: "bundle-first"
+    })
+    const outcome = await settle(client.prefetch(makeIds(1_000)))
+    expect(outcome).toMatchObject({ value: { loaded: 0 }, took: 500 })
+    const { failures } = (outcome as { value: Awaited<ReturnType<typeof client.prefetch>> }).value
+    expect(failures.map(({ id }) => id).toSorted()).toEqual(makeIds(1_000).toSorted())
+    expect(new Set(failures.map(({ error }) => error.name))).toEqual(new Set(["ConnectionError"]))
+    // Three more prompts started before the fourth failure, and each is tried twice.
+    expect(requests).toHaveLength(14)
+  })
+
+  it.each([401, 403])("rejects at once if the key is rejected with %i", async (status) => {
+    const { prefetch, faults, requests } = makeService([])
+    faults.set("p2", () => errorResponse(status, "CODE", "No"))
+    expect(await captureError(prefetch(makeIds(100), { concurrency: 2 }))).toMatchObject({ status })
+    await flush()
+    expect(requests.length).toBeLessThanOrEqual(3)
+  })
+
+  it("rejects with an AbortError when its signal is aborted, also while it waits for the rate limit", async () => {
+    const { client, requests } = makeService(makeIds(10), { perMinute: 5, options: { timeout: 1_000 } })
+    const controller = new AbortController()
+    const call = client.prefetch(makeIds(10), { signal: controller.signal })
+    setTimeout(() => controller.abort("enough"), 5_000)
+    expect(await settle(call)).toMatchObject({ error: { name: "AbortError", cause: "enough" }, took: 5_000 })
+    const sent = requests.length
+    await settle(new Promise((resolve) => setTimeout(resolve, 120_000)))
+    expect(requests).toHaveLength(sent)
+  })
+
+  it("rejects with the error that onProgress throws, and stops", async () => {
+    const { prefetch, requests } = makeService([])
+    const onProgress = () => {
+      throw new Error("progress")
+    }
+    expect(await captureError(prefetch(makeIds(100), { onProgress }))).toEqual(new Error("progress"))
+    await settle(new Promise((resolve) => setTimeout(resolve, 10_000)))
+    expect(requests.length).toBeLessThanOrEqual(8)
+  })
+
+  it("rejects if the list cannot be read", async () => {
+    const { client } = makeScriptedClient([connectionRefused], { cache: {}, maxRetries: 0 })
+    expect(await captureError(client.prefetch({}))).toMatchObject({ name: "ConnectionError" })
+  })
+
+  it("needs a cache with room for the selection, and a concurrency of at least 1", async () => {
+    const { client, requests } = makeService(makeIds(250), { options: { cache: { maxEntries: 200 } } })
+    const message = "cache.maxEntries is less than the 250 prompts selected"
+    expect(await captureError(client.prefetch({}))).toEqual(new RangeError(message))
+    expect(await captureError(client.prefetch(makeIds(250)))).toEqual(new RangeError(message))
+    expect(requests).toHaveLength(1)
+    expect(await captureError(client.prefetch([], { concurrency: 0 }))).toBeInstanceOf(RangeError)
+    expect(await captureError(client.prefetch([""]))).toEqual(new TypeError("id must be a prompt id"))
+    const uncached = makeScriptedClient([])
+    expect(await captureError(uncached.client.prefetch(["p1"]))).toEqual(
+      new TypeError("prefetch needs the option cache")
+    )
+  })
+})

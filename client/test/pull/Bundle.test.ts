@@ -1,0 +1,182 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Arbitrary from "effect/Arbitrary"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import { createHash } from "node:crypto"
+import { isDeepStrictEqual } from "node:util"
+import { vi } from "vitest"
+import { findSlots } from "../../../src/domain/Resolution.ts"
+import { BundleError, PromptClientError, verifyBundle } from "../../src/index.ts"
+import { parseBundleFile, readFields } from "../../src/pull/BundleFile.ts"
+import { listSlots } from "../../src/pull/PromptReader.ts"
+import { makeBundle, toBytes } from "../makeBundle.ts"
+import { anyText, bundledPrompt } from "./bundles.ts"
+
+const texts = Arbitrary.array(Arbitrary.all([anyText, anyText]), { maxLength: 5 })
+
+const makeTextBundle = (pairs: ReadonlyArray<readonly [title: string, content: string]>) =>
+  makeBundle(pairs.map(([title, content]) => bundledPrompt({ title, content })))
+
+/** Returns the error that a promise rejects with, or `undefined` if it resolves. */
+const captureError = (promise: Promise<unknown>): Promise<unknown> =>
+  promise.then(
+    () => undefined,
+    (error) => error
+  )
+
+const fails = async (promise: Promise<unknown>): Promise<BundleError> => {
+  const error = await captureError(promise)
+  assert.instanceOf(error, BundleError)
+  return error
+}
+
+describe("a bundle", () => {
+  it.effect.prop("a bundle of any prompts survives the file byte for byte", { texts }, ({ texts }) =>
+    Effect.promise(async () => {
+      const bundle = makeTextBundle(texts)
+      const bytes = toBytes(bundle.prompts)
+      const parsed = (await parseBundleFile(bytes)).map(readFields)
+      assert.deepStrictEqual(parsed, bundle.prompts)
+      assert.deepStrictEqual(toBytes(parsed), bytes)
+      assert.deepStrictEqual(await verifyBundle(JSON.parse(bytes.toString())), bundle)
+    })
+  )
+
+  it.effect.prop(
+    "a changed byte anywhere in the file is refused, and by verifyBundle unless the JSON has the same value",
+    { texts, position: Schema.Natural, change: Schema.Natural },
+    ({ texts, position, change }) =>
+      Effect.promise(async () => {
+        const bundle = makeTextBundle([["First", "One {{a}}\n😀"], ...texts])
+        const bytes = toBytes(bundle.prompts)
+        bytes[position % bytes.length]! ^= 1 + (change % 255)
+        await fails(parseBundleFile(bytes))
+        const value = await captureError(Promise.resolve().then(() => JSON.parse(bytes.toString())))
+        if (value !== undefined) return
+        const changed = JSON.parse(bytes.toString())
+        if (!isDeepStrictEqual(changed, bundle)) await fails(verifyBundle(changed))
+      }),
+    { arbitrary: { runs: 1_000 } }
+  )
+
+  it("every single byte of a file matters", async () => {
+    const bytes = toBytes(makeTextBundle([["First", "One {{a}}\n😀"]]).prompts)
+    for (const position of bytes.keys()) {
+      const changed = Buffer.from(bytes)
+      changed[position]! ^= 1
+      await fails(parseBundleFile(changed))
+    }
+    await fails(parseBundleFile(bytes.subarray(0, -1)))
+    await fails(parseBundleFile(Buffer.concat([bytes, Buffer.from(" ")])))
+  })
+
+  it("the error names the prompt whose field or hash was changed", async () => {
+    const bundle = makeTextBundle([
+      ["First", "One"],
+      ["Second", "Two"]
+    ])
+    const [first, second] = [bundle.prompts[0]!, bundle.prompts[1]!]
+    const changes: ReadonlyArray<object> = [
+      { content: "Three" },
+      { title: "" },
+      { version: 4 },
+      { version: "3" },
+      { fragment_count: 1 },
+      { fragment_count: undefined },
+      { slots: ["a"] },
+      { slots: null },
+      { etag: undefined },
+      { sha256: first.sha256 },
+      { prompt_type: "user" },
+      { target_model: null }
+    ]
+    for (const change of changes) {
+      const error = await fails(verifyBundle({ ...bundle, prompts: [first, { ...second, ...change }] }))
+      assert.strictEqual(error.promptId, second.id)
+      assert.include(error.message, second.id)
+      assert.instanceOf(error, PromptClientError)
+    }
+  })
+
+  it("added, removed, repeated and reordered prompts, another hash and other values are refused", async () => {
+    const bundle = makeTextBundle([
+      ["First", "One"],
+      ["Second", "Two"]
+    ])
+    const [first, second] = [bundle.prompts[0]!, bundle.prompts[1]!]
+    const values: ReadonlyArray<unknown> = [
+      { ...bundle, prompts: [first] },
+      { ...bundle, prompts: [] },
+      { ...bundle, prompts: [second, first] },
+      { ...bundle, prompts: [first, second, second] },
+      { ...bundle, prompts: [first, null] },
+      { ...bundle, prompts: {} },
+      { ...bundle, sha256: first.sha256 },
+      { ...bundle, sha256: undefined },
+      { ...bundle, format: "bundle" },
+      { ...bundle, formatVersion: 2 },
+      {},
+      [],
+      null,
+      undefined,
+      "text"
+    ]
+    for (const value of values) await fails(verifyBundle(value))
+  })
+
+  it("the hashes are those that the documentation describes", () => {
+    const hash = (text: string) => createHash("sha256").update(text).digest("hex")
+    const { prompts, sha256 } = makeTextBundle([
+      ["First", "One {{a}}\n😀"],
+      ["Second", ""]
+    ])
+    const hashes = prompts.map((prompt) => {
+      const { id, title, prompt_type, target_model, version, etag, fragment_count, slots, content } = prompt
+      const fields = [id, title, prompt_type, target_model, version, etag, fragment_count, slots]
+      return hash(`${JSON.stringify(fields)}\n${content}`)
+    })
+    assert.deepStrictEqual(
+      prompts.map(({ sha256 }) => sha256),
+      hashes
+    )
+    assert.strictEqual(sha256, hash(hashes.join("")))
+  })
+
+  it("runtimes without Node's hash function verify with WebCrypto, and a verified bundle only once", async () => {
+    const bundle = makeTextBundle([["First", "One {{a}}\n😀"]])
+    const getBuiltinModule = vi.spyOn(process, "getBuiltinModule").mockReturnValue({} as never)
+    const digest = vi.spyOn(crypto.subtle, "digest")
+    try {
+      assert.strictEqual(await verifyBundle(bundle), bundle)
+      assert.strictEqual(digest.mock.calls.length, 2)
+      assert.strictEqual(await verifyBundle(bundle), bundle)
+      assert.strictEqual(digest.mock.calls.length, 2)
+      const [prompt] = bundle.prompts
+      const error = await fails(verifyBundle({ ...bundle, prompts: [{ ...prompt, content: "Two" }] }))
+      assert.strictEqual(error.promptId, prompt!.id)
+    } finally {
+      getBuiltinModule.mockRestore()
+      digest.mockRestore()
+    }
+  })
+
+  it("a file that a formatter has changed is refused, with the reason", async () => {
+    const bundle = makeTextBundle([["First", "One {{a}}"]])
+    const formatted = Buffer.from(JSON.stringify(bundle))
+    assert.include((await fails(parseBundleFile(formatted))).message, "exclude it from formatters")
+  })
+
+  it("a file with the line endings of Windows is accepted", async () => {
+    const bundle = makeTextBundle([["First", "One\r\nTwo"]])
+    const text = toBytes(bundle.prompts).toString().replaceAll("\n", "\r\n")
+    assert.deepStrictEqual((await parseBundleFile(Buffer.from(text))).map(readFields), bundle.prompts)
+  })
+
+  it.prop(
+    "the slots of a bundled prompt are those that the service finds",
+    { content: anyText },
+    ({ content }) => {
+      assert.deepStrictEqual(listSlots(content), [...findSlots(content)])
+    }
+  )
+})

@@ -1,0 +1,43 @@
+import * as Arbitrary from "effect/Arbitrary"
+import * as Schema from "effect/Schema"
+import { newId } from "../../../test/support/archives.ts"
+import type { BundledPrompt } from "../../src/Bundle.ts"
+import { sealPrompt } from "../../src/pull/BundleFile.ts"
+import { listSlots } from "../../src/pull/PromptReader.ts"
+
+/** Returns a prompt of a bundle. Its slots are those of its content. */
+export const bundledPrompt = (overrides: Partial<BundledPrompt> = {}): BundledPrompt => {
+  const fields = {
+    id: newId<string>(),
+    title: "Support agent",
+    prompt_type: "system",
+    target_model: "gpt-4o",
+    content: "You are a support agent of {{shop}}.\nBe brief.",
+    fragment_count: 2,
+    version: 3,
+    etag: '"etag"',
+    ...overrides
+  }
+  return sealPrompt({ ...fields, slots: listSlots(fields.content) })
+}
+
+const pieces = [
+  ..."a b Z 0 9 _ - $ * / */ /* `` $ \\ ' \" { } {{a}} {{ b }} {{ä}} {{\u202e}} ß ŉ ǰ İ ΐ ﬃ é ñ 日本語 ー Ω я ع 한 😀 𝒜 ª".split(
+    " "
+  ),
+  ..." \n\r\t\0\u0007\u0085\u2028\u2029\u202e\u200b\u0301\ufeff\ud800\udc00\ufffd",
+  "delete",
+  "Support agent",
+  "support Agent",
+  "prompt",
+  "export const x = 1"
+]
+
+/** Text of titles and contents, with everything that JSON, comments, identifiers and slots could get wrong. */
+export const anyText = Arbitrary.map(
+  Arbitrary.all([
+    Arbitrary.array(Arbitrary.schema(Schema.Literals(pieces)), { maxLength: 8 }),
+    Arbitrary.schema(Schema.String)
+  ]),
+  ([parts, text]) => (parts.length % 4 === 3 ? text : parts.join(""))
+)

@@ -1,0 +1,15 @@
+import type { FakeService } from "../src/testing.ts"
+import { type Fault, listen } from "./FaultyServer.ts"
+
+/** Starts an HTTP server that responds as a fake service, except for requests that `fault` handles. */
+export const serveFake = (
+  service: FakeService,
+  fault: (...args: Parameters<Fault>) => boolean = () => false
+) =>
+  listen(async (request, response) => {
+    if (fault(request, response)) return
+    const { signal } = new AbortController()
+    const init = { method: "GET", headers: {}, redirect: "manual", signal } as const
+    const answer = (await service.fetch(`http://host${request.url}`, init)) as Response
+    response.writeHead(answer.status, Object.fromEntries(answer.headers)).end(await answer.text())
+  })
