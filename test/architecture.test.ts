@@ -66,6 +66,9 @@ const violations: ReadonlyArray<Case> = [
   ["src/application/formats/Planted.ts", "../Administration.ts"],
   ["src/application/formats/Planted.ts", "../../adapters/inbound/cli/ArchiveFile.ts"],
   ["src/application/formats/Planted.ts", "node:fs"],
+  ["src/application/formats/Planted.ts", "node:crypto"],
+  ["src/application/formats/ContentHash.ts", "node:fs"],
+  ["src/application/formats/ContentHash.ts", "../ports/PromptRepo.ts"],
   ["src/application/ports/Planted.ts", "../Admission.ts"],
   ["src/application/ports/Planted.ts", "../formats/Archive.ts"],
   ["src/application/ports/Planted.ts", "../../adapters/outbound/postgres/Database.ts"],
@@ -89,9 +92,15 @@ const violations: ReadonlyArray<Case> = [
   ["src/adapters/inbound/embedding/Planted.ts", "../http/transport/WebHandler.ts"],
   ["src/adapters/inbound/embedding/Planted.ts", "../../outbound/postgres/Database.ts"],
   ["src/adapters/inbound/embedding/Planted.ts", "../../../demo/workspace.json"],
+  ["src/adapters/inbound/mcp/Planted.ts", "../http/App.ts"],
+  ["src/adapters/inbound/mcp/Planted.ts", "../cli/Commands.ts"],
+  ["src/adapters/inbound/mcp/Planted.ts", "../../outbound/postgres/Database.ts"],
+  ["src/adapters/inbound/mcp/Planted.ts", "../../../runtime/Config.ts"],
   ["client/src/Planted.ts", "../../src/domain/Page.ts"],
   ["client/src/Planted.ts", "effect/Schema"],
-  ["client/src/Planted.ts", "node:crypto"]
+  ["client/src/Planted.ts", "node:crypto"],
+  ["client/src/pull/Planted.ts", "../../../src/domain/Page.ts"],
+  ["client/src/pull/Planted.ts", "effect/Effect"]
 ]
 
 const allowedImports: ReadonlyArray<Case> = [
@@ -106,6 +115,7 @@ const allowedImports: ReadonlyArray<Case> = [
   ["src/application/formats/Planted.ts", "./Archive.ts"],
   ["src/application/formats/Planted.ts", "../../domain/Page.ts"],
   ["src/application/formats/Planted.ts", "effect/Schema"],
+  ["src/application/formats/ContentHash.ts", "node:crypto"],
   ["src/application/ports/Planted.ts", "./Unavailable.ts"],
   ["src/application/ports/Planted.ts", "../../domain/Page.ts"],
   ["src/application/ports/Planted.ts", "effect/Context"],
@@ -125,7 +135,13 @@ const allowedImports: ReadonlyArray<Case> = [
   ["src/adapters/inbound/cli/Planted.ts", "../../../demo/workspace.json"],
   ["src/adapters/inbound/embedding/Planted.ts", "../http/contract/Api.ts"],
   ["src/adapters/inbound/embedding/Planted.ts", "../../../application/Prompts.ts"],
+  ["src/adapters/inbound/mcp/Planted.ts", "./JsonRpc.ts"],
+  ["src/adapters/inbound/mcp/Planted.ts", "../http/contract/Errors.ts"],
+  ["src/adapters/inbound/mcp/Planted.ts", "../../../application/Prompts.ts"],
   ["client/src/Planted.ts", "./Errors.ts"],
+  ["client/src/pull/Planted.ts", "../Errors.ts"],
+  ["client/src/pull/Planted.ts", "./CommandError.ts"],
+  ["client/src/pull/Planted.ts", "node:fs"],
   ["src/runtime/Planted.ts", "../adapters/outbound/postgres/Database.ts"],
   ["src/index.ts", "./adapters/inbound/http/App.ts"]
 ]

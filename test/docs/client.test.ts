@@ -8,13 +8,16 @@ import { readTable, root } from "./markdown.ts"
 
 const document = "docs/client.md"
 
-type OptionName = keyof Client.ClientOptions | keyof Client.CallOptions | `cache.${keyof Client.CacheOptions}`
+type OptionName =
+  | keyof Client.ClientOptions
+  | keyof Client.ResolvedOptions
+  | `cache.${keyof Client.CacheOptions}`
 
 const { baseUrl, timeout, maxRetries, cache } = defaultOptions
 /** The cell `Default` of every option. */
 const defaults: Readonly<Record<OptionName, string | number>> = {
-  apiKey: "required",
-  baseUrl: `\`${baseUrl}\``,
+  apiKey: "`PROMPT_RETRIEVAL_API_KEY`",
+  baseUrl: `\`PROMPT_RETRIEVAL_BASE_URL\`, or \`${baseUrl}\``,
   timeout,
   maxRetries,
   headers: "none",
@@ -24,7 +27,10 @@ const defaults: Readonly<Record<OptionName, string | number>> = {
   cache: "none",
   "cache.ttl": cache.ttl,
   "cache.maxStale": cache.maxStale,
-  "cache.maxEntries": cache.maxEntries
+  "cache.maxEntries": cache.maxEntries,
+  bundle: "none",
+  mode: "`service-first`",
+  fallback: "none"
 }
 
 it("the table of options lists every option of the client with its default", () => {

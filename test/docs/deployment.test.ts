@@ -1,72 +1,140 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { setDefaultCACertificates } from "node:tls"
+import * as PgClient from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { sample } from "../support/archives.ts"
-import { connectTo, makeResources } from "../support/database.ts"
-import { freePort } from "../support/ports.ts"
-import { freshDatabase, freshName, noPostgres, onServer, toDatabaseUrl } from "../support/postgres.ts"
-import { run, startService } from "../support/service.ts"
-import { readCodeBlocks } from "./markdown.ts"
+import { Database } from "../../src/adapters/outbound/postgres/Database.ts"
+import { migrations } from "../../src/adapters/outbound/postgres/Migrations.ts"
+import { freshCluster, noCluster } from "../support/cluster.ts"
+import { makeResources } from "../support/database.ts"
+import { emptyDatabase, noPostgres } from "../support/postgres.ts"
+import { run } from "../support/service.ts"
+import { readTable } from "./markdown.ts"
 
 const document = "docs/deployment.md"
 
-/** Returns the statement of the document that starts with these words. */
-const findStatement = (start: string): string => {
-  const found = readCodeBlocks(document)
-    .map(({ code }) => new RegExp(`${start}[^;'\n]*`).exec(code)?.[0])
-    .find((statement) => statement !== undefined)
-  if (found === undefined) throw new Error(`${document} has no statement ${start}`)
-  return found
-}
+describe.skipIf(noPostgres !== undefined)("docs/deployment.md, Upgrade and roll back", () => {
+  interface Blocked {
+    readonly table: string
+    readonly reads: boolean
+    readonly writes: boolean
+  }
 
-describe.skipIf(noPostgres !== undefined)("docs/deployment.md, Prepare the database", () => {
+  const selectTables =
+    "select oid, relname::text as table from pg_class where relkind = 'r' and relnamespace = 'public'::regnamespace"
+
+  /** Selects the tables `$1`, each with what the locks of the transaction block until its end. */
+  const selectBlocked = `select t.table, coalesce(bool_or(l.mode = 'AccessExclusiveLock'), false) as reads,
+      coalesce(bool_or(l.mode ~ '^(Share|ShareRowExclusive|Exclusive|AccessExclusive)Lock$'), false) as writes
+    from (${selectTables}) t left join pg_locks l on l.relation = t.oid and l.pid = pg_backend_pid()
+    where t.table = any($1) group by 1 order by 1`
+
+  const describeTables = (all: ReadonlyArray<Blocked>, action: "reads" | "writes"): string => {
+    const blocked = all.filter((table) => table[action]).map(({ table }) => `\`${table}\``)
+    if (blocked.length === 0) return "none"
+    return blocked.length === all.length ? "all tables" : blocked.join(", ")
+  }
+
+  it("lists every migration with its oldest program and the tables that it blocks", async () => {
+    const rows = await Effect.runPromise(
+      Effect.gen(function* () {
+        const sql = yield* PgClient.PgClient
+        const runMigration = Effect.fnUntraced(function* (statements: ReadonlyArray<string>) {
+          const tables = yield* sql.unsafe<{ readonly table: string }>(selectTables)
+          yield* Effect.forEach(statements, (statement) => sql.unsafe(statement))
+          return yield* sql.unsafe<Blocked>(selectBlocked, [tables.map(({ table }) => table)])
+        }, sql.withTransaction)
+        return yield* Effect.forEach(
+          migrations,
+          Effect.fnUntraced(function* ({ name, oldestProgram, statements }, index) {
+            const blocked = yield* runMigration(statements)
+            const cells = [index + 1, name, oldestProgram].map(String)
+            return [...cells, describeTables(blocked, "reads"), describeTables(blocked, "writes")]
+          })
+        )
+      }).pipe(Effect.provide(emptyDatabase), Effect.scoped)
+    )
+    expect(readTable(document, "Upgrade and roll back")).toEqual(rows)
+  })
+})
+
+describe.skipIf(noCluster !== undefined)("docs/deployment.md, TLS", () => {
   const resources = makeResources()
-  const { archive, keys } = sample()
-  let owner: Awaited<ReturnType<typeof connect>>
-  let env: Readonly<Record<string, string>>
-
-  const connect = (url: string) => resources.acquire(connectTo({ DATABASE_URL: url }))
-  const role = Effect.acquireRelease(
-    Effect.tap(Effect.sync(freshName), (name) => onServer(`create role ${name} login`)),
-    (name) => onServer(`drop role ${name}`)
-  )
-  const toService = (statement: string, role: string) =>
-    statement.replace("FOR ROLE prompts_owner ", "").replace("prompts_service", role)
+  let directory: string
+  let url: URL
 
   beforeAll(async () => {
-    const service = await resources.acquire(role)
-    const database = await resources.acquire(freshDatabase)
-    env = { DATABASE_URL: toDatabaseUrl(database, service), PORT: String(await freePort()) }
-    owner = await connect(toDatabaseUrl(database))
-    await owner.sql(toService(findStatement("ALTER DEFAULT PRIVILEGES"), service))
-    expect(await run(["serve"], env)).toMatchObject({ code: 1, stderr: expect.stringContaining("migration") })
-    expect(await run(["migrate"], { DATABASE_URL: toDatabaseUrl(database) })).toMatchObject({ code: 0 })
-    await owner.sql(toService(findStatement("GRANT UPDATE"), service))
-    await owner.importArchive(archive)
+    directory = mkdtempSync(join(tmpdir(), "tls-"))
+    const cluster = await resources.acquire(freshCluster)
+    await cluster.start()
+    url = new URL(cluster.url)
   })
-  afterAll(() => resources.release())
-
-  it("a role with these privileges serves requests and stores when keys are used", async () => {
-    const service = await startService(env)
-    try {
-      const headers = { authorization: `Bearer ${keys.active.plaintext}` }
-      const response = await fetch(`${service.url}/api/v1/prompts?tag=production`, { headers })
-      expect(response.status).toBe(200)
-      await response.arrayBuffer()
-      const readUses = () => owner.sql("select id from api_keys where last_used_at is not null")
-      await expect.poll(readUses, { timeout: 5_000 }).toEqual([{ id: keys.active.stored.id }])
-    } finally {
-      await service.stop()
-    }
+  afterAll(async () => {
+    await resources.release()
+    rmSync(directory, { recursive: true })
   })
 
-  it("a role with these privileges cannot issue keys or change prompts", async () => {
-    const service = await connect(env.DATABASE_URL!)
-    for (const statement of [
-      "update prompts set title = ''",
-      "update api_keys set revoked_at = null",
-      "delete from prompts",
-      "insert into workspaces default values"
+  const toUrl = (mode: string, host = "localhost"): string => {
+    const result = new URL(url)
+    result.hostname = host
+    if (mode !== "none") result.searchParams.set("sslmode", mode)
+    return result.href
+  }
+
+  const query = <A extends object>(text: string, databaseUrl = url.href): Promise<ReadonlyArray<A>> =>
+    Effect.runPromise(
+      Effect.flatMap(PgClient.PgClient, (sql) => sql.unsafe<A>(text)).pipe(
+        Effect.provide(Database.layer({ url: Redacted.make(databaseUrl) }))
+      )
+    )
+
+  /** Turns TLS on, with a certificate for localhost that no authority has signed, and returns the certificate. */
+  const enableTls = async (): Promise<string> => {
+    // The server's user must own the key, so the server creates it.
+    await query(`copy (select) to program 'openssl req -new -x509 -nodes -days 2 -subj /CN=localhost \
+      -addext subjectAltName=DNS:localhost -keyout server.key -out server.crt 2>&1'`)
+    await query("alter system set ssl = on")
+    await query("select pg_reload_conf()")
+    await expect.poll(() => query("show ssl")).toEqual([{ ssl: "on" }])
+    const [row] = await query<{ readonly pem: string }>("select pg_read_file('server.crt') as pem")
+    return row!.pem
+  }
+
+  const describeConnection = async (databaseUrl: string): Promise<string> => {
+    const select = "select ssl from pg_stat_ssl where pid = pg_backend_pid()"
+    const rows = await query<{ readonly ssl: boolean }>(select, databaseUrl).catch(() => undefined)
+    return rows === undefined ? "no connection" : rows[0]!.ssl ? "encrypted" : "not encrypted"
+  }
+
+  it("says for every sslmode whether the connection is encrypted, and how a private authority is trusted", async () => {
+    const documented = readTable(document, "TLS").flatMap(([names, ...cells]) =>
+      names!.match(/none|(?<=`)[a-z-]+(?=`)/g)!.map((mode) => [mode, ...cells])
+    )
+    const describeModes = () => Promise.all(documented.map(([mode]) => describeConnection(toUrl(mode!))))
+    const withoutTls = await describeModes()
+    const certificate = await enableTls()
+    const unverified = await describeModes()
+    setDefaultCACertificates([certificate])
+    const verified = await describeModes()
+    const found = documented.map(([mode], index) => [
+      mode,
+      verified[index],
+      withoutTls[index],
+      unverified[index]
     ])
-      await expect(service.sql(statement), statement).rejects.toThrow()
+    expect(found).toEqual(documented)
+    // The certificate is of another host.
+    expect(await describeConnection(toUrl("require", "127.0.0.1"))).toBe("no connection")
+
+    const file = join(directory, "authority.crt")
+    writeFileSync(file, certificate)
+    const DATABASE_URL = toUrl("require")
+    const args = ["migrate", "--status", "--json"]
+    expect(await run(args, { DATABASE_URL })).toMatchObject({ code: 1, stdout: "" })
+    const { stdout } = await run(args, { DATABASE_URL, NODE_EXTRA_CA_CERTS: file })
+    expect(JSON.parse(stdout)).toMatchObject({ version: 0 })
   })
 })

@@ -10,9 +10,23 @@ const readNames = (heading: string) => readTable(document, heading).map(([name])
 it("the tables of createPromptApi list all options and all members of the API", () => {
   const options: Record<keyof Parameters<typeof createPromptApi>[0], true> = {
     databaseUrl: true,
-    redisUrl: true
+    databaseFeedUrl: true,
+    promptRepo: true,
+    keyStore: true,
+    redisUrl: true,
+    rateLimits: true,
+    outageMaxAge: true,
+    logger: true,
+    metrics: true,
+    basePath: true,
+    publicUrl: true
   }
-  const members: Record<keyof PromptApi, true> = { handler: true, prompts: true, close: true }
+  const members: Record<keyof PromptApi, true> = {
+    handler: true,
+    prompts: true,
+    metrics: true,
+    close: true
+  }
   expect(readNames("Create the API")).toEqual(Object.keys(options))
   expect(readNames("Members of the API")).toEqual(Object.keys(members))
 })

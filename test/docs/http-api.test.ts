@@ -9,13 +9,14 @@ import { errors } from "../../src/adapters/inbound/http/contract/Errors.ts"
 import type { CodeSample } from "../../src/adapters/inbound/http/docs/CodeSamples.ts"
 import { exampleIds } from "../../src/adapters/inbound/http/docs/Examples.ts"
 import { openApi } from "../../src/adapters/inbound/http/docs/OpenApi.ts"
+import { operationalPaths } from "../../src/adapters/inbound/http/OperationalRoutes.ts"
 import { toHeaderPairs, withCommonHeaders } from "../../src/adapters/inbound/http/HttpMessage.ts"
 import { toErrorResponse } from "../../src/adapters/inbound/http/response/ErrorResponse.ts"
 import { defaultRateLimits } from "../../src/application/Admission.ts"
 import type { Archive } from "../../src/application/formats/Archive.ts"
 import demo from "../../src/demo/workspace.json" with { type: "json" }
 import { positiveIntRule } from "../../src/domain/Page.ts"
-import { rateLimited } from "../../src/domain/RateWindow.ts"
+import { RateLimited } from "../../src/domain/RateWindow.ts"
 import { startApi } from "../api/startApi.ts"
 import { key } from "../support/archives.ts"
 import { bin } from "../support/packages.ts"
@@ -87,6 +88,9 @@ const examples = blocks.flatMap((block, i) => {
     : []
 })
 
+/** The paths of the endpoints. */
+const endpointPaths = Object.keys(openApi.paths).filter((path) => path.startsWith("/api/v1/"))
+
 const sampleLanguages: Readonly<Record<string, Language>> = {
   curl: "bash",
   TypeScript: "ts",
@@ -94,9 +98,11 @@ const sampleLanguages: Readonly<Record<string, Language>> = {
 }
 
 describe("the code samples of the OpenAPI document", () => {
-  const operations = Object.entries(openApi.paths).map(([path, { get }]) => ({
+  const operations = endpointPaths.map((path) => ({
     path: path.replace("{id}", exampleIds.id).replace("{version}", String(exampleIds.version)),
-    samples: (get as unknown as { readonly "x-codeSamples": ReadonlyArray<CodeSample> })["x-codeSamples"]
+    samples: (openApi.paths[path]!.get as unknown as { readonly "x-codeSamples": ReadonlyArray<CodeSample> })[
+      "x-codeSamples"
+    ]
   }))
 
   it.each(operations)(
@@ -152,7 +158,7 @@ describe(path, () => {
 
   it("the 429 is the response to a request over the limit of a key", () => {
     const response = withCommonHeaders(
-      toErrorResponse(rateLimited("key", defaultRateLimits.perKey, 18_000)),
+      toErrorResponse(RateLimited("key", defaultRateLimits.perKey, 18_000)),
       "order-4711"
     )
     const headers = toHeaderPairs(response).map(([name, value]) => `${name}: ${value}`)
@@ -224,7 +230,12 @@ describe(path, () => {
 
   it("the table of endpoints has the paths of the OpenAPI document", () => {
     const codes = findCodes(readTable(path, "Endpoints").map(([path]) => path!))
-    expect(codes).toEqual(Object.keys(openApi.paths))
+    expect(codes).toEqual(endpointPaths)
+  })
+
+  it("the table of other paths has the operational paths of the service", () => {
+    const cells = readTable(path, "Other paths").flat()
+    expect(findCodes(cells).toSorted()).toEqual([...operationalPaths].toSorted())
   })
 
   it("the table of query parameters has the parameters of the list of prompts", () => {

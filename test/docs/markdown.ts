@@ -42,8 +42,8 @@ export interface CodeModule {
 }
 
 /**
- * Returns the modules that the `ts` blocks of a document form: a block that starts with an import begins a module, and
- * every other block continues the module before it.
+ * Returns the modules that the `ts` blocks of a document form: a block that starts with an import begins a module,
+ * and every other block continues the module before it.
  */
 export const readModules = (path: string): ReadonlyArray<CodeModule> => {
   const modules: Array<Array<CodeBlock>> = []

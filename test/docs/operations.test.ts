@@ -11,30 +11,6 @@ import { readTable, root } from "./markdown.ts"
 
 const document = "docs/operations.md"
 
-describe("docs/operations.md, Commands", () => {
-  /** Returns the subcommands of a command and their descriptions, as `--help` lists them. */
-  const listSubcommands = async (command: string): Promise<ReadonlyArray<readonly [string, string]>> => {
-    const { stdout } = await run([...command.split(" ").filter(Boolean), "--help"], {})
-    const [, list = ""] = stdout.split("SUBCOMMANDS\n")
-    return [...list.matchAll(/^ {2}(\S+) +(.+)$/gm)].map(([, name, description]) => [
-      `${command} ${name}`.trim(),
-      description!
-    ])
-  }
-
-  it("lists every command with the description of its --help", async () => {
-    const commands = await Promise.all(
-      (await listSubcommands("")).map(async (command) => {
-        const subcommands = await listSubcommands(command[0])
-        return subcommands.length === 0 ? [command] : subcommands
-      })
-    )
-    expect(readTable(document, "Commands")).toEqual(
-      commands.flat().map(([command, description]) => [`\`${command}\``, description])
-    )
-  })
-})
-
 describe("docs/operations.md, Exit codes", () => {
   const unreachable = async () => ({ DATABASE_URL: `postgres://postgres@127.0.0.1:${await freePort()}/test` })
 
@@ -133,16 +109,39 @@ describe("docs/operations.md, Metrics", () => {
     await resources.release()
   })
 
-  const documented = readTable(document, "Metrics").map(([name, type, labels, description]) => ({
-    name: readNames(name!)[0]!,
-    type: type!,
-    labels: readNames(labels!),
-    description: description!
-  }))
+  const readMetricTable = (heading: string) =>
+    readTable(document, heading).map(([name, type, labels, description]) => ({
+      name: readNames(name!)[0]!,
+      type: type!,
+      labels: readNames(labels!),
+      description: description!
+    }))
+  const documented = readMetricTable("Metrics")
 
   it("lists every metric of /metrics with its type, labels and description", async () => {
     const response = await fetch(`http://127.0.0.1:${metricsPort}/metrics`)
     expect(parseMetrics(await response.text())).toEqual(documented.toSorted(compareNames))
+  })
+
+  it("lists every metric that only a service with replicas has", async () => {
+    const port = await freePort()
+    const unreachable = `postgres://postgres@127.0.0.1:${await freePort()}/test`
+    const env = { DATABASE_URL: unreachable, DATABASE_REPLICA_URL: unreachable, METRICS_PORT: String(port) }
+    const replicated = await startService(env, "/healthz")
+    try {
+      const metrics = parseMetrics(await (await fetch(`http://127.0.0.1:${port}/metrics`)).text())
+      expect(metrics.filter(({ name }) => name.startsWith("prompt_retrieval_replica_"))).toEqual(
+        readMetricTable("Metrics of replicas").toSorted(compareNames)
+      )
+    } finally {
+      await replicated.stop()
+    }
+  })
+
+  it("lists only metrics whose names begin with prompt_retrieval_", () => {
+    expect(
+      documented.map(({ name }) => name).filter((name) => !name.startsWith("prompt_retrieval_"))
+    ).toEqual([])
   })
 
   it("explains every label", () => {

@@ -16,9 +16,10 @@ const paths: ReadonlyArray<string> = readdirSync(root, { withFileTypes: true })
         ]
       : [entry.name]
   )
+  .filter((path) => !path.includes("/node_modules/"))
 
 /** What documents may name although version control does not contain it. */
-const outputs = ["bench/results"]
+const outputs = ["bench/results", "prompts.ts"]
 
 /** Returns true for what looks like a path of a source file or of a folder with source files. */
 const isSourcePath = (name: string): boolean =>

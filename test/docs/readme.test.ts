@@ -22,7 +22,7 @@ describe("README.md, Quick start", () => {
   let printed: string
 
   beforeAll(async () => {
-    service = await startService(await resources.acquire(embedded.acquire))
+    service = await startService(await resources.acquire(embedded.acquire), "/readyz", ["--demo"])
     const found = await vi.waitUntil(() => /^ *(curl .*)\n/m.exec(service.output()), { timeout: 20_000 })
     printed = found[1]!
   })

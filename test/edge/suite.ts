@@ -48,9 +48,9 @@ const listPaths = ({ mine, theirs }: Origin) => [
 ]
 
 /**
- * Sends every caller's request for every path three times and returns what a cache did wrong: a response that differs from
- * the service's own response to the caller, a response from an entry that the caller did not create, an error from an entry.
- * `hits` counts the responses that came from entries.
+ * Sends every caller's request for every path three times and returns what a cache did wrong: a response that
+ * differs from the service's own response to the caller, a response from an entry that the caller did not create,
+ * an error from an entry. `hits` counts the responses that came from entries.
  */
 export const findViolations = async (port: number, origin: Origin) => {
   const violations: Array<string> = []
@@ -100,7 +100,8 @@ export const cacheSuite = (options: {
     it(`${name} never shares an entry between two callers and never stores an error`, async () => {
       const { violations, hits } = await findViolations(port, origin)
       expect(violations).toEqual([])
-      // At most 4 callers get a 200, for at most 5 paths; of their GET and HEAD requests in three rounds only the first misses.
+      // At most 4 callers get a 200, for at most 5 paths; of their GET and HEAD requests in three rounds only the
+      // first misses.
       expect(hits).toBeGreaterThan(40)
     })
 

@@ -1,11 +1,23 @@
 import { spawn, spawnSync } from "node:child_process"
 import { once } from "node:events"
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
-import { dirname, join } from "node:path"
+import { basename, dirname, join } from "node:path"
+import { build } from "esbuild"
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
+import { programVersion } from "../../src/application/ProgramVersion.ts"
 import { archive, key, prompt, user, workspace } from "../support/archives.ts"
 import { connectTo, embedded, makeResources, postgres } from "../support/database.ts"
-import { bin, install, makeProject, nodes, pack, removeDirectories, run } from "../support/packages.ts"
+import {
+  bin,
+  install,
+  installNode,
+  makeDirectory,
+  makeProject,
+  nodes,
+  pack,
+  removeDirectories,
+  run
+} from "../support/packages.ts"
 import { run as runCommand, type Service, startService } from "../support/service.ts"
 
 const root = join(import.meta.dirname, "../..")
@@ -31,18 +43,6 @@ const makeStrictConfig = (skipLibCheck: boolean) =>
     include: ["*.ts"]
   })
 
-/** Installs a version of Node from npm and returns the path of its executable. */
-const installNode = async (version: string): Promise<string> => {
-  const directory = makeProject(`node-${version}`)
-  const manifest = { private: true, allowScripts: { node: true } }
-  writeFileSync(join(directory, "package.json"), JSON.stringify(manifest))
-  const installed = await run(directory, "npm", ["install", "--no-audit", "--no-fund", `node@${version}`])
-  expect(installed).toMatchObject({ code: 0 })
-  const node = join(directory, "node_modules/node/bin/node")
-  expect((await run(directory, node, ["--version"])).stdout).toBe(`v${version}\n`)
-  return node
-}
-
 let tarball: string
 beforeAll(async () => {
   tarball = await pack(root)
@@ -51,6 +51,23 @@ afterAll(removeDirectories)
 
 const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8"))
 const lowestNode = `${/^>=(\d+\.\d+)$/.exec(manifest.engines.node)![1]}.0`
+/** The newest Node when this was last changed. */
+const highestNode = "26.10.0"
+
+it("the version in the code is the version of the package", () => {
+  expect(programVersion).toBe(manifest.version)
+})
+
+it("every link of the README leads to a file of the tarball", async () => {
+  const { stdout } = await run(root, "tar", ["tzf", tarball])
+  const files = stdout.split("\n").map((path) => path.replace(/^package\//, ""))
+  const links = [...readFileSync(join(root, "README.md"), "utf8").matchAll(/\]\((?!https?:)([^)#]+)/g)]
+  const missing = links
+    .map(([, path]) => path!)
+    .filter((path) => !files.some((file) => `${file}/`.startsWith(`${path}/`)))
+  expect(links.length).toBeGreaterThan(10)
+  expect(missing).toEqual([])
+})
 
 it("the lowest Node of engines runs every dependency", () => {
   const { packages } = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8"))
@@ -142,7 +159,8 @@ describe("clients of a running service", () => {
   let env: Readonly<Record<string, string>>
   let project: string
   beforeAll(async () => {
-    service = await startService({ ...(await resources.acquire(embedded.acquire)), LOG_LEVEL: "Error" })
+    const database = await resources.acquire(embedded.acquire)
+    service = await startService({ ...database, LOG_LEVEL: "Error" }, "/readyz", ["--demo"])
     const findKey = () => /key_live_[0-9a-f]{64}/.exec(service.output())?.[0]
     env = { API_KEY: await vi.waitUntil(findKey, { timeout: 20_000 }), BASE_URL: service.url }
     project = makeProject("client-user")
@@ -250,7 +268,7 @@ for (const port of process.argv.slice(2)) {
     expect(stdout).toContain("serve")
   })
 
-  it("serve in a project with prompt-retrieval installed prints a command that issues a key", async () => {
+  it("serve --demo in a project with prompt-retrieval installed prints a command that issues a key", async () => {
     const resources = makeResources()
     try {
       const env = {
@@ -261,7 +279,7 @@ for (const port of process.argv.slice(2)) {
       }
       const imported = await runCommand(["import", join(root, "src/demo/workspace.json")], env)
       expect(imported).toMatchObject({ code: 0 })
-      const child = spawn(join(project, "node_modules/.bin/prompt-retrieval"), ["serve"], {
+      const child = spawn(join(project, "node_modules/.bin/prompt-retrieval"), ["serve", "--demo"], {
         cwd: project,
         env: { ...process.env, ...env },
         stdio: ["ignore", "pipe", "inherit"]
@@ -304,55 +322,112 @@ for (const port of process.argv.slice(2)) {
     }
   )
 
-  it.skipIf(postgres.missing !== undefined)(
-    "createPromptApi of an installed prompt-retrieval works, on the lowest Node of engines too",
-    async () => {
-      const resources = makeResources()
-      try {
-        const env = await resources.acquire(postgres.acquire)
-        expect(await runCommand(["import", join(root, "src/demo/workspace.json")], env)).toMatchObject({
-          code: 0
-        })
-        // The package has the program of the thread for large reads: otherwise a warning is logged.
-        const [home, owner] = [workspace(), user()]
-        const ownKey = key(home.id, owner)
-        const large = prompt({ current_content: "x".repeat(400_000) })
-        const database = await resources.acquire(connectTo(env))
-        await database.importArchive(
-          archive({ workspace: home, users: [owner], api_keys: [ownKey.stored], prompts: [large] })
-        )
-        writeFileSync(
-          join(project, "run.js"),
-          `import { readFileSync } from "node:fs"
+  describe.skipIf(postgres.missing !== undefined)("createPromptApi of an installed prompt-retrieval", () => {
+    const resources = makeResources()
+    let env: Record<string, string>
+    let script: ReadonlyArray<string>
+    /** The Nodes that the tests run under, by their versions. */
+    let installed: Readonly<Record<string, string>>
+    const versions = [lowestNode, highestNode]
+
+    // biome-ignore lint/suspicious/noDuplicateTestHooks: the hooks belong to different suites
+    beforeAll(async () => {
+      installed = Object.fromEntries(
+        await Promise.all(versions.map(async (version) => [version, await installNode(version)] as const))
+      )
+      env = await resources.acquire(postgres.acquire)
+      expect(await runCommand(["import", join(root, "src/demo/workspace.json")], env)).toMatchObject({
+        code: 0
+      })
+      const [home, owner] = [workspace(), user()]
+      const ownKey = key(home.id, owner)
+      const large = prompt({ current_content: "x".repeat(400_000) })
+      const database = await resources.acquire(connectTo(env))
+      await database.importArchive(
+        archive({ workspace: home, users: [owner], api_keys: [ownKey.stored], prompts: [large] })
+      )
+      script = [join(root, "src/demo/workspace.json"), large.id, ownKey.plaintext]
+      writeFileSync(
+        join(project, "run.js"),
+        `import { readFileSync } from "node:fs"
 import { createPromptApi } from "prompt-retrieval"
-const api = await createPromptApi({ databaseUrl: process.env.DATABASE_URL })
-const { workspace } = JSON.parse(readFileSync(process.argv[2], "utf8"))
-const caller = { workspaceId: workspace.id, tier: "solo" }
-const { data, meta } = await api.prompts.list(caller, { type: "system" })
-const { meta: all } = await api.prompts.list(caller)
-const { data: resolved } = await api.prompts.getResolved(caller, data[0].id)
-const statuses = await Promise.all(["/api/v1/prompts", "/readyz", "/openapi.json", "/docs"].map(async (path) => {
-  const response = await api.handler(new Request("http://localhost" + path))
-  await response.text()
-  return response.status
-}))
-const [, , , id, key] = process.argv
-const headers = { authorization: "Bearer " + key }
-const large = await api.handler(new Request("http://localhost/api/v1/prompts/" + id, { headers }))
-const { current_content } = (await large.json()).data
-console.log(JSON.stringify([all.total, resolved.fragment_count, ...statuses, current_content.length]))
-await api.close()`
-        )
-        const script = ["run.js", join(root, "src/demo/workspace.json"), large.id, ownKey.plaintext]
-        const oldest = await installNode(lowestNode)
-        for (const node of [process.execPath, oldest]) {
-          const result = await run(project, node, script, env)
-          expect(result).toEqual({ code: 0, stdout: "[6,3,401,200,200,200,400000]\n", stderr: "" })
+const run = async () => {
+  const [, , file, id, key] = process.argv
+  const basePath = "/prompts"
+  const api = await createPromptApi({ databaseUrl: process.env.DATABASE_URL, metrics: true, basePath })
+  const { workspace } = JSON.parse(readFileSync(file, "utf8"))
+  const caller = { workspaceId: workspace.id, tier: "solo" }
+  const { data, meta } = await api.prompts.list(caller, { type: "system" })
+  const { meta: all } = await api.prompts.list(caller)
+  const { data: resolved } = await api.prompts.getResolved(caller, data[0].id)
+  const request = async (path, headers = {}) => {
+    const response = await api.handler(new Request("http://localhost" + basePath + path, { headers }))
+    return [response.status, await response.text()]
+  }
+  const pages = await Promise.all(["/api/v1/prompts", "/readyz", "/openapi.json", "/docs"].map((path) => request(path)))
+  const statuses = pages.map(([status]) => status)
+  const { info, servers } = JSON.parse(pages[2][1])
+  const readLarge = async (query) => {
+    const [, body] = await request("/api/v1/prompts/" + id + query, { authorization: "Bearer " + key })
+    return JSON.parse(body).data.current_content.length
+  }
+  const large = [await readLarge(""), await readLarge("?again")]
+  const isCounted = api.metrics().includes('route="/docs"')
+  console.log(JSON.stringify({ total: all.total, fragments: resolved.fragment_count, statuses, info, servers, large, isCounted }))
+  await api.close()
+}
+run()`
+      )
+    }, 240_000)
+    afterAll(() => resources.release())
+
+    const expectOutput = ({ code, stdout }: Awaited<ReturnType<typeof run>>) => {
+      expect({ code, output: stdout === "" ? "" : JSON.parse(stdout) }).toEqual({
+        code: 0,
+        output: {
+          total: 6,
+          fragments: 3,
+          statuses: [401, 200, 200, 200],
+          info: expect.objectContaining({ version: manifest.version }),
+          servers: [{ url: "http://localhost/prompts" }],
+          large: [400_000, 400_000],
+          isCounted: true
         }
-      } finally {
-        await resources.release()
-      }
-    },
-    180_000
-  )
+      })
+    }
+
+    it.each(versions)(
+      "works under Node %s, with the thread for large reads",
+      async (version) => {
+        const result = await run(project, installed[version]!, ["run.js", ...script], env)
+        // Without its program, the thread would log a warning.
+        expect(result.stderr).toBe("")
+        expectOutput(result)
+      },
+      60_000
+    )
+
+    it.each(
+      versions.flatMap((version) => (["esm", "cjs"] as const).map((format) => [format, version] as const))
+    )(
+      "bundled by esbuild as %s in an empty folder works under Node %s, and warns once that large reads delay others",
+      async (format, version) => {
+        const directory = makeDirectory("bundle")
+        const bundle = join(directory, format === "esm" ? "bundle.mjs" : "bundle.cjs")
+        await build({
+          entryPoints: [join(project, "run.js")],
+          bundle: true,
+          platform: "node",
+          format,
+          outfile: bundle,
+          logLevel: "error"
+        })
+        expect(readdirSync(directory)).toEqual([basename(bundle)])
+        const result = await run(directory, installed[version]!, [bundle, ...script], env)
+        expect(result.stderr).toMatch(/^[^\n]*Large-read thread did not start[^\n]*\n$/)
+        expectOutput(result)
+      },
+      60_000
+    )
+  })
 })

@@ -7,8 +7,8 @@ import * as TestClock from "effect/testing/TestClock"
 import { afterAll } from "vitest"
 import { Admission, defaultRateLimits } from "../../src/application/Admission.ts"
 import { Prompts } from "../../src/application/Prompts.ts"
-import { hashApiKey, keyEnds, makeApiKey } from "../../src/domain/ApiKey.ts"
-import { rateLimited } from "../../src/domain/RateWindow.ts"
+import { hashApiKey, toKeyEnds, makeApiKey } from "../../src/domain/ApiKey.ts"
+import { RateLimited } from "../../src/domain/RateWindow.ts"
 import { importArchive, memoryLayer } from "../../src/testing.ts"
 import { bin, makeLinkedProject, removeDirectories, run } from "../support/packages.ts"
 
@@ -24,7 +24,7 @@ const archive = {
       id: "11111111-1111-4111-8111-111111111111",
       name: "test",
       key_hash: hashApiKey(apiKey),
-      ...keyEnds(apiKey),
+      ...toKeyEnds(apiKey),
       workspace_id: demo.workspace.id,
       created_by: demo.users[0].id,
       created_at: "2026-01-01T00:00:00.000Z",
@@ -106,7 +106,7 @@ describe("prompt-retrieval/testing", () => {
     Effect.gen(function* () {
       yield* importArchive(archive)
       for (let count = 0; count < defaultRateLimits.perKey; count++) yield* listTotal
-      assert.deepStrictEqual(yield* Effect.flip(listTotal), rateLimited("key", defaultRateLimits.perKey, 0))
+      assert.deepStrictEqual(yield* Effect.flip(listTotal), RateLimited("key", defaultRateLimits.perKey, 0))
       yield* TestClock.adjust("1 minute")
       yield* listTotal
     }).pipe(Effect.provide(services))

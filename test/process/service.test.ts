@@ -44,7 +44,7 @@ describe.each([embedded, postgres])("a service on $name with the demo workspace"
 
   beforeAll(async () => {
     env = await resources.acquire(acquire)
-    service = await startObservedService(env)
+    service = await startObservedService(env, "/readyz", ["--demo"])
     const imported = await run(["import", archivePath, "--json"], env)
     expect({ ...imported, stdout: JSON.parse(imported.stdout) }).toEqual({
       code: 0,
@@ -56,7 +56,8 @@ describe.each([embedded, postgres])("a service on $name with the demo workspace"
         folders: 2,
         tags: 3,
         users: 1,
-        api_keys: 0
+        api_keys: 0,
+        rows: { added: expect.any(Number), changed: 0, removed: 0 }
       },
       stderr: ""
     })
@@ -152,7 +153,7 @@ describe.each([embedded, postgres])("a service on $name with the demo workspace"
     const before = await get("/api/v1/prompts")
     expect(before.status).toBe(200)
     expect(await service.stop()).toBe(0)
-    service = await startObservedService(env)
+    service = await startObservedService(env, "/readyz", ["--demo"])
     await expect.poll(() => get("/api/v1/prompts"), { timeout: 5_000 }).toEqual(before)
     expect(service.output()).not.toContain("key_live_")
     if (name === embedded.name) expect(service.output()).toContain("keys issue --workspace")

@@ -63,7 +63,8 @@ describe.skipIf(missing !== undefined)("three processes on one PostgreSQL", () =
     const statuses = await withServices({ REDIS_URL: redisUrl }, async (services) => {
       const window = currentWindow()
       const first = await sendBurst(services, keys[0]!.plaintext)
-      // A burst that crosses into another minute uses two windows. The next burst, with another key, cannot cross again.
+      // A burst that crosses into another minute uses two windows. The next burst, with another key, cannot cross
+      // again.
       return currentWindow() === window ? first : sendBurst(services, keys[1]!.plaintext)
     })
     expect(statuses).toEqual({ 200: 100, 429: 140 })

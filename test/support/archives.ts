@@ -68,7 +68,7 @@ export const fragment = (content: string, overrides: Partial<Fragment> = {}): Fr
   ...overrides
 })
 
-export const use = (
+export const fragmentBinding = (
   { id }: Fragment,
   position: number,
   overrides: Partial<PromptFragment> = {}
@@ -140,6 +140,7 @@ export const key = (workspace: WorkspaceId | null, owner: User, overrides: Parti
       key_end: hex.slice(-4),
       created_at: instant("2026-01-01T00:00:00.000Z"),
       revoked_at: null,
+      expires_at: null,
       ...overrides
     }
   }
@@ -185,9 +186,9 @@ export const awkwardTexts: ReadonlyArray<string> = [
 ]
 
 /**
- * Returns a workspace with every kind of item: prompts of every type, some favorites, some archived, inside and outside
- * folders, with no, one and several tags; a chain of versions; fragments with and without values and one that is used
- * twice; and keys in every state. Its ids are new; its times and texts are always the same.
+ * Returns a workspace with every kind of item: prompts of every type, some favorites, some archived, inside and
+ * outside folders, with no, one and several tags; a chain of versions; fragments with and without values and one
+ * that is used twice; and keys in every state. Its ids are new; its times and texts are always the same.
  */
 export const sample = (
   overrides: { readonly tier?: Tier; readonly billing_status?: BillingStatus } = {}
@@ -235,9 +236,9 @@ export const sample = (
     updated_at: instant("2026-01-09T00:00:00.001Z"),
     tags: [production.id, german.id, draft.id],
     fragments: [
-      use(limits, 2, { variable_overrides: { words: 120, unbound: null } }),
-      use(tone, 1, { variable_overrides: { tone: "friendly", language: "{{tone}}" } }),
-      use(tone, 2, { variable_overrides: { tone: true, language: "Deutsch" } })
+      fragmentBinding(limits, 2, { variable_overrides: { words: 120, unbound: null } }),
+      fragmentBinding(tone, 1, { variable_overrides: { tone: "friendly", language: "{{tone}}" } }),
+      fragmentBinding(tone, 2, { variable_overrides: { tone: true, language: "Deutsch" } })
     ],
     versions: [first, third, secondVersion]
   })
@@ -296,8 +297,8 @@ export const texts: Arbitrary.Arbitrary<string> = Arbitrary.map(
 )
 
 /**
- * Replaces backslashes too: after a name with a backslash, JSON.parse reads other escapes in names as a backslash, and a
- * test could not parse what it wrote (nodejs/node#63785).
+ * Replaces backslashes too: after a name with a backslash, JSON.parse reads other escapes in names as a backslash,
+ * and a test could not parse what it wrote (nodejs/node#63785).
  */
 const storableName = (name: string): string => storable(name).replaceAll("\\", "/")
 
@@ -385,9 +386,9 @@ const pick = <A>(from: ReadonlyArray<A>, index: number): A => from[index % from.
 const distinct = <A>(items: ReadonlyArray<A>): ReadonlyArray<A> => [...new Set(items)]
 
 /**
- * Archives of every shape that `ArchiveReader` accepts: equal times, equal folder names, awkward texts, archived prompts,
- * versions with gaps in their numbers. The ids are new each time, also while shrinking, so that no archive conflicts with
- * an earlier one in a shared database.
+ * Archives of every shape that `ArchiveReader` accepts: equal times, equal folder names, awkward texts, archived
+ * prompts, versions with gaps in their numbers. The ids are new each time, even while shrinking, so that no archive
+ * conflicts with an earlier one in a shared database.
  */
 export const archives: Arbitrary.Arbitrary<Archive> = Arbitrary.map(
   Arbitrary.all({
@@ -457,6 +458,13 @@ export const toArchiveText = (archive: Archive): string => {
   const writer = new ArchiveWriter()
   const texts = [...toExportParts(toWorkspaceParts(archive))].map((part) => writer.write(part))
   return texts.join("") + writer.end()
+}
+
+/** Returns an archive with its members in another order: each number of `order` moves one of the members to the end. */
+export const shuffleMembers = (archive: Archive, order: ReadonlyArray<number>): Archive => {
+  const members = Object.entries(archive)
+  for (const number of order) members.push(...members.splice(number % members.length, 1))
+  return Object.fromEntries(members) as unknown as Archive
 }
 
 /** Reads an archive from parsed JSON. Fails if any part is invalid. */

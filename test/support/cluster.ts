@@ -23,8 +23,11 @@ if (noCluster !== undefined && noPostgres === undefined) {
   console.warn(`Tests that start a PostgreSQL server are skipped: ${noCluster}`)
 }
 
+/** PATH with PostgreSQL's programs first. */
+export const clusterPath = `${programs}:${process.env.PATH}`
+
 /** Returns the options that run a program as the user postgres if the tests run as root, which PostgreSQL rejects. */
-const makeSpawnOptions = (): SpawnOptions => {
+export const makeSpawnOptions = (): SpawnOptions => {
   if (process.getuid!() !== 0) return {}
   const id = (flag: string) => Number(execFileSync("id", [flag, "postgres"], { encoding: "utf8" }))
   return { uid: id("-u"), gid: id("-g") }
@@ -47,10 +50,14 @@ const listChildren = (pid: number): ReadonlyArray<number> =>
 /** A separate PostgreSQL server on loopback that tests can stop, start and freeze. */
 export interface Cluster {
   readonly url: string
-  /** Starts the server and resolves once it accepts queries. */
-  readonly start: () => Promise<void>
+  /** Starts the server, with further settings such as `fsync=on`, and resolves once it accepts queries. */
+  readonly start: (settings?: ReadonlyArray<string>) => Promise<void>
   /** Stops the server as `pg_ctl stop -m immediate` does, without a clean shutdown: its next start runs recovery. */
   readonly stop: () => Promise<void>
+  /** Stops the server as `pg_ctl stop -m fast` does: its sessions end, and it shuts down cleanly. */
+  readonly shutDown: () => Promise<void>
+  /** Kills every process of the server with SIGKILL. */
+  readonly kill: () => Promise<void>
   /** Suspends every process of the server; its connections stay open. */
   readonly freeze: () => void
   /** Resumes every suspended process. */
@@ -80,8 +87,13 @@ const makeCluster = Effect.fnUntraced(function* (create: (data: string, options:
   let server: ChildProcess | undefined
   let frozen: ReadonlyArray<number> = []
 
-  const start = async () => {
-    const settings = ["listen_addresses=127.0.0.1", `unix_socket_directories=${home}`, "fsync=off"]
+  const start = async (further: ReadonlyArray<string> = []) => {
+    const settings = [
+      "listen_addresses=127.0.0.1",
+      `unix_socket_directories=${home}`,
+      "fsync=off",
+      ...further
+    ]
     const args = ["-D", data, "-p", String(port), ...settings.flatMap((setting) => ["-c", setting])]
     const child = spawn(join(programs!, "postgres"), args, { ...user, cwd: home, stdio: "ignore" })
     server = child
@@ -98,20 +110,31 @@ const makeCluster = Effect.fnUntraced(function* (create: (data: string, options:
     frozen = []
   }
 
-  const stop = async () => {
+  const end = async (signal: "SIGINT" | "SIGQUIT" | "SIGKILL") => {
     thaw()
     if (server === undefined) return
     const exited = once(server, "exit")
-    server.kill("SIGQUIT")
+    const children = signal === "SIGKILL" ? listChildren(server.pid!) : []
+    server.kill(signal)
+    for (const pid of children) {
+      try {
+        process.kill(pid, signal)
+      } catch {
+        // It has ended.
+      }
+    }
     await exited
     server = undefined
   }
+  const stop = () => end("SIGQUIT")
 
   yield* Effect.addFinalizer(() => Effect.promise(stop))
   return {
     url: `postgres://postgres@127.0.0.1:${port}/postgres`,
     start,
     stop,
+    shutDown: () => end("SIGINT"),
+    kill: () => end("SIGKILL"),
     freeze: () => {
       // The postmaster is suspended first, so that it cannot start another process.
       process.kill(server!.pid!, "SIGSTOP")

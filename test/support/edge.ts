@@ -57,8 +57,8 @@ const listen = (listener: RequestListener): Effect.Effect<number, never, Scope.S
 const startWebApplication = listen((_request, response) => response.setHeader("content-length", 3).end("web"))
 
 /**
- * Starts a proxy that shortens the service's Cache-Control, 30 s fresh and 300 s stale, to the given seconds. `delay` is how
- * many milliseconds the proxy waits before it forwards a request.
+ * Starts a proxy that shortens the service's Cache-Control, 30 s fresh and 300 s stale, to the given seconds.
+ * `delay` is how many milliseconds the proxy waits before it forwards a request.
  */
 export const shortenCacheTimes = (
   service: Service,

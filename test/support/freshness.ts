@@ -8,7 +8,7 @@ import { type Service, startService } from "./service.ts"
 
 /** A running service whose metrics a test reads. */
 export interface MeteredService extends Service {
-  /** Returns the current value of one series, such as `change_feed_up`. */
+  /** Returns the current value of one series, such as `prompt_retrieval_change_feed_up`. */
   readonly metric: (name: string) => Promise<number>
 }
 
@@ -19,6 +19,8 @@ const startMetered = (url: string): Effect.Effect<MeteredService, never, Scope.S
       const service = await startService({
         DATABASE_URL: url,
         METRICS_PORT: String(port),
+        // In an outage, responses may be older than the tests of freshness allow.
+        OUTAGE_MAX_AGE: "0 seconds",
         RATE_LIMIT_PER_KEY: "100000000",
         RATE_LIMIT_PER_PROCESS: "100000000",
         LOG_LEVEL: "Warn"
@@ -34,12 +36,12 @@ const startMetered = (url: string): Effect.Effect<MeteredService, never, Scope.S
   )
 
 /** The series that counts the responses served from the response cache. */
-export const responseCacheHits = 'cache_lookups_total{cache="responses",result="hit"}'
+export const responseCacheHits = 'prompt_retrieval_cache_lookups_total{cache="responses",result="hit"}'
 
 /** Waits until the change feed of a service is up, so that the service caches. */
 export const waitUntilCaching = async (service: MeteredService): Promise<void> => {
   const started = performance.now()
-  while ((await service.metric("change_feed_up")) !== 1) {
+  while ((await service.metric("prompt_retrieval_change_feed_up")) !== 1) {
     if (performance.now() - started > 15_000) throw new Error(`no caching: ${service.output()}`)
     await new Promise((resolve) => setTimeout(resolve, 20))
   }
@@ -119,8 +121,8 @@ export const readPrompt = async (service: Service, { archive, keys }: TwoService
 }
 
 /**
- * Makes a change once each service has cached its response, and returns how many milliseconds after the commit the last
- * request with an outdated response began; 0 without outdated responses.
+ * Makes a change once each service has cached its response, and returns how many milliseconds after the commit the
+ * last request with an outdated response began; 0 without outdated responses.
  */
 export const measureStaleness = async (two: TwoServices, change: Change): Promise<number> => {
   const services = [two.near, two.far]

@@ -9,8 +9,8 @@ import demo from "../../src/demo/workspace.json" with { type: "json" }
 const isTest = process.env.VITEST !== undefined
 
 /**
- * Texts that must not occur in the logs, metrics and spans of a service, each with its kind. They are collected from the
- * requests that a test file sends and from the archives that it imports.
+ * Texts that must not occur in the logs, metrics and spans of a service, each with its kind. They are collected
+ * from the requests that a test file sends and from the archives that it imports.
  */
 const secrets = new Map<string, string>()
 /** Request ids that callers chose, which the service may log. */

@@ -1,7 +1,15 @@
-import { Agent, get } from "node:http"
+import { Agent, get, type IncomingMessage } from "node:http"
 
-/** The outcome of one request: the status of its response, or what happened to the connection instead. */
+/**
+ * The outcome of one request: the status of its response, a fault of the response, or what happened to the connection
+ * instead.
+ */
 export type LoadOutcome = number | string
+
+const describeResponse = ({ complete, statusCode, headers }: IncomingMessage): LoadOutcome => {
+  if (!complete) return "truncated"
+  return statusCode === 503 && headers["retry-after"] === undefined ? "503 without Retry-After" : statusCode!
+}
 
 const sendOne = (
   agent: Agent,
@@ -12,7 +20,7 @@ const sendOne = (
     const request = get(url, { agent, headers, timeout: 10_000 }, (response) => {
       response.resume()
       response.on("error", () => resolve("truncated"))
-      response.on("end", () => resolve(response.complete ? response.statusCode! : "truncated"))
+      response.on("end", () => resolve(describeResponse(response)))
     })
     request.on("timeout", () => request.destroy(new Error("no response in time")))
     request.on("error", (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message))

@@ -51,13 +51,14 @@ export const getPrompt = (archive: Archive, prompt: WorkspacePrompt): Prompt => 
 
 /** Returns a prompt of an archive as `PromptRepo.getSource` does. */
 export const getSource = (archive: Archive, prompt: WorkspacePrompt): ResolutionSource => {
-  const { id, title, prompt_type, target_model, current_content } = prompt
+  const { id, title, prompt_type, target_model, current_content, current_version } = prompt
   return {
     id,
     title,
     prompt_type,
     target_model,
     current_content,
+    current_version,
     fragments: prompt.fragments
       .toSorted((a, b) => compareDescending(b.id, a.id))
       .toSorted((a, b) => a.position - b.position)

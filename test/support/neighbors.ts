@@ -40,8 +40,8 @@ export const kinds: ReadonlyArray<Kind> = [
   makeKind("content of 8 MiB", "", 8 * MiB),
   makeKind("version of 8 MiB", "/versions/1", 8 * MiB),
   makeKind("7 MiB of fragments, resolved", "/resolved", 100, 7, MiB),
-  makeKind("30 MiB of fragments, too large", "/resolved", 100, 30, MiB, 500),
-  makeKind("16 MiB and fragments, too large", "/resolved", 16 * MiB, 30, MiB, 500)
+  makeKind("30 MiB of fragments, too large", "/resolved", 100, 30, MiB, 422),
+  makeKind("16 MiB and fragments, too large", "/resolved", 16 * MiB, 30, MiB, 422)
 ]
 
 /** How many requests the tenant with large prompts sends at once: within the default limit per minute. */
@@ -53,6 +53,8 @@ const intervalMs = 10
 /** A service with a tenant of large prompts and one of small prompts. */
 export interface Tenants {
   readonly service: Service
+  /** Starts another process of the service with the same database. */
+  readonly startAnother: Effect.Effect<Service, never, Scope.Scope>
   /** Runs a statement without a timeout. */
   readonly sql: (text: string, params: ReadonlyArray<string>) => Promise<ReadonlyArray<unknown>>
   readonly large: { readonly key: Key; readonly workspace: string }
@@ -65,10 +67,11 @@ const env = { RATE_LIMIT_PER_KEY: "1000000", RATE_LIMIT_PER_PROCESS: "1000000", 
 /** Starts a service with both tenants; closing the scope stops it. */
 export const twoTenants: Effect.Effect<Tenants, never, Scope.Scope> = Effect.gen(function* () {
   const serviceEnv: Record<string, string> = { ...(yield* postgres.acquire), ...env }
-  const service = yield* Effect.acquireRelease(
+  const start = Effect.acquireRelease(
     Effect.promise(() => startService(serviceEnv)),
     (service) => Effect.promise(() => service.stop())
   )
+  const service = yield* start
   const { importArchive } = yield* connectTo(serviceEnv)
   const client = yield* Effect.acquireRelease(
     Effect.sync(() => makeSql(serviceEnv.DATABASE_URL!, { max: 1 })),
@@ -92,7 +95,7 @@ export const twoTenants: Effect.Effect<Tenants, never, Scope.Scope> = Effect.gen
     )
   )
   const ids = (rows as ReadonlyArray<{ readonly id: string }>).map(({ id }) => id)
-  return { service, sql, large, small: { key: small.key, ids, next: 0 } }
+  return { service, startAnother: start, sql, large, small: { key: small.key, ids, next: 0 } }
 })
 
 const line = "Answer briefly and to the point."
@@ -218,11 +221,18 @@ export interface Neighbors {
   readonly duration: number
 }
 
-/** Sends a burst of large requests of one kind and measures the small reads before and during it. */
-export const measureNeighbors = async (tenants: Tenants, kind: Kind): Promise<Neighbors> => {
-  const { service, large } = tenants
+/**
+ * Sends a burst of large requests of one kind to a process of the service, by default the one that also serves the
+ * small reads, and measures the small reads before and during it.
+ */
+export const measureNeighbors = async (
+  tenants: Tenants,
+  kind: Kind,
+  target: Service = tenants.service
+): Promise<Neighbors> => {
+  const { large } = tenants
   const targets = (await fill(tenants, kind)).map((id) => `/api/v1/prompts/${id}${kind.path}`)
-  const pid = service.process.pid!
+  const pid = target.process.pid!
   await readSmall(tenants, setTimeout(500))
   const alone = await readSmall(tenants, setTimeout(2_000))
   const before = readResidentMiB(pid)
@@ -230,7 +240,7 @@ export const measureNeighbors = async (tenants: Tenants, kind: Kind): Promise<Ne
   const watch = setInterval(() => (peak = Math.max(peak, readResidentMiB(pid))), 20)
   const started = performance.now()
   let duration = 0
-  const burst = sendAll(service.port, targets, large.key.plaintext).then((statuses) => {
+  const burst = sendAll(target.port, targets, large.key.plaintext).then((statuses) => {
     duration = performance.now() - started
     return statuses
   })

@@ -17,7 +17,9 @@ export interface RecordedObservations {
 export const recordObservations = (observed: RecordedObservations): Layer.Layer<Observations> =>
   Layer.succeed(Observations, {
     recordRateLimitDenial: (scope) => void observed.denials.push(scope),
-    recordCacheLookup: (cache, result) => void observed.lookups.push([cache, result])
+    recordCacheLookup: (cache, result) => void observed.lookups.push([cache, result]),
+    recordOutageResponse: () => {},
+    setOutageSecondsLeft: () => {}
   })
 
 /** Discards every observation. */

@@ -1,14 +1,16 @@
 import { execFile } from "node:child_process"
 import {
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   symlinkSync,
   writeFileSync
 } from "node:fs"
-import { tmpdir } from "node:os"
+import { homedir, tmpdir } from "node:os"
 import { delimiter, dirname, join } from "node:path"
 import { promisify } from "node:util"
 
@@ -112,4 +114,29 @@ export const pack = async (folder: string): Promise<string> => {
 export const install = async (project: string, tarball: string): Promise<void> => {
   const installed = await run(project, "npm", ["install", "--no-audit", "--no-fund", tarball])
   if (installed.code !== 0) throw new Error(installed.stderr)
+}
+
+/** Where installed versions of Node stay between test runs. */
+const nodeCache = join(homedir(), ".cache/prompt-retrieval/node")
+
+/** Installs a version of Node from npm, unless an earlier test run has. Returns the path of its executable. */
+export const installNode = async (version: string): Promise<string> => {
+  const target = join(nodeCache, version)
+  const node = join(target, "node_modules/node/bin/node")
+  if (!existsSync(node)) {
+    mkdirSync(nodeCache, { recursive: true })
+    const directory = mkdtempSync(join(nodeCache, `${version}-`))
+    writeFileSync(
+      join(directory, "package.json"),
+      JSON.stringify({ private: true, allowScripts: { node: true } })
+    )
+    const installed = await run(directory, "npm", ["install", "--no-audit", "--no-fund", `node@${version}`])
+    if (installed.code !== 0) throw new Error(installed.stderr)
+    // Another test run may have installed the version meanwhile.
+    if (existsSync(target)) rmSync(directory, { recursive: true })
+    else renameSync(directory, target)
+  }
+  const { stdout } = await run(target, node, ["--version"])
+  if (stdout !== `v${version}\n`) throw new Error(`${node} is not Node ${version}`)
+  return node
 }

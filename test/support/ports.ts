@@ -1,12 +1,36 @@
 import { once } from "node:events"
-import { type AddressInfo, createServer } from "node:net"
+import { createServer } from "node:net"
 
-/** Returns a loopback port on which no process is listening at the moment. */
-export const freePort = async (): Promise<number> => {
-  const server = createServer().listen(0, "127.0.0.1")
-  await once(server, "listening")
-  const { port } = server.address() as AddressInfo
+/** The ports that `freePort` draws from. The system does not use them for outgoing connections (Linux: 32,768 and up). */
+const firstPort = 10_000
+const lastPort = 32_767
+
+/** The ports that this process has been given. A port that is not in use yet must not be given twice. */
+const given = new Set<number>()
+
+/** Whether a server can listen on a port of the loopback interface. */
+const canListen = async (port: number): Promise<boolean> => {
+  const server = createServer().listen(port, "127.0.0.1")
+  try {
+    await once(server, "listening")
+  } catch {
+    return false
+  }
   server.close()
   await once(server, "close")
-  return port
+  return true
+}
+
+/**
+ * Returns a random loopback port on which no process is listening. The same process never gets a port twice. Rejects
+ * if 100 random ports are in use.
+ */
+export const freePort = async (): Promise<number> => {
+  for (let attempt = 0; attempt < 100; attempt++) {
+    const port = firstPort + Math.floor(Math.random() * (lastPort - firstPort + 1))
+    if (given.has(port) || !(await canListen(port))) continue
+    given.add(port)
+    return port
+  }
+  throw new Error("100 random ports are in use")
 }

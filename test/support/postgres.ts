@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto"
 import { once } from "node:events"
 import { type AddressInfo, createServer, connect as dial, type Socket } from "node:net"
+import { setTimeout } from "node:timers/promises"
 import * as PgClient from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -64,6 +65,8 @@ export interface Proxy {
   readonly silence: Effect.Effect<void>
   /** Closes every open connection. */
   readonly cut: Effect.Effect<void>
+  /** Delays what the server sends from now on by some milliseconds. */
+  readonly delay: (milliseconds: number) => void
 }
 
 /** Returns a filter of the server's bytes that drops NotificationResponse messages, as a pooler does. */
@@ -85,12 +88,30 @@ const makeNotificationFilter = () => {
 export const proxyTo = (
   database: string,
   options: { readonly pooler: boolean } = { pooler: false }
+): Effect.Effect<Proxy, never, Scope.Scope> => proxyToUrl(toDatabaseUrl(database), options)
+
+/** Like `proxyTo`, for the URL of a database. */
+export const proxyToUrl = (
+  databaseUrl: string,
+  options: { readonly pooler: boolean } = { pooler: false }
 ): Effect.Effect<Proxy, never, Scope.Scope> =>
   Effect.gen(function* () {
-    const target = new URL(serverUrl!)
+    const target = new URL(databaseUrl)
     const sockets = new Set<Socket>()
     const silenced = new WeakSet<Socket>()
     let frozen = false
+    let delayMs = 0
+    /** Returns a function that passes chunks on in their order, each after the delay of its arrival. */
+    const makeDelivery = (deliver: (chunk: Buffer) => void) => {
+      let last = Promise.resolve()
+      return (chunk: Buffer): void => {
+        const elapsed = delayMs === 0 ? Promise.resolve() : setTimeout(delayMs)
+        last = last.then(async () => {
+          await elapsed
+          deliver(chunk)
+        })
+      }
+    }
     const track = (socket: Socket): void => {
       sockets.add(socket)
       socket.on("error", () => socket.destroy()).on("close", () => sockets.delete(socket))
@@ -100,7 +121,8 @@ export const proxyTo = (
       const far = dial(Number(target.port || 5432), target.hostname)
       const filter = options.pooler ? makeNotificationFilter() : (chunk: Buffer) => chunk
       near.on("data", (chunk) => far.write(chunk)).on("close", () => far.destroy())
-      far.on("data", (chunk) => near.write(filter(chunk))).on("close", () => near.destroy())
+      const deliver = makeDelivery((chunk) => near.write(filter(chunk)))
+      far.on("data", deliver).on("close", () => near.destroy())
       track(near)
       track(far)
     })
@@ -117,7 +139,7 @@ export const proxyTo = (
           await closed
         })
     )
-    const url = new URL(toDatabaseUrl(database))
+    const url = new URL(databaseUrl)
     url.hostname = "127.0.0.1"
     url.port = String((server.address() as AddressInfo).port)
     return {
@@ -133,6 +155,9 @@ export const proxyTo = (
       silence: Effect.sync(() => {
         for (const socket of sockets) silenced.add(socket.pause())
       }),
-      cut
+      cut,
+      delay: (milliseconds) => {
+        delayMs = milliseconds
+      }
     }
   })

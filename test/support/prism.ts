@@ -39,8 +39,8 @@ const launch = (document: string, upstream: string) => {
 }
 
 /**
- * Starts a proxy in front of a service that validates each exchange against an OpenAPI document and reports violations in a
- * response header, and returns the proxy's address. Closing the scope stops the proxy.
+ * Starts a proxy in front of a service that validates each exchange against an OpenAPI document and reports
+ * violations in a response header, and returns the proxy's address. Closing the scope stops the proxy.
  */
 export const prism = (openApi: unknown, upstream: string): Effect.Effect<string, never, Scope.Scope> =>
   Effect.gen(function* () {

@@ -17,7 +17,8 @@ export const noProgram = (program: string, versionFlag: string): string | undefi
   return missing
 }
 
-const isListening = (port: number): Promise<boolean> =>
+/** Returns true if something listens on a port of the loopback address. */
+export const isListening = (port: number): Promise<boolean> =>
   new Promise((resolve) => {
     const socket = connect(port, "127.0.0.1", () => {
       socket.destroy()

@@ -1,8 +1,8 @@
 import type { sample } from "./archives.ts"
 
 /**
- * Returns a function that generates raw HTTP requests: valid ones, invalid ones and noise, against the prompts and keys of
- * `tenant`. The same seed gives the same requests in the same order (mulberry32).
+ * Returns a function that generates raw HTTP requests: valid ones, invalid ones and noise, against the prompts and
+ * keys of `tenant`. The same seed gives the same requests in the same order (mulberry32).
  */
 export const makeRequestGenerator = (tenant: ReturnType<typeof sample>, seed: number): (() => string) => {
   const ids = tenant.archive.prompts.map(({ id }) => id as string)

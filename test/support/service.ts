@@ -5,7 +5,8 @@ import { setTimeout } from "node:timers/promises"
 import { searchForLeaks } from "./leaks.ts"
 import { freePort } from "./ports.ts"
 
-const main = join(import.meta.dirname, "../../src/main.ts")
+/** The program of this checkout. */
+const currentProgram = join(import.meta.dirname, "../../src/main.ts")
 
 /** How long a start may take on a busy machine, including the creation of an embedded database, in milliseconds. */
 const startTimeoutMs = 40_000
@@ -45,16 +46,19 @@ const isOk = async (url: string): Promise<boolean> => {
 }
 
 /**
- * Starts `serve`, on a free port unless `PORT` is given, and waits until `until` responds 200: /healthz if the database
- * is not available yet. Rejects with the output if the process exits before that.
+ * Starts `serve` with flags, on a free port unless `PORT` is given, and waits until `until` responds 200: /healthz if
+ * the database is not available yet. Rejects with the output if the process exits before that. `program` is the path
+ * of another `main.ts`.
  */
 export const startService = async (
   env: Readonly<Record<string, string>>,
-  until: "/readyz" | "/healthz" = "/readyz"
+  until: "/readyz" | "/healthz" = "/readyz",
+  flags: ReadonlyArray<"--demo"> = [],
+  program = currentProgram
 ): Promise<Service> => {
   const port = env.PORT === undefined ? await freePort() : Number(env.PORT)
   const url = `http://127.0.0.1:${port}`
-  const child = spawn(process.execPath, [main, "serve"], {
+  const child = spawn(process.execPath, [program, "serve", ...flags], {
     env: makeEnvironment({ PORT: String(port), LOG_FORMAT: "json", ...env }),
     stdio: ["ignore", "pipe", "pipe"]
   })
@@ -90,13 +94,14 @@ export interface CommandResult {
   readonly stderr: string
 }
 
-/** Runs one command of the command line to completion. */
+/** Runs one command of the command line to completion. `program` is the path of another `main.ts`. */
 export const run = async (
   args: ReadonlyArray<string>,
   env: Readonly<Record<string, string>>,
-  input = ""
+  input = "",
+  program = currentProgram
 ): Promise<CommandResult> => {
-  const child = spawn(process.execPath, [main, ...args], { env: makeEnvironment(env), stdio: "pipe" })
+  const child = spawn(process.execPath, [program, ...args], { env: makeEnvironment(env), stdio: "pipe" })
   let stdout = ""
   let stderr = ""
   child.stdout.on("data", (chunk) => (stdout += chunk))

@@ -5,11 +5,11 @@ import { freePort } from "./ports.ts"
 import { type Service, startService } from "./service.ts"
 
 /**
- * Starts the service like `startService`, with every log line written, metrics served and spans sent to a collector, and
- * searches all of them for leaks when the service is stopped.
+ * Starts the service like `startService`, with every log line written, metrics served and spans sent to a
+ * collector, and searches all of them for leaks when the service is stopped.
  */
 export const startObservedService = async (
-  ...[env, until]: Parameters<typeof startService>
+  ...[env, ...options]: Parameters<typeof startService>
 ): Promise<Service> => {
   const resources = makeResources()
   const otlp = await resources.acquire(collector)
@@ -23,7 +23,7 @@ export const startObservedService = async (
       OTEL_BSP_SCHEDULE_DELAY: "200",
       OTEL_METRIC_EXPORT_INTERVAL: "200"
     },
-    until
+    ...options
   )
   const { process } = service
   const searchMetrics = async () => {

@@ -1,5 +1,7 @@
 import * as Layer from "effect/Layer"
-import { ChangeFeed, WorkspaceRevisions } from "../../src/application/ports/ChangeFeed.ts"
+import { readInstant } from "../../src/application/Clocks.ts"
+import { ChangeFeed, type LastContact } from "../../src/application/ports/ChangeFeed.ts"
+import { WorkspaceRevisions } from "../../src/application/WorkspaceRevisions.ts"
 import type { WorkspaceId } from "../../src/domain/WorkspaceId.ts"
 
 /** Creates a change feed that a test takes down and up with `isUp`, over revisions that the test controls. */
@@ -8,7 +10,12 @@ export const switchedFeed = (changes = new WorkspaceRevisions()) => {
     changes,
     isUp: true,
     revision: () => (feed.isUp ? changes.revision() : undefined),
-    revisionOf: (workspace: WorkspaceId) => (feed.isUp ? changes.revisionOf(workspace) : undefined)
+    revisionOf: (workspace: WorkspaceId) => (feed.isUp ? changes.revisionOf(workspace) : undefined),
+    lastContact: (): LastContact | undefined => ({
+      at: readInstant(),
+      isDatabaseSilent: true,
+      revisionOf: (workspace: WorkspaceId) => changes.revisionOf(workspace)
+    })
   }
   return Object.assign(feed, { layer: Layer.succeed(ChangeFeed, feed) })
 }

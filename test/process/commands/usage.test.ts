@@ -3,7 +3,6 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, expect, it } from "vitest"
 import { run } from "../../support/service.ts"
-import { expectFailure } from "./suite.ts"
 
 const scratch = mkdtempSync(join(tmpdir(), "usage-"))
 afterAll(() => rmSync(scratch, { recursive: true }))
@@ -11,26 +10,39 @@ afterAll(() => rmSync(scratch, { recursive: true }))
 const unknownId = "00000000-0000-0000-0000-000000000000"
 const env = { DATA_DIR: join(scratch, "never") }
 
-const wrongUsages: ReadonlyArray<readonly [args: ReadonlyArray<string>, message: RegExp]> = [
-  [["import", scratch], /is a directory: add --workspace ID/],
-  [["export", "--workspace", unknownId, "--format", "files"], /add --out DIR/],
-  [["workspaces", "set", unknownId], /nothing to set/],
-  [["workspaces", "set", unknownId, "--tier", "gold"], /Invalid value for flag --tier/],
-  [["workspaces"], /SUBCOMMANDS/],
-  [["keys", "issue"], /Missing required flag/],
-  [["nonsense"], /nonsense/]
+const wrongUsages: ReadonlyArray<readonly [args: ReadonlyArray<string>, message: string]> = [
+  [["import", scratch], `${scratch} is a directory: add --workspace ID or set PROMPT_RETRIEVAL_WORKSPACE`],
+  [["workspaces", "set", unknownId], "nothing to set: give --tier, --billing or both"],
+  [
+    ["keys", "revoke", "Production"],
+    "a key name requires a workspace: add --workspace ID or set PROMPT_RETRIEVAL_WORKSPACE"
+  ],
+  [["keys", "issue", "--workspace", "Acme"], "--user is required; see 'prompt-retrieval keys issue --help'"],
+  [["nonsense"], `unknown command "nonsense"; see 'prompt-retrieval --help'`]
 ]
 
 it.each(wrongUsages)(
-  "%j exits with 2 and a message without a stack, and opens no database",
+  "%j exits with 2 and one line on stderr, and opens no database",
   async (args, message) => {
-    expectFailure(args, await run(args, env), 2, message)
+    expect(await run(args, env)).toEqual({ code: 2, stdout: "", stderr: `prompt-retrieval: ${message}\n` })
     expect(existsSync(env.DATA_DIR)).toBe(false)
   }
 )
 
-it("--help of a command prints its flags on stdout and exits with 0", async () => {
-  const help = await run(["keys", "issue", "--help"], env)
+it("an invalid variable exits with 1, with --json in JSON", async () => {
+  const message = "PORT must be a port, 0 to 65535"
+  const args = ["workspaces", "list"]
+  expect(await run(args, { ...env, PORT: "x" })).toEqual({
+    code: 1,
+    stdout: "",
+    stderr: `prompt-retrieval: ${message}\n`
+  })
+  const { stderr } = await run([...args, "--json"], { ...env, PORT: "x" })
+  expect(JSON.parse(stderr)).toEqual({ error: { message, exit_code: 1 } })
+})
+
+it("help of a command is printed on stdout and exits with 0", async () => {
+  const help = await run(["help", "keys", "issue"], env)
   expect(help).toMatchObject({ code: 0, stderr: "" })
   expect(help.stdout).toContain("--workspace")
 })

@@ -72,7 +72,9 @@ describe.skipIf(postgres.missing !== undefined)("clients that misbehave", () => 
     )
     expect(line).toMatchObject({ route: "/api/v1/prompts/:id", status: 503, request_id: id })
     const metrics = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text()
-    expect(metrics).toContain('http_requests_total{route="/api/v1/prompts/:id",status="503"} 1')
+    expect(metrics).toContain(
+      'prompt_retrieval_http_requests_total{route="/api/v1/prompts/:id",status="503"} 1'
+    )
     expect(await observed.stop()).toBe(0)
   })
 

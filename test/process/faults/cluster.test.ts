@@ -28,6 +28,7 @@ describe.skipIf(noCluster !== undefined)("a PostgreSQL server that fails and rec
 
   const makeEnv = ({ url }: Cluster) => ({
     DATABASE_URL: url,
+    OUTAGE_MAX_AGE: "0 seconds",
     RATE_LIMIT_PER_KEY: "1000000",
     RATE_LIMIT_PER_PROCESS: "1000000"
   })

@@ -12,8 +12,8 @@ import {
 import { waitUntilOk } from "../../support/requests.ts"
 
 /**
- * The greatest allowed ratio of the small reads' median latency during the burst to that before it. A busy machine stays far
- * below it; small reads that queue behind large ones reach a hundred.
+ * The greatest allowed ratio of the small reads' median latency during the burst to that before it. A busy machine
+ * stays far below it; small reads that queue behind large ones reach a hundred.
  */
 const maxRatio = 30
 
@@ -45,12 +45,12 @@ describe.skipIf(postgres.missing !== undefined)("a tenant with large prompts", (
   }, 120_000)
 
   it.each(["30 MiB of fragments, too large", "16 MiB and fragments, too large"])(
-    "90 concurrent reads of prompts that are certainly too large get 500 without loading their texts: %s",
+    "90 concurrent reads of prompts that are certainly too large get 422 without loading their texts: %s",
     async (name) => {
       const neighbors = await measureNeighbors(tenants, findKind(name))
       const { small, large, growth } = neighbors
       expect(small).toEqual({ 200: expect.any(Number) })
-      expect(large).toEqual({ 500: 90 })
+      expect(large).toEqual({ 422: 90 })
       expect(computeRatio(neighbors)).toBeLessThan(maxRatio)
       expect(growth).toBeLessThan(64)
     },

@@ -1,0 +1,68 @@
+import { spawnSync } from "node:child_process"
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { noProgram } from "../../support/programs.ts"
+import { run } from "../../support/service.ts"
+
+const scratch = mkdtempSync(join(tmpdir(), "completion-"))
+afterAll(() => rmSync(scratch, { recursive: true }))
+
+const shells = ["bash", "zsh", "fish"]
+const isInstalled = (program: string) => spawnSync(program, ["--version"]).status === 0
+const fileOf = (shell: string) => join(scratch, shell)
+
+beforeAll(async () => {
+  for (const shell of shells) {
+    const script = await run(["completion", shell], {})
+    expect(script).toMatchObject({ code: 0, stderr: "" })
+    writeFileSync(fileOf(shell), script.stdout)
+  }
+})
+
+// The other shells are not needed to develop or test the service.
+it.each(shells.filter((shell) => shell === "bash" || isInstalled(shell)))(
+  "%s accepts its completion script",
+  (shell) => {
+    const { status, stderr } = spawnSync(shell, ["-n", fileOf(shell)], { encoding: "utf8" })
+    expect({ status, stderr }).toEqual({ status: 0, stderr: "" })
+  }
+)
+
+describe.skipIf(noProgram("script", "--version") !== undefined)("in bash on a terminal", () => {
+  /** Types a line into an interactive bash that has loaded the script. Returns the arguments that the command gets. */
+  const type = (line: string): string | undefined => {
+    const input = [
+      `source ${fileOf("bash")}`,
+      'prompt-retrieval() { printf "arguments<%s>\\n" "$*"; }',
+      line,
+      "exit",
+      ""
+    ].join("\n")
+    const { stdout } = spawnSync("script", ["-qec", "bash --norc --noprofile -i", "/dev/null"], {
+      input,
+      encoding: "utf8",
+      env: { PATH: process.env.PATH, TERM: "dumb", INPUTRC: "/dev/null" },
+      timeout: 20_000
+    })
+    return /arguments<([^%>]*)>/.exec(stdout)?.[1]
+  }
+
+  it.each([
+    ["prompt-retrieval ke\t", "keys"],
+    ["prompt-retrieval keys iss\t--work\tAcme", "keys issue --workspace Acme"],
+    ["prompt-retrieval workspaces set Acme --tier so\t", "workspaces set Acme --tier solo"],
+    ["prompt-retrieval completion fi\t", "completion fish"]
+  ])("%j completes to %s", (line, completed) => {
+    expect(type(line)).toBe(completed)
+  })
+})
+
+it("the scripts say how to install them with a command that exists", async () => {
+  for (const shell of shells) {
+    expect((await run(["completion", shell], {})).stdout).toContain(
+      `#   prompt-retrieval completion ${shell} >`
+    )
+  }
+})

@@ -1,0 +1,106 @@
+import { spawn } from "node:child_process"
+import { once } from "node:events"
+import { existsSync, mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { connectTo, makeResources, postgres } from "../../support/database.ts"
+import { archive, key, prompt, user, workspace } from "../../support/archives.ts"
+import { run } from "../../support/service.ts"
+import { expectFailure } from "./suite.ts"
+
+const scratch = mkdtempSync(join(tmpdir(), "confirmation-"))
+afterAll(() => rmSync(scratch, { recursive: true }))
+const main = join(import.meta.dirname, "../../../src/main.ts")
+const unknownId = "00000000-0000-0000-0000-000000000000"
+
+const wrongUsages: ReadonlyArray<readonly [args: ReadonlyArray<string>, message: RegExp]> = [
+  [["workspaces", "delete", unknownId], /to delete without a terminal, add --yes/],
+  [["workspaces", "rename", unknownId, ""], /<name> must not be empty/],
+  [["users", "delete", "ada"], /an email address/],
+  [["keys", "rotate", unknownId, "--ends", "2020-01-01"], /--ends must be in the future/],
+  [["keys", "rotate", unknownId, "--ends", "9999999d"], /--ends must be before the year 10000/],
+  [["keys", "rotate", unknownId, "--expires", "now"], /--expires must be in the future/],
+  [
+    ["keys", "issue", "--workspace", unknownId, "--user", "a@b", "--expires", "0d"],
+    /--expires must be in the future/
+  ],
+  [
+    ["keys", "issue", "--workspace", unknownId, "--user", "a@b", "--expires", "soon"],
+    /a duration such as 90d/
+  ],
+  [["audit", "list", "--limit", "0"], /an integer from 1 to 10000/]
+]
+
+it.each(wrongUsages)("%j exits with 2 and opens no database", async (args, message) => {
+  const env = { DATA_DIR: join(scratch, "never") }
+  expectFailure(args, await run(args, env), 2, message)
+  expect(existsSync(env.DATA_DIR)).toBe(false)
+})
+
+describe.skipIf(postgres.missing !== undefined)("workspaces delete on a terminal", () => {
+  const resources = makeResources()
+  let env: Readonly<Record<string, string>>
+  let database: Awaited<ReturnType<typeof connect>>
+  const connect = () => resources.acquire(connectTo(env))
+
+  beforeAll(async () => {
+    env = await resources.acquire(postgres.acquire)
+    await run(["migrate"], env)
+    database = await connect()
+  })
+  afterAll(() => resources.release())
+
+  /** Runs a command on a pseudo terminal, types a line once the command asks for it, and returns its exit code. */
+  const runOnTerminal = async (command: string, line: string) => {
+    const child = spawn("script", ["-qec", `${process.execPath} ${main} ${command}`, "/dev/null"], {
+      env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env },
+      stdio: "pipe"
+    })
+    let output = ""
+    let hasTyped = false
+    child.stdout.on("data", (chunk) => {
+      output += chunk
+      if (hasTyped || !output.includes(" to go on: ")) return
+      hasTyped = true
+      child.stdin.write(line)
+    })
+    const [code] = await once(child, "close")
+    return { code, output }
+  }
+  const importWorkspace = async () => {
+    const [home, owner] = [workspace({ name: "Acme Inc" }), user()]
+    await database.importArchive(
+      archive({
+        workspace: home,
+        users: [owner],
+        api_keys: [key(home.id, owner).stored],
+        prompts: [prompt()]
+      })
+    )
+    return home.id
+  }
+  const exists = async (id: string) =>
+    (await database.sql("select from workspaces where id = $1", [id])).length === 1
+
+  it("deletes the workspace when its name is typed", async () => {
+    const id = await importWorkspace()
+    const { code, output } = await runOnTerminal(`workspaces delete ${id}`, "Acme Inc\n")
+    expect(output).toContain(`Deleted workspace ${id} (Acme Inc) with 1 prompt and 1 key`)
+    expect(code).toBe(0)
+    expect(await exists(id)).toBe(false)
+  })
+
+  it.each([
+    ["another text", "acme inc\n"],
+    ["nothing", "\n"],
+    ["the end of the input", "\u0004"],
+    ["Ctrl+C", "\u0003"]
+  ])("deletes nothing and exits with 1 when %s is typed", async (_, line) => {
+    const id = await importWorkspace()
+    const { code, output } = await runOnTerminal(`workspaces delete ${id}`, line)
+    expect(output).toContain("not confirmed; nothing was deleted")
+    expect(code).toBe(1)
+    expect(await exists(id)).toBe(true)
+  })
+})

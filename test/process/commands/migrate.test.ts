@@ -1,0 +1,71 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { migrations } from "../../../src/adapters/outbound/postgres/Migrations.ts"
+import { makeResources, postgres } from "../../support/database.ts"
+import { run } from "../../support/service.ts"
+
+describe.skipIf(postgres.missing !== undefined)("migrate", { timeout: 120_000 }, () => {
+  const resources = makeResources()
+  const all = migrations.map(({ name }, index) => ({ id: index + 1, name }))
+  const version = migrations.length
+  const oldest_program = Math.max(...migrations.map(({ oldestProgram }) => oldestProgram))
+  let env: Record<string, string>
+
+  beforeAll(async () => {
+    env = await resources.acquire(postgres.acquire)
+  })
+  afterAll(() => resources.release())
+
+  /** Runs a command and expects its exit code and its stderr; returns stdout. */
+  const runMigrate = async (flags: ReadonlyArray<string>, code = 0, stderr = "") => {
+    const result = await run(["migrate", ...flags], env)
+    expect(result).toMatchObject({ code, stderr })
+    return result.stdout
+  }
+
+  it("migrate --status exits with 1 and lists the pending migrations, and with 0 if there are none; migrate prints what it ran", async () => {
+    const message = `the schema is not up to date (pending: ${version}); run 'prompt-retrieval migrate'`
+    const notCurrent = `prompt-retrieval: ${message}\n`
+    const notCurrentJson = `${JSON.stringify({ error: { message, exit_code: 1 } })}\n`
+    expect(await runMigrate(["--status"], 1, notCurrent)).toBe(
+      [
+        "Schema version: 0",
+        "Oldest program that may use it: one that knows version 0",
+        "Pending migrations:",
+        ...all.map(({ id, name }) => `  ${id}, ${name}`),
+        ""
+      ].join("\n")
+    )
+    expect(JSON.parse(await runMigrate(["--status", "--json"], 1, notCurrentJson))).toEqual({
+      version: 0,
+      oldest_program: 0,
+      pending: all
+    })
+
+    expect(await runMigrate([])).toBe(all.map(({ id, name }) => `Ran ${id}, ${name}\n`).join(""))
+    expect(await runMigrate([])).toBe(`The schema is up to date (version ${version})\n`)
+    expect(JSON.parse(await runMigrate(["--json"]))).toEqual({ migrated: true, version, ran: [] })
+
+    expect(await runMigrate(["--status"])).toBe(
+      [
+        `Schema version: ${version}`,
+        `Oldest program that may use it: one that knows version ${oldest_program}`,
+        "Pending migrations: none",
+        ""
+      ].join("\n")
+    )
+    expect(JSON.parse(await runMigrate(["--status", "--json"]))).toEqual({
+      version,
+      oldest_program,
+      pending: []
+    })
+  })
+
+  it("migrate --json lists the migrations that it ran", async () => {
+    const empty = await resources.acquire(postgres.acquire)
+    const { code, stdout } = await run(["migrate", "--json"], empty)
+    expect({ code, report: JSON.parse(stdout) }).toEqual({
+      code: 0,
+      report: { migrated: true, version, ran: all }
+    })
+  })
+})

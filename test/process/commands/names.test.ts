@@ -1,0 +1,135 @@
+import { cpSync, mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { archive, instant, key, user, workspace } from "../../support/archives.ts"
+import { embedded, makeResources, postgres } from "../../support/database.ts"
+import { run } from "../../support/service.ts"
+
+const backend = postgres.missing === undefined ? postgres : embedded
+const root = join(import.meta.dirname, "../../..")
+
+describe("a workspace is given by its id, its name or PROMPT_RETRIEVAL_WORKSPACE", {
+  timeout: 60_000
+}, () => {
+  const resources = makeResources()
+  const directory = mkdtempSync(join(tmpdir(), "names-"))
+  const acme = workspace({ name: "Acme Inc.", tier: "solo" })
+  const twins = [workspace({ name: "Twin" }), workspace({ name: "Twin" })]
+  let env: Record<string, string>
+
+  beforeAll(async () => {
+    env = await resources.acquire(backend.acquire)
+    for (const one of [acme, ...twins]) {
+      const imported = await run(["import", "-"], env, JSON.stringify(archive({ workspace: one })))
+      expect(imported).toMatchObject({ code: 0 })
+    }
+    cpSync(join(root, "examples/prompts-as-files"), directory, { recursive: true })
+  }, 60_000)
+  afterAll(async () => {
+    rmSync(directory, { recursive: true })
+    await resources.release()
+  })
+
+  const withDefault = (name: string) => ({ ...env, PROMPT_RETRIEVAL_WORKSPACE: name })
+
+  it("a name selects the workspace whose name it is, and an id the workspace whose id it is", async () => {
+    const byId = await run(["export", "--workspace", acme.id.toUpperCase()], env)
+    expect(byId).toMatchObject({ code: 0, stderr: "" })
+    expect(JSON.parse(byId.stdout).workspace.id).toBe(acme.id)
+    expect(await run(["export", "--workspace", "Acme Inc."], env)).toEqual(byId)
+    const set = await run(["workspaces", "set", "Acme Inc.", "--billing", "active", "--json"], env)
+    expect(JSON.parse(set.stdout)).toMatchObject({ id: acme.id })
+  })
+
+  it("the variable is the default of --workspace, and an empty variable is none", async () => {
+    const byFlag = await run(["export", "--workspace", acme.id], env)
+    expect(await run(["export"], withDefault("Acme Inc."))).toEqual(byFlag)
+    expect(await run(["export", "--workspace", acme.id], withDefault("Twin"))).toEqual(byFlag)
+    expect(await run(["export"], withDefault(""))).toMatchObject({ code: 2 })
+  })
+
+  it("import uses the variable for a directory, and ignores it for an archive", async () => {
+    const files = await run(["import", directory, "--json"], withDefault("Acme Inc."))
+    expect(files).toMatchObject({ code: 0, stderr: "" })
+    expect(JSON.parse(files.stdout)).toMatchObject({ workspace_id: acme.id })
+    const twin = JSON.stringify(archive({ workspace: twins[0]! }))
+    const imported = await run(["import", "-", "--json"], withDefault("Acme Inc."), twin)
+    expect(JSON.parse(imported.stdout)).toMatchObject({ workspace_id: twins[0]!.id })
+    expect(await run(["import", "-", "--workspace", "Acme Inc."], env, twin)).toEqual({
+      code: 2,
+      stdout: "",
+      stderr: "prompt-retrieval: an archive names its own workspace: remove --workspace\n"
+    })
+  })
+
+  it("a name that several workspaces have is an error that lists their ids", async () => {
+    const { code, stderr } = await run(["keys", "list", "--workspace", "Twin"], env)
+    const ids = twins.map(({ id }) => id).sort()
+    expect({ code, stderr }).toEqual({
+      code: 1,
+      stderr: `prompt-retrieval: 2 workspaces have the name "Twin": use one of the ids ${ids.join(", ")}\n`
+    })
+  })
+
+  it("a key is given by its name among the working keys of a workspace", async () => {
+    const issue = [
+      "keys",
+      "issue",
+      "--workspace",
+      "Acme Inc.",
+      "--user",
+      "ada@example.com",
+      "--json",
+      "--name"
+    ]
+    const [one, other] = [await run([...issue, "CI"], env), await run([...issue, "CI"], env)].map(
+      ({ stdout }) => JSON.parse(stdout).id as string
+    )
+    const revoke = ["keys", "revoke", "CI", "--workspace", "Acme Inc."]
+    expect(await run(revoke, env)).toEqual({
+      code: 1,
+      stdout: "",
+      stderr: `prompt-retrieval: 2 keys have the name "CI": use one of the ids ${one}, ${other}\n`
+    })
+    expect(await run(["keys", "revoke", one!], env)).toMatchObject({ code: 0 })
+    const revoked = await run([...revoke, "--json"], env)
+    expect(JSON.parse(revoked.stdout)).toMatchObject({ id: other, name: "CI" })
+    expect(await run(revoke, env)).toMatchObject({
+      code: 1,
+      stderr: `prompt-retrieval: there is no key "CI"; see 'prompt-retrieval keys list'\n`
+    })
+  })
+
+  it("keys rotate finds a key by its name among the keys that have not expired", async () => {
+    const [home, owner] = [workspace({ name: "Home" }), user()]
+    const expired = key(home.id, owner, { name: "Jobs", expires_at: instant("2026-01-02T00:00:00.000Z") })
+    const working = key(home.id, owner, { name: "Jobs" })
+    const api_keys = [expired.stored, working.stored]
+    const imported = archive({ workspace: home, users: [owner], api_keys })
+    expect(await run(["import", "-"], env, JSON.stringify(imported))).toMatchObject({ code: 0 })
+    const rotated = await run(["keys", "rotate", "Jobs", "--json"], withDefault("Home"))
+    expect(JSON.parse(rotated.stdout)).toMatchObject({ replaced: { id: working.stored.id } })
+  })
+
+  it("workspaces rename, audit list and workspaces delete take a name", async () => {
+    const created = await run(["workspaces", "create", "--name", "Old", "--json"], env)
+    const { id } = JSON.parse(created.stdout)
+    const renamed = await run(["workspaces", "rename", "Old", "New", "--json"], env)
+    expect(JSON.parse(renamed.stdout)).toMatchObject({ id, name: "New" })
+    const events = await run(["audit", "list", "--workspace", "New", "--json"], withDefault("Twin"))
+    expect(JSON.parse(events.stdout)).toMatchObject([{ workspace_id: id }, { workspace_id: id }])
+    const deleted = await run(["workspaces", "delete", "New", "--yes", "--json"], env)
+    expect(JSON.parse(deleted.stdout)).toMatchObject({ id, name: "New" })
+  })
+
+  it.each(["acme inc.", "Nobody", "00000000-0000-0000-0000-000000000000"])(
+    "%j, which no workspace has, is an error",
+    async (name) => {
+      const stderr = `prompt-retrieval: there is no workspace "${name}"; see 'prompt-retrieval workspaces list'\n`
+      expect(await run(["users", "list", "--workspace", name], env)).toEqual({ code: 1, stdout: "", stderr })
+      expect(await run(["users", "list"], withDefault(name))).toEqual({ code: 1, stdout: "", stderr })
+      expect(await run(["import", directory], withDefault(name))).toEqual({ code: 1, stdout: "", stderr })
+    }
+  )
+})

@@ -1,0 +1,121 @@
+import { spawn } from "node:child_process"
+import { once } from "node:events"
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { text } from "node:stream/consumers"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { archive, workspace } from "../../support/archives.ts"
+import { embedded, makeResources, postgres } from "../../support/database.ts"
+import { run } from "../../support/service.ts"
+
+const backend = postgres.missing === undefined ? postgres : embedded
+const main = join(import.meta.dirname, "../../../src/main.ts")
+const scratch = mkdtempSync(join(tmpdir(), "output-"))
+afterAll(() => rmSync(scratch, { recursive: true }))
+
+describe("output that cannot be written is an error", { timeout: 60_000 }, () => {
+  const resources = makeResources()
+  const acme = workspace({ name: "Acme", tier: "free" })
+  let env: Record<string, string>
+
+  beforeAll(async () => {
+    env = { ...(await resources.acquire(backend.acquire)), PROMPT_RETRIEVAL_WORKSPACE: "Acme" }
+    const imported = await run(["import", "-"], env, JSON.stringify(archive({ workspace: acme })))
+    expect(imported).toMatchObject({ code: 0 })
+  }, 60_000)
+  afterAll(() => resources.release())
+
+  /** Runs a command whose stdout is a device without space. */
+  const runOnFullDevice = async (...args: ReadonlyArray<string>) => {
+    const device = openSync("/dev/full", "w")
+    const child = spawn(process.execPath, [main, ...args], {
+      env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env },
+      stdio: ["ignore", device, "pipe"]
+    })
+    closeSync(device)
+    const exited = once(child, "close")
+    const stderr = await text(child.stderr!)
+    const [code] = await exited
+    return { code, stderr }
+  }
+
+  const full = "cannot write to standard output: ENOSPC: no space left on device, write"
+
+  it.each([
+    [["workspaces", "list"]],
+    [["prompts", "list"]],
+    [["help"]],
+    [["version"]],
+    [["keys", "issue", "--help"]],
+    [["completion", "bash"]]
+  ])("%j exits with 1", async (args) => {
+    expect(await runOnFullDevice(...args)).toEqual({ code: 1, stderr: `prompt-retrieval: ${full}\n` })
+  })
+
+  it("a command exits with 1 if only a part of its output fits into the file that stdout is", async () => {
+    const file = join(scratch, "listing")
+    // One block of 1,024 bytes is the limit, and 1,000 bytes are in use. Node ignores the signal at the limit.
+    writeFileSync(file, "x".repeat(1_000))
+    const limited = `trap "" XFSZ; ulimit -f 1; exec "$0" "$@" >> "$FILE"`
+    const child = spawn("bash", ["-c", limited, process.execPath, main, "help"], {
+      env: { PATH: process.env.PATH, HOME: process.env.HOME, FILE: file },
+      stdio: ["ignore", "ignore", "pipe"]
+    })
+    const exited = once(child, "close")
+    const stderr = await text(child.stderr!)
+    expect({ code: (await exited)[0], stderr }).toEqual({
+      code: 1,
+      stderr: "prompt-retrieval: cannot write to standard output: EFBIG: file too large, write\n"
+    })
+    expect(readFileSync(file, "utf8")).toHaveLength(1_024)
+  })
+
+  it("workspaces list --json exits with 1 and an error in JSON", async () => {
+    const { code, stderr } = await runOnFullDevice("workspaces", "list", "--json")
+    expect({ code, error: JSON.parse(stderr).error }).toEqual({
+      code: 1,
+      error: { message: full, exit_code: 1 }
+    })
+  })
+
+  it("keys issue names the key that is lost, and how to revoke it", async () => {
+    expect(await run(["workspaces", "set", "Acme", "--tier", "solo"], env)).toMatchObject({ code: 0 })
+    const { code, stderr } = await runOnFullDevice("keys", "issue", "--user", "ada@example.com")
+    const [issued] = JSON.parse((await run(["keys", "list", "--json"], env)).stdout)
+    expect({ code, stderr }).toEqual({
+      code: 1,
+      stderr: `prompt-retrieval: ${full}; key ${issued.id} was issued and is lost: revoke it with 'prompt-retrieval keys revoke ${issued.id}'\n`
+    })
+    expect(await run(["keys", "revoke", issued.id], env)).toMatchObject({ code: 0 })
+  })
+
+  it("keys rotate names the key that is lost, how to revoke it, and when the replaced key ends", async () => {
+    expect(await run(["workspaces", "set", "Acme", "--tier", "solo"], env)).toMatchObject({ code: 0 })
+    const issued = await run(["keys", "issue", "--user", "ada@example.com", "--name", "CI", "--json"], env)
+    const { id } = JSON.parse(issued.stdout)
+    const { code, stderr } = await runOnFullDevice("keys", "rotate", "CI")
+    const keys: ReadonlyArray<Record<string, string>> = JSON.parse(
+      (await run(["keys", "list", "--json"], env)).stdout
+    )
+    const replaced = keys.find((key) => key.id === id)!
+    const lost = keys.find((key) => key.name === "CI" && key.id !== id)!
+    expect({ code, stderr }).toEqual({
+      code: 1,
+      stderr: `prompt-retrieval: ${full}; key ${lost.id} was issued and is lost: revoke it with 'prompt-retrieval keys revoke ${lost.id}'; the replaced key ${replaced.key} ends at ${replaced.expires_at}\n`
+    })
+  })
+
+  it("keys issue for a workspace without API access warns on stderr and prints the key", async () => {
+    expect(await run(["workspaces", "set", "Acme", "--tier", "free"], env)).toMatchObject({ code: 0 })
+    const message = `tier free has no API access, so requests with this key get 403; change the tier with 'prompt-retrieval workspaces set ${acme.id} --tier solo'`
+    const issue = ["keys", "issue", "--user", "ada@example.com"]
+    expect(await run(issue, env)).toEqual({
+      code: 0,
+      stdout: expect.stringMatching(/^key_live_[0-9a-f]{64}\n/),
+      stderr: `prompt-retrieval: warning: ${message}\n`
+    })
+    const { code, stderr } = await run([...issue, "--json"], env)
+    expect({ code, warning: JSON.parse(stderr) }).toEqual({ code: 0, warning: { warning: { message } } })
+  })
+})

@@ -1,0 +1,156 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import demo from "../../../src/demo/workspace.json" with { type: "json" }
+import { embedded, makeResources, postgres } from "../../support/database.ts"
+import { archive, prompt, version, workspace } from "../../support/archives.ts"
+import { run } from "../../support/service.ts"
+
+const backend = postgres.missing === undefined ? postgres : embedded
+const agent = demo.prompts[0]!
+
+describe("prompts reads a workspace without an API key", { timeout: 60_000 }, () => {
+  const resources = makeResources()
+  let env: Record<string, string>
+
+  beforeAll(async () => {
+    env = { ...(await resources.acquire(backend.acquire)), PROMPT_RETRIEVAL_WORKSPACE: "Demo" }
+    // The Free tier has no API access and sees only recent versions; operators see all of them.
+    const free = { ...demo, workspace: { ...demo.workspace, tier: "free" } }
+    expect(await run(["import", "-"], env, JSON.stringify(free))).toMatchObject({ code: 0 })
+  }, 60_000)
+  afterAll(() => resources.release())
+
+  /** Runs a command that must succeed, and returns what it prints. */
+  const print = async (...args: ReadonlyArray<string>): Promise<string> => {
+    const result = await run(["prompts", ...args], env)
+    expect(result).toMatchObject({ code: 0, stderr: "" })
+    return result.stdout
+  }
+  const json = async (...args: ReadonlyArray<string>) => JSON.parse(await print(...args, "--json"))
+
+  it("list shows the prompts that are not archived, most recently updated first", async () => {
+    const listed = demo.prompts
+      .filter(({ is_archived }) => !is_archived)
+      .sort((a, b) => (a.updated_at < b.updated_at ? 1 : -1))
+    expect((await json("list")).map(({ id }: { readonly id: string }) => id)).toEqual(
+      listed.map(({ id }) => id)
+    )
+    const [heading, first] = (await print("list")).split("\n")
+    expect(heading).toMatch(/^ID +TITLE +TYPE +MODEL +VERSION +UPDATED$/)
+    expect(first).toMatch(new RegExp(`^${listed[0]!.id}  ${listed[0]!.title} `))
+  })
+
+  it("list filters by folder, tag and type", async () => {
+    const titles = async (...filter: ReadonlyArray<string>) =>
+      (await json("list", ...filter)).map(({ title }: { readonly title: string }) => title)
+    const expected = (matches: (prompt: (typeof demo.prompts)[number]) => boolean) =>
+      demo.prompts
+        .filter((prompt) => !prompt.is_archived && matches(prompt))
+        .sort((a, b) => (a.updated_at < b.updated_at ? 1 : -1))
+        .map(({ title }) => title)
+    const [folder] = demo.folders
+    const [tag] = demo.tags
+    expect(await titles("--folder", folder!.id)).toEqual(
+      expected(({ folder_id }) => folder_id === folder!.id)
+    )
+    expect(await titles("--tag", tag!.name)).toEqual(expected(({ tags }) => tags.includes(tag!.id)))
+    expect(await titles("--type", "user")).toEqual(expected(({ prompt_type }) => prompt_type === "user"))
+  })
+
+  it("list shows every prompt of a workspace with more prompts than a page of the API", async () => {
+    const large = archive({
+      workspace: workspace({ name: "Large" }),
+      prompts: Array.from({ length: 205 }, () => prompt())
+    })
+    expect(await run(["import", "-"], env, JSON.stringify(large))).toMatchObject({ code: 0 })
+    const listed = await json("list", "--workspace", "Large")
+    expect(listed.map(({ id }: { readonly id: string }) => id).sort()).toEqual(
+      large.prompts.map(({ id }) => id).sort()
+    )
+  })
+
+  it.each(["Support agent", agent.id])("get %s shows the prompt's fields and content", async (name) => {
+    const shown = await print("get", name)
+    expect(shown).toMatch(/^title +Support agent$/m)
+    expect(shown).toMatch(/^current_version +3$/m)
+    expect(shown).toMatch(/^tags +production$/m)
+    expect(shown.endsWith(`\n\n${agent.current_content}\n`)).toBe(true)
+    expect(await json("get", name)).toMatchObject({
+      id: agent.id,
+      current_content: agent.current_content,
+      tags: [demo.tags[0]]
+    })
+  })
+
+  it("resolve prints exactly the resolved content", async () => {
+    const { resolved_content, fragment_count } = await json("resolve", "Support agent")
+    expect(fragment_count).toBe(3)
+    expect(resolved_content).toContain("Write as Acme does: warm and calm")
+    expect(await print("resolve", agent.id)).toBe(`${resolved_content}\n`)
+  })
+
+  it("diff compares two versions by line, whatever the tier of the workspace", async () => {
+    expect(await print("diff", "Support agent", "--from", "1", "--to", "2")).toBe(`--- version 1
++++ version 2
+@@ -1,1 +1,1 @@
+-You are a support agent.
+\\ No newline at end of file
++You are a support agent of {{shop}}. Be brief and friendly.
+\\ No newline at end of file
+`)
+    expect(await json("diff", agent.id, "--from", "1")).toEqual({
+      id: agent.id,
+      from: 1,
+      to: null,
+      diff: expect.stringContaining("+++ current content\n")
+    })
+  })
+
+  it("diff compares the last version with the current content by default", async () => {
+    expect(await print("diff", "Support agent")).toBe("Version 3 equals the current content\n")
+    const edited = prompt({
+      title: "Edited",
+      current_content: "one\ntwo\nfour\n",
+      versions: [version(1, { content: "one\ntwo\nthree\n" })],
+      current_version: 1
+    })
+    const changed = archive({ workspace: workspace({ name: "Changed" }), prompts: [edited] })
+    expect(await run(["import", "-"], env, JSON.stringify(changed))).toMatchObject({ code: 0 })
+    expect(await print("diff", "Edited", "--workspace", "Changed")).toBe(`--- version 1
++++ current content
+@@ -1,3 +1,3 @@
+ one
+ two
+-three
++four
+`)
+  })
+
+  it("a title that several prompts have is an error that lists their ids", async () => {
+    const twins = [prompt({ title: "Twin" }), prompt({ title: "Twin" })]
+    const doubled = archive({ workspace: workspace({ name: "Doubled" }), prompts: twins })
+    expect(await run(["import", "-"], env, JSON.stringify(doubled))).toMatchObject({ code: 0 })
+    const { code, stderr } = await run(["prompts", "get", "Twin", "--workspace", "Doubled"], env)
+    expect(code).toBe(1)
+    expect(stderr).toMatch(
+      /^prompt-retrieval: 2 prompts have the name "Twin": use one of the ids \S+, \S+\n$/
+    )
+    for (const { id } of twins) expect(stderr).toContain(id)
+  })
+
+  const unknownId = "00000000-0000-0000-0000-000000000000"
+  const noPrompt = (name: string) =>
+    `workspace "Demo" has no prompt "${name}"; see 'prompt-retrieval prompts list'`
+  it.each([
+    [["get", unknownId], noPrompt(unknownId)],
+    [["resolve", "Nobody"], noPrompt("Nobody")],
+    [["diff", unknownId], noPrompt(unknownId)],
+    [["diff", agent.id, "--from", "9"], `prompt ${agent.id} has no version 9`],
+    [["diff", agent.id, "--from", "1", "--to", "9"], `prompt ${agent.id} has no version 9`]
+  ])("%j exits with 1", async (args, message) => {
+    expect(await run(["prompts", ...args], env)).toEqual({
+      code: 1,
+      stdout: "",
+      stderr: `prompt-retrieval: ${message}\n`
+    })
+  })
+})

@@ -1,0 +1,73 @@
+import * as Effect from "effect/Effect"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { sample } from "../support/archives.ts"
+import { connectTo, makeResources } from "../support/database.ts"
+import { freshDatabase, freshName, noPostgres, onServer, toDatabaseUrl } from "../support/postgres.ts"
+import { send, uncachedPath } from "../support/requests.ts"
+import { startService } from "../support/service.ts"
+
+describe.skipIf(noPostgres !== undefined)("the connections of a process to PostgreSQL", () => {
+  const resources = makeResources()
+  const { archive, keys } = sample()
+  const role = freshName()
+  let database: string
+  let direct: Effect.Success<ReturnType<typeof connectTo>>
+
+  beforeAll(async () => {
+    database = await resources.acquire(freshDatabase)
+    direct = await resources.acquire(connectTo({ DATABASE_URL: toDatabaseUrl(database) }))
+    await Effect.runPromise(onServer(`create role ${role} login superuser`))
+  })
+  afterAll(async () => {
+    await resources.release()
+    await Effect.runPromise(onServer(`drop role ${role}`))
+  })
+
+  const countConnections = async (): Promise<number> => {
+    const rows = await direct.sql("select count(*)::int as count from pg_stat_activity where usename = $1", [
+      role
+    ])
+    return (rows[0] as { readonly count: number }).count
+  }
+
+  it.each([6, 12])(
+    "are at most DATABASE_MAX_CONNECTIONS=%s while 200 requests read at once, and at most 4 after the start",
+    async (max) => {
+      const url = new URL(toDatabaseUrl(database, role))
+      const service = await startService({
+        DATABASE_URL: url.href,
+        DATABASE_MAX_CONNECTIONS: String(max),
+        RATE_LIMIT_PER_KEY: "1000000",
+        RATE_LIMIT_PER_PROCESS: "1000000"
+      })
+      await expect.poll(countConnections).toBeGreaterThanOrEqual(3)
+      expect(await countConnections()).toBeLessThanOrEqual(4)
+      if (max === 6) await direct.importArchive(archive)
+      let most = 0
+      let isReading = true
+      const watch = (async () => {
+        while (isReading) most = Math.max(most, await countConnections())
+      })()
+      const paths = archive.prompts.map(({ id }) => `/api/v1/prompts/${id}/resolved`)
+      const statuses = new Set<number | string>()
+      for (let round = 0; round < 5; round++) {
+        const responses = await Promise.all(
+          Array.from({ length: 200 }, (_, index) =>
+            send(
+              service,
+              uncachedPath(paths[index % paths.length]!),
+              `Bearer ${[keys.active, keys.second][index % 2]!.plaintext}`
+            )
+          )
+        )
+        for (const { status } of responses) statuses.add(status)
+      }
+      isReading = false
+      await watch
+      expect(await service.stop()).toBe(0)
+      expect([...statuses]).toEqual([200])
+      expect(most).toBeGreaterThanOrEqual(4)
+      expect(most).toBeLessThanOrEqual(max)
+    }
+  )
+})

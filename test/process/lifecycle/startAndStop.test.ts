@@ -1,0 +1,196 @@
+import { type ChildProcess, spawn } from "node:child_process"
+import { once } from "node:events"
+import { join } from "node:path"
+import * as Effect from "effect/Effect"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { connectTo, embedded, makeResources, postgres } from "../../support/database.ts"
+import { parseLogLines } from "../../support/logLines.ts"
+import { freePort } from "../../support/ports.ts"
+import { freshDatabase, freshName, onServer, toDatabaseUrl } from "../../support/postgres.ts"
+import { isListening } from "../../support/programs.ts"
+import { run, startService } from "../../support/service.ts"
+
+const root = join(import.meta.dirname, "../../..")
+
+/** Returns the log lines of an output without their times. */
+const parseLines = (output: string) => parseLogLines(output).map(({ time: _, ...line }) => line)
+
+const resources = makeResources()
+let version: string
+let dataDir: string
+beforeAll(async () => {
+  version = (await run(["--version"], {})).stdout.trim().replace(/^.* v?/, "")
+  dataDir = (await resources.acquire(embedded.acquire)).DATA_DIR!
+})
+afterAll(() => resources.release())
+
+describe("npm start", () => {
+  /** Runs `npm start` until `use` has ended. The processes have a group, so that none is left if a test fails. */
+  const withNpmStart = async (
+    port: number,
+    use: (npm: ChildProcess, output: () => string) => Promise<void>
+  ) => {
+    const npm = spawn("npm", ["start"], {
+      cwd: root,
+      detached: true,
+      env: { PATH: process.env.PATH, HOME: process.env.HOME, DATA_DIR: dataDir, PORT: String(port) },
+      stdio: ["ignore", "pipe", "pipe"]
+    })
+    let output = ""
+    for (const stream of [npm.stdout, npm.stderr]) stream.on("data", (chunk) => (output += chunk))
+    try {
+      await use(npm, () => output)
+    } finally {
+      try {
+        process.kill(-npm.pid!, "SIGKILL")
+      } catch {
+        // No process of the group is left.
+      }
+    }
+  }
+
+  it.each(["SIGTERM", "SIGINT"] as const)(
+    "hands %s to the service, which stops within seconds and releases DATA_DIR",
+    async (signal) => {
+      const port = await freePort()
+      await withNpmStart(port, async (npm, output) => {
+        const isReady = () =>
+          fetch(`http://127.0.0.1:${port}/readyz`).then(
+            ({ ok }) => ok,
+            () => false
+          )
+        await expect.poll(isReady, { timeout: 40_000 }).toBe(true)
+        const exited = once(npm, "exit")
+        npm.kill(signal)
+        expect(await exited, output()).toEqual([0, null])
+        await expect.poll(() => isListening(port), { timeout: 5_000 }).toBe(false)
+        expect(output()).toContain('"msg":"Stopped prompt-retrieval"')
+        expect(await run(["workspaces", "list"], { DATA_DIR: dataDir })).toMatchObject({
+          code: 0,
+          stderr: ""
+        })
+      })
+    }
+  )
+})
+
+describe("the log of serve", () => {
+  it("begins with version, database, Redis and limits, and ends with the shutdown", async () => {
+    const redisPort = await freePort()
+    const service = await startService({
+      DATA_DIR: dataDir,
+      REDIS_URL: `redis://ada:s3cret@127.0.0.1:${redisPort}/1`,
+      RATE_LIMIT_PER_KEY: "7",
+      SHUTDOWN_GRACE: "10ms"
+    })
+    expect(await service.stop()).toBe(0)
+    const lines = parseLines(service.output())
+    expect(lines[0]).toEqual({
+      level: "info",
+      msg: "Starting prompt-retrieval",
+      version,
+      node: process.versions.node,
+      database: `embedded in ${dataDir}`,
+      redis: `redis://127.0.0.1:${redisPort}/1`,
+      rate_limit_per_key: 7,
+      rate_limit_per_process: 500,
+      mcp: "off"
+    })
+    expect(lines.map(({ msg }) => msg)).toEqual(
+      expect.arrayContaining([`Listening on ${service.url}`, "Ready to serve requests"])
+    )
+    expect(lines.slice(-2)).toEqual([
+      { level: "info", msg: "Shutting down prompt-retrieval", version, shutdown_grace_ms: 10 },
+      { level: "info", msg: "Stopped prompt-retrieval", version }
+    ])
+    expect(service.output()).not.toContain("s3cret")
+  })
+
+  it("comes before the error of a start that fails", async () => {
+    const { code, stderr } = await run(["serve"], { DATA_DIR: join(root, "package.json"), PORT: "0" })
+    expect(code).toBe(1)
+    const [first, second] = stderr.split("\n")
+    expect(JSON.parse(first!).msg).toBe("Starting prompt-retrieval")
+    expect(second).toMatch(/^prompt-retrieval: DATA_DIR: \S+ cannot be used: it is not a directory$/)
+  })
+
+  describe.skipIf(postgres.missing !== undefined)("on a PostgreSQL server", () => {
+    /** Starts a service that cannot use its database, waits for a log line, and returns its log lines. */
+    const startUnusable = async (url: URL, text: string) => {
+      const service = await startService({ DATABASE_URL: url.href }, "/healthz")
+      await expect.poll(() => service.output(), { timeout: 10_000 }).toContain(text)
+      expect((await fetch(`${service.url}/readyz`)).status).toBe(503)
+      expect(await service.stop()).toBe(0)
+      return parseLines(service.output())
+    }
+
+    it("names a database that does not exist at once, without the password of the URL", async () => {
+      const database = freshName()
+      const url = new URL(toDatabaseUrl(database))
+      url.password = "s3cret"
+      const problem = `PostgreSQL is unavailable: database "${database}" does not exist`
+      const lines = await startUnusable(url, problem.replaceAll('"', '\\"'))
+      expect(lines[0]?.database).toBe(`postgres://${url.username}@${url.hostname}:${url.port}/${database}`)
+      expect(lines.filter(({ msg }) => msg === problem)).toEqual([{ level: "warn", msg: problem }])
+      expect(JSON.stringify(lines)).not.toContain("s3cret")
+    })
+
+    it("says why a role cannot serve a schema, and exits with 1", async () => {
+      const role = await resources.acquire(
+        Effect.acquireRelease(
+          Effect.tap(Effect.sync(freshName), (role) => onServer(`create role ${role} login`)),
+          (role) => onServer(`drop role ${role}`)
+        )
+      )
+      const database = await resources.acquire(freshDatabase)
+      const owner = { DATABASE_URL: toDatabaseUrl(database) }
+      expect(await run(["migrate"], owner)).toMatchObject({ code: 0 })
+      const { sql } = await resources.acquire(connectTo(owner))
+      const env = { DATABASE_URL: toDatabaseUrl(database, role), PORT: "0", LOG_LEVEL: "warn" }
+      const serveAndFail = async () => {
+        const { code, stderr } = await run(["serve"], env)
+        expect(code).toBe(1)
+        return stderr
+      }
+      expect(await serveAndFail()).toContain(
+        `the role ${role} lacks the privilege to read the version of the database's schema`
+      )
+      await sql(`grant select on all tables in schema public to ${role}`)
+      await sql(`revoke select on prompts, api_keys from ${role}`)
+      expect(await serveAndFail()).toBe(
+        `prompt-retrieval: the role ${role} may not read these tables: api_keys, prompts; grant it SELECT on them; deploy/roles.sql grants the privileges of each role\n`
+      )
+      await sql(`alter role ${role} in database ${database} set search_path = nowhere`)
+      expect(await serveAndFail()).toBe(
+        `prompt-retrieval: the database's schema needs a migration, and the role ${role} lacks the privilege to run it: USAGE on a schema of its search_path; deploy/roles.sql grants the privileges of each role\n`
+      )
+    })
+
+    it("names a role that does not exist at once", async () => {
+      const role = freshName()
+      const problem = `PostgreSQL is unavailable: role "${role}" does not exist`
+      const lines = await startUnusable(
+        new URL(toDatabaseUrl("postgres", role)),
+        problem.replaceAll('"', '\\"')
+      )
+      expect(lines.filter(({ msg }) => msg === problem)).toEqual([{ level: "warn", msg: problem }])
+    })
+  })
+
+  it("has the requests of probes only at the level debug", async () => {
+    for (const [LOG_LEVEL, levels] of [
+      ["info", {}],
+      ["debug", { "/healthz": "debug", "/readyz": "debug" }]
+    ] as const) {
+      const service = await startService({ DATA_DIR: dataDir, LOG_LEVEL })
+      await (await fetch(`${service.url}/healthz`)).text()
+      await (await fetch(`${service.url}/api/v1/prompts`)).text()
+      expect(await service.stop()).toBe(0)
+      const requests = parseLines(service.output()).filter(({ msg }) => msg === "request")
+      expect(Object.fromEntries(requests.map(({ route, level }) => [route, level]))).toEqual({
+        "/api/v1/prompts": "info",
+        ...levels
+      })
+    }
+  })
+})

@@ -1,0 +1,59 @@
+import { makeRandom } from "../random.ts"
+import { type Change, changeEverything, makeChange } from "./Changes.ts"
+import { type Disturbance, makeDisturbance } from "./Disturbances.ts"
+import { makeWorld, type Random, type World } from "./World.ts"
+
+/** One transaction of the writer, and the pause before it. */
+export interface Step {
+  readonly pauseMs: number
+  readonly change: Change
+  readonly end: "commit" | "rollback"
+  /** True if the change feeds of all instances are cut off while the transaction commits. */
+  readonly isUnheard: boolean
+}
+
+/** What happens to the database and to the processes. It depends only on the seed; the interleaving is real time. */
+export interface History {
+  readonly seed: number
+  readonly world: World
+  readonly steps: ReadonlyArray<Step>
+  /** These happen one after another, at the same time as the steps. */
+  readonly disturbances: ReadonlyArray<Disturbance>
+}
+
+const stepCount = 40
+const maxPauseMs = 120
+const maxDisturbances = 3
+
+/**
+ * Returns the last steps of a history. What a cache stores wrongly at that time stays wrong after it. The last change
+ * finds caches that have begun to fill: where reads are slow, each caller's read is in flight. No change feed receives
+ * the last change if `isUnheard`.
+ */
+const makeEnding = (world: World, isUnheard: boolean): ReadonlyArray<Step> =>
+  [50, 1_300].map((pauseMs, number) => ({
+    pauseMs,
+    change: changeEverything(world, `ending ${number}`),
+    end: "commit",
+    isUnheard: isUnheard && number === 1
+  }))
+
+const makeStep = (random: Random, world: World, number: number): Step => ({
+  pauseMs: random.int(maxPauseMs),
+  change: makeChange(random, world, `step ${number}`),
+  end: random.chance(0.08) ? "rollback" : "commit",
+  isUnheard: false
+})
+
+/** Generates the history of a seed. */
+export const generateHistory = (seed: number): History => {
+  const random = makeRandom(seed)
+  const world = makeWorld(random)
+  const steps = Array.from({ length: stepCount }, (_, number) => makeStep(random, world, number))
+  return {
+    seed,
+    world,
+    steps: [...steps, ...makeEnding(world, seed % 2 === 0)],
+    disturbances: Array.from({ length: 1 + random.int(maxDisturbances) }, () => makeDisturbance(random))
+  }
+}

@@ -1,0 +1,94 @@
+import { once } from "node:events"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import { freePort } from "../ports.ts"
+import { type Proxy, proxyToUrl } from "../postgres.ts"
+import { type Service, startService } from "../service.ts"
+
+/** The series that counts the reads of the standby. */
+const replicaReads = 'prompt_retrieval_replica_reads_total{target="replica"} '
+
+/** A process of the service that can be replaced by another one on the same port. */
+export interface Instance {
+  readonly name: string
+  readonly url: string
+  /** Returns the name of the running process; undefined while none is running. */
+  readonly process: () => string | undefined
+  /** Ends the process and starts another one. */
+  readonly restart: (signal: "SIGTERM" | "SIGKILL") => Promise<void>
+  /** Returns how many reads the standby ran for the process. */
+  readonly countReplicaReads: () => Promise<number>
+  /** Lies between the process and the database that it reads. */
+  readonly reads: Proxy
+  /** Lies between the process and the database whose notifications it receives. */
+  readonly feed: Proxy
+}
+
+/** How an instance is started. */
+export interface InstanceOptions {
+  readonly name: string
+  readonly databaseUrl: string
+  readonly feedUrl: string
+  readonly env: Readonly<Record<string, string>>
+  /** The path of another `main.ts`. */
+  readonly program?: string | undefined
+}
+
+/** Starts an instance that does not limit requests. Closing the scope kills its process. */
+export const startInstance = ({
+  name,
+  databaseUrl,
+  feedUrl,
+  env,
+  program
+}: InstanceOptions): Effect.Effect<Instance, never, Scope.Scope> =>
+  Effect.gen(function* () {
+    const reads = yield* proxyToUrl(databaseUrl)
+    const feed = yield* proxyToUrl(feedUrl)
+    const [port, metricsPort] = yield* Effect.promise(() => Promise.all([freePort(), freePort()]))
+    const start = () =>
+      startService(
+        {
+          DATABASE_URL: reads.url,
+          DATABASE_FEED_URL: feed.url,
+          PORT: String(port),
+          METRICS_PORT: String(metricsPort),
+          RATE_LIMIT_PER_KEY: "100000000",
+          RATE_LIMIT_PER_PROCESS: "100000000",
+          SHUTDOWN_GRACE: "100ms",
+          LOG_LEVEL: "Warn",
+          ...env
+        },
+        "/readyz",
+        [],
+        program
+      )
+    const kill = async ({ process }: Service): Promise<void> => {
+      if (process.exitCode !== null || process.signalCode !== null) return
+      const exited = once(process, "exit")
+      process.kill("SIGKILL")
+      await exited
+    }
+    let service = yield* Effect.promise(start)
+    let generation: number | undefined = 0
+    yield* Effect.addFinalizer(() => Effect.promise(() => kill(service)))
+    return {
+      name,
+      url: service.url,
+      reads,
+      feed,
+      countReplicaReads: async () => {
+        const text = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text()
+        const line = text.split("\n").find((line) => line.startsWith(replicaReads))
+        return Number(line?.slice(replicaReads.length))
+      },
+      process: () => (generation === undefined ? undefined : `${name}, process ${generation}`),
+      restart: async (signal) => {
+        const next = generation! + 1
+        generation = undefined
+        await (signal === "SIGKILL" ? kill(service) : service.stop())
+        service = await start()
+        generation = next
+      }
+    }
+  })

@@ -1,0 +1,84 @@
+import { setTimeout } from "node:timers/promises"
+import { makeRandom } from "../random.ts"
+import { Caller } from "./Caller.ts"
+import { check, type Violation } from "./Checker.ts"
+import { describeDisturbance, disturb } from "./Disturbances.ts"
+import type { History } from "./History.ts"
+import type { Stage } from "./Stage.ts"
+import type { Commit, Disturbed, Observation, Timeline } from "./Timeline.ts"
+import { createWorld, write } from "./Writer.ts"
+
+/**
+ * How old a response may be, in milliseconds: the 3 s that the last heartbeat keeps the change feed up, by the clocks
+ * of two processes. A busy machine adds nothing: the age counts from when the request is sent, and a process that
+ * receives no notification in time serves nothing from its caches.
+ */
+export const boundMs = 3_100
+
+/** The outcome of a history. */
+export interface RunResult {
+  readonly history: History
+  readonly timeline: Timeline
+  readonly violations: ReadonlyArray<Violation>
+  /** How many reads the standby ran for the processes that run at the end. */
+  readonly replicaReads: number
+}
+
+/**
+ * Runs a history on a stage while callers read, one per key and instance, and checks every response. At last, nothing
+ * changes for longer than the bound; then every caller reads everything once more, after `restore` has run.
+ */
+export const runHistory = async (
+  stage: Stage,
+  history: History,
+  restore: () => Promise<void> = async () => {}
+): Promise<RunResult> => {
+  const { world, steps, disturbances, seed } = history
+  const commits: Array<Commit> = [await createWorld(stage.sql, world)]
+  const disturbed: Array<Disturbed> = []
+  const observations: Array<Observation> = []
+  const listReadable = (key: number): ReadonlyArray<string> => {
+    const { admissions, contents } = commits.at(-1)!.state
+    const admission = admissions[key]!
+    return "workspace" in admission ? [...contents.get(admission.workspace)!.keys()] : []
+  }
+  const callers = stage.instances.flatMap((instance, i) =>
+    world.keys.map(
+      (_, key) =>
+        new Caller({
+          instance,
+          key,
+          world,
+          random: makeRandom(1_000 * seed + 100 * i + key),
+          listReadable: () => listReadable(key),
+          observations
+        })
+    )
+  )
+  const reading = callers.map((caller) => caller.run())
+  const disturbAll = async () => {
+    for (const disturbance of disturbances) {
+      const startedAt = performance.now()
+      await disturb(stage, disturbance)
+      disturbed.push({ name: describeDisturbance(disturbance), startedAt, endedAt: performance.now() })
+    }
+  }
+  try {
+    await Promise.all([write(stage.sql, stage.instances, world, steps, commits), disturbAll()])
+    await setTimeout(boundMs)
+  } finally {
+    for (const caller of callers) caller.stop()
+    await Promise.all(reading)
+    for (const { reads } of stage.instances) reads.delay(0)
+  }
+  await restore()
+  await Promise.all(callers.map((caller) => caller.readAll()))
+  const timeline = { commits, disturbed, observations }
+  const replicaReads = await Promise.all(stage.instances.map((instance) => instance.countReplicaReads()))
+  return {
+    history,
+    timeline,
+    violations: check(timeline, boundMs),
+    replicaReads: replicaReads.reduce((sum, count) => sum + count, 0)
+  }
+}

@@ -1,0 +1,70 @@
+import * as PgClient from "@effect/sql-pg/PgClient"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
+import type * as Scope from "effect/Scope"
+import { noCluster } from "../cluster.ts"
+import { noPgBouncer, type PoolMode, runPgBouncer } from "../pgbouncer.ts"
+import { freshName } from "../postgres.ts"
+import { type Instance, startInstance } from "./Instance.ts"
+import type { Servers } from "./Servers.ts"
+
+/** The reason why no stage can be started; `undefined` if one can. */
+export const missingForStages: string | undefined = noCluster ?? noPgBouncer
+
+/**
+ * Two instances of the service on one database behind PgBouncer, with a standby, on which histories run one after
+ * another.
+ */
+export interface Stage {
+  readonly servers: Servers
+  /** Connects to the database directly. */
+  readonly sql: PgClient.PgClient
+  readonly instances: ReadonlyArray<Instance>
+  readonly restartPooler: () => Promise<void>
+}
+
+/** How the processes of a stage are started. */
+export interface StageOptions {
+  readonly poolMode: PoolMode
+  /** How long known responses are served without the database, such as "0 seconds". */
+  readonly outageMaxAge: string
+  /** The path of another `main.ts`. */
+  readonly program?: string
+}
+
+const connect = (url: string) =>
+  Effect.map(Layer.build(PgClient.layer({ url: Redacted.make(url) })), Context.get(PgClient.PgClient)).pipe(
+    Effect.orDie
+  )
+
+/** Starts a stage with a new database. */
+export const startStage = (
+  servers: Servers,
+  { poolMode, outageMaxAge, program }: StageOptions
+): Effect.Effect<Stage, never, Scope.Scope> =>
+  Effect.gen(function* () {
+    const database = freshName()
+    yield* Effect.scoped(
+      Effect.flatMap(connect(servers.primaryUrl), (sql) =>
+        Effect.orDie(sql.unsafe(`create database ${database}`))
+      )
+    )
+    const toUrl = (serverUrl: string) => new URL(`/${database}`, serverUrl).href
+    const feedUrl = toUrl(servers.primaryUrl)
+    const pooler = yield* runPgBouncer(feedUrl, poolMode)
+    const instances = yield* Effect.forEach(
+      ["instance 0", "instance 1"],
+      (name) =>
+        startInstance({
+          name,
+          databaseUrl: pooler.url,
+          feedUrl,
+          env: { OUTAGE_MAX_AGE: outageMaxAge, DATABASE_REPLICA_URL: toUrl(servers.standbyUrl) },
+          program
+        }),
+      { concurrency: 2 }
+    )
+    return { servers, sql: yield* connect(feedUrl), instances, restartPooler: pooler.restart }
+  })

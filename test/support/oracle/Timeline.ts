@@ -1,0 +1,67 @@
+/** What a key may do: read a workspace, or be rejected with this status and message. */
+export type Admission = { readonly workspace: string } | { readonly rejection: string }
+
+/**
+ * What a response shows of its resource, in parts that the service reads in separate statements. Lists have two: the
+ * items and their total.
+ */
+export type Parts = ReadonlyArray<string>
+
+/** The parts of a resource that does not exist. */
+export const notFound: Parts = ["404"]
+
+/** The state of a world: what each key may do, and what the resources of each workspace contain. */
+export interface State {
+  /** By the index of the key. */
+  readonly admissions: ReadonlyArray<Admission>
+  /** By workspace, then by request target. A target that is absent does not exist. */
+  readonly contents: ReadonlyMap<string, ReadonlyMap<string, Parts>>
+}
+
+/** A committed transaction. Times are those of `performance.now()`. */
+export interface Commit {
+  readonly name: string
+  /** Before COMMIT was sent: no reader sees the state earlier. */
+  readonly startedAt: number
+  /** After COMMIT was acknowledged: every read that starts later sees the state. */
+  readonly endedAt: number
+  readonly state: State
+}
+
+/** What a caller received. */
+export type Outcome =
+  | { readonly _tag: "Content"; readonly parts: Parts }
+  | { readonly _tag: "Rejection"; readonly reason: string }
+  /** No response, or a response that says nothing about the data: a restart explains it. */
+  | { readonly _tag: "Unavailable"; readonly reason: string }
+  /** A response that no history explains. */
+  | { readonly _tag: "Unexpected"; readonly reason: string }
+
+/** A request and its outcome. The requests of one caller follow one another. */
+export interface Observation {
+  readonly caller: string
+  /** The index of the caller's key. */
+  readonly key: number
+  /** The process that responded; undefined if it was replaced meanwhile. */
+  readonly process: string | undefined
+  readonly target: string
+  readonly startedAt: number
+  readonly endedAt: number
+  /** The age that the response states, in milliseconds: 0 unless it was served without the database. */
+  readonly ageMs: number
+  readonly outcome: Outcome
+}
+
+/** A span of time in which something was disturbed. */
+export interface Disturbed {
+  readonly name: string
+  readonly startedAt: number
+  readonly endedAt: number
+}
+
+/** Everything that happened while a history ran. */
+export interface Timeline {
+  readonly commits: ReadonlyArray<Commit>
+  readonly disturbed: ReadonlyArray<Disturbed>
+  readonly observations: ReadonlyArray<Observation>
+}
