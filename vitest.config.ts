@@ -8,11 +8,13 @@ process.env.NODE_COMPILE_CACHE ??= join(tmpdir(), "prompt-retrieval-compile-cach
 /** Tests that start no process of the project. Their files share the modules that they import. */
 const pure = [
   "client/test/{Cache,Errors,Slots,Transport,paging,types}.test.ts",
+  "client/test/pull/{Bundle,Identifiers,LineDiff}.test.ts",
   "test/adapters/inbound/http/**/*.test.ts",
-  "test/adapters/inbound/cli/{ArchiveFile,PromptDirectory,PromptPaths,PromptText}.test.ts",
+  "test/adapters/inbound/cli/{ArchiveFile,PromptDiff,PromptDirectory,PromptPaths,PromptText}.test.ts",
   "test/adapters/outbound/{caching,memory}/**/*.test.ts",
   "test/application/**/*.test.ts",
   "test/domain/**/*.test.ts",
+  "test/oracle/{Checker,History}.test.ts",
   "test/runtime/telemetry/**/*.test.ts"
 ]
 
@@ -21,9 +23,12 @@ const sensitive = [
   "test/adapters/outbound/postgres/{Database,PostgresChangeFeed}.test.ts",
   "test/adapters/outbound/rate-limiter/RedisRateLimiter.test.ts",
   "test/api/{connections,memory}.test.ts",
+  "test/deploy/composeScripts.test.ts",
   "test/domain/Resolution.test.ts",
+  "test/embedding/outage.test.ts",
+  "test/oracle/{generatedHistories,plantedFaults}.test.ts",
   "test/process/faults/*.test.ts",
-  "test/process/{freshness,leaks,sharedLimits}.test.ts",
+  "test/process/{freshness,keyExpiry,leaks,mcpMemory,sharedLimits}.test.ts",
   "test/process/lifecycle/*.test.ts",
   "test/runtime/telemetry/ProcessMetrics.test.ts"
 ]
@@ -32,6 +37,12 @@ const exclude = (...patterns: ReadonlyArray<string>) => [...configDefaults.exclu
 
 /** A test file that starts services needs about one core, and up to 40 connections of PostgreSQL's default of 100. */
 const maxWorkers = 2
+
+/**
+ * How often a failed test that starts processes is repeated. In CI the machine may be suspended for longer than a test
+ * allows; a second attempt tells such a pause from a defect. The report shows each repeated test as `(retry x1)`.
+ */
+const retry = process.env.CI === undefined ? 0 : 1
 
 export default defineConfig({
   test: {
@@ -57,12 +68,13 @@ export default defineConfig({
           include: ["test/**/*.test.ts", "client/test/**/*.test.ts"],
           exclude: exclude(...pure, ...sensitive),
           maxWorkers,
+          retry,
           sequence: { groupOrder: 2 }
         }
       },
       {
         extends: true,
-        test: { name: "sequential", include: sensitive, maxWorkers: 1, sequence: { groupOrder: 3 } }
+        test: { name: "sequential", include: sensitive, maxWorkers: 1, retry, sequence: { groupOrder: 3 } }
       }
     ]
   }
