@@ -50,6 +50,7 @@ export const drawChart = (report: Report): string => {
   const height = top + rows.length * rowHeight + 12
   const caption = `${report.commit}, ${report.at.slice(0, 10)}; Node ${report.node}, ${report.database}, ${report.processors}`
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" font-family="sans-serif" font-size="11">
+<title>Benchmark results in units of each row's goal</title>
 <rect width="${width}" height="${height}" fill="#fff"/>
 <text x="12" y="20" font-size="14">Measured, in units of each row's bound (longer is better; dashed line: aim; thin line: spread)</text>
 <text x="12" y="38" fill="#555">${escape(caption)}</text>

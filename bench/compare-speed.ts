@@ -1,10 +1,11 @@
 /**
- * Compares the speed of the service of this checkout with that of another checkout. Exits with 1 when a row of this checkout is
- * slower; bench/README.md describes the method and the verdicts.
+ * Compares the speed of the service of this checkout with that of another checkout. Exits with 1 when a row of this
+ * checkout is slower; bench/README.md describes the method and the verdicts.
  *
  *     npx node bench/compare-speed.ts ../other-checkout [--only A,B] [--seconds 0.5] [--rounds 10]
  *
- * Needs Linux and the PostgreSQL server at `TEST_DATABASE_URL`, where each service gets a temporary database with the same rows.
+ * Needs Linux and the PostgreSQL server at `TEST_DATABASE_URL`, where each service gets a temporary database with
+ * the same rows.
  */
 import { resolve } from "node:path"
 import { setTimeout } from "node:timers/promises"
@@ -308,8 +309,8 @@ const repeatRounds = async <A>(title: string, measure: () => Promise<A>): Promis
   return results
 }
 
-/** Stops every process and drops the databases; later calls do nothing. */
 let closing: Promise<void> | undefined
+/** Stops every process and drops the databases; later calls do nothing. */
 const close = (): Promise<void> => {
   closing ??= (async () => {
     await generator.stop()

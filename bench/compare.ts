@@ -1,10 +1,12 @@
 /**
- * Sends the same generated raw HTTP requests to the service of this checkout and to the service of another one, and prints
- * every response that differs in more than the date and generated request ids. Exits with 1 when a response differs.
+ * Sends the same generated raw HTTP requests to the service of this checkout and to the service of another one, and
+ * prints every response that differs in more than the date and generated request ids. Exits with 1 when a response
+ * differs.
  *
  *     npx node bench/compare.ts ../other-checkout [--requests 3000] [--seed 1]
  *
- * Both services run on temporary databases of the PostgreSQL server at `TEST_DATABASE_URL` that hold the same archive.
+ * Both services run on temporary databases of the PostgreSQL server at `TEST_DATABASE_URL` that hold the same
+ * archive.
  */
 import { type ChildProcess, execFile, spawn } from "node:child_process"
 import { once } from "node:events"

@@ -19,6 +19,10 @@ const workspace = (number: number, prompts: number): Workspace => ({
   key: `key_live_${hash("sha256", `benchmark ${number}`, "hex")}`
 })
 
+/** Returns one of the further keys of a workspace of at most 100,000 prompts, numbered from 1 to its prompts. */
+export const makeKey = ({ number }: Workspace, index: number): string =>
+  `key_live_${hash("sha256", `benchmark ${number} ${index}`, "hex")}`
+
 export const thousand = workspace(1, 1_000)
 export const hundredThousand = workspace(2, 100_000)
 export const million = workspace(3, 1_000_000)
@@ -62,6 +66,10 @@ const makeStatements = (workspace: Workspace): ReadonlyArray<string> => {
     `insert into api_keys (workspace_id, created_by, key_hash)
       select ${home}, id, '\\x${hash("sha256", workspace.key, "hex")}' from users
       where email = 'owner-${workspace.number}@example.com'`,
+    `insert into api_keys (workspace_id, created_by, key_hash)
+      select ${home}, users.id,
+        sha256(('key_live_' || encode(sha256(('benchmark ${workspace.number} ' || i)::bytea), 'hex'))::bytea)
+      from users, generate_series(1, ${withParts}) i where email = 'owner-${workspace.number}@example.com'`,
     `insert into folders (id, workspace_id, name)
       select ${sqlId("folder", "i")}, ${home}, 'Folder ' || i from generate_series(1, 20) i`,
     `insert into tags (id, workspace_id, name)
@@ -110,8 +118,8 @@ export interface Dataset {
 }
 
 /**
- * Fills a workspace without triggers and foreign key checks, because its rows are correct by construction. The triggers would
- * also write the prompts several times, so that their table would become several times as large.
+ * Fills a workspace without triggers and foreign key checks, because its rows are correct by construction. The
+ * triggers would also write the prompts several times, so that their table would become several times as large.
  */
 const fill = async (sql: Sql, workspace: Workspace): Promise<void> => {
   await sql.begin(async (transaction) => {

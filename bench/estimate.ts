@@ -10,8 +10,8 @@ export interface Estimate {
 const maxProbability = 0.025
 
 /**
- * Takes the interval from the ranks of the ratios, so that it assumes nothing about their distribution. Fewer than six ratios
- * determine no interval.
+ * Takes the interval from the ranks of the ratios, so that it assumes nothing about their distribution. Fewer than
+ * six ratios determine no interval.
  */
 export const estimate = (ratios: ReadonlyArray<number>): Estimate => {
   const sorted = ratios.toSorted((a, b) => a - b)
@@ -39,9 +39,9 @@ export type Verdict = "slower" | "unclear" | "ok"
 const maxRatio = 1.05
 
 /**
- * A row is slower if at least one interval lies above the limit. It is ok if all medians and the intervals of the precise
- * estimates lie below the limit. The intervals of the noisy estimates, which depend on the other load of the machine, may
- * contain the limit.
+ * A row is slower if at least one interval lies above the limit. It is ok if all medians and the intervals of the
+ * precise estimates lie below the limit. The intervals of the noisy estimates, which depend on the other load of
+ * the machine, may contain the limit.
  */
 export const judge = (noisy: ReadonlyArray<Estimate>, precise: ReadonlyArray<Estimate>): Verdict => {
   const all = [...noisy, ...precise]

@@ -1,7 +1,7 @@
 /**
- * Measures how stale the responses of two services of one database become when a change is made in SQL: the milliseconds
- * from the commit to the last request with an outdated response, of the slower service, under load, by kind of change.
- * Exits with 1 when the 99th percentile is over 100 ms. Takes about a minute and needs PostgreSQL.
+ * Measures how stale the responses of two services of one database become when a change is made in SQL: the
+ * milliseconds from the commit to the last request with an outdated response, of the slower service, under load, by
+ * kind of change. Exits with 1 when the 99th percentile is over 100 ms. Takes about a minute and needs PostgreSQL.
  *
  *     TEST_DATABASE_URL=postgres://postgres@127.0.0.1:5432/test node bench/freshness.ts
  */

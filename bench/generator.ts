@@ -1,27 +1,44 @@
 /**
- * The load generator's worker thread: keep-alive connections on raw sockets with one request in flight on each. It parses only
- * the status and the length of a response, so that it costs less than the cheapest server.
+ * The load generator's worker thread: keep-alive connections on raw sockets with one request in flight on each. It
+ * parses only the status and the length of a response, so that it costs less than the cheapest server.
  */
 import { connect, type Socket } from "node:net"
 import { performance } from "node:perf_hooks"
 import { parentPort } from "node:worker_threads"
-import type { Load, LoadResult, Stream, StreamResult } from "./load.ts"
+import { expectedStatus, type Load, type LoadResult, type Stream, type StreamResult } from "./load.ts"
 
 const headEnd = Buffer.from("\r\n\r\n")
 const lengthPattern = /\r\ncontent-length: *(\d+)/i
 
-/** Returns a function that returns a stream's next request, as bytes that are prepared in advance where possible. */
-const makeRequestSource = ({ targets, key, etags, order }: Stream): (() => Buffer | string) => {
+/** A request as it is sent, and the status that its response must have. */
+interface PreparedRequest {
+  readonly bytes: Buffer | string
+  readonly status: number
+}
+
+/** Returns a function that returns a stream's next request, which is prepared in advance where possible. */
+const makeRequestSource = (stream: Stream): (() => PreparedRequest) => {
+  const { targets, key, keys, etags, body, order, expect } = stream
+  const [method, entity] =
+    body === undefined
+      ? ["GET", "\r\n"]
+      : ["POST", `Content-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`]
   const format = (target: string, key: string, etag: string | undefined) =>
-    `GET ${target} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer ${key}\r\n${
+    `${method} ${target} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer ${key}\r\n${
       etag === undefined ? "" : `If-None-Match: ${etag}\r\n`
-    }\r\n`
+    }${entity}`
   let next = 0
   if (key === "unknown") {
     const start = crypto.randomUUID().replaceAll("-", "").padEnd(48, "0")
-    return () => format(targets[0]!, `key_live_${start}${(next++).toString(16).padStart(16, "0")}`, undefined)
+    return () => ({
+      bytes: format(targets[0]!, `key_live_${start}${(next++).toString(16).padStart(16, "0")}`, undefined),
+      status: expect
+    })
   }
-  const prepared = targets.map((target, index) => Buffer.from(format(target, key, etags?.[index])))
+  const prepared = targets.map((target, index) => ({
+    bytes: Buffer.from(format(target, keys?.[index] ?? key, etags?.[index])),
+    status: expectedStatus(stream, index)
+  }))
   return order === "at random"
     ? () => prepared[Math.floor(Math.random() * prepared.length)]!
     : () => prepared[next++ % prepared.length]!
@@ -33,11 +50,15 @@ interface Run {
 }
 
 /** Runs one stream over its connections until `until`, or until it has sent its `maxRequests`. */
-const runStream = (stream: Stream, { port, until }: Run): Promise<StreamResult> => {
-  const nextRequest = makeRequestSource(stream)
+const runStream = (
+  stream: Stream,
+  nextRequest: () => PreparedRequest,
+  { port, until }: Run
+): Promise<StreamResult> => {
   const maxRequests = stream.maxRequests ?? Number.POSITIVE_INFINITY
   const latencies: Array<number> = []
   const statuses: Record<string, number> = {}
+  const unexpected: Record<string, number> = {}
   let sentCount = 0
   let faults = 0
   let inTime = 0
@@ -46,6 +67,7 @@ const runStream = (stream: Stream, { port, until }: Run): Promise<StreamResult> 
   const runConnection = (): Promise<void> =>
     new Promise((resolve) => {
       let sentAt = 0
+      let expected = ""
       /** The bytes of the current response that are not received yet; -1 while its head is incomplete. */
       let remaining = -1
       let head = Buffer.alloc(0)
@@ -56,8 +78,10 @@ const runStream = (stream: Stream, { port, until }: Run): Promise<StreamResult> 
           return
         }
         sentCount++
+        const { bytes, status } = nextRequest()
+        expected = String(status)
         sentAt = performance.now()
-        socket.write(nextRequest())
+        socket.write(bytes)
       }
 
       const finish = () => {
@@ -87,6 +111,7 @@ const runStream = (stream: Stream, { port, until }: Run): Promise<StreamResult> 
         const text = bytes.toString("latin1", 0, end)
         const status = text.slice(9, 12)
         statuses[status] = (statuses[status] ?? 0) + 1
+        if (status !== expected) unexpected[status] = (unexpected[status] ?? 0) + 1
         const length = status === "304" ? 0 : Number(lengthPattern.exec(text)?.[1] ?? Number.NaN)
         if (Number.isNaN(length)) {
           socket.destroy(new Error("a response without a length"))
@@ -127,14 +152,18 @@ const runStream = (stream: Stream, { port, until }: Run): Promise<StreamResult> 
     perSecond: inTime === 0 ? 0 : (inTime * 1000) / (last - started),
     latencies: Float64Array.from(latencies),
     statuses,
+    unexpected,
     faults
   }))
 }
 
 const runLoad = async ({ port, seconds, streams }: Load): Promise<LoadResult> => {
+  const sources = streams.map(makeRequestSource)
   const before = performance.eventLoopUtilization()
   const until = performance.now() + seconds * 1000
-  const results = await Promise.all(streams.map((stream) => runStream(stream, { port, until })))
+  const results = await Promise.all(
+    streams.map((stream, index) => runStream(stream, sources[index]!, { port, until }))
+  )
   return { streams: results, busy: performance.eventLoopUtilization(before).utilization }
 }
 

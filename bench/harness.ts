@@ -10,11 +10,16 @@ export interface Scale {
   readonly starts: number
   readonly coldReads: number
   readonly mixedRequests: number
+  /** How often an archive is imported, and its number of prompts. */
+  readonly imports: number
+  readonly importedPrompts: number
 }
 
 /** The dataset, the load generator and the servers that scenarios measure with. */
 export interface Harness {
   readonly dataset: Dataset
+  /** Creates an empty database with the schema of this checkout. */
+  readonly createDatabase: () => Promise<Dataset>
   readonly generator: Generator
   readonly scale: Scale
   /** Starts a server that `close` stops if it still runs. */
@@ -24,7 +29,9 @@ export interface Harness {
   readonly close: () => Promise<void>
 }
 
-export const makeHarness = (dataset: Dataset, generator: Generator, scale: Scale): Harness => {
+export const makeHarness = (
+  parts: Pick<Harness, "dataset" | "createDatabase" | "generator" | "scale">
+): Harness => {
   const running = new Set<Promise<ServerProcess>>()
   const byName = new Map<string, Promise<ServerProcess>>()
   const start = async (options: Start): Promise<ServerProcess> => {
@@ -40,9 +47,7 @@ export const makeHarness = (dataset: Dataset, generator: Generator, scale: Scale
     }
   }
   return {
-    dataset,
-    generator,
-    scale,
+    ...parts,
     start,
     shared: (name, options) => {
       const server = byName.get(name) ?? options().then(start)

@@ -1,50 +1,21 @@
 /**
- * Imports an archive of 100,000 prompts into an empty PostgreSQL database through the command line, twice, and prints the
- * duration, the peak memory and the size of the file.
+ * Imports an archive of 100,000 prompts into an empty PostgreSQL database through the command line, twice, and
+ * prints the duration, the peak memory and the size of the file.
  *
  *     TEST_DATABASE_URL=postgres://postgres@127.0.0.1:5432/test node bench/import.ts [prompts]
  */
 import { spawn } from "node:child_process"
-import { randomUUID } from "node:crypto"
 import { once } from "node:events"
-import { createWriteStream, mkdtempSync, readFileSync, rmSync, statSync } from "node:fs"
+import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { pipeline } from "node:stream/promises"
 import * as Effect from "effect/Effect"
-import { ArchiveWriter } from "../src/application/formats/ArchiveWriter.ts"
-import { toExportParts } from "../src/domain/WorkspaceParts.ts"
-import { archive, fragment, prompt, tag, use, version } from "../test/support/archives.ts"
 import { freshDatabase, toDatabaseUrl } from "../test/support/postgres.ts"
+import { writeArchive } from "./archive.ts"
 
 const count = Number(process.argv[2] ?? 100_000)
 const directory = mkdtempSync(join(tmpdir(), "bench-import-"))
 const file = join(directory, "archive.json")
-
-/** Generates the text of an archive with `count` prompts. */
-function* generateArchive(): Generator<string> {
-  const { workspace } = archive()
-  const tags = Array.from({ length: 20 }, (_, index) => tag(`tag ${index}`))
-  const fragments = Array.from({ length: 100 }, () => fragment(`Write as {{name}} does. ${randomUUID()}`))
-  const writer = new ArchiveWriter()
-  yield writer.write({ list: "workspace", item: workspace })
-  for (const item of tags) yield writer.write({ list: "tags", item })
-  for (const item of fragments) yield writer.write({ list: "fragments", item })
-  for (let index = 0; index < count; index++) {
-    const content = `${randomUUID()} Answer {{question}} in "quotes".\n`.repeat(12)
-    const first = version(1, { content })
-    const item = prompt({
-      title: `Prompt ${index}`,
-      current_content: content,
-      current_version: 2,
-      tags: [tags[index % tags.length]!.id],
-      fragments: [use(fragments[index % fragments.length]!, 1, { variable_overrides: { name: "Ada" } })],
-      versions: [first, version(2, { content, parent_version_id: first.id })]
-    })
-    for (const part of toExportParts([{ list: "prompts", item }])) yield writer.write(part)
-  }
-  yield writer.end()
-}
 
 /** Returns the peak resident memory of a process on Linux, in bytes; 0 once the process has exited. */
 const readPeakMemory = (pid: number): number => {
@@ -77,7 +48,7 @@ const run = async (url: string, name: string): Promise<void> => {
 }
 
 try {
-  await pipeline(generateArchive, createWriteStream(file))
+  await writeArchive(file, count)
   await Effect.gen(function* () {
     const url = toDatabaseUrl(yield* freshDatabase)
     yield* Effect.promise(() => run(url, `${count} prompts into an empty database`))

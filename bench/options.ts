@@ -20,8 +20,9 @@ export interface Usage {
 }
 
 /**
- * Returns the parsed arguments of the command line with the values of the shared options, which are undefined where they are
- * not given. Prints the help and exits if it is requested; exits with 2 if an argument is wrong, or if `parse` throws.
+ * Returns the parsed arguments of the command line with the values of the shared options, which are undefined where
+ * they are not given. Prints the help and exits if it is requested; exits with 2 if an argument is wrong, or if
+ * `parse` throws.
  */
 export const readOptions = <Parsed extends { readonly values: SharedValues }>(
   { help, groups, maxRounds }: Usage,

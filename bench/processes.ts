@@ -19,12 +19,12 @@ const baselines = {
 } as const
 
 /** Returns the arguments of a program; those of the service come from the `npm start` of its checkout. */
-const readArguments = (program: Start["program"], checkout: string): ReadonlyArray<string> =>
-  program === "service"
-    ? JSON.parse(readFileSync(join(checkout, "package.json"), "utf8"))
-        .scripts.start.split(" ")
-        .slice(1)
-    : baselines[program]
+const readArguments = (program: Start["program"], checkout: string): ReadonlyArray<string> => {
+  if (program !== "service") return baselines[program]
+  const { scripts } = JSON.parse(readFileSync(join(checkout, "package.json"), "utf8"))
+  const words: ReadonlyArray<string> = scripts.start.split(" ")
+  return words.slice(words.indexOf("node") + 1)
+}
 
 /** How long a process may take to start and to stop, in milliseconds. */
 const startTimeoutMs = 30_000

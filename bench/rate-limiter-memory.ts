@@ -1,6 +1,7 @@
 /**
- * Measures the heap that the in-process rate limiter uses for a million distinct keys within an hour of the test clock, with
- * one request each, beside a map without eviction. Exits with 1 when the heap grew by a quarter after the first two minutes.
+ * Measures the heap that the in-process rate limiter uses for a million distinct keys within an hour of the test
+ * clock, with one request each, beside a map without eviction. Exits with 1 when the heap grew by a quarter after
+ * the first two minutes.
  *
  *     node bench/rate-limiter-memory.ts
  */

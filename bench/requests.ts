@@ -72,31 +72,42 @@ export interface RoundStreams {
 
 /** Splits requests into different requests for each round and for the warm-up. */
 export const splitByRound = (requests: Stream, rounds: number): RoundStreams => {
-  const size = Math.floor(requests.targets.length / (rounds + 1))
-  const slice = (index: number) => [
-    eachOnce({ ...requests, targets: requests.targets.slice(index * size, (index + 1) * size) })
-  ]
+  const { targets, keys, etags } = requests
+  const size = Math.floor(targets.length / (rounds + 1))
+  const slice = (index: number) => {
+    const range = [index * size, (index + 1) * size] as const
+    return [
+      eachOnce({
+        ...requests,
+        targets: targets.slice(...range),
+        ...(keys === undefined ? {} : { keys: keys.slice(...range) }),
+        ...(etags === undefined ? {} : { etags: etags.slice(...range) })
+      })
+    ]
+  }
   return { streams: (round) => slice(round + 1), warmUp: slice(0) }
 }
 
 /** Sends one of a stream's requests and returns the response. */
 export const send = (
   server: ServerProcess,
-  { key, targets, etags }: Stream,
+  { key, keys, targets, etags }: Stream,
   index = 0
-): Promise<HttpResponse> =>
-  exchange(
+): Promise<HttpResponse> => {
+  const [plaintext, etag] = [keys?.[index] ?? key, etags?.[index]]
+  return exchange(
     server.port,
     rawRequest(targets[index]!, [
-      `Authorization: Bearer ${key === "unknown" ? `key_live_${"0".repeat(64)}` : key}`,
-      ...(etags === undefined ? [] : [`If-None-Match: ${etags[index]}`])
+      `Authorization: Bearer ${plaintext === "unknown" ? `key_live_${"0".repeat(64)}` : plaintext}`,
+      ...(etag === undefined ? [] : [`If-None-Match: ${etag}`])
     ])
   )
+}
 
 /** Returns the same requests with the ETag of the server's responses, so that they get 304. */
 export const withEtags = async (server: ServerProcess, requests: Stream): Promise<Stream> => {
   const etags: Array<string> = []
   for (const index of requests.targets.keys())
     etags.push(getHeader(await send(server, requests, index), "etag")!)
-  return { ...requests, etags, expect: 304 }
+  return { ...requests, etags }
 }

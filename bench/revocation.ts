@@ -1,7 +1,7 @@
 /**
- * Measures how long a revoked key can still read through nginx and Varnish with the configurations of deploy/ when it reads
- * once per second: the seconds from the revocation to the last response with data. Takes 6 minutes and needs nginx, Varnish
- * and PostgreSQL.
+ * Measures how long a revoked key can still read through nginx and Varnish with the configurations of deploy/ when
+ * it reads once per second: the seconds from the revocation to the last response with data. Takes 6 minutes and
+ * needs nginx, Varnish and PostgreSQL.
  *
  *     TEST_DATABASE_URL=postgres://postgres@127.0.0.1:5432/test node bench/revocation.ts
  */

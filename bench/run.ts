@@ -5,25 +5,42 @@ import { cpus } from "node:os"
 import { join } from "node:path"
 import { parseArgs } from "node:util"
 import { drawChart } from "./chart.ts"
+import type { Scenario } from "./comparisons.ts"
 import { createDataset } from "./dataset.ts"
 import { type Harness, makeHarness, type Scale } from "./harness.ts"
 import { startGenerator } from "./load.ts"
 import { type Measurement, type ReportRow, toReportRow } from "./measurement.ts"
 import { readOptions, sharedOptions } from "./options.ts"
 import { root } from "./processes.ts"
-import { type Scenario, scenarios } from "./scenarios.ts"
+import { scenarios } from "./scenarios.ts"
 
 const groups = [...new Set(scenarios.map(({ group }) => group))]
 
 const help = `npm run bench -- [options]
   --quick          all scenarios in short rounds, under two minutes
   --only A,B       only these groups: ${groups.join(", ")}
-  --seconds N      length of one round against one server (3; quick 0.3)
+  --seconds N      length of one round against one server (2; quick 0.3)
   --rounds N       number of rounds (5; quick 3)
   --out DIR        directory of report.json and chart.svg (bench/results)`
 
-const full: Scale = { seconds: 3, rounds: 5, starts: 7, coldReads: 100_000, mixedRequests: 1_000_000 }
-const quick: Scale = { seconds: 0.3, rounds: 3, starts: 3, coldReads: 5_000, mixedRequests: 10_000 }
+const full: Scale = {
+  seconds: 2,
+  rounds: 5,
+  starts: 7,
+  coldReads: 100_000,
+  mixedRequests: 1_000_000,
+  imports: 2,
+  importedPrompts: 100_000
+}
+const quick: Scale = {
+  seconds: 0.3,
+  rounds: 3,
+  starts: 3,
+  coldReads: 5_000,
+  mixedRequests: 10_000,
+  imports: 1,
+  importedPrompts: 10_000
+}
 
 const readArguments = () => {
   const { values, only, seconds, rounds } = readOptions({ help, groups, maxRounds: 20 }, () =>
@@ -76,15 +93,14 @@ const selected = scenarios.filter(({ group }) => only.includes(group))
 const started = performance.now()
 
 showProgress("creating the database")
-const dataset = await createDataset(
-  process.env.TEST_DATABASE_URL ?? "postgres://postgres@127.0.0.1:5432/test",
-  root
-)
+const createDatabase = () =>
+  createDataset(process.env.TEST_DATABASE_URL ?? "postgres://postgres@127.0.0.1:5432/test", root)
+const dataset = await createDatabase()
 const generator = startGenerator()
-const harness = makeHarness(dataset, generator, scale)
+const harness = makeHarness({ dataset, createDatabase, generator, scale })
 
-/** Stops every process and drops the database; later calls do nothing. */
 let closing: Promise<void> | undefined
+/** Stops every process and drops the database; later calls do nothing. */
 const close = (): Promise<void> => {
   closing ??= (async () => {
     await generator.stop()

@@ -1,14 +1,29 @@
 import { deepStrictEqual } from "node:assert/strict"
 import { setTimeout } from "node:timers/promises"
 import type { PromptId } from "../src/domain/Prompt.ts"
-import { type ResolutionSource, resolve } from "../src/domain/Resolution.ts"
-import type { HttpResponse } from "../test/support/rawHttp.ts"
-import type { FixedResponse } from "./baselines/bare.ts"
-import { hundredThousand, makeId, million, thousand, type Workspace } from "./dataset.ts"
-import { alternate, type Harness, latency, perSecond, type Rounds, ratios, summarize } from "./harness.ts"
+import { toSlug } from "../src/domain/PromptNames.ts"
+import { fillSlots, findSlots, type ResolutionSource, resolve } from "../src/domain/Resolution.ts"
+import { call as callMcp } from "../test/support/mcp.ts"
+import {
+  assertSameAsBaseline,
+  bareScenario,
+  compareWithBare,
+  fastifyBaseline,
+  makeBaselineStart,
+  p99,
+  type Scenario,
+  startService,
+  toBareRatio,
+  uncachedScenario
+} from "./comparisons.ts"
+import { hundredThousand, makeId, million, thousand } from "./dataset.ts"
+import { alternate, latency, perSecond, ratios, summarize } from "./harness.ts"
+import { importScenario } from "./importScenario.ts"
 import { median, quantile, type Stream } from "./load.ts"
-import { atLeast, atMost, type Goal, type Measurement } from "./measurement.ts"
-import { makeServiceStart, probe, type ServerProcess, type Start, unlimitedRates } from "./processes.ts"
+import { loneCaller } from "./loneCaller.ts"
+import { atLeast, atMost, type Measurement } from "./measurement.ts"
+import { mixes } from "./mix.ts"
+import { makeServiceStart, type ServerProcess, type Start } from "./processes.ts"
 import {
   eachOnce,
   lastPage,
@@ -23,120 +38,12 @@ import {
   shuffle,
   shuffledPages,
   shuffledPrompts,
-  splitByRound,
   thousandPrompts,
   unknownKeys,
   withEtags
 } from "./requests.ts"
 
-/** A scenario that the benchmark measures. `--only` selects scenarios by their group. */
-export interface Scenario {
-  readonly group: string
-  readonly title: string
-  readonly workspaces: ReadonlyArray<Workspace>
-  readonly measure: (harness: Harness) => Promise<ReadonlyArray<Measurement>>
-}
-
-// ---- servers
-
-const makeBaselineStart = ({ dataset }: Harness): Start => ({
-  program: "fastify",
-  env: { DATABASE_URL: dataset.url, ...unlimitedRates },
-  probe
-})
-
-const startService = (harness: Harness) =>
-  harness.shared("service", () => makeServiceStart(harness.dataset.url))
-const fastifyBaseline = (harness: Harness) =>
-  harness.shared("fastify", async () => makeBaselineStart(harness))
-
-// ---- correctness, checked before each measurement
-
-/** Headers that belong to the connection or the moment and that a comparison ignores. */
-const transientHeaders = ["date", "connection", "keep-alive", "x-request-id", "content-length"]
-
-const toComparable = ({ status, headers, body }: HttpResponse) => ({
-  status,
-  headers: Object.fromEntries(headers.filter(([name]) => !transientHeaders.includes(name))),
-  body
-})
-
-/** Throws unless the service's responses have the expected status and equal those of the Fastify baseline. */
-const assertSameAsBaseline = async (
-  harness: Harness,
-  server: ServerProcess,
-  requests: Stream
-): Promise<void> => {
-  const baseline = await fastifyBaseline(harness)
-  const last = requests.targets.length - 1
-  for (const index of new Set([0, last >> 1, last])) {
-    const response = toComparable(await send(server, requests, index))
-    deepStrictEqual(response.status, requests.expect, `${requests.targets[index]}: status ${response.status}`)
-    deepStrictEqual(
-      response,
-      toComparable(await send(baseline, requests, index)),
-      `${requests.targets[index]} differs from the Fastify baseline`
-    )
-  }
-}
-
 // ---- compared with the bare server
-
-/** Measures the same requests on a server and on a bare server that sends the first one's response to all of them. */
-const compareWithBare = async (
-  harness: Harness,
-  server: ServerProcess,
-  requests: Stream
-): Promise<Rounds> => {
-  const { status, headers, body } = await send(server, requests)
-  const response: FixedResponse = {
-    status,
-    headers: Object.fromEntries(
-      headers.filter(([name]) => !["date", "connection", "keep-alive"].includes(name))
-    ),
-    body
-  }
-  const bare = await harness.start({
-    program: "bare",
-    env: {},
-    stdin: JSON.stringify(response),
-    probe: { ...probe, expect: status }
-  })
-  const { port } = server
-  // Every response is cached before the first round.
-  await harness.generator.run({ port, seconds: 60, streams: [eachOnce(requests)] })
-  const side = { streams: () => [requests], warmUp: [requests] }
-  const rounds = await alternate(harness, { port, ...side }, { port: bare.port, ...side })
-  await bare.stop()
-  return rounds
-}
-
-const toBareRatio = (title: string, goal: Goal, rounds: Rounds): Measurement => ({
-  title,
-  unit: "of bare",
-  goal,
-  samples: ratios(rounds, perSecond()),
-  detail: summarize(rounds, ["service", "bare"])
-})
-
-/** Creates a scenario that compares the shared service with the bare server. */
-const bareScenario = (
-  group: string,
-  title: string,
-  goal: Goal,
-  workspace: Workspace,
-  makeRequests: (harness: Harness) => Promise<Stream> | Stream
-): Scenario => ({
-  group,
-  title,
-  workspaces: [thousand, workspace],
-  measure: async (harness) => {
-    const server = await startService(harness)
-    const requests = await makeRequests(harness)
-    await assertSameAsBaseline(harness, server, requests)
-    return [toBareRatio(title, goal, await compareWithBare(harness, server, requests))]
-  }
-})
 
 const hotSinglePrompt: Scenario = {
   group: "hot",
@@ -148,11 +55,55 @@ const hotSinglePrompt: Scenario = {
     const rounds = await compareWithBare(harness, server, onePrompt)
     return [
       toBareRatio(hotSinglePrompt.title, atLeast(0.6, 0.75), rounds),
+      toBareRatio("p99 of the resolved read, hot, one prompt", atMost(1.8, 1.3), rounds, p99)
+    ]
+  }
+}
+
+/** Compares `prompts/get` of the Model Context Protocol with the same read over the HTTP API. */
+const mcpPrompt: Scenario = {
+  group: "mcp",
+  title: "prompts/get, hot, one prompt",
+  workspaces: [thousand],
+  measure: async (harness) => {
+    const server = await harness.start(await makeServiceStart(harness.dataset.url, { MCP: "on" }))
+    const { data } = JSON.parse((await send(server, onePrompt)).body)
+    const slots = findSlots(data.resolved_content)
+    const values = Object.fromEntries(Array.from(slots, (slot) => [slot, "value"]))
+    const name = `${toSlug(data.title)}-${data.id.replaceAll("-", "")}`
+    const params = { name, arguments: values }
+    const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "prompts/get", params })
+    const getPrompt = makeStream(thousand, ["/mcp"], { body })
+    const { port } = server
+    // The text is that of the read, with the slots filled.
+    const { result } = await callMcp(
+      { url: `http://127.0.0.1:${port}` },
+      thousand.key,
+      "prompts/get",
+      params
+    ).then(({ body }) => body)
+    deepStrictEqual(result.messages[0].content.text, fillSlots(data.resolved_content, values))
+    const { seconds, rounds } = harness.scale
+    /** Returns the CPU time of the service per request, in microseconds. */
+    const measureCost = async (requests: Stream): Promise<number> => {
+      const start = server.cpuTime()
+      const { streams } = await harness.generator.run({ port, seconds, streams: [requests] })
+      return ((server.cpuTime() - start) * 1e6) / streams[0]!.latencies.length
+    }
+    const costs: Array<readonly [get: number, read: number]> = []
+    for (const requests of [getPrompt, onePrompt]) await measureCost(requests)
+    for (let round = 0; round < rounds; round++)
+      costs.push([await measureCost(getPrompt), await measureCost(onePrompt)])
+    return [
       {
-        title: "p99 of the resolved read, hot, one prompt",
-        unit: "of bare's p99",
-        goal: atMost(2, 1.5),
-        samples: ratios(rounds, latency(0.99))
+        title: mcpPrompt.title,
+        unit: "of the CPU time of the resolved read",
+        goal: atMost(2, 1.8),
+        samples: costs.map(([get, read]) => get / read),
+        detail: {
+          "prompts/get µs": median(costs.map(([get]) => get)),
+          "resolved read µs": median(costs.map(([, read]) => read))
+        }
       }
     ]
   }
@@ -203,31 +154,6 @@ const rejection: Scenario = {
 
 // ---- compared with the Fastify baseline
 
-/** Creates a scenario that compares requests without cached responses with the Fastify baseline. */
-const uncachedScenario = (
-  group: string,
-  title: string,
-  goal: Goal,
-  workspace: Workspace,
-  targets: () => ReadonlyArray<string>
-): Scenario => ({
-  group,
-  title,
-  workspaces: [thousand, workspace],
-  measure: async (harness) => {
-    const [server, baseline] = [await startService(harness), await fastifyBaseline(harness)]
-    const requests = splitByRound(makeStream(workspace, targets()), harness.scale.rounds)
-    await assertSameAsBaseline(harness, server, requests.warmUp[0]!)
-    const rounds = await alternate(
-      harness,
-      { port: server.port, ...requests },
-      { port: baseline.port, ...requests }
-    )
-    const detail = summarize(rounds, ["service", "fastify"])
-    return [{ title, unit: "of Fastify", goal, samples: ratios(rounds, perSecond()), detail }]
-  }
-})
-
 const flood: Scenario = {
   group: "flood",
   title: "A flood of unknown keys",
@@ -257,33 +183,48 @@ const flood: Scenario = {
   }
 }
 
+/** Prompts that no request has read before, because the probe of a start reads another one. */
+const firstPrompts = { targets: thousandPrompts.targets.slice(1, 101) }
+
 const start: Scenario = {
   group: "start",
   title: "Start to the first 200",
   workspaces: [thousand],
   measure: async (harness) => {
-    const measureStart = async (start: Start): Promise<number> => {
+    const firstRequests = eachOnce({ ...thousandPrompts, ...firstPrompts, connections: 1 })
+    const measureStart = async (start: Start) => {
       const server = await harness.start(start)
+      const { port, startDuration } = server
+      const { streams } = await harness.generator.run({ port, seconds: 60, streams: [firstRequests] })
       await server.stop()
-      return server.startDuration
+      return { startDuration, p99: quantile(streams[0]!.latencies, 0.99) }
     }
-    const pairs: Array<readonly [number, number]> = []
+    type Measured = Awaited<ReturnType<typeof measureStart>>
+    const pairs: Array<readonly [Measured, Measured]> = []
     await measureStart(await makeServiceStart(harness.dataset.url)) // fills Node's compile cache, which the other starts use
     for (let i = 0; i < harness.scale.starts; i++)
       pairs.push([
         await measureStart(await makeServiceStart(harness.dataset.url)),
         await measureStart(makeBaselineStart(harness))
       ])
+    const toMedians = (value: (measured: Measured) => number) => ({
+      "service ms": median(pairs.map(([service]) => value(service))),
+      "fastify ms": median(pairs.map(([, baseline]) => value(baseline)))
+    })
     return [
       {
         title: start.title,
         unit: "of Fastify's time",
         goal: atMost(4, 3),
-        samples: pairs.map(([a, b]) => a / b),
-        detail: {
-          "service ms": median(pairs.map(([a]) => a)),
-          "fastify ms": median(pairs.map(([, b]) => b))
-        }
+        samples: pairs.map(([service, baseline]) => service.startDuration / baseline.startDuration),
+        detail: toMedians(({ startDuration }) => startDuration)
+      },
+      {
+        title: "p99 of the first 100 requests after it",
+        unit: "of Fastify's p99",
+        goal: atMost(1, 0.7),
+        samples: pairs.map(([service, baseline]) => service.p99 / baseline.p99),
+        detail: toMedians(({ p99 }) => p99)
       }
     ]
   }
@@ -385,7 +326,7 @@ const memory: Scenario = {
     })
     const count = (value: number) => value.toLocaleString("en")
     await setTimeout(1000)
-    const measurements = [await measureMemory("at the start", 170, 140)]
+    const measurements = [await measureMemory("at the start", 130, 110)]
     const cold = shuffledPrompts(hundredThousand, resolved).slice(0, coldReads)
     const coldCount = await send([eachOnce(makeStream(hundredThousand, cold))])
     measurements.push(await measureMemory(`after ${count(coldCount)} cold reads`, 400, 300))
@@ -493,10 +434,11 @@ export const scenarios: ReadonlyArray<Scenario> = [
   bareScenario(
     "hot",
     "Resolved read, hot, 1,000 prompts",
-    atLeast(0.6, 0.75),
+    atLeast(0.7, 0.8),
     thousand,
     () => thousandPrompts
   ),
+  mcpPrompt,
   log,
   bareScenario("conditional", "304, one prompt", atLeast(0.6, 0.7), thousand, (harness) =>
     startService(harness).then((server) => withEtags(server, onePrompt))
@@ -514,20 +456,23 @@ export const scenarios: ReadonlyArray<Scenario> = [
     makeStream(thousand, [`${prompt(thousand, 1)}/versions`])
   ),
   rejection,
-  uncachedScenario("cold", "Resolved read, cold, 100,000 prompts", atLeast(1.5, 2.2), hundredThousand, () =>
-    shuffledPrompts(hundredThousand, resolved)
+  ...loneCaller,
+  ...mixes,
+  uncachedScenario("cold", "Resolved read, cold, 100,000 prompts", atLeast(2.2, 3), hundredThousand, () =>
+    makeStream(hundredThousand, shuffledPrompts(hundredThousand, resolved))
   ),
   uncachedScenario(
     "pages",
     "Another list page each time, 100,000 prompts",
     atLeast(4, 8),
     hundredThousand,
-    () => shuffledPages(hundredThousand)
+    () => makeStream(hundredThousand, shuffledPages(hundredThousand))
   ),
   flood,
   slowest,
   start,
   memory,
+  importScenario,
   sequential,
   resolution,
   millionPrompts

@@ -1,7 +1,7 @@
 /**
- * Runs the service under long stress: requests to all endpoints, changes of the data, clients that disconnect, and a separate
- * PostgreSQL and Redis that are stopped, frozen and locked. Exits with 1 when the heap grows, descriptors leak, a response
- * is unexpected or later than the deadline, or the service does not recover.
+ * Runs the service under long stress: requests to all endpoints, changes of the data, clients that disconnect, and
+ * a separate PostgreSQL and Redis that are stopped, frozen and locked. Exits with 1 when the heap grows,
+ * descriptors leak, a response is unexpected or later than the deadline, or the service does not recover.
  *
  *     TEST_DATABASE_URL=postgres://postgres@127.0.0.1:5432/test node bench/soak.ts [--minutes 20]
  */

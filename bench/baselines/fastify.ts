@@ -1,6 +1,7 @@
 /**
- * The API as an engineer would write it in a day with Fastify and postgres.js: one key lookup and one statement per request,
- * no cache. For the measured routes its errors, access rules, limits, headers and bodies equal the service's.
+ * The API as an engineer would write it in a day with Fastify and postgres.js: one key lookup and one statement per
+ * request, no cache. For the measured routes its errors, access rules, limits, headers and bodies equal the
+ * service's.
  */
 import { hash, randomUUID } from "node:crypto"
 import fastify, { type FastifyRequest } from "fastify"
@@ -24,6 +25,7 @@ class ApiError extends Error {
 
 const badRequest = (message: string) => new ApiError(400, "BAD_REQUEST", message)
 const promptNotFound = () => new ApiError(404, "NOT_FOUND", "Prompt not found")
+const versionNotFound = () => new ApiError(404, "NOT_FOUND", "Version not found")
 const unauthorized = (message: string, error = ', error="invalid_token"') =>
   new ApiError(401, "UNAUTHORIZED", message, { "www-authenticate": `Bearer realm="api"${error}` })
 
@@ -190,10 +192,10 @@ app.get("/api/v1/prompts", async (request) => {
   return toPageEnvelope(rows, page, "id")
 })
 
-app.get("/api/v1/prompts/:id/resolved", async (request) => {
+app.get("/api/v1/prompts/:id/resolved", async (request, reply) => {
   const workspace = await admit(request)
   const [row] = await sql`
-    select p.id, p.title, p.prompt_type, p.target_model, p.current_content,
+    select p.id, p.title, p.prompt_type, p.target_model, p.current_content, p.current_version,
       coalesce(
         json_agg(json_build_object('content', f.content, 'overrides', pf.variable_overrides)
           order by pf.position, pf.id) filter (where f.id is not null), '[]') as fragments
@@ -203,7 +205,8 @@ app.get("/api/v1/prompts/:id/resolved", async (request) => {
     where p.id = ${parseId(request)} and p.workspace_id = ${workspace}
     group by p.id`
   if (row === undefined) throw promptNotFound()
-  const { current_content, fragments, ...prompt } = row
+  const { current_content, current_version, fragments, ...prompt } = row
+  reply.header("prompt-version", String(current_version))
   const contents = fragments.map((fragment: { content: string; overrides: Record<string, unknown> }) =>
     fill(fragment.content, fragment.overrides)
   )
@@ -232,6 +235,21 @@ app.get("/api/v1/prompts/:id/versions", async (request) => {
     order by page.version_number desc`
   if (rows.length === 0) throw promptNotFound()
   return toPageEnvelope(rows, page, "version_number")
+})
+
+app.get("/api/v1/prompts/:id/versions/:number", async (request) => {
+  const workspace = await admit(request)
+  const { number } = request.params as { number: string }
+  if (!/^[1-9][0-9]*$/.test(number) || Number(number) >= 2 ** 31) throw versionNotFound()
+  const [version] = await sql`
+    select v.id, v.prompt_id, v.version_number, v.content, v.change_summary, v.change_source,
+      parent.id as parent_version_id, v.metadata, v.created_at
+    from prompts p
+    join prompt_versions v on v.prompt_id = p.id
+    left join prompt_versions parent on parent.id = v.parent_version_id and parent.prompt_id = p.id
+    where p.id = ${parseId(request)} and p.workspace_id = ${workspace} and v.version_number = ${number}`
+  if (version === undefined) throw versionNotFound()
+  return { data: version }
 })
 
 await app.listen({ host: "127.0.0.1", port: Number(process.env.PORT) })

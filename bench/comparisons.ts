@@ -1,0 +1,177 @@
+/** What the scenarios share: the servers that they measure, the check of the responses, and the kinds of comparison. */
+import { deepStrictEqual } from "node:assert/strict"
+import type { HttpResponse } from "../test/support/rawHttp.ts"
+import type { FixedResponse } from "./baselines/bare.ts"
+import { thousand, type Workspace } from "./dataset.ts"
+import {
+  alternate,
+  type Harness,
+  latency,
+  type Metric,
+  perSecond,
+  type Rounds,
+  ratios,
+  summarize
+} from "./harness.ts"
+import { expectedStatus, type Stream } from "./load.ts"
+import type { Goal, Measurement } from "./measurement.ts"
+import { makeServiceStart, probe, type ServerProcess, type Start, unlimitedRates } from "./processes.ts"
+import { eachOnce, send, splitByRound } from "./requests.ts"
+
+/** A scenario that the benchmark measures. `--only` selects scenarios by their group. */
+export interface Scenario {
+  readonly group: string
+  readonly title: string
+  readonly workspaces: ReadonlyArray<Workspace>
+  readonly measure: (harness: Harness) => Promise<ReadonlyArray<Measurement>>
+}
+
+// ---- servers
+
+export const makeBaselineStart = ({ dataset }: Harness): Start => ({
+  program: "fastify",
+  env: { DATABASE_URL: dataset.url, ...unlimitedRates },
+  probe
+})
+
+export const startService = (harness: Harness) =>
+  harness.shared("service", () => makeServiceStart(harness.dataset.url))
+export const fastifyBaseline = (harness: Harness) =>
+  harness.shared("fastify", async () => makeBaselineStart(harness))
+
+// ---- correctness, checked before each measurement
+
+/** Headers that belong to the connection or the moment and that a comparison ignores. */
+const transientHeaders = ["date", "connection", "keep-alive", "x-request-id", "content-length"]
+
+const toComparable = ({ status, headers, body }: HttpResponse) => ({
+  status,
+  headers: Object.fromEntries(headers.filter(([name]) => !transientHeaders.includes(name))),
+  body
+})
+
+/** Throws unless the service's responses have the expected status and equal those of the Fastify baseline. */
+export const assertSameAsBaseline = async (
+  harness: Harness,
+  server: ServerProcess,
+  requests: Stream
+): Promise<void> => {
+  const baseline = await fastifyBaseline(harness)
+  const last = requests.targets.length - 1
+  for (const index of new Set([0, last >> 1, last])) {
+    const response = toComparable(await send(server, requests, index))
+    const target = requests.targets[index]
+    deepStrictEqual(response.status, expectedStatus(requests, index), `${target}: status ${response.status}`)
+    deepStrictEqual(
+      response,
+      toComparable(await send(baseline, requests, index)),
+      `${target} differs from the Fastify baseline`
+    )
+  }
+}
+
+// ---- values that are compared
+
+/** A value of each round, and the unit of its ratio to the baseline's value. */
+interface Comparison {
+  readonly metric: Metric
+  readonly toUnit: (baseline: string) => string
+}
+
+/** Compares requests per second; a larger ratio is better. */
+export const throughput: Comparison = { metric: perSecond(), toUnit: (baseline) => `of ${baseline}` }
+
+/** Compares quantiles of the latency; a smaller ratio is better. */
+export const p50: Comparison = { metric: latency(0.5), toUnit: (baseline) => `of ${baseline}'s p50` }
+export const p99: Comparison = { metric: latency(0.99), toUnit: (baseline) => `of ${baseline}'s p99` }
+
+// ---- compared with the bare server
+
+/** Measures the same requests on a server and on a bare server that sends the first one's response to all of them. */
+export const compareWithBare = async (
+  harness: Harness,
+  server: ServerProcess,
+  requests: Stream
+): Promise<Rounds> => {
+  const { status, headers, body } = await send(server, requests)
+  const response: FixedResponse = {
+    status,
+    headers: Object.fromEntries(
+      headers.filter(([name]) => !["date", "connection", "keep-alive"].includes(name))
+    ),
+    body
+  }
+  const bare = await harness.start({
+    program: "bare",
+    env: {},
+    stdin: JSON.stringify(response),
+    probe: { ...probe, expect: status }
+  })
+  const { port } = server
+  // Every response is cached before the first round.
+  await harness.generator.run({ port, seconds: 60, streams: [eachOnce(requests)] })
+  const side = { streams: () => [requests], warmUp: [requests] }
+  const rounds = await alternate(harness, { port, ...side }, { port: bare.port, ...side })
+  await bare.stop()
+  return rounds
+}
+
+export const toBareRatio = (
+  title: string,
+  goal: Goal,
+  rounds: Rounds,
+  { metric, toUnit }: Comparison = throughput
+): Measurement => ({
+  title,
+  unit: toUnit("bare"),
+  goal,
+  samples: ratios(rounds, metric),
+  detail: summarize(rounds, ["service", "bare"])
+})
+
+/** Creates a scenario that compares the shared service with the bare server. */
+export const bareScenario = (
+  group: string,
+  title: string,
+  goal: Goal,
+  workspace: Workspace,
+  makeRequests: (harness: Harness) => Promise<Stream> | Stream
+): Scenario => ({
+  group,
+  title,
+  workspaces: [thousand, workspace],
+  measure: async (harness) => {
+    const server = await startService(harness)
+    const requests = await makeRequests(harness)
+    await assertSameAsBaseline(harness, server, requests)
+    return [toBareRatio(title, goal, await compareWithBare(harness, server, requests))]
+  }
+})
+
+// ---- compared with the Fastify baseline
+
+/** Creates a scenario that compares requests without cached responses with the Fastify baseline. */
+export const uncachedScenario = (
+  group: string,
+  title: string,
+  goal: Goal,
+  workspace: Workspace,
+  makeRequests: () => Stream,
+  { metric, toUnit }: Comparison = throughput
+): Scenario => ({
+  group,
+  title,
+  workspaces: [thousand, workspace],
+  measure: async (harness) => {
+    const [server, baseline] = [await startService(harness), await fastifyBaseline(harness)]
+    const requests = splitByRound(makeRequests(), harness.scale.rounds)
+    await assertSameAsBaseline(harness, server, requests.warmUp[0]!)
+    const rounds = await alternate(
+      harness,
+      { port: server.port, ...requests },
+      { port: baseline.port, ...requests }
+    )
+    const detail = summarize(rounds, ["service", "fastify"])
+    return [{ title, unit: toUnit("Fastify"), goal, samples: ratios(rounds, metric), detail }]
+  }
+})

@@ -1,0 +1,59 @@
+/**
+ * Runs generated histories of changes against two instances of the service behind PgBouncer, restarts the processes
+ * meanwhile, and checks every response against PostgreSQL. Prints the first seed whose history violates a rule, with
+ * the response and the changes around it, and exits with 1. With --seed, repeats the history of one seed: what happens
+ * depends only on the seed, the interleaving does not.
+ *
+ *     TEST_DATABASE_URL=postgres://postgres@127.0.0.1:5432/test node bench/oracle.ts [--seconds 3600] [--seed N]
+ */
+import { parseArgs } from "node:util"
+import { makeResources } from "../test/support/database.ts"
+import { generateHistory } from "../test/support/oracle/History.ts"
+import { report, summarize } from "../test/support/oracle/Report.ts"
+import { runHistory } from "../test/support/oracle/Run.ts"
+import { startServers } from "../test/support/oracle/Servers.ts"
+import { missingForStages, startStage } from "../test/support/oracle/Stage.ts"
+
+const { values } = parseArgs({
+  options: { seconds: { type: "string", default: "3600" }, seed: { type: "string" } }
+})
+const seconds = Number(values.seconds)
+const fixedSeed = values.seed === undefined ? undefined : Number(values.seed)
+if (!(seconds > 0)) throw new Error("--seconds must be a positive number")
+if (fixedSeed !== undefined && !Number.isSafeInteger(fixedSeed)) throw new Error("--seed must be an integer")
+if (missingForStages !== undefined) throw new Error(missingForStages)
+
+const until = performance.now() + seconds * 1_000
+const resources = makeResources()
+try {
+  const servers = await resources.acquire(startServers)
+  const stages = await Promise.all(
+    (["transaction", "session"] as const).map((poolMode) =>
+      resources.acquire(
+        startStage(servers, { poolMode, outageMaxAge: poolMode === "session" ? "300 seconds" : "0 seconds" })
+      )
+    )
+  )
+  let runs = 0
+  let failure = ""
+  // The seeds of a run without --seed differ from those of the run before.
+  let next = fixedSeed ?? Math.floor(Date.now() / 1_000)
+  await Promise.all(
+    stages.map(async (stage, index) => {
+      while (failure === "" && (performance.now() < until || runs === 0)) {
+        const seed = fixedSeed ?? next++
+        const result = await runHistory(stage, generateHistory(seed))
+        runs++
+        console.log(`stage ${index}, ${summarize(result)}`)
+        failure ||= report(result)
+      }
+    })
+  )
+  console.log(`${runs} histories`)
+  if (failure !== "") {
+    console.error(failure)
+    process.exitCode = 1
+  }
+} finally {
+  await resources.release()
+}
