@@ -1,0 +1,18 @@
+#!/bin/sh
+# Creates the roles of deploy/roles.sql, and the role and the replication slot of the standby, when the primary of
+# deploy/compose.yaml is initialized. All roles have the password POSTGRES_PASSWORD.
+set -eu
+psql --username="$POSTGRES_USER" --dbname="$POSTGRES_DB" --file="${ROLES_FILE:-/deploy/roles.sql}"
+psql --username="$POSTGRES_USER" --dbname="$POSTGRES_DB" --set=ON_ERROR_STOP=1 --set=password="$POSTGRES_PASSWORD" <<'SQL'
+create role standby login replication;
+alter role standby password :'password';
+alter role prompts_owner password :'password';
+alter role prompts_service password :'password';
+alter role prompts_admin password :'password';
+-- Keeps the WAL that the standby has not received. A standby that is further behind needs a new copy: delete its
+-- volume.
+select pg_create_physical_replication_slot('standby');
+alter system set max_slot_wal_keep_size = '4GB';
+select pg_reload_conf();
+SQL
+echo "host replication standby all scram-sha-256" >>"$PGDATA/pg_hba.conf"

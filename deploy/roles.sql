@@ -1,0 +1,85 @@
+-- The roles of prompt-retrieval in PostgreSQL, each with the least privileges that it needs:
+--
+--   prompts_owner    owns the tables: for `migrate`
+--   prompts_service  reads, and stores when keys were last used: for `serve` and `createPromptApi`
+--   prompts_admin    reads and writes rows of every table except the record of migrations, which it only reads,
+--                    and `audit_events`, which it reads and adds to: for all other commands
+--
+-- Run the file in the database of the service, as a superuser. Since PostgreSQL 15, the owner of the database may run
+-- it too, with CREATEROLE:
+--
+--   psql --dbname=prompts --file=deploy/roles.sql
+--
+-- Run it before the first `migrate`, and once more after it, because privileges on single columns and tables
+-- need the tables. The tables of later migrations get their privileges when they are created. The file may run at
+-- any time; it changes nothing if the roles have their privileges.
+--
+-- `--set=owner=NAME`, `--set=service=NAME` and `--set=admin=NAME` select other names. If the tables exist and have
+-- another owner, name that role as the owner. Set passwords with psql's \password.
+
+\set ON_ERROR_STOP on
+\if :{?owner}
+\else
+  \set owner prompts_owner
+\endif
+\if :{?service}
+\else
+  \set service prompts_service
+\endif
+\if :{?admin}
+\else
+  \set admin prompts_admin
+\endif
+
+begin;
+
+select format('create role %I login', role)
+from unnest(array[:'owner', :'service', :'admin']) role
+where not exists (select from pg_roles where rolname = role)
+\gexec
+
+-- Only a member of the owner may change its default privileges. A superuser counts as a member.
+select format('grant %I to current_user', :'owner')
+where not pg_has_role(:'owner', 'usage')
+\gexec
+
+-- PostgreSQL 14 lets every role create tables in the schema public.
+revoke create on schema public from public;
+grant usage, create on schema public to :"owner";
+grant usage on schema public to :"service", :"admin";
+grant connect on database :"DBNAME" to :"owner", :"service", :"admin";
+-- Imports of more than 128 KiB use temporary tables.
+grant temporary on database :"DBNAME" to :"admin";
+
+-- The tables of later migrations.
+alter default privileges for role :"owner" in schema public grant select on tables to :"service";
+alter default privileges for role :"owner" in schema public
+  grant select, insert, update, delete on tables to :"admin";
+
+-- The tables that exist.
+select
+  format('grant select on %s to %I', oid::regclass, :'service'),
+  format('grant select, insert, update, delete on %s to %I', oid::regclass, :'admin')
+from pg_class
+where relnamespace = 'public'::regnamespace and relkind = 'r' and pg_get_userbyid(relowner) = :'owner'
+\gexec
+
+select to_regclass('public.api_keys') is not null as has_tables
+\gset
+\if :has_tables
+  grant update (last_used_at) on public.api_keys to :"service";
+  -- The record of the migrations that ran.
+  revoke insert, update, delete on public.prompt_retrieval_migrations from :"admin";
+\endif
+
+-- Audit events are only added.
+select format('revoke update, delete on public.audit_events from %I', :'admin')
+where to_regclass('public.audit_events') is not null
+\gexec
+
+commit;
+
+\if :has_tables
+\else
+  \echo 'The tables do not exist yet: run migrate as the owner, and then this file again.'
+\endif
