@@ -1,5 +1,6 @@
 /**
- * Reads a prompt twice, as an application does before each model call. The second result comes from the client's cache.
+ * Reads a prompt twice, as an application does before each model call. The second result comes from the client's
+ * cache.
  *
  *     API_KEY=key_live_… npx node examples/client-cache.ts
  */

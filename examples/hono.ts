@@ -1,6 +1,6 @@
 /**
- * Mounts the API in a Hono application. On Node, `serve` of `@hono/node-server` serves `application.fetch`; Bun and Deno serve
- * the default export.
+ * Mounts the API in a Hono application. On Node, `serve` of `@hono/node-server` serves `application.fetch`; Bun and
+ * Deno serve the default export.
  */
 import { Hono } from "hono"
 import { createPromptApi } from "prompt-retrieval"

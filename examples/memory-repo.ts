@@ -1,6 +1,6 @@
 /**
- * Runs the use cases over a custom PromptRepo, here one that stores a prompt in memory. In a checkout, run `npm run build`
- * first.
+ * Runs the use cases over a custom PromptRepo, here one that stores a prompt in memory. In a checkout, run `npm run
+ * build` first.
  *
  *     npx node examples/memory-repo.ts
  */
