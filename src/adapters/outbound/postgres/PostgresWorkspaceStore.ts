@@ -10,7 +10,7 @@ import {
   WorkspaceNotFound,
   WorkspaceStore
 } from "../../../application/ports/WorkspaceStore.ts"
-import { endKey, isActive, type UserId } from "../../../domain/ApiKey.ts"
+import { type ApiKeyId, endKey, isActive, type UserId } from "../../../domain/ApiKey.ts"
 import * as audit from "../../../domain/AuditEvent.ts"
 import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
 import { decodeEvents, selectEvents } from "./AuditQueries.ts"
@@ -97,13 +97,22 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
       ])
     })
 
+    /** Locks the owner and the workspace of a key before the key is locked, as deletions do, to avoid deadlocks. */
+    const lockKeyParents = Effect.fnUntraced(function* (id: ApiKeyId) {
+      for (;;) {
+        const locked = yield* execute(sql, queries.lockKeyParents(id))
+        if (locked.length > 0) return
+        const key = yield* executeOne(queries.selectKey(id), queries.decodeKeys, KeyNotFound)
+        if (key.workspace_id === null) return yield* Effect.fail(KeyUnassigned)
+        // Otherwise, other transactions deleted the workspace and imported it again in between.
+      }
+    })
+
     const rotateKey = Effect.fnUntraced(function* (
       ...[id, replacement, endsAt]: Parameters<WorkspaceStore["Service"]["rotateKey"]>
     ) {
-      // Lock the owner and the workspace before the key, as deletions do, to avoid deadlocks.
-      yield* execute(sql, queries.lockKeyParents(id))
+      yield* lockKeyParents(id)
       const key = yield* executeOne(queries.selectAndLockKey(id), queries.decodeKeys, KeyNotFound)
-      if (key.workspace_id === null) return yield* Effect.fail(KeyUnassigned)
       if (!isActive(key, Date.parse(replacement.created_at))) return yield* Effect.fail(KeyEnded)
       yield* execute(sql, queries.insertReplacement(id, replacement))
       const lifetime = endKey(key, endsAt, replacement.created_at)

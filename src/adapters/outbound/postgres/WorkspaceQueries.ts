@@ -155,10 +155,15 @@ export const selectKeys = (workspace: WorkspaceId): Statement => ({
   params: [workspace]
 })
 
-/** Selects a key; locks the key against changes until the transaction ends. */
+/** Selects a key. */
+export const selectKey = (id: ApiKeyId): Statement => ({
+  text: `select ${keyColumns} from api_keys k join users u on u.id = k.created_by where k.id = $1`,
+  params: [id]
+})
+
+/** Like `selectKey`; locks the key against changes until the transaction ends. */
 export const selectAndLockKey = (id: ApiKeyId): Statement => ({
-  text: `select ${keyColumns} from api_keys k join users u on u.id = k.created_by
-    where k.id = $1 for no key update of k`,
+  text: `${selectKey(id).text} for no key update of k`,
   params: [id]
 })
 
