@@ -93,8 +93,9 @@ export const makeDatabaseServer = (url: Redacted.Redacted): DatabaseServer["Serv
     config: {
       url: parsed.servers.length > 1 ? Redacted.make(parsed.urlOf(first)) : url,
       ...(selection !== undefined && {
-        // The driver evaluates this before each connection, and opens the socket afterwards.
-        password: Effect.as(check, Redacted.make(parsed.password ?? ""))
+        // The driver evaluates this before each connection, and opens the socket afterwards. Without a password in the
+        // URL, the driver must find none, as in the URL of a single server.
+        password: Effect.as(check, Redacted.make(parsed.password as string))
       }),
       ...(parsed.servers.length > 1 &&
         parsed.sslMode !== "disable" && {
