@@ -7,7 +7,10 @@ import { statementTimeoutMs } from "./Timeouts.ts"
 /** A pooler reports another process id for a connection than that of the session, which other clients may share. */
 const isOwnSession = "pg_backend_pid()::text = $1"
 
-/** Identifies a running server, until its next restart. Does not depend on the time zone of a session. */
+/**
+ * Identifies a running server, until its next restart: the time of its start in microseconds. Does not depend on the time
+ * zone of a session, or on the address that a connection uses, because a server may have several.
+ */
 export const serverIdentity = "extract(epoch from pg_postmaster_start_time())::text"
 
 const selectIsOwnSession = `select ${isOwnSession} as is_own`

@@ -1,14 +1,13 @@
 import * as Effect from "effect/Effect"
 import { statementTimeoutMs } from "../connection/Timeouts.ts"
-import type { SetUpSession } from "../connection/SessionSetup.ts"
+import { serverIdentity, type SetUpSession } from "../connection/SessionSetup.ts"
 import { makeConnectionError } from "../connection/Timeouts.ts"
 import { formatPosition, type Position } from "./Position.ts"
-import { serverId } from "./ServerState.ts"
 
 /** Prepares a session as `SessionSetup.ts` does, and compares its server with the one whose position is known. */
 const setUp = `select set_config('plan_cache_mode', 'force_generic_plan', false),
   set_config('statement_timeout', '${statementTimeoutMs}', false),
-  ${serverId} = $1 and pg_is_in_recovery() and pg_last_wal_replay_lsn() >= $2::text::pg_lsn as is_same`
+  ${serverIdentity} = $1 and pg_is_in_recovery() and pg_last_wal_replay_lsn() >= $2::text::pg_lsn as is_same`
 
 const otherServerError = makeConnectionError("another server responded, or the replica has gone back")
 

@@ -42,15 +42,12 @@ export const decodePrimary = (rows: ReadonlyArray<unknown>): PrimaryState | unde
     : { position: parsePosition(position), timeline: Number.parseInt(timeline, 16), system, database }
 }
 
-/** Identifies a server from its start to its end. */
-export const serverId = `concat_ws(' ', ${serverIdentity}, inet_server_addr(), inet_server_port())`
-
 /**
  * Selects the state of a standby. The timeline is the one that it receives, which only some roles may see, or the one of
  * its last restart point, which may be minutes behind.
  */
 export const selectStandby = `select pg_is_in_recovery() as is_standby, pg_last_wal_replay_lsn()::text as position,
-  ${serverId} as server, ${lineageColumns},
+  ${serverIdentity} as server, ${lineageColumns},
   greatest(
     (select timeline_id from pg_control_checkpoint()), (select max(received_tli) from pg_stat_wal_receiver)
   ) as timeline`
