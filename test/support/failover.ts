@@ -73,16 +73,14 @@ export const balanceInstances = Effect.fnUntraced(function* (instances: Readonly
   return { url: `http://127.0.0.1:${port}` }
 })
 
-/** Runs HAProxy in TCP mode in front of a pair until the scope closes. It starts with the primary. */
-export const balanceServers = Effect.fnUntraced(function* ({ primary, standby }: Pair) {
-  const directory = yield* temporaryDirectory
+/** Runs HAProxy in TCP mode with backends until the scope closes; `directory` holds its configuration. */
+const runTcpBalancer = Effect.fnUntraced(function* (directory: string, global: string, backends: string) {
   const port = yield* Effect.promise(freePort)
   const config = join(directory, "haproxy.cfg")
-  const socketPath = join(directory, "admin.sock")
   writeFileSync(
     config,
     `global
-  stats socket ${socketPath} mode 600 level admin
+  ${global}
 defaults
   mode tcp
   timeout connect 1s
@@ -91,12 +89,28 @@ defaults
 frontend postgres
   bind 127.0.0.1:${port}
   default_backend primary
-backend primary
+${backends}`
+  )
+  yield* runProgram("haproxy", ["-db", "-f", config], port)
+  return `postgres://postgres@127.0.0.1:${port}/postgres`
+})
+
+/** Runs HAProxy in TCP mode in front of a pair until the scope closes. It starts with the primary. */
+export const balanceServers = Effect.fnUntraced(function* ({
+  primary,
+  standby
+}: Pick<Pair, "primary" | "standby">) {
+  const directory = yield* temporaryDirectory
+  const socketPath = join(directory, "admin.sock")
+  const url = yield* runTcpBalancer(
+    directory,
+    `stats socket ${socketPath} mode 600 level admin`,
+    `backend primary
+  balance roundrobin
   server one ${addressOf(primary.url)}
   server two ${addressOf(standby.url)} disabled
 `
   )
-  yield* runProgram("haproxy", ["-db", "-f", config], port)
   const send = async (command: string): Promise<void> => {
     const socket = createConnection(socketPath)
     socket.end(`${command}\n`)
@@ -104,7 +118,7 @@ backend primary
     if (response !== "") throw new Error(`HAProxy: ${response}`)
   }
   return {
-    url: `postgres://postgres@127.0.0.1:${port}/postgres`,
+    url,
     /** New connections lead to the standby, as a health check that knows the primary would decide. */
     switchOver: () => send("disable server primary/one; enable server primary/two"),
     /** Ends the connections to the first primary, as `on-marked-down shutdown-sessions` does. */

@@ -75,7 +75,11 @@ const makeLayer = (options: DatabaseOptions, maxConnections: number) => {
     })
   ).pipe(
     Layer.provideMerge(
-      PgClient.layer({ ...config, prepare: false, maxConnections: connections.transactions })
+      PgClient.layer({
+        ...makePoolConfig(options, server.unconfirmedConfig),
+        prepare: false,
+        maxConnections: connections.transactions
+      })
     ),
     Layer.provideMerge(Layer.succeed(DatabaseServer, server)),
     Layer.orDie

@@ -13,7 +13,12 @@ import { WorkspaceRevisions } from "../../../application/WorkspaceRevisions.ts"
 import { makeStateLog } from "../../../application/StateLog.ts"
 import { elapsedBetween, type Instant } from "../../../domain/Instant.ts"
 import { DatabaseServer, makeDatabaseServer } from "./connection/DatabaseServer.ts"
-import { checkOwnSession, identifyServer, serverIdentity } from "./connection/SessionSetup.ts"
+import {
+  checkOwnSession,
+  confirmServer,
+  requireCurrentServer,
+  serverIdentity
+} from "./connection/SessionSetup.ts"
 import { setChangeFeedUp } from "./ChangeFeedMetric.ts"
 import type { ChangeObserver } from "./ChangeObserver.ts"
 import { channel, heartbeatPrefix, recordChange } from "./NotifyChannel.ts"
@@ -61,11 +66,15 @@ const makeChangeFeed = (
   Effect.gen(function* () {
     const sql = yield* PgClient.PgClient
     const server = yield* DatabaseServer
-    const notifierConfig = sql.config
-    const listenerConfig =
-      listenerUrl === undefined
-        ? sql.config
-        : { ...sql.config, password: undefined, ssl: undefined, ...makeDatabaseServer(listenerUrl).config }
+    const listenerServer = listenerUrl === undefined ? server : makeDatabaseServer(listenerUrl)
+    const makeConfig = ({ config }: DatabaseServer["Service"]) => ({
+      ...sql.config,
+      password: undefined,
+      ssl: undefined,
+      ...config
+    })
+    const notifierConfig = makeConfig(server)
+    const listenerConfig = makeConfig(listenerServer)
     const ownHeartbeatPrefix = `${heartbeatPrefix}${crypto.randomUUID()} `
     const revisionOf = (workspace: string) => revisions.revisionOf(workspace)
     /** When the feed goes down unless another heartbeat arrives; `undefined` while it is down. */
@@ -86,7 +95,9 @@ const makeChangeFeed = (
 
     // The monotonic clock alone would keep the feed up after the machine was suspended.
     const isUp = () =>
-      upUntil !== undefined && performance.now() < upUntil.monotonic && Date.now() < upUntil.wall
+      upUntil !== undefined &&
+      performance.now() < upUntil.monotonic &&
+      Date.now() < upUntil.wall
 
     const markDown = Effect.sync(() => {
       upUntil = undefined
@@ -122,15 +133,27 @@ const makeChangeFeed = (
       }
     }
 
-    /** Sends heartbeats until the connection is lost. `reason` says why they may not arrive. */
-    const sendHeartbeats = (notifier: PgConnection.PgConnection, reason: string | undefined) =>
+    /**
+     * Sends heartbeats until the connection is lost, or leads to an outdated server behind a pooler.
+     *
+     * @param identity the server of the connection
+     * @param reason why the heartbeats may not arrive
+     */
+    const sendHeartbeats = (
+      notifier: PgConnection.PgConnection,
+      identity: string,
+      reason: string | undefined
+    ) =>
       Effect.suspend(() =>
         notifier.query(sendNotification, [channel, ownHeartbeatPrefix + formatSentAt(readInstant())])
       ).pipe(
         Effect.tap(({ rows }) =>
           Effect.suspend(() => {
             if (!isUp()) suspectedReason = reason
-            return server.confirm((rows[0] as unknown as { readonly server: string }).server)
+            const { server: responding } = rows[0] as unknown as { readonly server: string }
+            if (responding === identity) return Effect.void
+            identity = responding
+            return requireCurrentServer(server, responding)
           })
         ),
         Effect.repeat(Schedule.spaced(heartbeatInterval))
@@ -157,7 +180,8 @@ const makeChangeFeed = (
       const [listener, notifier] = yield* Effect.all([connect(listenerConfig), connect(notifierConfig)], {
         concurrency: 2
       })
-      yield* Effect.flatMap(identifyServer(notifier), server.confirm)
+      const identity = yield* confirmServer(server, notifier)
+      yield* confirmServer(listenerServer, listener)
       const isDirect = yield* checkOwnSession(listener)
       const notifications = yield* listener.listen(channel)
       // Runs before `listen` is undone, which would wait for a response that a silent connection never gives.
@@ -174,7 +198,7 @@ const makeChangeFeed = (
       yield* Effect.forkScoped(Effect.repeat(server.check, Schedule.spaced(serverCheckInterval)))
       yield* Effect.raceAllFirst([
         handleNotifications,
-        sendHeartbeats(notifier, reason),
+        sendHeartbeats(notifier, identity, reason),
         ...(observer === undefined ? [] : [observer.follow(notifier)])
       ])
     }).pipe(Effect.ensuring(markDown))

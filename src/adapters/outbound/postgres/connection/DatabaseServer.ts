@@ -24,21 +24,25 @@ const parseUrl = (url: Redacted.Redacted): ConnectionUrl => {
 
 /**
  * The server that the connections of one URL lead to. A URL with several hosts, or with a target, is resolved for each
- * connection: a connection to another server would read what the change feed does not report.
+ * connection. A connection that leads to another server than the others would read what the change feed does not report,
+ * so it is not used. A new connection decides which server is the current one.
  */
 export class DatabaseServer extends Context.Service<
   DatabaseServer,
   {
-    /** How connections are made. Every connection of the URL uses it. */
+    /** How connections are made whose server is confirmed before their results count. */
     readonly config: ConnectionConfig
+    /** How all other connections are made. They are closed whenever another server becomes the current one. */
+    readonly unconfirmedConfig: ConnectionConfig
     /** Makes sure that the connections lead to the server that the URL asks for; closes the others. */
     readonly check: Effect.Effect<void>
     /**
-     * Records which server responded on a new connection, or on one that is known to lead to it. If that is another
-     * server than before, closes the connections that were opened before the latest confirmation.
+     * Records which server a connection leads to, and returns false if that is not the current server: the connection
+     * must then be closed. If the server is not known, a new connection decides; the connections to the earlier server
+     * are closed.
      */
-    readonly confirm: (server: string) => Effect.Effect<void>
-    /** Calls a function whenever another server is confirmed. */
+    readonly confirm: (server: string) => Effect.Effect<boolean>
+    /** Calls a function whenever another server becomes the current one. */
     readonly onChange: (listener: () => void) => void
     /** Returns the URL of the selected server alone; `undefined` for the embedded database. Throws if there is none. */
     readonly findSelectedUrl: () => string | undefined
@@ -47,90 +51,130 @@ export class DatabaseServer extends Context.Service<
 
 const log = Effect.logInfo("PostgreSQL was restarted or replaced; its earlier connections are closed")
 
+/** An open socket. */
+interface OpenSocket {
+  readonly openedAt: number
+  /** The server that was selected for it; undefined if the URL leads to it directly. */
+  readonly selected: string | undefined
+  /** True if the connection is used only once its server is confirmed. */
+  readonly isConfirmed: boolean
+}
+
 /** Makes the server of a URL. Throws if the URL is invalid. */
 export const makeDatabaseServer = (url: Redacted.Redacted): DatabaseServer["Service"] => {
   const parsed = parseUrl(url)
   const [first] = parsed.servers as readonly [ServerAddress]
-  const selection =
-    parsed.servers.length > 1 || parsed.targetSessionAttrs !== "any" ? new ServerSelection(parsed) : undefined
-  /** The open sockets, with the moment at which each was opened. */
-  const sockets = new Map<Socket, number>()
+  const hasSeveralHosts = parsed.servers.length > 1
+  /** True if the server is selected for each connection. Otherwise the selection only decides about contradictions. */
+  const isSelected = hasSeveralHosts || parsed.targetSessionAttrs !== "any"
+  const selection = new ServerSelection(parsed)
+  const sockets = new Map<Socket, OpenSocket>()
   const listeners: Array<() => void> = []
   /** The address that the last connection was opened to. */
   let lastAddress = first
   let now = 0
-  let confirmed: { readonly server: string; readonly at: number } | undefined
+  /** The current server, and when it was last confirmed. */
+  let current: { readonly server: string; readonly at: number } | undefined
 
-  const confirm = (server: string): Effect.Effect<void> =>
+  const replace = (isOutdated: (socket: OpenSocket) => boolean): void => {
+    for (const [socket, state] of sockets)
+      if (isOutdated(state)) socket.destroy(new Error("another server took over"))
+    for (const listener of listeners) listener()
+  }
+
+  /**
+   * Makes a server the current one. Connections that have confirmed the previous server were opened before its last
+   * confirmation. Later ones that were not opened for the previous server have yet to confirm theirs.
+   */
+  const moveTo = (server: string): Effect.Effect<void> =>
     Effect.suspend(() => {
-      const previous = confirmed
-      confirmed = { server, at: ++now }
+      const previous = current
+      current = { server, at: ++now }
       if (previous === undefined || previous.server === server) return Effect.void
-      for (const [socket, openedAt] of sockets)
-        if (openedAt < previous.at) socket.destroy(new Error("another server took over"))
-      for (const listener of listeners) listener()
+      replace(
+        ({ openedAt, selected, isConfirmed }) =>
+          !isConfirmed || openedAt < previous.at || (selected ?? server) !== server
+      )
       return log
     })
 
-  const check =
-    selection === undefined
-      ? Effect.void
-      : Effect.andThen(
-          selection.select,
-          Effect.suspend(() => {
-            try {
-              return confirm(selection.get().server)
-            } catch {
-              // Connections fail with the reason.
-              return Effect.void
-            }
-          })
-        )
+  const findSelected = (): string | undefined => {
+    try {
+      return selection.get().server
+    } catch {
+      // Connections fail with the reason.
+      return undefined
+    }
+  }
 
-  const currentAddress = (): ServerAddress => selection?.get().address ?? first
+  /** Selects the server on new connections. Succeeds with true if one was found. */
+  const select: Effect.Effect<boolean> = Effect.gen(function* () {
+    yield* selection.select
+    const server = findSelected()
+    if (server === undefined) return false
+    yield* moveTo(server)
+    return true
+  })
+
+  const confirm = (server: string): Effect.Effect<boolean> =>
+    Effect.gen(function* () {
+      if (current === undefined || current.server === server) yield* moveTo(server)
+      else {
+        const isFound = yield* select
+        // A server that has no free connection for the selection.
+        if (!isFound && !isSelected) yield* moveTo(server)
+      }
+      return current?.server === server
+    })
+
+  const check: Effect.Effect<void> = isSelected ? Effect.asVoid(select) : Effect.void
+
+  const makeConfig = (isConfirmed: boolean): ConnectionConfig => ({
+    url: hasSeveralHosts ? Redacted.make(parsed.urlOf(first)) : url,
+    ...(isSelected && {
+      // The driver evaluates this before each connection, and opens the socket afterwards. Without a password in the
+      // URL, the driver must find none, as in the URL of a single server.
+      password: Effect.as(select, Redacted.make(parsed.password as string))
+    }),
+    ...(hasSeveralHosts &&
+      parsed.sslMode !== "disable" && {
+        // Read at each handshake: the certificate must be that of the chosen host.
+        ssl: {
+          get host() {
+            return lastAddress.host
+          },
+          get servername() {
+            return isIP(lastAddress.host) === 0 ? lastAddress.host : undefined
+          }
+        }
+      }),
+    stream: () => {
+      const selected = isSelected ? selection.get() : undefined
+      lastAddress = selected?.address ?? first
+      const socket = openSocket(lastAddress)
+      sockets.set(socket, { openedAt: ++now, selected: selected?.server, isConfirmed })
+      return socket.on("close", () => sockets.delete(socket))
+    }
+  })
 
   return {
-    config: {
-      url: parsed.servers.length > 1 ? Redacted.make(parsed.urlOf(first)) : url,
-      ...(selection !== undefined && {
-        // The driver evaluates this before each connection, and opens the socket afterwards. Without a password in the
-        // URL, the driver must find none, as in the URL of a single server.
-        password: Effect.as(check, Redacted.make(parsed.password as string))
-      }),
-      ...(parsed.servers.length > 1 &&
-        parsed.sslMode !== "disable" && {
-          // Read at each handshake: the certificate must be that of the chosen host.
-          ssl: {
-            get host() {
-              return lastAddress.host
-            },
-            get servername() {
-              return isIP(lastAddress.host) === 0 ? lastAddress.host : undefined
-            }
-          }
-        }),
-      stream: () => {
-        lastAddress = currentAddress()
-        const socket = openSocket(lastAddress)
-        sockets.set(socket, ++now)
-        return socket.on("close", () => sockets.delete(socket))
-      }
-    },
+    config: makeConfig(true),
+    unconfirmedConfig: makeConfig(false),
     check,
     confirm,
     onChange: (listener) => {
       listeners.push(listener)
     },
-    findSelectedUrl: () =>
-      selection === undefined ? Redacted.value(url) : parsed.urlOf(selection.get().address)
+    findSelectedUrl: () => (isSelected ? parsed.urlOf(selection.get().address) : Redacted.value(url))
   }
 }
 
 /** The embedded database, which has no other server. */
 export const embeddedServer: DatabaseServer["Service"] = {
   config: {},
+  unconfirmedConfig: {},
   check: Effect.void,
-  confirm: () => Effect.void,
+  confirm: () => Effect.succeed(true),
   onChange: () => {},
   findSelectedUrl: () => undefined
 }

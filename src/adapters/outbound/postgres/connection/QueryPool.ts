@@ -42,8 +42,7 @@ class QueryPool {
   /** Undefined for the embedded database, which ignores `statement_timeout` and does not keep prepared statements. */
   readonly #setUpSession: SetUpSession | undefined
   readonly #deadlines: Deadlines
-  /** Undefined if the results of a session do not depend on its set-up. */
-  readonly #pendingSetUps: PendingSetUps | undefined
+  readonly #pendingSetUps = new PendingSetUps()
   readonly #generations = new ConnectionGenerations()
   /**
    * The connections on which a statement was sent, each with true once its session is known to be its own. The
@@ -56,10 +55,9 @@ class QueryPool {
     gauges: PoolGauges,
     limit: number,
     setUpSession: SetUpSession | undefined,
-    { deadlines, verifiesSessions }: PoolOptions
+    deadlines: Deadlines
   ) {
     this.#deadlines = deadlines
-    this.#pendingSetUps = verifiesSessions ? new PendingSetUps() : undefined
     this.#pool = pool
     this.#gauges = gauges
     this.#limit = limit
@@ -86,7 +84,10 @@ class QueryPool {
     })
   }
 
-  /** Sends a query's statement; the first one on a connection sets up the session in the same round trip. */
+  /**
+   * Sends a query's statement; the first one on a connection sets up the session in the same round trip. No result of a
+   * session counts whose set-up has failed: it may lead to another server.
+   */
   #send(query: InFlightQuery, connection: PgConnection) {
     const hasOwnSession = this.#hasOwnSession.get(connection)
     if (hasOwnSession === undefined) this.#hasOwnSession.set(connection, false)
@@ -95,18 +96,19 @@ class QueryPool {
     query.setPhase("running")
     const { text, params } = query.statement
     const result = connection.query(text, params, hasOwnSession === true)
-    if (hasOwnSession === undefined && this.#setUpSession !== undefined)
-      return Effect.zipWith(this.#setUp(connection, this.#setUpSession), result, (_, result) => result, {
-        concurrent: true
-      })
-    return hasOwnSession === false && this.#pendingSetUps !== undefined
-      ? Effect.tap(result, this.#pendingSetUps.await(connection))
-      : result
+    if (this.#setUpSession === undefined || hasOwnSession === true) return result
+    return hasOwnSession === undefined
+      ? Effect.zipWith(this.#setUp(connection, this.#setUpSession), result, (_, result) => result, {
+          concurrent: true
+        })
+      : Effect.tap(result, this.#pendingSetUps.await(connection))
   }
 
   #setUp(connection: PgConnection, setUpSession: SetUpSession) {
-    const setUp = Effect.map(setUpSession(connection), (isOwn) => this.#hasOwnSession.set(connection, isOwn))
-    return this.#pendingSetUps === undefined ? setUp : this.#pendingSetUps.run(connection, setUp)
+    return this.#pendingSetUps.run(
+      connection,
+      Effect.map(setUpSession(connection), (isOwn) => this.#hasOwnSession.set(connection, isOwn))
+    )
   }
 
   #retryOnFreshConnection(query: InFlightQuery) {
@@ -185,12 +187,6 @@ class QueryPool {
   }
 }
 
-interface PoolOptions {
-  readonly deadlines: Deadlines
-  /** True if no result of a session counts whose set-up has failed. */
-  readonly verifiesSessions: boolean
-}
-
 /**
  * Opens a pool of connections until the scope closes, and returns the function that runs queries on it.
  *
@@ -202,7 +198,7 @@ export const makeQuery = (
   maxConnections: number,
   mapToUnavailable: UnavailableMapper,
   setUpSession: SetUpSession,
-  options: PoolOptions = { deadlines: defaultDeadlines, verifiesSessions: false }
+  deadlines: Deadlines = defaultDeadlines
 ): Effect.Effect<Query, SqlError, Scope.Scope> =>
   Effect.gen(function* () {
     const limit = maxConnections * multiplexConcurrency
@@ -213,7 +209,7 @@ export const makeQuery = (
       gauges,
       limit,
       isEmbedded(config) ? undefined : setUpSession,
-      options
+      deadlines
     )
     return (statement) => mapToUnavailable(queries.run(statement))
   })

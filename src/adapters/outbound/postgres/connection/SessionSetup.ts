@@ -2,7 +2,7 @@ import type { PgConnection } from "@effect/sql-pg/PgConnection"
 import * as Effect from "effect/Effect"
 import type { SqlError } from "effect/sql/SqlError"
 import type { DatabaseServer } from "./DatabaseServer.ts"
-import { statementTimeoutMs } from "./Timeouts.ts"
+import { makeConnectionError, statementTimeoutMs } from "./Timeouts.ts"
 
 /** A pooler reports another process id for a connection than that of the session, which other clients may share. */
 const isOwnSession = "pg_backend_pid()::text = $1"
@@ -40,12 +40,26 @@ export const checkOwnSession = (connection: PgConnection): Effect.Effect<boolean
     ({ rows }) => (rows[0] as unknown as SetUpRow).is_own
   )
 
-/** Returns the identity of the server that a connection leads to. */
-export const identifyServer = (connection: PgConnection): Effect.Effect<string, SqlError> =>
-  Effect.map(
-    connection.query(`select ${serverIdentity} as server`, [], false),
-    ({ rows }) => (rows[0] as unknown as SetUpRow).server
-  )
+const replacedServerError = makeConnectionError("the connection leads to a server that was replaced")
+
+/** Fails if the server of a connection is not the current one. */
+export const requireCurrentServer = (
+  { confirm }: DatabaseServer["Service"],
+  server: string
+): Effect.Effect<void, SqlError> =>
+  Effect.flatMap(confirm(server), (isCurrent) => (isCurrent ? Effect.void : Effect.fail(replacedServerError)))
+
+/** Confirms the server that a connection leads to, and returns its identity. Fails if it is not the current one. */
+export const confirmServer = (
+  server: DatabaseServer["Service"],
+  connection: PgConnection
+): Effect.Effect<string, SqlError> =>
+  Effect.gen(function* () {
+    const { rows } = yield* connection.query(`select ${serverIdentity} as server`, [], false)
+    const identity = (rows[0] as unknown as SetUpRow).server
+    yield* requireCurrentServer(server, identity)
+    return identity
+  })
 
 /**
  * Sets up the session of a connection. Succeeds with true if the session belongs to this connection alone, so that
@@ -54,16 +68,16 @@ export const identifyServer = (connection: PgConnection): Effect.Effect<string, 
 export type SetUpSession = (connection: PgConnection) => Effect.Effect<boolean, SqlError>
 
 /**
- * Returns the function that sets up the sessions of one database and confirms its server. A warning is logged once if
- * a pooler's sessions have no statement timeout.
+ * Returns the function that sets up the sessions of one database and confirms its server; it fails if that is not the
+ * current one. A warning is logged once if a pooler's sessions have no statement timeout.
  */
-export const makeSetUpSession = ({ confirm }: DatabaseServer["Service"]): SetUpSession => {
+export const makeSetUpSession = (databaseServer: DatabaseServer["Service"]): SetUpSession => {
   let hasWarned = false
   return (connection) =>
     Effect.gen(function* () {
       const { rows } = yield* connection.query(setUp, [String(connection.processId)], false)
       const { is_own, role, timeout, server } = rows[0] as unknown as SetUpRow
-      yield* confirm(server)
+      yield* requireCurrentServer(databaseServer, server)
       if (timeout === "0" && !hasWarned) {
         hasWarned = true
         yield* Effect.logWarning(

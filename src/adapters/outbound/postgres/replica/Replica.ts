@@ -190,10 +190,7 @@ export class Replica {
     const epoch = ++lastEpoch
     const setUpSession = makeReplicaSessionSetup(server, () => this.fences.position ?? 0n)
     const open = (pool: string, connections: number) =>
-      makeQuery(this.#config, pool, connections, this.#mapFailure, setUpSession, {
-        deadlines: replicaDeadlines,
-        verifiesSessions: true
-      })
+      makeQuery(this.#config, pool, connections, this.#mapFailure, setUpSession, replicaDeadlines)
     return Effect.all({
       epoch: Effect.succeed(epoch),
       queryPrompts: open("replica-read", this.#budget.prompts),
