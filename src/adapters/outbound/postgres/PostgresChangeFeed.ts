@@ -97,7 +97,8 @@ const makeChangeFeed = (
     const isUp = () =>
       upUntil !== undefined &&
       performance.now() < upUntil.monotonic &&
-      Date.now() < upUntil.wall
+      Date.now() < upUntil.wall &&
+      !server.isAlternating()
 
     const markDown = Effect.sync(() => {
       upUntil = undefined
@@ -203,7 +204,16 @@ const makeChangeFeed = (
       ])
     }).pipe(Effect.ensuring(markDown))
 
-    yield* Effect.scoped(listen).pipe(
+    /** Waits while connections lead to several servers: notifications of one say nothing about reads of another. */
+    const awaitOneServer = Effect.gen(function* () {
+      yield* reportDown
+      while (server.isAlternating()) {
+        yield* Effect.sleep(serverCheckInterval)
+        yield* server.check
+      }
+    })
+
+    yield* Effect.suspend(() => (server.isAlternating() ? awaitOneServer : Effect.scoped(listen))).pipe(
       // Every cause: `disconnect` interrupts the fibers that use the closed connections.
       Effect.catchCause(() => reportDown),
       Effect.andThen(Effect.sleep(reconnectDelay)),

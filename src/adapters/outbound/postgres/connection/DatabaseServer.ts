@@ -3,8 +3,10 @@ import type * as PgClient from "@effect/sql-pg/PgClient"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
+import { makeStateLog } from "../../../../application/StateLog.ts"
 import { type ConnectionUrl, parseConnectionUrl, type ServerAddress } from "./ConnectionUrl.ts"
 import { ServerSelection } from "./ServerSelection.ts"
+import { ServerSightings } from "./ServerSightings.ts"
 
 /** How the driver reaches a server. */
 export type ConnectionConfig = Pick<PgClient.PgClientConfig, "url" | "password" | "ssl" | "stream">
@@ -42,6 +44,11 @@ export class DatabaseServer extends Context.Service<
      * are closed.
      */
     readonly confirm: (server: string) => Effect.Effect<boolean>
+    /**
+     * Returns true while connections lead to several servers in turn. All connections are then used, because no server
+     * is the right one.
+     */
+    readonly isAlternating: () => boolean
     /** Calls a function whenever another server becomes the current one. */
     readonly onChange: (listener: () => void) => void
     /** Returns the URL of the selected server alone; `undefined` for the embedded database. Throws if there is none. */
@@ -50,6 +57,13 @@ export class DatabaseServer extends Context.Service<
 >()("prompt-retrieval/DatabaseServer") {}
 
 const log = Effect.logInfo("PostgreSQL was restarted or replaced; its earlier connections are closed")
+
+const alternationMessages = {
+  failed:
+    "The database URL leads to several PostgreSQL servers in turn; caching disabled, and reads may return the state of " +
+    "any of them; list the servers with target_session_attrs=read-write, or let the balancer route to the primary only",
+  restored: "The database URL leads to one PostgreSQL server again"
+}
 
 /** An open socket. */
 interface OpenSocket {
@@ -68,6 +82,8 @@ export const makeDatabaseServer = (url: Redacted.Redacted): DatabaseServer["Serv
   /** True if the server is selected for each connection. Otherwise the selection only decides about contradictions. */
   const isSelected = hasSeveralHosts || parsed.targetSessionAttrs !== "any"
   const selection = new ServerSelection(parsed)
+  const sightings = new ServerSightings()
+  const alternationLog = makeStateLog(alternationMessages)
   const sockets = new Map<Socket, OpenSocket>()
   const listeners: Array<() => void> = []
   /** The address that the last connection was opened to. */
@@ -75,6 +91,7 @@ export const makeDatabaseServer = (url: Redacted.Redacted): DatabaseServer["Serv
   let now = 0
   /** The current server, and when it was last confirmed. */
   let current: { readonly server: string; readonly at: number } | undefined
+  let isAlternating = false
 
   const replace = (isOutdated: (socket: OpenSocket) => boolean): void => {
     for (const [socket, state] of sockets)
@@ -98,6 +115,17 @@ export const makeDatabaseServer = (url: Redacted.Redacted): DatabaseServer["Serv
       return log
     })
 
+  const updateAlternation: Effect.Effect<void> = Effect.suspend(() => {
+    const wasAlternating = isAlternating
+    isAlternating = sightings.isAlternating(performance.now())
+    if (isAlternating) return alternationLog.down()
+    if (wasAlternating) {
+      current = undefined
+      replace(() => true)
+    }
+    return alternationLog.up
+  })
+
   const findSelected = (): string | undefined => {
     try {
       return selection.get().server
@@ -112,22 +140,33 @@ export const makeDatabaseServer = (url: Redacted.Redacted): DatabaseServer["Serv
     yield* selection.select
     const server = findSelected()
     if (server === undefined) return false
-    yield* moveTo(server)
+    sightings.record(server, performance.now())
+    yield* updateAlternation
+    if (!isAlternating) yield* moveTo(server)
     return true
   })
 
   const confirm = (server: string): Effect.Effect<boolean> =>
     Effect.gen(function* () {
+      const hasReturned = sightings.record(server, performance.now())
+      yield* updateAlternation
+      if (isAlternating) return true
       if (current === undefined || current.server === server) yield* moveTo(server)
       else {
         const isFound = yield* select
         // A server that has no free connection for the selection.
-        if (!isFound && !isSelected) yield* moveTo(server)
+        if (!isFound && !isSelected && !hasReturned) yield* moveTo(server)
       }
-      return current?.server === server
+      return isAlternating || current?.server === server
     })
 
-  const check: Effect.Effect<void> = isSelected ? Effect.asVoid(select) : Effect.void
+  const check: Effect.Effect<void> = Effect.suspend(() => {
+    if (!isAlternating) return isSelected ? Effect.asVoid(select) : Effect.void
+    return Effect.flatMap(selection.sample, (servers) => {
+      for (const server of servers) sightings.record(server, performance.now())
+      return updateAlternation
+    })
+  })
 
   const makeConfig = (isConfirmed: boolean): ConnectionConfig => ({
     url: hasSeveralHosts ? Redacted.make(parsed.urlOf(first)) : url,
@@ -162,6 +201,7 @@ export const makeDatabaseServer = (url: Redacted.Redacted): DatabaseServer["Serv
     unconfirmedConfig: makeConfig(false),
     check,
     confirm,
+    isAlternating: () => isAlternating,
     onChange: (listener) => {
       listeners.push(listener)
     },
@@ -175,6 +215,7 @@ export const embeddedServer: DatabaseServer["Service"] = {
   unconfirmedConfig: {},
   check: Effect.void,
   confirm: () => Effect.succeed(true),
+  isAlternating: () => false,
   onChange: () => {},
   findSelectedUrl: () => undefined
 }

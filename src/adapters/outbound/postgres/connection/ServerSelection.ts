@@ -11,6 +11,8 @@ import { connectTimeout } from "./Timeouts.ts"
 
 /** How long a selection waits for all servers once one is acceptable. */
 const grace = "250 millis"
+/** How many connections show whether an address leads to one server: a balancer distributes them. */
+const sampleSize = 4
 
 const describeServer = `select pg_is_in_recovery() as is_standby,
   current_setting('transaction_read_only') = 'on' as is_read_only,
@@ -95,6 +97,20 @@ export class ServerSelection {
         })
       : Fiber.join(this.#running)
   )
+
+  /** Succeeds with the servers that several simultaneous connections to the selected address lead to. */
+  get sample(): Effect.Effect<ReadonlyArray<string>> {
+    return Effect.suspend(() => {
+      const address =
+        this.#selected instanceof Error ? this.#url.servers.slice(0, 1) : [this.#selected.address]
+      const probes = Array.from({ length: sampleSize }, () => address).flat()
+      const probe = (address: ServerAddress) =>
+        Effect.match(this.#probe(address), { onSuccess: ({ server }) => [server], onFailure: () => [] })
+      return Effect.map(Effect.forEach(probes, probe, { concurrency: "unbounded" }), (servers) =>
+        servers.flat()
+      )
+    })
+  }
 
   get #run(): Effect.Effect<void> {
     return Effect.gen({ self: this }, function* () {
