@@ -9,8 +9,11 @@ import { noProgram } from "../../support/programs.ts"
 import { send, uncachedPath } from "../../support/requests.ts"
 import { type Service, startService } from "../../support/service.ts"
 
-/** How soon an edit is visible after the promotion: 5 s, and what a busy machine adds, in milliseconds. */
-const visibilityMs = 10_000
+/**
+ * How soon an edit is visible once the standby accepts writes or, behind a balancer, once that has switched, in
+ * milliseconds.
+ */
+const visibilityMs = 5_000
 /** How long other events may take on a busy machine, in milliseconds. */
 const patience = { timeout: 20_000, interval: 20 }
 
@@ -70,12 +73,10 @@ describe.skipIf(noCluster !== undefined)("a service whose PostgreSQL primary fai
     return { pair, service, sql }
   }
 
-  /** Edits the prompt, and returns how long the service needs to show the edit, in milliseconds. */
-  const edit = async ({ service, sql }: Setting, title: string): Promise<number> => {
+  /** Edits the prompt, and waits until the service shows the edit. */
+  const edit = async ({ service, sql }: Setting, title: string): Promise<void> => {
     await sql(setTitle, [title, prompt])
-    const startedAt = performance.now()
     await expect.poll(() => readTitle(service), patience).toBe(title)
-    return performance.now() - startedAt
   }
 
   /** Expects the service to show the state of the promoted server from now on. */
@@ -97,12 +98,14 @@ describe.skipIf(noCluster !== undefined)("a service whose PostgreSQL primary fai
   }
 
   it.each(failures)(
-    "an edit on the promoted standby is visible within seconds, and nothing older afterwards, when the primary is %s",
+    "an edit on the promoted standby is visible within 5 s of the promotion, and nothing older afterwards, when the primary is %s",
     async (_, fail) => {
       const setting = await start()
       await fail(setting.pair)
       await promote(setting.sql)
-      expect(await edit(setting, "After the promotion")).toBeLessThan(visibilityMs)
+      const startedAt = performance.now()
+      await edit(setting, "After the promotion")
+      expect(performance.now() - startedAt).toBeLessThan(visibilityMs)
       await expectFresh(setting)
     }
   )
@@ -154,14 +157,16 @@ describe.skipIf(noCluster !== undefined)("a service whose PostgreSQL primary fai
     }
 
     it.each(failures)(
-      "an edit on the promoted standby is visible within seconds of the switch, and nothing older afterwards, when the primary is %s",
+      "an edit on the promoted standby is visible within 5 s of the switch, and nothing older afterwards, when the primary is %s",
       async (_, fail) => {
         const { setting, haproxy } = await startBehindHaproxy()
         await fail(setting.pair)
         await promote(setting.sql)
+        const startedAt = performance.now()
         await haproxy.switchOver()
         await haproxy.closeOldSessions()
-        expect(await edit(setting, "After the promotion")).toBeLessThan(visibilityMs)
+        await edit(setting, "After the promotion")
+        expect(performance.now() - startedAt).toBeLessThan(visibilityMs)
         await expectFresh(setting)
       }
     )
