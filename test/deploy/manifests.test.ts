@@ -7,6 +7,8 @@ import { parse } from "yaml"
 import { serveVariables } from "../../src/adapters/inbound/cli/Environment.ts"
 import { connectionLimits } from "../../src/adapters/inbound/http/transport/ConnectionLimits.ts"
 import { defaultMaxConnections } from "../../src/adapters/outbound/postgres/connection/ConnectionBudget.ts"
+import { parseConnectionUrl } from "../../src/adapters/outbound/postgres/connection/ConnectionUrl.ts"
+import { findDefaultMaxConnections } from "../../src/adapters/outbound/postgres/replica/ReplicaBudget.ts"
 import { bin, run } from "../support/packages.ts"
 import { noProgram, programPath } from "../support/programs.ts"
 import { noPromtool, promtool } from "../support/promtool.ts"
@@ -178,6 +180,29 @@ describe("deploy/compose.yaml", () => {
       expect(parseSeconds(stop_grace_period)).toBeGreaterThan(stopSeconds(environment.SHUTDOWN_GRACE))
       expect(Object.keys(environment).filter((variable) => !variables.includes(variable))).toEqual([])
     }
+  })
+
+  it("every program follows the primary among both servers, and the instances read from the standby", () => {
+    const findUrl = (service: string, variable: string) =>
+      parseConnectionUrl(
+        compose.services[service].environment[variable].replace(/\$\{POSTGRES_PASSWORD:\?\}/, "s3cret")
+      )
+    const toServers = (hosts: ReadonlyArray<string>) => hosts.map((host) => ({ host, port: 5432 }))
+    for (const name of ["one", "two", "migrate", "admin"])
+      expect(findUrl(name, "DATABASE_URL"), name).toMatchObject({
+        servers: toServers(["primary", "standby"]),
+        targetSessionAttrs: "read-write",
+        database: "prompts",
+        password: "s3cret"
+      })
+    for (const name of ["one", "two"])
+      expect(findUrl(name, "DATABASE_REPLICA_URL"), name).toMatchObject({
+        servers: toServers(["standby"]),
+        user: "prompts_service",
+        database: "prompts"
+      })
+    for (const name of ["primary", "standby"]) expect(compose.services).toHaveProperty(name)
+    expect(2 * findDefaultMaxConnections(1)).toBeLessThanOrEqual(100 - 3)
   })
 
   it.skipIf(noProgram("haproxy", "-v") !== undefined)(
