@@ -13,6 +13,10 @@ const writeIntervalMs = 60_000
 /** Maximum number of keys whose use is not written yet; bounds memory while PostgreSQL is unavailable. */
 const maxPendingKeys = 100_000
 
+/** Maximum number of keys of one statement. With more, PostgreSQL reads the whole table instead of an index. */
+const maxKeysPerStatement = 256
+
+/** The time that one statement may take. */
 const writeTimeout = "2 seconds"
 
 /** Buffers the last-used times of keys and writes them in the background. */
@@ -20,8 +24,9 @@ export interface KeyUsageWriter {
   /** Records that a key was used at `now`, in milliseconds since the epoch. */
   readonly record: (id: ApiKeyId, now: number) => void
   /**
-   * Writes what was recorded. Never fails: one line is logged until a write succeeds. If PostgreSQL was unavailable,
-   * the next call repeats the write; other failed writes are dropped.
+   * Writes what was recorded, in several statements if there are many keys. Never fails: the first statement that
+   * fails ends the call, and one line is logged until a write succeeds. If PostgreSQL was unavailable, the next call
+   * repeats that statement; otherwise its keys are dropped.
    */
   readonly flush: Effect.Effect<void>
 }
@@ -41,11 +46,16 @@ export const makeKeyUsageWriter: Effect.Effect<KeyUsageWriter, never, PgClient.P
       }
     }
 
-    /** Returns the pending keys ordered by id, so that the updates of two processes cannot deadlock. */
+    /** Takes the keys of the next statement, ordered by id so that the updates of two processes cannot deadlock. */
     const takePending = (): ReadonlyArray<readonly [ApiKeyId, number]> => {
-      const uses = [...pending].sort(([a], [b]) => (a < b ? -1 : 1))
-      pending.clear()
+      const uses: Array<readonly [ApiKeyId, number]> = []
+      for (const use of pending) {
+        if (uses.length === maxKeysPerStatement) break
+        uses.push(use)
+      }
+      uses.sort(([a], [b]) => (a < b ? -1 : 1))
       for (const [id, usedAt] of uses) {
+        pending.delete(id)
         forgetWrittenBefore(usedAt - writeIntervalMs)
         written.delete(id)
         written.set(id, usedAt)
@@ -63,10 +73,10 @@ export const makeKeyUsageWriter: Effect.Effect<KeyUsageWriter, never, PgClient.P
       return Effect.timeout(sql.unsafe(text, params), writeTimeout)
     }
 
-    const writePending = Effect.suspend(() => {
+    const writePending: Effect.Effect<void> = Effect.suspend(() => {
       const uses = takePending()
       return Effect.matchEffect(write(uses), {
-        onSuccess: () => stateLog.up,
+        onSuccess: () => (pending.size === 0 ? stateLog.up : Effect.andThen(stateLog.up, writePending)),
         onFailure: (error) => {
           if (!isSqlError(error) || isUnavailable(error)) restorePending(uses)
           return stateLog.down(

@@ -13,6 +13,9 @@ import { makeKeyUsageWriter } from "./KeyUsageWriter.ts"
 /** How often the recorded use of keys is written. */
 const flushInterval = "1 second"
 
+/** How long the last write may delay the end of the process. */
+const lastFlushTimeout = "2 seconds"
+
 /** The keys in PostgreSQL. Their use is written in the background, and once more when the layer closes. */
 export const layer: Layer.Layer<KeyStore, never, Database | PgClient> = Layer.effect(
   KeyStore,
@@ -21,7 +24,7 @@ export const layer: Layer.Layer<KeyStore, never, Database | PgClient> = Layer.ef
     // One partition: the workspace of a key is unknown before the lookup, and all lookups are equally fast.
     const findRow = yield* makeBatchedLookup(queryKeys, selectKeysByHash, () => "keys")
     const usageWriter = yield* makeKeyUsageWriter
-    yield* Effect.addFinalizer(() => usageWriter.flush)
+    yield* Effect.addFinalizer(() => Effect.ignore(Effect.timeout(usageWriter.flush, lastFlushTimeout)))
     yield* Effect.forkScoped(Effect.repeat(usageWriter.flush, Schedule.spaced(flushInterval)))
     return KeyStore.of({
       find: withSpanIfTraced("KeyStore.find")((hash: KeyHash) =>

@@ -9,6 +9,7 @@ import type { Timestamp } from "../../../domain/Timestamp.ts"
 import type { VersionNumber } from "../../../domain/Version.ts"
 import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
 import type { ReadScope, Statement } from "./connection/Query.ts"
+import { findById } from "./FindById.ts"
 
 /** Adds a parameter to a statement and returns its placeholder, such as `$1`. */
 type AddParameter = (value: unknown) => string
@@ -61,12 +62,16 @@ const selectSummary = (row: string): string =>
     .map((column) => `${row}.${column}`)
     .join(", ")
 
-/** Selects the rows of one page as `candidate`, with `fits`: whether all of them together have at most `maxBytes`. */
-const selectPage = (workspace: string, ids: string, maxBytes: string): string =>
+/**
+ * Selects the rows of one page as `candidate`, with `fits`: whether all of them together have at most `maxBytes`. The
+ * join takes the workspace from `ids`. With a parameter instead, the generic plan would read the whole workspace for each
+ * row of the page if most workspaces have a few prompts.
+ */
+const selectPage = (ids: string, maxBytes: string): string =>
   `(
       select ${selectSummary("candidate")},
         sum(${sumBytes("title", "description", "target_model", "intent")}) over () <= ${maxBytes} as fits
-      from (${ids}) page join prompts candidate on candidate.id = page.id and candidate.workspace_id = ${workspace}
+      from (${ids}) page join prompts candidate on candidate.id = page.id and candidate.workspace_id = page.workspace_id
     ) candidate`
 
 /**
@@ -85,8 +90,8 @@ const selectMatching = (workspace: string, filter: PromptFilter, parameter: AddP
   }
   const listed =
     filter.tag === undefined
-      ? `select p.id, p.updated_at from prompts p where p.workspace_id = ${workspace} and not p.is_archived`
-      : `select p.prompt_id as id, p.listed_at as updated_at from prompt_tags p where p.listed_at is not null
+      ? `select p.id, p.workspace_id, p.updated_at from prompts p where p.workspace_id = ${workspace} and not p.is_archived`
+      : `select p.prompt_id as id, p.workspace_id, p.listed_at as updated_at from prompt_tags p where p.listed_at is not null
           and p.workspace_id = ${workspace} and p.tag_id = (
             select t.id from tags t where t.workspace_id = ${workspace} and t.name = ${parameter(filter.tag)}
           )`
@@ -110,7 +115,7 @@ export const selectPrompts = (
     const matching = selectMatching(workspaceParam, filter, parameter)
     return `select total.count as total, candidate.fits, ${selectSummary("p")}
       from (select count(*)::int from (${matching} offset 0) matching) total
-      left join ${selectPage(workspaceParam, paginate(matching, page, parameter), parameter(maxBytes))} on true
+      left join ${selectPage(paginate(matching, page, parameter), parameter(maxBytes))} on true
       ${joinRowIf("candidate.fits", "p")}
       order by candidate.updated_at desc, candidate.id desc`
   })
@@ -126,7 +131,7 @@ export const selectPromptPage = (
     const workspaceParam = parameter(workspace)
     const ids = paginate(selectMatching(workspaceParam, filter, parameter), page, parameter)
     return `select candidate.fits, ${selectSummary("p")}
-      from ${selectPage(workspaceParam, ids, parameter(maxBytes))}
+      from ${selectPage(ids, parameter(maxBytes))}
       ${joinRowIf("candidate.fits", "p")}
       order by candidate.updated_at desc, candidate.id desc`
   })
@@ -176,19 +181,21 @@ export const selectPromptsByKey = (prompts: ReadonlyArray<PromptKey>, maxBytes =
       p.sort_order,
       coalesce((
         select json_agg(json_build_object('id', t.id, 'name', t.name, 'color', t.color) order by t.name collate "C")
-        from prompt_tags pt join tags t on t.id = pt.tag_id and t.workspace_id = p.workspace_id
+        from prompt_tags pt
+        join ${findById("tags", "pt.tag_id", ["workspace_id", "name", "color"])} t on t.workspace_id = p.workspace_id
         where pt.prompt_id = p.id
       ), '[]') as tags
     from ${requestedPrompts}
     ${joinRowIf(`${sumBytes("title", "description", "target_model", "intent", "current_content")} <= $3`, "p")}
-    left join folders f on f.id = p.folder_id and f.workspace_id = p.workspace_id`,
+    left join ${findById("folders", "p.folder_id", ["workspace_id"])} f on f.workspace_id = p.workspace_id`,
   params: [...toArrayParams(prompts), maxBytes],
   scope: makeScope(prompts)
 })
 
 /** The fragments of the prompt `candidate` as `f`, and how it binds them as `pf`. */
 const boundFragments = `prompt_fragments pf
-            join fragments f on f.id = pf.fragment_id and f.workspace_id = candidate.workspace_id
+            join ${findById("fragments", "pf.fragment_id", ["workspace_id", "content"])} f
+              on f.workspace_id = candidate.workspace_id
           where pf.prompt_id = candidate.id`
 
 /** Selects what resolution needs of `candidate` if the condition holds, and the fragments of `source`. */
@@ -307,7 +314,7 @@ export const selectVersion = (
         parent.id as parent_version_id, v.metadata, v.created_at
       from prompts p join prompt_versions candidate on candidate.prompt_id = p.id
       ${joinRowIf(isWithin, "v")}
-      left join prompt_versions parent on parent.id = v.parent_version_id and parent.prompt_id = p.id
+      left join ${findById("prompt_versions", "v.parent_version_id", ["prompt_id"])} parent on parent.prompt_id = p.id
       where p.workspace_id = ${parameter(workspace)} and p.id = ${parameter(id)}
         and candidate.version_number = ${parameter(number)}
         ${oldest === undefined ? "" : `and candidate.created_at >= ${parameter(oldest)}`}`

@@ -3,6 +3,7 @@ import { assert, describe, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type { Statement } from "../../../../src/adapters/outbound/postgres/connection/Query.ts"
+import * as exportQueries from "../../../../src/adapters/outbound/postgres/content/ExportQueries.ts"
 import { Database } from "../../../../src/adapters/outbound/postgres/Database.ts"
 import { selectKeysByHash } from "../../../../src/adapters/outbound/postgres/KeyQueries.ts"
 import * as queries from "../../../../src/adapters/outbound/postgres/PromptQueries.ts"
@@ -21,37 +22,52 @@ const id = <A extends string>(kind: number, index: number): A =>
 const sqlId = (kind: number, index: string) =>
   `('00000000-0000-4000-800${kind}-' || lpad(to_hex(${index}), 12, '0'))::uuid`
 
-/** A workspace, one of its prompts, and one of its folders. */
+/** The size of a database. */
+interface Size {
+  /** The number of prompts in the two workspaces that are read. */
+  readonly prompts: number
+  /** The number of other workspaces. */
+  readonly smallWorkspaces: number
+}
+
+/** A workspace, one of its prompts, up to 100 of its prompts, and one of its folders. */
 interface Place {
   readonly name: string
   readonly workspace: WorkspaceId
   readonly prompt: PromptId
+  readonly prompts: ReadonlyArray<PromptId>
   readonly folder_id: FolderId
 }
 
 /** Returns how many of the prompts belong to the first workspace; the second has the last thousandth. */
 const countFirst = (prompts: number): number => prompts - prompts / 1000
 
+const listPrompts = (first: number, count: number): ReadonlyArray<PromptId> =>
+  Array.from({ length: Math.min(count, 100) }, (_, index) => id(5, first + index))
+
 const listPlaces = (prompts: number): ReadonlyArray<Place> => [
   {
     name: "a workspace with nearly all prompts",
     workspace: id(1, 1),
     prompt: id(5, 7),
+    prompts: listPrompts(1, countFirst(prompts)),
     folder_id: id(2, 3)
   },
   {
     name: "a workspace with a thousandth of the prompts",
     workspace: id(1, 2),
     prompt: id(5, countFirst(prompts) + 1),
+    prompts: listPrompts(countFirst(prompts) + 1, prompts - countFirst(prompts)),
     folder_id: id(2, 23)
   }
 ]
 
 /**
  * Two workspaces, each with 20 folders and 20 tags: `tag1` is on every second prompt, `tag0` on one of 5,000, and the
- * others are on a few of 100,000 prompts.
+ * others are on a few of 100,000 prompts. The first workspace also has 2,000 empty folders and 2,000 unused tags.
+ * Small workspaces make PostgreSQL assume a few rows per workspace and prompt.
  */
-const makeLoadStatements = (prompts: number): ReadonlyArray<string> => {
+const makeLoadStatements = ({ prompts, smallWorkspaces }: Size): ReadonlyArray<string> => {
   const first = countFirst(prompts)
   const workspaceOf = (index: string, count: number) =>
     `case when ${index} <= ${count} then '${id(1, 1)}'::uuid else '${id(1, 2)}' end`
@@ -60,9 +76,12 @@ const makeLoadStatements = (prompts: number): ReadonlyArray<string> => {
     `(select i from generate_series(1, ${Math.min(count, first)}) i
       union all select i from generate_series(${first + 1}, ${Math.min(first + count, prompts)}) i) part`
   return [
-    // The rows are correct by construction, and their triggers would take most of this test's time.
+    // The rows are correct by construction, and the triggers would take most of this test's time. Some of them are
+    // enabled in replication alone, so the setting does not disable them.
     "set local session_replication_role = replica",
-    "alter table prompt_tags disable trigger user",
+    ...["prompts", "prompt_tags", "prompt_versions", "prompt_fragments"].map(
+      (table) => `alter table ${table} disable trigger user`
+    ),
     `insert into workspaces (id) values ('${id(1, 1)}'), ('${id(1, 2)}')`,
     "insert into users (email) select 'user' || i from generate_series(1, 1000) i",
     `insert into api_keys (workspace_id, created_by, key_hash)
@@ -71,6 +90,8 @@ const makeLoadStatements = (prompts: number): ReadonlyArray<string> => {
       select ${sqlId(2, "i")}, ${workspaceOf("i", 20)} from generate_series(1, 40) i`,
     `insert into tags (id, workspace_id, name)
       select ${sqlId(3, "i")}, ${workspaceOf("i", 20)}, 'tag' || i % 20 from generate_series(1, 40) i`,
+    `insert into folders (id, workspace_id)
+      select ${sqlId(2, "i")}, '${id(1, 1)}' from generate_series(41, 2040) i`,
     `insert into fragments (id, workspace_id, content)
       select ${sqlId(4, "i")}, ${workspaceOf("i", 1000)}, repeat('x', 200) from generate_series(1, 2000) i`,
     `insert into prompts (id, workspace_id, current_content, prompt_type, folder_id, is_archived, updated_at)
@@ -79,13 +100,17 @@ const makeLoadStatements = (prompts: number): ReadonlyArray<string> => {
         case when i % 3 > 0 then ${sqlId(2, `i / 3 % 20 + case when i <= ${first} then 1 else 21 end`)} end,
         i % 50 = 0, timestamptz '2026-01-01Z' + (i::bigint * 7919 % ${prompts}) * interval '1 minute'
       from generate_series(1, ${prompts}) i`,
+    ...makeSmallWorkspaces(smallWorkspaces, prompts),
     `insert into prompt_tags (prompt_id, tag_id, workspace_id, listed_at, prompt_type, folder_id)
       select p.id, t.id, p.workspace_id, case when not p.is_archived then p.updated_at end, p.prompt_type, p.folder_id
-      from generate_series(1, ${prompts}) i join prompts p on p.id = ${sqlId(5, "i")}
-      join tags t on t.workspace_id = p.workspace_id and (
-        (t.name = 'tag1' and i % 2 = 0) or (t.name = 'tag0' and i % 5000 = 1)
-        or (t.name = 'tag' || 2 + i % 18 and i % 1000000 < 100000))`,
-    "alter table prompt_tags enable trigger user",
+      from prompts p cross join lateral (values (('x' || right(p.id::text, 12))::bit(48)::bigint)) n(i)
+      cross join lateral (values ('tag1', i % 2 = 0), ('tag0', i % 5000 = 1),
+        ('tag' || 2 + i % 18, i % 1000000 < 100000)) tagged(name, applies)
+      join tags t on t.workspace_id = p.workspace_id and t.name = tagged.name
+      where applies`,
+    // After `prompt_tags`, whose join would compare each prompt with each tag of its workspace.
+    `insert into tags (id, workspace_id, name)
+      select ${sqlId(3, "i")}, '${id(1, 1)}', 'unused' || i from generate_series(41, 2040) i`,
     `insert into prompt_versions (prompt_id, version_number, content)
       select ${sqlId(5, "i")}, n, repeat('x', 200) from ${withParts(10)}, generate_series(1, 2000) n`,
     `insert into prompt_fragments (prompt_id, fragment_id, position)
@@ -94,8 +119,29 @@ const makeLoadStatements = (prompts: number): ReadonlyArray<string> => {
   ]
 }
 
+/** Workspaces with a key, a folder, the tag `tag1`, a fragment, and two prompts that have two versions each. */
+const makeSmallWorkspaces = (count: number, prompts: number): ReadonlyArray<string> => {
+  const each = `from generate_series(1, ${count}) i`
+  const eachPrompt = `from generate_series(1, ${2 * count}) p, lateral (values ((p + 1) / 2)) workspace(i)`
+  const workspace = sqlId(1, "i + 2")
+  const prompt = sqlId(5, `p + ${prompts}`)
+  return [
+    `insert into workspaces (id) select ${workspace} ${each}`,
+    `insert into api_keys (workspace_id, created_by, key_hash)
+      select ${workspace}, (select id from users limit 1), sha256(('small' || i)::bytea) ${each}`,
+    `insert into folders (id, workspace_id) select ${sqlId(2, "i + 2040")}, ${workspace} ${each}`,
+    `insert into tags (id, workspace_id, name) select ${sqlId(3, "i + 2040")}, ${workspace}, 'tag1' ${each}`,
+    `insert into fragments (id, workspace_id) select ${sqlId(4, "i + 2000")}, ${workspace} ${each}`,
+    `insert into prompts (id, workspace_id, folder_id, updated_at)
+      select ${prompt}, ${workspace}, ${sqlId(2, "i + 2040")}, timestamptz '2026-01-01Z' + p * interval '1 minute'
+      ${eachPrompt}`,
+    `insert into prompt_versions (prompt_id, version_number) select ${prompt}, n ${eachPrompt}, generate_series(1, 2) n`,
+    `insert into prompt_fragments (prompt_id, fragment_id) select ${prompt}, ${sqlId(4, "i + 2000")} ${eachPrompt}`
+  ]
+}
+
 /** Fills a database. Its largest indexes are built when the rows are there, which takes a third of the time. */
-const load = (prompts: number) =>
+const load = (size: Size) =>
   Effect.gen(function* () {
     const sql = yield* PgClient.PgClient
     const { transact } = yield* Database
@@ -109,15 +155,15 @@ const load = (prompts: number) =>
             select conname from pg_constraint
           )`
         yield* run(indexes.map(({ name }) => `drop index ${name}`))
-        yield* run(makeLoadStatements(prompts))
+        yield* run(makeLoadStatements(size))
         yield* run(indexes.map(({ definition }) => definition))
       })
     )
     yield* sql`vacuum analyze`
   })
 
-const loadedDatabase = (prompts: number) =>
-  Layer.effectDiscard(load(prompts)).pipe(Layer.provideMerge(migratedDatabase))
+const loadedDatabase = (size: Size) =>
+  Layer.effectDiscard(load(size)).pipe(Layer.provideMerge(migratedDatabase))
 
 interface Plan {
   readonly "Node Type": string
@@ -126,12 +172,15 @@ interface Plan {
   readonly "Actual Rows": number
   readonly "Actual Loops": number
   readonly "Rows Removed by Filter"?: number
+  readonly "Shared Hit Blocks": number
+  readonly "Shared Read Blocks": number
   readonly Plans?: ReadonlyArray<Plan>
 }
 
 const listNodes = (plan: Plan): ReadonlyArray<Plan> => [plan, ...(plan.Plans ?? []).flatMap(listNodes)]
 
-const quote = (value: unknown): string => `'${String(value).replaceAll("'", "''")}'`
+const quote = (value: unknown): string =>
+  `'${(Array.isArray(value) ? `{${value.join()}}` : String(value)).replaceAll("'", "''")}'`
 
 /** Returns the nodes of a statement's plan: the custom plan for its values, or the generic plan of a prepared statement. */
 const explain = Effect.fnUntraced(function* ({ text, params }: Statement, mode: "custom" | "generic") {
@@ -142,7 +191,7 @@ const explain = Effect.fnUntraced(function* ({ text, params }: Statement, mode: 
       yield* sql.unsafe(`set local plan_cache_mode = force_${mode}_plan`)
       yield* sql.unsafe(`prepare explained as ${text}`)
       const rows = yield* sql.unsafe<{ readonly "QUERY PLAN": ReadonlyArray<{ readonly Plan: Plan }> }>(
-        `explain (analyze, timing off, format json) execute explained${values}`
+        `explain (analyze, buffers, timing off, format json) execute explained${values}`
       )
       yield* sql.unsafe("deallocate explained")
       return rows
@@ -185,12 +234,25 @@ const assertNoScan = (plan: ReadonlyArray<Plan>, prompts: number, context: strin
   }
 }
 
-const sizes = [1_000, 100_000, 1_000_000]
+/** Fails if a statement reads more buffers than the indexes and tables of its result need. */
+const assertFewBuffers = ([statement]: ReadonlyArray<Plan>, context: string): void => {
+  const buffers = statement!["Shared Hit Blocks"] + statement!["Shared Read Blocks"]
+  assert.isAtMost(buffers, 100 + 16 * statement!["Actual Rows"], context)
+}
 
-for (const prompts of sizes) {
-  const title = `with ${prompts.toLocaleString("en")} prompts`
+const sizes: ReadonlyArray<Size> = [
+  { prompts: 1_000, smallWorkspaces: 0 },
+  { prompts: 10_000, smallWorkspaces: 20_000 },
+  { prompts: 100_000, smallWorkspaces: 0 },
+  { prompts: 1_000_000, smallWorkspaces: 0 }
+]
+
+for (const size of sizes) {
+  const { prompts, smallWorkspaces } = size
+  const beside = smallWorkspaces > 0 ? ` beside ${smallWorkspaces.toLocaleString("en")} small workspaces` : ""
+  const title = `with ${prompts.toLocaleString("en")} prompts${beside}`
   describe.skipIf(noPostgres !== undefined)(title, () => {
-    layer(loadedDatabase(prompts), { excludeTestServices: true, timeout: "180 seconds" })((it) => {
+    layer(loadedDatabase(size), { excludeTestServices: true, timeout: "180 seconds" })((it) => {
       for (const place of listPlaces(prompts))
         for (const mode of ["custom", "generic"] as const) {
           it.effect(
@@ -205,6 +267,9 @@ for (const prompts of sizes) {
                     const plan = yield* explain(statement, mode)
                     const context = JSON.stringify({ filter, page, plan })
                     assertNoScan(plan, prompts, context)
+                    // Other pages skip rows, and a page that is not full has no more rows to find in its index.
+                    if (query === queries.selectPromptPage && page === 1 && plan[0]!["Actual Rows"] === 20)
+                      assertFewBuffers(plan, context)
                     if (prompts <= smallTable) continue
                     const indexScans = plan.filter((node) => node["Node Type"] === "Index Only Scan")
                     const used = new Set(indexScans.map((node) => node["Index Name"]))
@@ -244,6 +309,7 @@ for (const prompts of sizes) {
             () =>
               Effect.gen(function* () {
                 const { workspace, prompt } = place
+                const batch = place.prompts.slice(0, 16).map((id) => ({ workspace, id }))
                 const oldest = "2026-01-01T00:00:00.000Z" as Timestamp
                 const hash = "6b86b273ff34fce19d6b804eff5a3f5747ada4eaa22f1d49c01e52ddb7875b4b" as KeyHash
                 const page = { page: 50, per_page: 20 }
@@ -251,6 +317,8 @@ for (const prompts of sizes) {
                 const statements: ReadonlyArray<Statement> = [
                   queries.selectPromptsByKey([{ workspace, id: prompt }]),
                   queries.selectSources([{ workspace, id: prompt }]),
+                  queries.selectPromptsByKey(batch),
+                  queries.selectSources(batch),
                   queries.selectPromptsByKey([{ workspace, id: prompt }], queries.unbounded),
                   queries.selectLargeSource({ workspace, id: prompt }),
                   queries.selectVersion(workspace, prompt, number, oldest, queries.unbounded),
@@ -262,12 +330,36 @@ for (const prompts of sizes) {
                 ]
                 for (const statement of statements) {
                   const plan = yield* explain(statement, mode)
-                  assertNoScan(plan, prompts, JSON.stringify({ statement, plan }))
+                  const context = JSON.stringify({ statement, plan })
+                  assertNoScan(plan, prompts, context)
+                  assertFewBuffers(plan, context)
                   assert.isAbove(plan[0]!["Actual Rows"], 0)
                 }
               })
           )
         }
+
+      for (const place of listPlaces(prompts))
+        it.effect(`an export of ${place.name} reads few buffers per row (custom plan)`, () =>
+          Effect.gen(function* () {
+            const { workspace, prompt } = place
+            const statements: ReadonlyArray<Statement> = [
+              exportQueries.selectRows(exportQueries.prompts, workspace, place.prompts),
+              exportQueries.selectTags(workspace, place.prompts),
+              exportQueries.selectChildren(
+                exportQueries.promptFragments,
+                workspace,
+                "prompt_id",
+                place.prompts
+              ),
+              exportQueries.selectChildren(exportQueries.versions, workspace, "prompt_id", [prompt])
+            ]
+            for (const statement of statements) {
+              const plan = yield* explain(statement, "custom")
+              assertFewBuffers(plan, JSON.stringify({ statement, plan }))
+            }
+          })
+        )
     })
   })
 }

@@ -6,6 +6,7 @@ import { Folder, Fragment, PromptFragment, PromptVersion } from "../../../../dom
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import type { Statement } from "../connection/Query.ts"
 import { makeRowDecoder, type RowDecoder } from "../connection/RowDecoder.ts"
+import { findById } from "../FindById.ts"
 import { fromKeyOwners } from "../WorkspaceQueries.ts"
 import { KeyRow, UserRow } from "../WorkspaceRows.ts"
 
@@ -89,7 +90,8 @@ const ExportedPromptRow = Prompt.mapFields(Struct.omit(["tags"]))
 export type ExportedPromptRow = typeof ExportedPromptRow.Type
 export const prompts: WorkspaceTable<ExportedPromptRow> = {
   columns: toColumns(ExportedPromptRow, {
-    folder_id: "(select f.id from folders f where f.id = p.folder_id and f.workspace_id = p.workspace_id)"
+    folder_id: `(select f.id from ${findById("folders", "p.folder_id", ["workspace_id"])} f
+      where f.workspace_id = p.workspace_id)`
   }),
   from: "prompts p where workspace_id = $1",
   bytes: `octet_length(title) + octet_length(description) + octet_length(current_content)
@@ -182,8 +184,8 @@ export const versions: ChildList<typeof VersionRow.Type> = {
   table: "prompt_versions",
   alias: "v",
   select: `select v.prompt_id, v.id, v.version_number, v.content, v.change_summary, v.change_source,
-    (select o.id from prompt_versions o where o.id = v.parent_version_id and o.prompt_id = v.prompt_id
-      and o.version_number < v.version_number) as parent_version_id,
+    (select o.id from ${findById("prompt_versions", "v.parent_version_id", ["prompt_id", "version_number"])} o
+      where o.prompt_id = v.prompt_id and o.version_number < v.version_number) as parent_version_id,
     v.metadata, v.created_at
     from prompt_versions v join prompts p on p.id = v.prompt_id
     where p.workspace_id = $1`,
