@@ -11,9 +11,9 @@ import { CommandError } from "../adapters/inbound/cli/CommandError.ts"
 import type { Operations } from "../adapters/inbound/cli/Operations.ts"
 import { formatFailure } from "../adapters/inbound/cli/Output.ts"
 import { parseServe, runServe } from "../adapters/inbound/cli/ServeHandler.ts"
+import { connectionLimits } from "../adapters/inbound/http/transport/ConnectionLimits.ts"
 import type { ListenError } from "../adapters/inbound/http/transport/Listen.ts"
 import { describeSqlError } from "../adapters/outbound/postgres/connection/SqlErrors.ts"
-import { migrate, readSchemaStatus } from "../adapters/outbound/postgres/Migrations.ts"
 import type {
   DataDirectoryBusy,
   DataDirectoryUnusable
@@ -22,9 +22,6 @@ import type { SchemaMismatch } from "../adapters/outbound/postgres/SchemaMismatc
 import type { Unavailable } from "../application/ports/Unavailable.ts"
 import { programVersion } from "../application/ProgramVersion.ts"
 import { environment, readConfig, type ServiceConfig } from "./Config.ts"
-import { commandDatabaseLayer, commandUseCasesLayer } from "./Layers.ts"
-import { serveRemotePrompts } from "./McpStdio.ts"
-import { maxDrainMs, serve } from "./Service.ts"
 import { installSignalHandlers } from "./Signals.ts"
 import type { MetricsListenError } from "./telemetry/MetricsServer.ts"
 import { withLogging } from "./telemetry/Telemetry.ts"
@@ -62,28 +59,58 @@ const nextTurn = Effect.callback<void>((resume) => {
   setImmediate(() => resume(Effect.void))
 })
 
-const makeOperations = (config: ServiceConfig): Operations["Service"] => ({
-  serve: ({ demo }) =>
-    serve(config, { demo }).pipe(
-      Effect.tapError(() => nextTurn),
+/** The operations that run on the database of a command. */
+const makeDatabaseOperations = Effect.fnUntraced(function* (config: ServiceConfig) {
+  const [{ commandDatabaseLayer, commandUseCasesLayer }, { migrate, readSchemaStatus }] =
+    yield* Effect.promise(() =>
+      Promise.all([import("./CommandLayers.ts"), import("../adapters/outbound/postgres/Migrations.ts")])
+    )
+  const database = commandDatabaseLayer(config)
+  return {
+    migrate: Effect.provide(migrate, database),
+    schemaStatus: Effect.provide(readSchemaStatus, database),
+    useCases: (options: { readonly migrate: boolean }) => commandUseCasesLayer(config, options)
+  }
+})
+
+/** The operations of the runtime. The modules of an operation are imported when a command runs the operation. */
+const makeOperations = (config: ServiceConfig): Operations["Service"] => {
+  const databaseOperations = makeDatabaseOperations(config)
+  return {
+    serve: ({ demo }) =>
+      Effect.promise(() => import("./Service.ts")).pipe(
+        Effect.flatMap(({ serve }) => serve(config, { demo })),
+        Effect.tapError(() => nextTurn),
+        Effect.mapError(toCommandError)
+      ),
+    serveRemotePrompts: (options) =>
+      Effect.flatMap(
+        Effect.promise(() => import("./McpStdio.ts")),
+        ({ serveRemotePrompts }) => serveRemotePrompts(options)
+      ),
+    migrate: databaseOperations.pipe(
+      Effect.flatMap(({ migrate }) => migrate),
       Effect.mapError(toCommandError)
     ),
-  serveRemotePrompts,
-  migrate: migrate.pipe(Effect.provide(commandDatabaseLayer(config)), Effect.mapError(toCommandError)),
-  schemaStatus: readSchemaStatus.pipe(
-    Effect.provide(commandDatabaseLayer(config)),
-    Effect.mapError(toCommandError)
-  ),
-  useCases: (options) =>
-    commandUseCasesLayer(config, options).pipe(
-      Layer.build,
-      Effect.mapError(toCommandError),
-      Layer.effectContext
-    )
-})
+    schemaStatus: databaseOperations.pipe(
+      Effect.flatMap(({ schemaStatus }) => schemaStatus),
+      Effect.mapError(toCommandError)
+    ),
+    useCases: (options) =>
+      databaseOperations.pipe(
+        Effect.flatMap(({ useCases }) => Layer.build(useCases(options))),
+        Effect.mapError(toCommandError),
+        Layer.effectContext
+      )
+  }
+}
 
 /** How long a command may take to stop, in milliseconds, beyond the time that `serve` takes to drain. */
 const stopTimeoutMs = 5_000
+
+/** The longest time that `serve` takes to drain after a stop signal, in milliseconds. */
+const maxDrainMs = ({ shutdownGraceMs }: ServiceConfig): number =>
+  shutdownGraceMs + connectionLimits.drainTimeoutMs
 
 /** Runs a command line and returns its exit code. Loads the parser and all commands only where they are needed. */
 const runServeOrCommand = Effect.fnUntraced(function* (

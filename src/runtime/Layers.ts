@@ -1,7 +1,6 @@
 // Compiles schemas to functions when they are first used, which saves a third of the time to decode a row and to
 // encode a response. Where code generation from strings is disabled, schemas are interpreted.
 import "effect/schema/SchemaJITCompiler/enable"
-import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
@@ -14,13 +13,11 @@ import * as HostKeyStore from "../adapters/outbound/host/HostKeyStore.ts"
 import * as HostPromptRepo from "../adapters/outbound/host/HostPromptRepo.ts"
 import * as MetricObservations from "../adapters/outbound/metrics/MetricObservations.ts"
 import { Database, type DatabaseOptions } from "../adapters/outbound/postgres/Database.ts"
-import { assertSchemaCurrent, migrate } from "../adapters/outbound/postgres/Migrations.ts"
 import * as PostgresChangeFeed from "../adapters/outbound/postgres/PostgresChangeFeed.ts"
 import * as PostgresKeyStore from "../adapters/outbound/postgres/PostgresKeyStore.ts"
 import * as PostgresPromptRepo from "../adapters/outbound/postgres/PostgresPromptRepo.ts"
 import * as PostgresPromptTitles from "../adapters/outbound/postgres/PostgresPromptTitles.ts"
 import * as PostgresReadiness from "../adapters/outbound/postgres/PostgresReadiness.ts"
-import * as PostgresWorkspaceStore from "../adapters/outbound/postgres/PostgresWorkspaceStore.ts"
 import { PrimaryWatch } from "../adapters/outbound/postgres/replica/PrimaryWatch.ts"
 import { divideWithReplicas } from "../adapters/outbound/postgres/replica/ReplicaBudget.ts"
 import * as ReplicatedDatabase from "../adapters/outbound/postgres/replica/ReplicatedDatabase.ts"
@@ -28,7 +25,6 @@ import * as EmbeddedPostgres from "../adapters/outbound/postgres/pglite/Embedded
 import * as PgliteChangeFeed from "../adapters/outbound/postgres/pglite/PgliteChangeFeed.ts"
 import * as InProcessRateLimiter from "../adapters/outbound/rate-limiter/InProcessRateLimiter.ts"
 import * as RedisRateLimiter from "../adapters/outbound/rate-limiter/RedisRateLimiter.ts"
-import { Administration } from "../application/Administration.ts"
 import { Admission, type RateLimits } from "../application/Admission.ts"
 import { Lifecycle } from "../application/Lifecycle.ts"
 import type { KeyStore } from "../application/ports/KeyStore.ts"
@@ -39,23 +35,19 @@ import * as Outage from "../application/Outage.ts"
 import { Prompts } from "../application/Prompts.ts"
 import { WorkspaceRevisions } from "../application/WorkspaceRevisions.ts"
 import * as ActorName from "./ActorName.ts"
+import { administrationLayer } from "./CommandLayers.ts"
 import type { ServiceConfig } from "./Config.ts"
 import * as LargeReadThread from "./LargeReadThread.ts"
 import type { DatabaseStores, HostStores } from "./PromptApiOptions.ts"
 import { describeDatabaseHost } from "./ServerUrl.ts"
 
-// The composition root of the service. `testing.ts` composes the in-memory adapters.
+// The composition root of the service. `CommandLayers.ts` composes the commands, `testing.ts` the in-memory adapters.
 
 /** A PostgreSQL database. Building it never fails, because connections open when they are first needed. */
 export const databaseLayer = Database.layer
 
 /** The change notifications of a PostgreSQL server. */
 export const changeFeedLayer = PostgresChangeFeed.layer
-
-/** The use cases of operators, on a database. The audit log names the `Actor`, which is `unknown` by default. */
-export const administrationLayer = Administration.layer.pipe(
-  Layer.provide([PostgresWorkspaceStore.layer, NodeCrypto.layerSecureRandom])
-)
 
 /** Limits on callers and the counter that enforces them. */
 interface ServiceSettings {
@@ -195,20 +187,3 @@ export const hostApiLayer = (settings: ServiceSettings & HostStores) => {
     Layer.provideMerge(Layer.mergeAll(MetricObservations.layer, feed, readiness, Lifecycle.serving))
   )
 }
-
-/** The database of a command. An embedded database is shared with the process that serves it, if any. */
-export const commandDatabaseLayer = ({ databaseUrl, databaseMaxConnections, dataDir }: ServiceConfig) =>
-  databaseUrl !== undefined
-    ? databaseLayer({ url: databaseUrl }, databaseMaxConnections)
-    : Layer.unwrap(Effect.map(EmbeddedPostgres.connect({ dataDir }), (embedded) => databaseLayer(embedded)))
-
-/**
- * The use cases of a command: administration, and reads of prompts without caches. Fails if the schema is not
- * current; with `migrate`, brings it up to date first.
- */
-export const commandUseCasesLayer = (config: ServiceConfig, options: { readonly migrate: boolean }) =>
-  Layer.merge(administrationLayer, Prompts.layer.pipe(Layer.provide(PostgresPromptRepo.layer))).pipe(
-    Layer.provide(ActorName.layer(config.actor)),
-    Layer.provide(Layer.effectDiscard(options.migrate ? migrate : assertSchemaCurrent)),
-    Layer.provide(commandDatabaseLayer(config))
-  )

@@ -1,4 +1,6 @@
 import * as Effect from "effect/Effect"
+// Decoding compiled schemas takes less time than interpreting them.
+import "effect/schema/SchemaJITCompiler/enable"
 import type { CommandError } from "../adapters/inbound/cli/CommandError.ts"
 import type { RemotePrompts } from "../adapters/inbound/mcp/RemoteCatalog.ts"
 

@@ -85,7 +85,3 @@ export const serve = (config: ServiceConfig, { demo }: ServeOptions) => {
     )
   )
 }
-
-/** The longest time that `serve` takes to drain after a stop signal, in milliseconds. */
-export const maxDrainMs = ({ shutdownGraceMs }: ServiceConfig): number =>
-  shutdownGraceMs + HttpServer.drainTimeoutMs

@@ -6,12 +6,11 @@ import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { connectTo, makeResources, postgres } from "../../support/database.ts"
 import { archive, key, prompt, user, workspace } from "../../support/archives.ts"
-import { run } from "../../support/service.ts"
+import { currentProgram, run } from "../../support/service.ts"
 import { expectFailure } from "./suite.ts"
 
 const scratch = mkdtempSync(join(tmpdir(), "confirmation-"))
 afterAll(() => rmSync(scratch, { recursive: true }))
-const main = join(import.meta.dirname, "../../../src/main.ts")
 const unknownId = "00000000-0000-0000-0000-000000000000"
 
 const wrongUsages: ReadonlyArray<readonly [args: ReadonlyArray<string>, message: RegExp]> = [
@@ -53,7 +52,7 @@ describe.skipIf(postgres.missing !== undefined)("workspaces delete on a terminal
 
   /** Runs a command on a pseudo terminal, types a line once the command asks for it, and returns its exit code. */
   const runOnTerminal = async (command: string, line: string) => {
-    const child = spawn("script", ["-qec", `${process.execPath} ${main} ${command}`, "/dev/null"], {
+    const child = spawn("script", ["-qec", `${process.execPath} ${currentProgram} ${command}`, "/dev/null"], {
       env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env },
       stdio: "pipe"
     })

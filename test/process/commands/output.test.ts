@@ -7,10 +7,9 @@ import { text } from "node:stream/consumers"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { archive, workspace } from "../../support/archives.ts"
 import { embedded, makeResources, postgres } from "../../support/database.ts"
-import { run } from "../../support/service.ts"
+import { currentProgram, run } from "../../support/service.ts"
 
 const backend = postgres.missing === undefined ? postgres : embedded
-const main = join(import.meta.dirname, "../../../src/main.ts")
 const scratch = mkdtempSync(join(tmpdir(), "output-"))
 afterAll(() => rmSync(scratch, { recursive: true }))
 
@@ -29,7 +28,7 @@ describe("output that cannot be written is an error", { timeout: 60_000 }, () =>
   /** Runs a command whose stdout is a device without space. */
   const runOnFullDevice = async (...args: ReadonlyArray<string>) => {
     const device = openSync("/dev/full", "w")
-    const child = spawn(process.execPath, [main, ...args], {
+    const child = spawn(process.execPath, [currentProgram, ...args], {
       env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env },
       stdio: ["ignore", device, "pipe"]
     })
@@ -58,7 +57,7 @@ describe("output that cannot be written is an error", { timeout: 60_000 }, () =>
     // One block of 1,024 bytes is the limit, and 1,000 bytes are in use. Node ignores the signal at the limit.
     writeFileSync(file, "x".repeat(1_000))
     const limited = `trap "" XFSZ; ulimit -f 1; exec "$0" "$@" >> "$FILE"`
-    const child = spawn("bash", ["-c", limited, process.execPath, main, "help"], {
+    const child = spawn("bash", ["-c", limited, process.execPath, currentProgram, "help"], {
       env: { PATH: process.env.PATH, HOME: process.env.HOME, FILE: file },
       stdio: ["ignore", "ignore", "pipe"]
     })

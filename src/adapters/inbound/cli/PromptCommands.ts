@@ -16,7 +16,6 @@ import { handleAndPrint } from "./Handler.ts"
 import { listAllPrompts, resolvePrompt } from "./Names.ts"
 import { readPrompts } from "./Operations.ts"
 import { formatFields, formatTable, toOutputText } from "./Output.ts"
-import { diffLines } from "./PromptDiff.ts"
 
 const promptArgument = Argument.String("prompt").pipe(
   Argument.withDescription("Id of the prompt, or its title if no other prompt of the workspace has it")
@@ -163,6 +162,7 @@ const diff = Command.make(
     Effect.fnUntraced(function* ({ from, to, ...input }) {
       if (from === undefined && to !== undefined)
         return yield* new UsageError({ message: "--to needs a version to compare: add --from VERSION" })
+      const { diffLines } = yield* Effect.promise(() => import("./PromptDiff.ts"))
       return yield* readPrompt(
         input,
         Effect.fnUntraced(function* (prompts, operator, id) {

@@ -3,7 +3,7 @@ import { setTimeout } from "node:timers/promises"
 import { expect, it } from "vitest"
 import { describeProgram } from "../../../../src/adapters/inbound/cli/Demo.ts"
 import { embedded, makeResources, postgres } from "../../../support/database.ts"
-import { run, startService } from "../../../support/service.ts"
+import { run, sourceProgram, startService } from "../../../support/service.ts"
 
 it.each([
   ["from sources", "/home/ada/checkout/src/main.ts", "npx node src/main.ts"],
@@ -30,10 +30,10 @@ it(
   "serve --demo creates a demo workspace in a new DATA_DIR, and prints how to issue a key if a workspace exists",
   () =>
     withNewDirectory(async (env) => {
-      const first = await startService(env, "/readyz", ["--demo"])
+      const first = await startService(env, "/readyz", ["--demo"], sourceProgram)
       await expect.poll(() => first.output(), { timeout: 20_000 }).toContain("curl")
       await first.stop()
-      const second = await startService(env, "/readyz", ["--demo"])
+      const second = await startService(env, "/readyz", ["--demo"], sourceProgram)
       await expect
         .poll(() => second.output(), { timeout: 20_000 })
         .toMatch(
@@ -50,7 +50,7 @@ it(
     withNewDirectory(async (env) => {
       const warning =
         "The database has no workspace, so every key is rejected; to create one: npx node src/main.ts workspaces create --name NAME --tier solo"
-      const first = await startService(env)
+      const first = await startService(env, "/readyz", [], sourceProgram)
       await expect
         .poll(() => first.output(), { timeout: 20_000 })
         .toContain(`"level":"warn","msg":"${warning}"`)
@@ -59,7 +59,7 @@ it(
       const [, command] = / src\/main\.ts (.*)$/.exec(warning)!
       expect(await run(command!.split(" "), env)).toMatchObject({ code: 0 })
       await first.stop()
-      const second = await startService(env)
+      const second = await startService(env, "/readyz", [], sourceProgram)
       await second.stop()
       expect(second.output()).not.toContain("workspace")
     }),
@@ -72,7 +72,7 @@ it.skipIf(postgres.missing !== undefined)(
     const resources = makeResources()
     try {
       const env = await resources.acquire(postgres.acquire)
-      const service = await startService(env, "/readyz", ["--demo"])
+      const service = await startService(env, "/readyz", ["--demo"], sourceProgram)
       // Only time can show that nothing is created: the demo workspace takes less than a second.
       await setTimeout(2_000)
       expect(await service.stop()).toBe(0)

@@ -24,9 +24,8 @@ import { setTimeout } from "node:timers/promises"
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest"
 import { archive, prompt } from "../../../support/archives.ts"
 import { embedded, makeResources, postgres } from "../../../support/database.ts"
-import { run } from "../../../support/service.ts"
+import { currentProgram, run } from "../../../support/service.ts"
 
-const main = join(import.meta.dirname, "../../../../src/main.ts")
 const backend = postgres.missing === undefined ? postgres : embedded
 const isRoot = process.getuid?.() === 0
 const nobody = 65_534
@@ -63,7 +62,7 @@ describe("export --out", { timeout: 60_000 }, () => {
   const exportArgs = (out: string, id: string = workspace) => ["export", "--workspace", id, "--out", out]
   const exportTo = (out: string, id?: string) => run(exportArgs(out, id), { ...env, TMPDIR: inRoot("tmp") })
   const start = (out: string, stdio: "ignore" | "pipe" = "ignore", wrapper: ReadonlyArray<string> = []) => {
-    const [command = "", ...args] = [...wrapper, process.execPath, main, ...exportArgs(out)]
+    const [command = "", ...args] = [...wrapper, process.execPath, currentProgram, ...exportArgs(out)]
     return spawn(command, args, {
       env: { PATH: process.env.PATH, HOME: process.env.HOME, TMPDIR: inRoot("tmp"), ...env },
       stdio: ["ignore", stdio, stdio]
@@ -156,7 +155,7 @@ describe("export --out", { timeout: 60_000 }, () => {
     const link = inRoot("stdout")
     symlinkSync("/proc/self/fd/1", link)
     expect(await exportTo(link)).toEqual({ code: 0, stdout: whole, stderr: "" })
-    const command = `"${process.execPath}" "${main}" ${exportArgs(link).join(" ")}`
+    const command = `"${process.execPath}" "${currentProgram}" ${exportArgs(link).join(" ")}`
     const options = { env: { PATH: process.env.PATH, ...env }, encoding: "utf8", maxBuffer: 2 ** 26 } as const
     expect(execFileSync("sh", ["-c", `${command} | cat`], options)).toBe(whole)
     const file = inRoot("redirected")

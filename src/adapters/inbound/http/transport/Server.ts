@@ -19,9 +19,6 @@ export interface ServerOptions extends ListenAddress {
   readonly limits?: Partial<ConnectionLimits>
 }
 
-/** The maximum duration of in-flight requests once the server accepts no new requests, in milliseconds. */
-export const drainTimeoutMs = connectionLimits.drainTimeoutMs
-
 /**
  * Serves the API until the scope closes, then drains: `/readyz` returns 503 at once, new requests are accepted
  * until the grace has passed, then connections close as their requests finish. Returns the address that it listens

@@ -1,0 +1,64 @@
+import * as Effect from "effect/Effect"
+import type { Administration, FileImport } from "../../../application/Administration.ts"
+import { maxProblems } from "../../../application/formats/ProblemList.ts"
+import { findSlotWarnings } from "../../../application/formats/SlotWarnings.ts"
+import type { Problem } from "../../../domain/Problem.ts"
+import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
+import { describeChange, renderDiff } from "./ChangeText.ts"
+import { CommandError } from "./CommandError.ts"
+import type { DirectoryImportOptions } from "./ImportCommand.ts"
+import { print, toPrintable, warn } from "./Output.ts"
+import { pluralize } from "./Plural.ts"
+import { withElapsedTime } from "./Progress.ts"
+import { readDirectory } from "./PromptDirectory.ts"
+
+const summarizeChanges = (count: number, dryRun: boolean, workspace: WorkspaceId): string => {
+  if (count === 0) return `Nothing ${dryRun ? "would change" : "changed"} in workspace ${workspace}`
+  return `${pluralize(count, "change")} ${dryRun ? "would be made" : "made"} in workspace ${workspace}`
+}
+
+/** Lists the changes, in a dry run each with its diff. */
+const listChanges = ({ changes, fragmentPaths }: FileImport, dryRun: boolean): ReadonlyArray<string> =>
+  changes.flatMap((change) => {
+    const diff = dryRun ? renderDiff(change, fragmentPaths) : ""
+    return diff === "" ? [describeChange(change)] : [describeChange(change), diff, ""]
+  })
+
+const toJsonChanges = ({ changes, fragmentPaths }: FileImport, dryRun: boolean) =>
+  changes.map((change) => {
+    const { before: _, after: __, ...summary } = change
+    return dryRun ? { ...summary, diff: renderDiff(change, fragmentPaths) } : summary
+  })
+
+const printWarnings = (warnings: ReadonlyArray<Problem>) => {
+  const lines = warnings.slice(0, maxProblems).map(({ path, message }) => toPrintable(`${path}: ${message}`))
+  const more = warnings.length - lines.length
+  return Effect.forEach(more > 0 ? [...lines, `… and ${more} more warnings`] : lines, (line) =>
+    warn(false, line)
+  )
+}
+
+/** Imports a directory of prompts. Returns whether anything changes. */
+export const importFiles = Effect.fnUntraced(function* (
+  administration: Administration["Service"],
+  workspace: WorkspaceId,
+  { path, dryRun, overwrite, allowEmpty, json }: DirectoryImportOptions
+) {
+  const files = yield* readDirectory(path, workspace)
+  if (files.prompts.length === 0 && !allowEmpty)
+    return yield* new CommandError({
+      message: `${path} has no prompts, so the import would archive all prompts of the workspace: add --allow-empty`
+    })
+  const warnings = findSlotWarnings(files)
+  const imported = yield* administration
+    .importFiles(workspace, files, { dryRun, overwrite, source: path })
+    .pipe(withElapsedTime("Importing"))
+  if (!json) yield* printWarnings(warnings)
+  const { changes } = imported
+  yield* print(
+    json,
+    { workspace_id: workspace, dry_run: dryRun, changes: toJsonChanges(imported, dryRun), warnings },
+    [...listChanges(imported, dryRun), summarizeChanges(changes.length, dryRun, workspace)].join("\n")
+  )
+  return changes.length > 0
+})
