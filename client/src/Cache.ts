@@ -34,6 +34,15 @@ export interface CacheResult extends CacheEntry {
   readonly source: ServiceSource
 }
 
+/** The last request for a target that failed because the service was not available. */
+interface Failure {
+  /** The number of such failures in succession before it. */
+  readonly count: number
+  readonly error: unknown
+  /** The end of the pause, in which the target is not requested. */
+  readonly retryAt: number
+}
+
 /** A request that all waiting callers share. */
 interface InFlightRead {
   readonly entry: Promise<CacheEntry>
@@ -48,14 +57,13 @@ export const toEntry = (
   previous?: CacheEntry
 ): CacheEntry => ({
   text: text ?? previous!.text,
-  info:
-    text === undefined
-      ? {
-          ...info,
-          etag: info.etag ?? previous?.info.etag,
-          version: info.version ?? previous?.info.version
-        }
-      : info,
+  info: text
+    ? info
+    : {
+        ...info,
+        etag: info.etag ?? previous!.info.etag,
+        version: info.version ?? previous!.info.version
+      },
   confirmedAt: subtract(requestedAt, info.age)
 })
 
@@ -71,9 +79,8 @@ export class Cache {
   readonly #options: Readonly<Record<keyof CacheOptions, number>>
   #entries = new Map<string, CacheEntry>()
   #inFlight = new Map<string, InFlightRead>()
+  #failures = new Map<string, Failure>()
   #rejections = 0
-  /** After a failed refresh, the moment at which the next one may start; otherwise 0. */
-  #refreshAt = 0
 
   constructor(options: Readonly<Record<keyof CacheOptions, number>>) {
     this.#options = options
@@ -100,30 +107,33 @@ export class Cache {
     refreshSettings: CallSettings,
     load: Loader
   ): Promise<CacheResult> {
-    const { ttl } = this.#options
-    const entry = this.#entries.get(target)
-    if (entry === undefined || settings.signal?.aborted) return this.#awaitShared(target, settings, load)
-    this.#store(this.#entries, target, entry)
-    const age = getElapsed(entry.confirmedAt)
-    if (age < ttl) return { ...entry, source: "cached" }
-    if (age >= this.#maxAge) return this.#awaitShared(target, settings, load)
-    this.#refresh(target, refreshSettings, load)
-    return { ...entry, source: "stale" }
+    if (!settings.signal?.aborted) {
+      const failure = this.#failures.get(target)
+      const isPaused = failure && now() < failure.retryAt
+      const entry = this.#entries.get(target)
+      if (entry) {
+        this.#store(this.#entries, target, entry)
+        const age = getElapsed(entry.confirmedAt)
+        if (age < this.#options.ttl) return { ...entry, source: "cached" }
+        if (age < this.#maxAge) {
+          if (!isPaused) {
+            const refresh = this.#startOrJoin(target, refreshSettings, load)
+            // No caller can abort it.
+            refresh.waiters = Number.POSITIVE_INFINITY
+            refresh.entry.catch(() => {})
+          }
+          return { ...entry, source: "stale" }
+        }
+      }
+      // A caller without a text gets a second request at once, because the outage may be short.
+      if (isPaused && failure.count) throw failure.error
+    }
+    return this.#awaitShared(target, settings, load)
   }
 
-  /**
-   * Starts a background refresh, which no caller can abort. While the service is not available, a refresh is one request,
-   * and the next one starts after 60 to 90 % of `ttl`, at most 27 s: after an outage, many clients spread their requests.
-   */
-  #refresh(target: string, settings: CallSettings, load: Loader): void {
-    if (now() < this.#refreshAt) return
-    const maxRetries = this.#refreshAt ? 0 : settings.maxRetries
-    const read = this.#startOrJoin(target, { ...settings, maxRetries }, load)
-    read.waiters = Number.POSITIVE_INFINITY
-    read.entry.catch((error) => {
-      if (!isOutage(error)) return
-      this.#refreshAt = now() + Math.min(this.#options.ttl, 30_000) * (0.6 + 0.3 * Math.random())
-    })
+  /** Ends the pauses after failures. */
+  resume(): void {
+    this.#failures.clear()
   }
 
   get #maxAge(): number {
@@ -135,9 +145,8 @@ export class Cache {
     const calledAt = readClocks()
     return withLimits(settings, async (signal) => {
       for (;;) {
-        const isJoined = this.#inFlight.has(toReadKey(target, settings))
         const read = this.#startOrJoin(target, settings, load)
-        read.waiters++
+        const isJoined = read.waiters++ > 0
         try {
           const entry = await Promise.race([read.entry, rejectOnAbort(signal)])
           const age = getElapsed(entry.confirmedAt, calledAt)
@@ -158,7 +167,7 @@ export class Cache {
   #startOrJoin(target: string, settings: CallSettings, load: Loader): InFlightRead {
     const key = toReadKey(target, settings)
     const running = this.#inFlight.get(key)
-    if (running !== undefined) return running
+    if (running) return running
     const controller = new AbortController()
     const read = {
       entry: this.#load(target, { ...settings, signal: controller.signal }, load),
@@ -174,32 +183,48 @@ export class Cache {
     return read
   }
 
+  /**
+   * Requests a target and stores its entry. While the service is not available, there are pauses between the requests,
+   * which are not retried. The first pauses are random, so that the requests of many clients are spread evenly.
+   */
   async #load(target: string, settings: CallSettings, load: Loader): Promise<CacheEntry> {
     // If all entries are evicted meanwhile, the result is stored in the discarded map.
     const entries = this.#entries
     const previous = entries.get(target)
     const requestedAt = readClocks()
-    try {
-      const entry = toEntry(await load(settings, previous?.info.etag), requestedAt, previous)
-      // A machine that was suspended meanwhile delivers a response that is older than its timers show.
-      if (getElapsed(requestedAt) > Math.max(this.#maxAge, settings.timeout)) {
-        throw new TimeoutError(`No result within ${settings.timeout} ms`)
-      }
-      this.#refreshAt = 0
-      const stored = entries.get(target)
-      const isNewest = stored === undefined || getElapsed(stored.confirmedAt, entry.confirmedAt) >= 0
-      if (isNewest) this.#store(entries, target, entry)
-      return entry
-    } catch (error) {
+    const maxPause = Math.min(this.#options.ttl, 30_000) * 0.9
+    const last = this.#failures.get(target)
+    // An older failure does not show that the service is still unavailable.
+    const isRepeated = last && now() < last.retryAt + 2 * maxPause
+    const request = load(
+      { ...settings, maxRetries: isRepeated ? 0 : settings.maxRetries },
+      previous?.info.etag
+    ).catch((error) => {
       if (getStatus(error) === 404) entries.delete(target)
+      // After a 429, the transport itself delays requests.
+      if (isOutage(error) && getStatus(error) !== 429) {
+        const count = isRepeated ? last.count + 1 : 0
+        const pause = count > (previous ? 0 : 1) ? maxPause : maxPause * Math.random()
+        this.#store(this.#failures, target, { count, error, retryAt: now() + pause })
+      }
       throw error
+    })
+    const entry = toEntry(await request, requestedAt, previous)
+    // A machine that was suspended meanwhile delivers a response that is older than its timers show.
+    if (getElapsed(requestedAt) > Math.max(this.#maxAge, settings.timeout)) {
+      throw new TimeoutError(`No result within ${settings.timeout} ms`)
     }
+    this.resume()
+    const stored = entries.get(target)
+    const isOutdated = stored && getElapsed(stored.confirmedAt, entry.confirmedAt) < 0
+    if (!isOutdated) this.#store(entries, target, entry)
+    return entry
   }
 
-  /** Stores an entry as the most recently used one and evicts the least recently used one if the map is full. */
-  #store(entries: Map<string, CacheEntry>, target: string, entry: CacheEntry): void {
-    entries.delete(target)
-    entries.set(target, entry)
+  /** Stores a value as the most recently used one and evicts the least recently used one if the map is full. */
+  #store<A>(entries: Map<string, A>, key: string, value: A): void {
+    entries.delete(key)
+    entries.set(key, value)
     if (entries.size > this.#options.maxEntries) entries.delete(entries.keys().next().value!)
   }
 }

@@ -50,7 +50,7 @@ export const withLimits = <A>(
     const timer =
       timeout && setTimeout(() => fail(new TimeoutError(`No result within ${timeout} ms`)), timeout)
     const cleanUp = () => {
-      if (timer) clearTimeout(timer)
+      clearTimeout(timer)
       signal?.removeEventListener("abort", onAbort)
     }
     if (signal?.aborted) return onAbort()

@@ -246,7 +246,7 @@ const toPromptPath = (id: string): string => {
 /** Renders the defined parameters in alphabetical order, so that equal queries share a cache entry. */
 const toQuery = (params: object): string => {
   const defined = Object.entries(params).filter(([, value]) => value !== undefined)
-  return defined.length > 0 ? `?${new URLSearchParams(defined.sort())}` : ""
+  return defined.length ? `?${new URLSearchParams(defined.sort())}` : ""
 }
 
 const isObject = (value: unknown): boolean =>
@@ -422,6 +422,7 @@ export class PromptClient {
     const { maxEntries = defaultOptions.cache.maxEntries } = this.#options.cache ?? {}
     if (this.#cache === undefined) throw new TypeError("prefetch needs the option cache")
     requireInteger("concurrency", concurrency, 1)
+    this.#cache.resume()
     const requireRoom = (total: number) => {
       if (total > maxEntries)
         throw new RangeError(`cache.maxEntries is less than the ${total} prompts selected`)
@@ -476,7 +477,7 @@ export class PromptClient {
     const isBundleFirst = this.#options.mode === "bundle-first" && !options.signal?.aborted
     if (isBundleFirst && !this.#keyStatus.isRejected) {
       const bundled = await this.#findBundled(id)
-      if (bundled !== undefined) return bundled as E
+      if (bundled) return bundled as E
     }
     try {
       return await this.#read<E>(() => path, isSingleEnvelope, options)
@@ -484,7 +485,7 @@ export class PromptClient {
       // A revoked key must not get a text, even if the service is down by now.
       if (!isOutage(error) || this.#keyStatus.isRejected) throw error
       const bundled = await this.#findBundled(id)
-      if (bundled !== undefined) return bundled as E
+      if (bundled) return bundled as E
       const { fallback } = options
       if (fallback === undefined) throw error
       return toFallbackResult(id, typeof fallback === "function" ? await fallback(error) : fallback) as E

@@ -48,6 +48,6 @@ export const fillSlots = <Prompt extends string | Pick<ResolvedPrompt, "resolved
     missing.add(name)
     return slot
   })
-  if (missing.size > 0) throw new MissingVariablesError([...missing])
+  if (missing.size) throw new MissingVariablesError([...missing])
   return filled
 }

@@ -214,7 +214,7 @@ export class Transport {
             throw this.#toConnectionError(error)
           }
         }
-        if (parse !== undefined) return parse()
+        if (parse) return parse()
         await sleep(delay, signal)
       }
     })
@@ -297,7 +297,7 @@ export class Transport {
 
   #getRequestId(response: FetchResponse): string | undefined {
     const id = response.headers.get("x-request-id")
-    return id === null ? undefined : this.#redact(id)
+    return id ? this.#redact(id) : undefined
   }
 
   /** Removes the API key, which a response or an error message may repeat. */

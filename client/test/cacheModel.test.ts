@@ -9,8 +9,8 @@ import { errorResponse, flush, installFakeTime, jsonResponse, key, settle } from
 const ttl = 1_000
 const maxStale = 4_000
 const maxAge = ttl + maxStale
-/** How long no refresh starts after one that failed for an outage, without jitter. */
-const refreshPause = 0.6 * ttl
+/** The longest pause between the requests for a target in an outage. Random pauses are half of it in this test. */
+const maxPause = 0.9 * ttl
 
 /** How the service responds: normally, with a text of this age in seconds, with an error, or not at all. */
 type Behavior = "ok" | "aged 2" | "aged 5" | "aged 9" | "down" | 401 | 403 | 404 | 503
@@ -57,6 +57,16 @@ const step: Arbitrary.Arbitrary<Step> = Arbitrary.map(
   ([kind, target, millis, behavior]) => ({ kind, target, millis, behavior }) as Step
 )
 
+/** What a read must return, or the status that it must reject with; `undefined` stands for no response. */
+type Outcome = readonly [text: string, Source] | { readonly status?: number }
+
+/** The last failure of a target for an outage, after `count` others, and when its pause ends, by the time awake. */
+interface ModelFailure {
+  readonly count: number
+  readonly retryAt: number
+  readonly outcome: Outcome
+}
+
 /** One target in the model: absent, or a text and when the service last confirmed it, by the true time. */
 interface ModelEntry {
   readonly text: string
@@ -65,44 +75,51 @@ interface ModelEntry {
 
 /**
  * The state machine of docs/client.md: predicts what each read returns, by the true time, which includes the time
- * in which the machine was suspended. Only the pause between refreshes leaves it out.
+ * in which the machine was suspended. Only the pauses after failures leave it out.
  */
 class Model {
   #entries = new Map<string, ModelEntry>()
-  #refreshAt = 0
+  #failures = new Map<string, ModelFailure>()
 
-  /** Returns the text and source, or the status that a read must reject with; `undefined` stands for no response. */
-  read(
-    target: string,
-    time: number,
-    timeAwake: number,
-    behavior: Behavior,
-    text: string
-  ): readonly [string, Source] | { status?: number } {
+  read(target: string, time: number, timeAwake: number, behavior: Behavior, text: string): Outcome {
     const entry = this.#entries.get(target)
     const age = entry === undefined ? Number.POSITIVE_INFINITY : time - entry.confirmedAt
     if (age < ttl) return [entry!.text, "cached"]
-    if (age >= maxAge) return this.#request(target, time, behavior, text)
-    if (timeAwake >= this.#refreshAt) {
-      this.#request(target, time, behavior, text)
-      if (behavior === "down" || behavior === 503) this.#refreshAt = timeAwake + refreshPause
-    }
+    const failure = this.#failures.get(target)
+    const isPaused = failure !== undefined && timeAwake < failure.retryAt
+    if (age >= maxAge)
+      return isPaused && failure.count > 0
+        ? failure.outcome
+        : this.#request(target, time, timeAwake, behavior, text)
+    if (!isPaused) this.#request(target, time, timeAwake, behavior, text)
     return [entry!.text, "stale"]
   }
 
-  #request(
-    target: string,
-    time: number,
-    behavior: Behavior,
-    text: string
-  ): readonly [string, Source] | { status?: number } {
+  /** Makes a request, and records a failure for an outage. */
+  #request(target: string, time: number, timeAwake: number, behavior: Behavior, text: string): Outcome {
+    const failure = this.#failures.get(target)
+    const hasText = this.#entries.has(target)
+    const outcome = this.#respond(target, time, behavior, text)
+    if (behavior === "down" || behavior === 503) {
+      const isRepeated = failure !== undefined && timeAwake < failure.retryAt + 2 * maxPause
+      const count = isRepeated ? failure.count + 1 : 0
+      this.#failures.set(target, {
+        count,
+        retryAt: timeAwake + (count > (hasText ? 0 : 1) ? maxPause : maxPause / 2),
+        outcome
+      })
+    }
+    return outcome
+  }
+
+  #respond(target: string, time: number, behavior: Behavior, text: string): Outcome {
     if (behavior === "down") return {}
     if (typeof behavior === "number") {
       if (behavior === 404) this.#entries.delete(target)
       if (behavior === 401 || behavior === 403) this.#entries.clear()
       return { status: behavior }
     }
-    this.#refreshAt = 0
+    this.#failures.clear()
     const age = behavior === "ok" ? 0 : Number(behavior.slice(-1)) * 1_000
     const confirmedAt = time - age
     const stored = this.#entries.get(target)
@@ -122,7 +139,7 @@ const toErrors = {
 /** Runs the steps against the client and the model. Returns the sources of the results in order. */
 const run = async (steps: ReadonlyArray<Step>, clockEvent: ClockEvent): Promise<ReadonlyArray<string>> => {
   installFakeTime()
-  const random = vi.spyOn(Math, "random").mockReturnValue(0)
+  const random = vi.spyOn(Math, "random").mockReturnValue(0.5)
   try {
     const model = new Model()
     const texts = new Map(targets.map((target) => [target, `${target} 0`]))

@@ -1,6 +1,6 @@
-import { afterEach, beforeEach, expect, it, vi } from "vitest"
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
 import { PromptClient } from "../src/index.ts"
-import { advance, connectionRefused, installFakeTime, jsonResponse } from "./support.ts"
+import { advance, connectionRefused, installFakeTime, jsonResponse, serviceUnavailable } from "./support.ts"
 
 const clientCount = 2_000
 const clientsPerKey = 20
@@ -10,8 +10,10 @@ const ttl = 30_000
 /** How often an application reads its prompt, in milliseconds. */
 const readInterval = 2_000
 const step = 100
-/** The times at which the clients have all started, the outage begins and ends, and the test ends. */
-const [steady, outageStart, outageEnd, end] = [60_000, 90_000, 150_000, 185_000]
+/** How long the service is not available, in milliseconds. */
+const outageLength = 60_000
+/** How long after an outage all clients must have fresh texts, in milliseconds. */
+const recoveryLimit = 30_000
 
 beforeEach(() => {
   installFakeTime()
@@ -24,11 +26,27 @@ afterEach(() => {
   vi.useRealTimers()
 })
 
-it("after an outage of 60 s, 2,000 clients send at most twice their usual rate, and all have fresh texts within 30 s", async () => {
+interface Arrival {
+  readonly at: number
+  readonly client: number
+}
+
+interface Scenario {
+  /** Returns when a client starts. */
+  readonly getStart: (client: number) => number
+  readonly outageStart: number
+  /** How long the service responds 503 after the outage. */
+  readonly startUp?: number
+  readonly end: number
+}
+
+/** Runs 2,000 clients, and returns their requests that reached the service and the sources of their texts. */
+const simulate = async ({ getStart, outageStart, startUp = 0, end }: Scenario) => {
   const start = performance.now()
   const elapsed = () => performance.now() - start
-  const arrivals: Array<{ readonly at: number; readonly client: number; readonly key: number }> = []
-  let failedReads = 0
+  const outageEnd = outageStart + outageLength
+  const arrivals: Array<Arrival> = []
+  const sources = new Set<string>()
   const clients = Array.from({ length: clientCount }, (_, client) => {
     const key = Math.floor(client / clientsPerKey)
     return new PromptClient({
@@ -37,32 +55,85 @@ it("after an outage of 60 s, 2,000 clients send at most twice their usual rate, 
       fetch: async () => {
         const at = elapsed()
         if (at >= outageStart && at < outageEnd) return connectionRefused()
-        arrivals.push({ at, client, key })
-        return jsonResponse(200, { data: { title: "a" } })
+        arrivals.push({ at, client })
+        return at >= outageEnd && at < outageEnd + startUp
+          ? serviceUnavailable()
+          : jsonResponse(200, { data: { title: "a" } })
       }
     })
   })
   for (let now = 0; now < end; now += step) {
     for (const [index, client] of clients.entries()) {
-      const startsAt = Math.floor(((index / clientCount) * ttl) / step) * step
+      const startsAt = Math.floor(getStart(index) / step) * step
       if (now >= startsAt && (now - startsAt) % readInterval === 0)
-        client.prompts.get("p").catch(() => failedReads++)
+        client.prompts.getResolved("p", { fallback: "f" }).then(({ source }) => sources.add(source))
     }
     await advance(step)
   }
-
   /** Counts the arrivals in each second from a time until another one. */
   const countPerSecond = (from: number, until: number) =>
     Array.from(
       { length: (until - from) / 1_000 },
       (_, second) => arrivals.filter(({ at }) => Math.floor((at - from) / 1_000) === second).length
     )
-  const usual = countPerSecond(steady, outageStart)
-  const usualRate = usual.reduce((sum, count) => sum + count) / usual.length
-  expect(Math.max(...countPerSecond(outageEnd, end))).toBeLessThanOrEqual(2 * usualRate)
-  const fresh = arrivals.filter(({ at }) => at >= outageEnd && at <= outageEnd + 30_000)
-  expect(new Set(fresh.map(({ client }) => client)).size).toBe(clientCount)
-  const countsOfKeys = Map.groupBy(fresh, ({ key }) => key)
-  expect(Math.max(...[...countsOfKeys.values()].map(({ length }) => length))).toBeLessThanOrEqual(keyLimit)
-  expect(failedReads).toBe(0)
+  const countClients = (from: number, until: number) =>
+    new Set(arrivals.filter(({ at }) => at >= from && at <= until).map(({ client }) => client)).size
+  /** Returns the number of requests of the key that sent the most. */
+  const countPerKey = (from: number, until: number) => {
+    const sent = arrivals.filter(({ at }) => at >= from && at < until)
+    const byKey = Map.groupBy(sent, ({ client }) => Math.floor(client / clientsPerKey))
+    return Math.max(...[...byKey.values()].map(({ length }) => length))
+  }
+  return { countPerSecond, countClients, countPerKey, sources }
+}
+
+/** Spreads the clients over the interval in which each reads once, in milliseconds. */
+const spread = (client: number): number => (client / clientCount) * readInterval
+
+const average = (counts: ReadonlyArray<number>): number =>
+  counts.reduce((sum, count) => sum + count) / counts.length
+
+describe("after an outage of 60 s, 2,000 clients send at most twice their usual rate, and all have fresh texts within 30 s", () => {
+  it("if they have texts in their caches, which they return in the outage", async () => {
+    /** The times at which the clients have all started, the outage begins and ends, and the test ends. */
+    const [steady, outageStart, outageEnd, end] = [60_000, 90_000, 150_000, 210_000]
+    const { countPerSecond, countClients, countPerKey, sources } = await simulate({
+      getStart: (client) => (client / clientCount) * ttl,
+      outageStart,
+      end
+    })
+    const usualRate = average(countPerSecond(steady, outageStart))
+    expect(Math.max(...countPerSecond(outageEnd, end))).toBeLessThanOrEqual(2 * usualRate)
+    expect(countClients(outageEnd, outageEnd + recoveryLimit)).toBe(clientCount)
+    expect(countPerKey(outageEnd, end)).toBeLessThanOrEqual(keyLimit)
+    expect([...sources].sort()).toEqual(["cached", "fresh", "stale"])
+  })
+
+  it.each([
+    [
+      "one after another in the first 50 s of the outage",
+      (client: number) => (client / clientCount) * 50_000,
+      0
+    ],
+    ["within 2 s, 28 s before the end of the outage", (client: number) => 32_000 + spread(client), 0],
+    [
+      "one after another in the first 50 s, and the service responds 503 for 2 s at its start",
+      (client: number) => (client / clientCount) * 50_000,
+      2_000
+    ]
+  ])("if they start with empty caches %s", async (_, getStart, startUp) => {
+    const ready = outageLength + startUp
+    const end = ready + 2 * recoveryLimit
+    const { countPerSecond, countClients, countPerKey, sources } = await simulate({
+      getStart,
+      outageStart: 0,
+      startUp,
+      end
+    })
+    const usualRate = average(countPerSecond(ready + recoveryLimit, end))
+    expect(Math.max(...countPerSecond(outageLength, end))).toBeLessThanOrEqual(2 * usualRate)
+    expect(countClients(ready, ready + recoveryLimit)).toBe(clientCount)
+    expect(countPerKey(outageLength, outageLength + 60_000)).toBeLessThanOrEqual(keyLimit)
+    expect([...sources].sort()).toEqual(["cached", "fallback", "fresh", "stale"])
+  })
 })

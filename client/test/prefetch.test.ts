@@ -1,4 +1,4 @@
-import { describe, expect, it } from "vitest"
+import { describe, expect, it, vi } from "vitest"
 import type { ClientOptions, PrefetchOptions } from "../src/index.ts"
 import { makeBundle } from "./makeBundle.ts"
 import {
@@ -57,6 +57,17 @@ const makeService = (
 }
 
 describe("prefetch", () => {
+  it("ends the pauses after failed calls", async () => {
+    vi.mocked(Math.random).mockReturnValue(0.5)
+    const { prefetch, client, faults } = makeService(makeIds(10), { options: { maxRetries: 0 } })
+    for (const id of makeIds(10)) faults.set(id, connectionRefused)
+    for (const _ of [1, 2, 3]) {
+      for (const id of makeIds(10)) await settle(captureError(client.prompts.getResolved(id)))
+    }
+    faults.clear()
+    expect(await prefetch({})).toMatchObject({ loaded: 10, failures: [] })
+  })
+
   it("loads the prompts of a filter, at most four at a time, so that later calls send no request", async () => {
     const ids = makeIds(250)
     const { prefetch, client, requests, maxOpen } = makeService(ids)

@@ -7,7 +7,7 @@ import { isDeepStrictEqual } from "node:util"
 import { vi } from "vitest"
 import { findSlots } from "../../../src/domain/Resolution.ts"
 import { BundleError, PromptClientError, verifyBundle } from "../../src/index.ts"
-import { parseBundleFile, readFields } from "../../src/pull/BundleFile.ts"
+import { parseBundleFile, readFields, renderPrompt } from "../../src/pull/BundleFile.ts"
 import { listSlots } from "../../src/pull/PromptReader.ts"
 import { makeBundle, toBytes } from "../makeBundle.ts"
 import { anyText, bundledPrompt } from "./bundles.ts"
@@ -28,6 +28,16 @@ const fails = async (promise: Promise<unknown>): Promise<BundleError> => {
   const error = await captureError(promise)
   assert.instanceOf(error, BundleError)
   return error
+}
+
+/** Runs a function as if the runtime had no hash function but WebCrypto's. */
+const withoutNodeHash = async (run: () => Promise<void>): Promise<void> => {
+  const getBuiltinModule = vi.spyOn(process, "getBuiltinModule").mockReturnValue({} as never)
+  try {
+    await run()
+  } finally {
+    getBuiltinModule.mockRestore()
+  }
 }
 
 describe("a bundle", () => {
@@ -55,6 +65,29 @@ describe("a bundle", () => {
         if (value !== undefined) return
         const changed = JSON.parse(bytes.toString())
         if (!isDeepStrictEqual(changed, bundle)) await fails(verifyBundle(changed))
+      }),
+    { arbitrary: { runs: 1_000 } }
+  )
+
+  it.effect.prop(
+    "a changed byte in a prompt is refused with the prompt's id, by Node's hash function and by WebCrypto",
+    { texts, prompt: Schema.Natural, position: Schema.Natural, change: Schema.Natural },
+    ({ texts, prompt, position, change }) =>
+      Effect.promise(async () => {
+        const bundle = makeTextBundle([["First", "One {{a}}\n😀"], ...texts])
+        const bytes = toBytes(bundle.prompts)
+        const index = prompt % bundle.prompts.length
+        const { json } = renderPrompt(bundle.prompts[index]!)
+        bytes[bytes.indexOf(json) + (position % json.length)]! ^= 1 + (change % 255)
+        const parsed = await captureError(Promise.resolve().then(() => JSON.parse(bytes.toString())))
+        if (parsed !== undefined) return
+        const changed = JSON.parse(bytes.toString())
+        if (isDeepStrictEqual(changed, bundle)) return
+        const id = changed.prompts[index].id ?? "without an id"
+        assert.strictEqual((await fails(verifyBundle(changed))).promptId, id)
+        await withoutNodeHash(async () => {
+          assert.strictEqual((await fails(verifyBundle(changed))).promptId, id)
+        })
       }),
     { arbitrary: { runs: 1_000 } }
   )
@@ -144,18 +177,18 @@ describe("a bundle", () => {
 
   it("runtimes without Node's hash function verify with WebCrypto, and a verified bundle only once", async () => {
     const bundle = makeTextBundle([["First", "One {{a}}\n😀"]])
-    const getBuiltinModule = vi.spyOn(process, "getBuiltinModule").mockReturnValue({} as never)
     const digest = vi.spyOn(crypto.subtle, "digest")
     try {
-      assert.strictEqual(await verifyBundle(bundle), bundle)
-      assert.strictEqual(digest.mock.calls.length, 2)
-      assert.strictEqual(await verifyBundle(bundle), bundle)
-      assert.strictEqual(digest.mock.calls.length, 2)
-      const [prompt] = bundle.prompts
-      const error = await fails(verifyBundle({ ...bundle, prompts: [{ ...prompt, content: "Two" }] }))
-      assert.strictEqual(error.promptId, prompt!.id)
+      await withoutNodeHash(async () => {
+        assert.strictEqual(await verifyBundle(bundle), bundle)
+        assert.strictEqual(digest.mock.calls.length, 2)
+        assert.strictEqual(await verifyBundle(bundle), bundle)
+        assert.strictEqual(digest.mock.calls.length, 2)
+        const [prompt] = bundle.prompts
+        const error = await fails(verifyBundle({ ...bundle, prompts: [{ ...prompt, content: "Two" }] }))
+        assert.strictEqual(error.promptId, prompt!.id)
+      })
     } finally {
-      getBuiltinModule.mockRestore()
       digest.mockRestore()
     }
   })
