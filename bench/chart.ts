@@ -1,16 +1,23 @@
 import type { ReportRow } from "./measurement.ts"
 
-interface Report {
+/** Where and when a benchmark ran. */
+interface Provenance {
   readonly at: string
   readonly commit: string
   readonly processors: string
   readonly database: string
   readonly node: string
+}
+
+interface Report extends Provenance {
   readonly rows: ReadonlyArray<ReportRow>
 }
 
-const escape = (text: string): string =>
+export const escapeXml = (text: string): string =>
   text.replace(/[&<>"]/g, (character) => `&#${character.charCodeAt(0)};`)
+
+export const formatCaption = ({ commit, at, node, database, processors }: Provenance): string =>
+  `${commit}, ${at.slice(0, 10)}; Node ${node}, ${database}, ${processors}`
 
 const left = 330
 const unit = 160 // the length of the bar of a row that just meets its bound
@@ -30,7 +37,7 @@ const colors = { aim: "#2e7d32", met: "#7cb342", missed: "#c62828" }
 const drawBar = (row: ReportRow, index: number): string => {
   const y = top + index * rowHeight
   const bound = row.at_least === undefined ? `≤ ${row.at_most}` : `≥ ${row.at_least}`
-  const title = `<text x="${left - 8}" y="${y + 11}" text-anchor="end">${escape(row.title)}</text>`
+  const title = `<text x="${left - 8}" y="${y + 11}" text-anchor="end">${escapeXml(row.title)}</text>`
   if (row.measured === null) return `${title}<text x="${left + 6}" y="${y + 11}">not measured</text>`
   const color = row.aim_met ? colors.aim : row.met ? colors.met : colors.missed
   const [from, to] = [computeScore(row, row.min!), computeScore(row, row.max!)].sort((a, b) => a - b)
@@ -40,7 +47,7 @@ const drawBar = (row: ReportRow, index: number): string => {
     `<rect x="${left}" y="${y}" width="${toX(computeScore(row, row.measured)) - left}" height="14" fill="${color}"/>`,
     `<path d="M${toX(from!)} ${y + 7}H${toX(to!)}" stroke="#000" stroke-opacity="0.6"/>`,
     `<path d="M${aim} ${y - 2}v18" stroke="#555" stroke-dasharray="2 2"/>`,
-    `<text x="${left + unit * maxScore + 8}" y="${y + 11}">${row.measured} (${bound}, aim ${row.aim}) ${escape(row.unit)}</text>`
+    `<text x="${left + unit * maxScore + 8}" y="${y + 11}">${row.measured} (${bound}, aim ${row.aim}) ${escapeXml(row.unit)}</text>`
   ].join("")
 }
 
@@ -48,12 +55,11 @@ const drawBar = (row: ReportRow, index: number): string => {
 export const drawChart = (report: Report): string => {
   const rows = report.rows.filter((row) => row.aim !== undefined || row.fault !== undefined)
   const height = top + rows.length * rowHeight + 12
-  const caption = `${report.commit}, ${report.at.slice(0, 10)}; Node ${report.node}, ${report.database}, ${report.processors}`
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" font-family="sans-serif" font-size="11">
 <title>Benchmark results in units of each row's goal</title>
 <rect width="${width}" height="${height}" fill="#fff"/>
 <text x="12" y="20" font-size="14">Measured, in units of each row's bound (longer is better; dashed line: aim; thin line: spread)</text>
-<text x="12" y="38" fill="#555">${escape(caption)}</text>
+<text x="12" y="38" fill="#555">${escapeXml(formatCaption(report))}</text>
 <path d="M${left + unit} ${top - 8}V${height - 8}" stroke="#000"/>
 ${rows.map(drawBar).join("\n")}
 </svg>

@@ -118,10 +118,11 @@ export interface Dataset {
 }
 
 /**
- * Fills a workspace without triggers and foreign key checks, because its rows are correct by construction. The
- * triggers would also write the prompts several times, so that their table would become several times as large.
+ * Runs statements that insert rows, without triggers and foreign key checks, because the rows are correct by
+ * construction. The triggers would also write the prompts several times, so that their table would become several
+ * times as large.
  */
-const fill = async (sql: Sql, workspace: Workspace): Promise<void> => {
+export const insertRows = async (sql: Sql, statements: ReadonlyArray<string>): Promise<void> => {
   await sql.begin(async (transaction) => {
     await transaction.unsafe("set local session_replication_role = replica")
     // The triggers that fire in spite of the role.
@@ -130,7 +131,7 @@ const fill = async (sql: Sql, workspace: Workspace): Promise<void> => {
       from pg_trigger where tgenabled in ('A', 'R')`
     for (const { table, name } of triggers)
       await transaction.unsafe(`alter table ${table} disable trigger ${name}`)
-    for (const statement of makeStatements(workspace)) await transaction.unsafe(statement)
+    for (const statement of statements) await transaction.unsafe(statement)
     for (const { table, name, mode } of triggers)
       await transaction.unsafe(`alter table ${table} enable ${mode} trigger ${name}`)
   })
@@ -171,7 +172,7 @@ export const createDataset = async (serverUrl: string, checkout: string): Promis
     url: url.href,
     server: `PostgreSQL ${version!.server_version}`,
     load: (workspace) => {
-      const loading = loaded.get(workspace) ?? fill(sql, workspace)
+      const loading = loaded.get(workspace) ?? insertRows(sql, makeStatements(workspace))
       loaded.set(workspace, loading)
       return loading
     },

@@ -56,6 +56,7 @@ const runStream = (
   { port, until }: Run
 ): Promise<StreamResult> => {
   const maxRequests = stream.maxRequests ?? Number.POSITIVE_INFINITY
+  const interval = stream.rate === undefined ? 0 : 1000 / stream.rate
   const latencies: Array<number> = []
   const statuses: Record<string, number> = {}
   const unexpected: Record<string, number> = {}
@@ -63,6 +64,7 @@ const runStream = (
   let faults = 0
   let inTime = 0
   let last = 0
+  const started = performance.now()
 
   const runConnection = (): Promise<void> =>
     new Promise((resolve) => {
@@ -77,7 +79,12 @@ const runStream = (
           socket.end()
           return
         }
-        sentCount++
+        const wait = started + sentCount++ * interval - performance.now()
+        if (wait > 0) setTimeout(write, wait)
+        else write()
+      }
+
+      const write = () => {
         const { bytes, status } = nextRequest()
         expected = String(status)
         sentAt = performance.now()
@@ -147,7 +154,6 @@ const runStream = (
       })
     })
 
-  const started = performance.now()
   return Promise.all(Array.from({ length: stream.connections }, runConnection)).then(() => ({
     perSecond: inTime === 0 ? 0 : (inTime * 1000) / (last - started),
     latencies: Float64Array.from(latencies),

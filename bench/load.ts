@@ -19,6 +19,8 @@ export interface Stream {
   /** A status that at most two responses of a run may have. */
   readonly alsoAllowed?: number
   readonly maxRequests?: number
+  /** The requests per second of all connections together; by default, as many as the server responds to. */
+  readonly rate?: number
 }
 
 /** Returns the status that a stream expects in response to one of its targets. */

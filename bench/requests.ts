@@ -70,7 +70,10 @@ export interface RoundStreams {
   readonly warmUp: ReadonlyArray<Stream>
 }
 
-/** Splits requests into different requests for each round and for the warm-up. */
+/**
+ * Splits requests into different requests for each round and for the warm-up. The warm-up uses several connections, so
+ * that Node has compiled the servers' code before the first round with one connection.
+ */
 export const splitByRound = (requests: Stream, rounds: number): RoundStreams => {
   const { targets, keys, etags } = requests
   const size = Math.floor(targets.length / (rounds + 1))
@@ -85,7 +88,10 @@ export const splitByRound = (requests: Stream, rounds: number): RoundStreams => 
       })
     ]
   }
-  return { streams: (round) => slice(round + 1), warmUp: slice(0) }
+  return {
+    streams: (round) => slice(round + 1),
+    warmUp: slice(0).map((stream) => ({ ...stream, connections }))
+  }
 }
 
 /** Sends one of a stream's requests and returns the response. */

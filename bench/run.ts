@@ -12,6 +12,8 @@ import { startGenerator } from "./load.ts"
 import { type Measurement, type ReportRow, toReportRow } from "./measurement.ts"
 import { readOptions, sharedOptions } from "./options.ts"
 import { root } from "./processes.ts"
+import { showProgress } from "./progress.ts"
+import { readScalingOptions, runScaling } from "./scaling/run.ts"
 import { scenarios } from "./scenarios.ts"
 
 const groups = [...new Set(scenarios.map(({ group }) => group))]
@@ -21,7 +23,8 @@ const help = `npm run bench -- [options]
   --only A,B       only these groups: ${groups.join(", ")}
   --seconds N      length of one round against one server (2; quick 0.3)
   --rounds N       number of rounds (5; quick 3)
-  --out DIR        directory of report.json and chart.svg (bench/results)`
+  --out DIR        directory of report.json and chart.svg (bench/results)
+  --scale          measure 1 to 4 processes, a standby and up to a million workspaces instead; see --scale --help`
 
 const full: Scale = {
   seconds: 2,
@@ -61,10 +64,6 @@ const readArguments = () => {
   }
 }
 
-const showProgress = (text: string): void => {
-  process.stderr.write(process.stderr.isTTY ? `\r\x1b[K${text}` : `${text}\n`)
-}
-
 const formatGoal = ({ at_least, at_most, aim }: ReportRow): string =>
   aim === undefined ? "" : `${at_least === undefined ? `<= ${at_most}` : `>= ${at_least}`}, aim ${aim}`
 
@@ -88,62 +87,70 @@ const measure = async (scenario: Scenario, harness: Harness): Promise<ReadonlyAr
   }
 }
 
-const { only, out, quick: isQuick, scale } = readArguments()
-const selected = scenarios.filter(({ group }) => only.includes(group))
-const started = performance.now()
+/** Measures the selected scenarios, prints and writes the results, and returns true if no scenario misses its goal. */
+const runScenarios = async (): Promise<boolean> => {
+  const { only, out, quick: isQuick, scale } = readArguments()
+  const selected = scenarios.filter(({ group }) => only.includes(group))
+  const started = performance.now()
 
-showProgress("creating the database")
-const createDatabase = () =>
-  createDataset(process.env.TEST_DATABASE_URL ?? "postgres://postgres@127.0.0.1:5432/test", root)
-const dataset = await createDatabase()
-const generator = startGenerator()
-const harness = makeHarness({ dataset, createDatabase, generator, scale })
+  showProgress("creating the database")
+  const createDatabase = () =>
+    createDataset(process.env.TEST_DATABASE_URL ?? "postgres://postgres@127.0.0.1:5432/test", root)
+  const dataset = await createDatabase()
+  const generator = startGenerator()
+  const harness = makeHarness({ dataset, createDatabase, generator, scale })
 
-let closing: Promise<void> | undefined
-/** Stops every process and drops the database; later calls do nothing. */
-const close = (): Promise<void> => {
-  closing ??= (async () => {
-    await generator.stop()
-    await harness.close()
-    await dataset.drop()
-  })()
-  return closing
-}
-for (const signal of ["SIGINT", "SIGTERM"] as const)
-  process.once(signal, () => void close().finally(() => process.exit(130)))
-
-const rows: Array<ReportRow> = []
-try {
-  for (const [index, scenario] of selected.entries()) {
-    const elapsed = Math.round((performance.now() - started) / 1000)
-    showProgress(`[${index + 1}/${selected.length}, ${elapsed} s] ${scenario.title}`)
-    for (const measurement of await measure(scenario, harness)) {
-      const row = toReportRow(scenario.group, measurement)
-      rows.push(row)
-      if (process.stderr.isTTY) showProgress("")
-      console.log(formatRow(row))
-    }
+  let closing: Promise<void> | undefined
+  /** Stops every process and drops the database; later calls do nothing. */
+  const close = (): Promise<void> => {
+    closing ??= (async () => {
+      await generator.stop()
+      await harness.close()
+      await dataset.drop()
+    })()
+    return closing
   }
-} finally {
-  await close()
+  for (const signal of ["SIGINT", "SIGTERM"] as const)
+    process.once(signal, () => void close().finally(() => process.exit(130)))
+
+  const rows: Array<ReportRow> = []
+  try {
+    for (const [index, scenario] of selected.entries()) {
+      const elapsed = Math.round((performance.now() - started) / 1000)
+      showProgress(`[${index + 1}/${selected.length}, ${elapsed} s] ${scenario.title}`)
+      for (const measurement of await measure(scenario, harness)) {
+        const row = toReportRow(scenario.group, measurement)
+        rows.push(row)
+        if (process.stderr.isTTY) showProgress("")
+        console.log(formatRow(row))
+      }
+    }
+  } finally {
+    await close()
+  }
+
+  const report = {
+    at: new Date().toISOString(),
+    commit: execFileSync("git", ["describe", "--always", "--dirty"], { encoding: "utf8" }).trim(),
+    node: process.version,
+    database: dataset.server,
+    processors: `${cpus().length} x ${cpus()[0]?.model}`,
+    took_seconds: Math.round((performance.now() - started) / 1000),
+    quick: isQuick,
+    scale,
+    rows
+  }
+  mkdirSync(out, { recursive: true })
+  writeFileSync(join(out, "report.json"), `${JSON.stringify(report, null, 2)}\n`)
+  writeFileSync(join(out, "chart.svg"), drawChart(report))
+  const missed = rows.filter(({ met, fault }) => met === false || fault !== undefined)
+  showProgress(
+    `${rows.length} measurements in ${report.took_seconds} s, ${missed.length} missed; ${join(out, "report.json")}, chart.svg\n`
+  )
+  return missed.length === 0
 }
 
-const report = {
-  at: new Date().toISOString(),
-  commit: execFileSync("git", ["describe", "--always", "--dirty"], { encoding: "utf8" }).trim(),
-  node: process.version,
-  database: dataset.server,
-  processors: `${cpus().length} x ${cpus()[0]?.model}`,
-  took_seconds: Math.round((performance.now() - started) / 1000),
-  quick: isQuick,
-  scale,
-  rows
-}
-mkdirSync(out, { recursive: true })
-writeFileSync(join(out, "report.json"), `${JSON.stringify(report, null, 2)}\n`)
-writeFileSync(join(out, "chart.svg"), drawChart(report))
-const missed = rows.filter(({ met, fault }) => met === false || fault !== undefined)
-showProgress(
-  `${rows.length} measurements in ${report.took_seconds} s, ${missed.length} missed; ${join(out, "report.json")}, chart.svg\n`
-)
-process.exitCode = missed.length === 0 ? 0 : 1
+const hasPassed = process.argv.includes("--scale")
+  ? await runScaling(readScalingOptions())
+  : await runScenarios()
+process.exitCode = hasPassed ? 0 : 1

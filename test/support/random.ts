@@ -1,19 +1,20 @@
 /** Makes functions that return the same random values for the same seed. */
 export const makeRandom = (seed: number) => {
   let state = seed | 0
-  /** Returns a number from 0 to 1, by the generator mulberry32. */
-  const next = (): number => {
+  /** Returns a number of at least 0 and less than 1, by the generator mulberry32. */
+  const uniform = (): number => {
     state = (state + 0x6d2b79f5) | 0
     let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
     mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
   }
-  const int = (limit: number): number => Math.floor(next() * limit)
+  const int = (limit: number): number => Math.floor(uniform() * limit)
   return {
+    uniform,
     /** Returns an integer of at least 0 below the limit. */
     int,
     pick: <A>(items: ReadonlyArray<A>): A => items[int(items.length)]!,
     /** Returns true with this probability. */
-    chance: (probability: number): boolean => next() < probability
+    chance: (probability: number): boolean => uniform() < probability
   }
 }

@@ -1,0 +1,104 @@
+import { availableParallelism } from "node:os"
+import type { EdgeRow } from "./edge.ts"
+import type { PromptsRow, WorkspacesRow } from "./growth.ts"
+import { type ProcessesRow, type RequestKind, type StandbyRow, steadyRates } from "./instances.ts"
+
+/** The results of the scaling benchmark. A group that was not selected, or that failed, has no rows. */
+export interface Report {
+  readonly at: string
+  readonly commit: string
+  readonly node: string
+  readonly database: string
+  readonly processors: string
+  /** The number of processors. */
+  readonly cores: number
+  readonly command: string
+  readonly took_seconds: number
+  readonly processes: ReadonlyArray<ProcessesRow>
+  readonly standby: ReadonlyArray<StandbyRow>
+  readonly workspaces: ReadonlyArray<WorkspacesRow>
+  readonly prompts: ReadonlyArray<PromptsRow>
+  readonly edge: ReadonlyArray<EdgeRow>
+}
+
+/** A rule that the measured values must meet. */
+export interface Check {
+  readonly title: string
+  readonly measured: number
+  readonly bound: number
+  readonly met: boolean
+}
+
+/** Two services, their generators and PostgreSQL need this many cores of the same machine. */
+const coresForTwoProcesses = 6
+const minSpeedUp = 1.8
+const maxCostRatio = 1.2
+const maxPrimaryShare = 0.5
+/** With less than this share of the steady rate, the processors were not idle, and the costs cannot be compared. */
+const minSteadyShare = 0.95
+
+export const findProcesses = (
+  { processes }: Pick<Report, "processes">,
+  requests: RequestKind,
+  count: number
+): ProcessesRow => processes.find((row) => row.requests === requests && row.processes === count)!
+
+export const findStandby = (
+  { standby }: Pick<Report, "standby">,
+  requests: RequestKind,
+  withStandby: boolean
+): StandbyRow => standby.find((row) => row.requests === requests && row.standby === withStandby)!
+
+/** Compares several processes with one: the cost of a request, and the throughput if the machine has enough cores. */
+export const checkProcesses = (rows: ReadonlyArray<ProcessesRow>): ReadonlyArray<Check> => {
+  const one = findProcesses({ processes: rows }, "cached", 1)
+  const two = findProcesses({ processes: rows }, "cached", 2)
+  const speedUp = two.requestsPerSecond / one.requestsPerSecond
+  const costs = rows
+    .filter(({ processes }) => processes > 1)
+    .map(({ requests, processes, steady }): Check => {
+      const one = findProcesses({ processes: rows }, requests, 1)
+      const measured = steady.serviceCpu / one.steady.serviceCpu
+      return {
+        title: `CPU time per ${requests} request with ${processes} processes, relative to one process`,
+        measured,
+        bound: maxCostRatio,
+        met: measured <= maxCostRatio
+      }
+    })
+  const rates = rows.map(({ requests, processes, steady }): Check => {
+    const measured = steady.requestsPerSecond / (steadyRates[requests] * processes)
+    return {
+      title: `Share of the steady rate of ${requests} requests that ${processes} processes responded to`,
+      measured,
+      bound: minSteadyShare,
+      met: measured >= minSteadyShare
+    }
+  })
+  const checks = [...costs, ...rates]
+  if (availableParallelism() < coresForTwoProcesses) return checks
+  return [
+    ...checks,
+    {
+      title: "Cached requests per second of 2 processes, relative to one process",
+      measured: speedUp,
+      bound: minSpeedUp,
+      met: speedUp >= minSpeedUp
+    }
+  ]
+}
+
+/** Compares the CPU time of the primary for uncached requests with a standby and without one. */
+export const checkStandby = (rows: ReadonlyArray<StandbyRow>): ReadonlyArray<Check> => {
+  const primaryCpu = (withStandby: boolean) =>
+    findStandby({ standby: rows }, "uncached", withStandby).databaseCpu[0]!
+  const measured = primaryCpu(true) / primaryCpu(false)
+  return [
+    {
+      title: "CPU time of the primary per uncached request with a standby, relative to no standby",
+      measured,
+      bound: maxPrimaryShare,
+      met: measured <= maxPrimaryShare
+    }
+  ]
+}
