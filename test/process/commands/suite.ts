@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import type { Archive } from "../../../src/application/formats/Archive.ts"
 import { archive, instant, prompt, sample, version, workspace } from "../../support/archives.ts"
 import { type Backend, connectTo, embedded, makeResources, postgres } from "../../support/database.ts"
-import { type CommandResult, run, type Service, startService } from "../../support/service.ts"
+import { type CommandResult, currentProgram, run, type Service, startService } from "../../support/service.ts"
 
 const root = join(import.meta.dirname, "../../..")
 const scratch = mkdtempSync(join(tmpdir(), "commands-"))
@@ -549,7 +549,7 @@ export const testCommands = ({ acquire, missing, name }: Backend): void => {
           })
           const file = join(scratch, `${original.workspace.id}.json`)
           writeFileSync(file, JSON.stringify(original))
-          const child = spawn(process.execPath, [join(root, "src/main.ts"), "import", file], {
+          const child = spawn(process.execPath, [currentProgram, "import", file], {
             env: { PATH: process.env.PATH, HOME: process.env.HOME, ...env },
             stdio: "ignore"
           })
@@ -562,8 +562,12 @@ export const testCommands = ({ acquire, missing, name }: Backend): void => {
               .poll(async () => (await database.sql(inside)).length, { timeout: 30_000, interval: 20 })
               .toBe(1)
           } else {
-            // The import holds the only session of the embedded database, so its progress cannot be queried.
-            await setTimeout(2_500)
+            // The import holds the only session of the embedded database while it writes, so that other statements wait.
+            const isWaiting = async () => {
+              const statement = database.sql("select").then(() => false)
+              return Promise.race([statement, setTimeout(200, true)])
+            }
+            await expect.poll(isWaiting, { timeout: 30_000, interval: 20 }).toBe(true)
           }
           child.kill(signal)
           const [code] = await exit
