@@ -1,6 +1,7 @@
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { configDefaults, defineConfig } from "vitest/config"
+import LongestFirst from "./test/support/LongestFirst.ts"
 
 // The processes of all tests compile Effect only once.
 process.env.NODE_COMPILE_CACHE ??= join(tmpdir(), "prompt-retrieval-compile-cache")
@@ -13,27 +14,39 @@ const pure = [
   "test/adapters/inbound/cli/{ArchiveFile,PromptDiff,PromptDirectory,PromptPaths,PromptText}.test.ts",
   "test/adapters/outbound/{caching,memory}/**/*.test.ts",
   "test/application/**/*.test.ts",
+  "test/bench/**/*.test.ts",
   "test/domain/**/*.test.ts",
   "test/oracle/{Checker,History}.test.ts",
   "test/runtime/telemetry/**/*.test.ts"
 ]
 
-/** Tests that assert durations or memory. No other test runs at the same time. */
+/**
+ * Tests that restart and disturb programs, and wait for them most of the time. Their time limits are seconds, so two of
+ * these files run at the same time, but never beside tests that use the processor all the time.
+ */
+const waiting = [
+  "test/deploy/composeScripts.test.ts",
+  "test/embedding/outage.test.ts",
+  "test/oracle/{generatedHistories,plantedFaults}.test.ts",
+  "test/process/faults/{clients,cluster,pgbouncer,standby}.test.ts",
+  "test/process/lifecycle/*.test.ts"
+]
+
+/** Tests that assert short durations, or memory. No other test runs at the same time. */
 const sensitive = [
   "test/adapters/outbound/postgres/{Database,PostgresChangeFeed}.test.ts",
   "test/adapters/outbound/rate-limiter/RedisRateLimiter.test.ts",
   "test/api/{connections,memory}.test.ts",
-  "test/deploy/composeScripts.test.ts",
   "test/domain/Resolution.test.ts",
-  "test/embedding/outage.test.ts",
-  "test/oracle/{generatedHistories,plantedFaults}.test.ts",
-  "test/process/faults/*.test.ts",
+  "test/process/faults/{database,failover,neighbors,outage,redis,replica}.test.ts",
   "test/process/{freshness,keyExpiry,leaks,mcpMemory,sharedLimits}.test.ts",
-  "test/process/lifecycle/*.test.ts",
   "test/runtime/telemetry/ProcessMetrics.test.ts"
 ]
 
 const exclude = (...patterns: ReadonlyArray<string>) => [...configDefaults.exclude, ...patterns]
+
+/** Bundles the program that the tests start. */
+const globalSetup = "test/support/bundleProgram.ts"
 
 /** A test file that starts services needs about one core, and up to 40 connections of PostgreSQL's default of 100. */
 const maxWorkers = 2
@@ -48,6 +61,7 @@ export default defineConfig({
   test: {
     testTimeout: 60_000,
     hookTimeout: 120_000,
+    sequence: { sequencer: LongestFirst },
     // The projects run one after another.
     projects: [
       {
@@ -66,7 +80,8 @@ export default defineConfig({
         test: {
           name: "parallel",
           include: ["test/**/*.test.ts", "client/test/**/*.test.ts"],
-          exclude: exclude(...pure, ...sensitive),
+          exclude: exclude(...pure, ...waiting, ...sensitive),
+          globalSetup,
           maxWorkers,
           retry,
           sequence: { groupOrder: 2 }
@@ -74,7 +89,25 @@ export default defineConfig({
       },
       {
         extends: true,
-        test: { name: "sequential", include: sensitive, maxWorkers: 1, retry, sequence: { groupOrder: 3 } }
+        test: {
+          name: "waiting",
+          include: waiting,
+          globalSetup,
+          maxWorkers,
+          retry,
+          sequence: { groupOrder: 3 }
+        }
+      },
+      {
+        extends: true,
+        test: {
+          name: "sequential",
+          include: sensitive,
+          globalSetup,
+          maxWorkers: 1,
+          retry,
+          sequence: { groupOrder: 4 }
+        }
       }
     ]
   }

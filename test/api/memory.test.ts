@@ -9,7 +9,7 @@ import { encodeBody } from "../../src/adapters/inbound/http/response/Representat
 import { archive, key, prompt, user, workspace } from "../support/archives.ts"
 import { connectTo, makeResources, postgres } from "../support/database.ts"
 import { exchange, exchangeAll, rawRequest } from "../support/rawHttp.ts"
-import { type Service, startService } from "../support/service.ts"
+import { type Service, sourceProgram, startService } from "../support/service.ts"
 
 const MiB = 1024 * 1024
 
@@ -59,7 +59,7 @@ describe.skipIf(postgres.missing !== undefined)("clients that read slowly or not
   let sockets: Array<Socket> = []
 
   const start = async (overrides: Record<string, string> = {}) => {
-    service = await startService({ ...env, ...overrides })
+    service = await startService({ ...env, ...overrides }, "/readyz", [], sourceProgram)
   }
   beforeAll(async () => {
     env = {

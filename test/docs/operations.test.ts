@@ -1,13 +1,12 @@
 import { spawn } from "node:child_process"
 import { once } from "node:events"
 import { type AddressInfo, createServer } from "node:net"
-import { join } from "node:path"
 import { setTimeout } from "node:timers/promises"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { embedded, makeResources } from "../support/database.ts"
 import { freePort } from "../support/ports.ts"
-import { run, type Service, startService } from "../support/service.ts"
-import { readTable, root } from "./markdown.ts"
+import { currentProgram, run, type Service, startService } from "../support/service.ts"
+import { readTable } from "./markdown.ts"
 
 const document = "docs/operations.md"
 
@@ -20,7 +19,7 @@ describe("docs/operations.md, Exit codes", () => {
     await once(server.listen(0, "127.0.0.1"), "listening")
     const connected = once(server, "connection")
     const { port } = server.address() as AddressInfo
-    const child = spawn(process.execPath, [join(root, "src/main.ts"), "workspaces", "list"], {
+    const child = spawn(process.execPath, [currentProgram, "workspaces", "list"], {
       env: { PATH: process.env.PATH, DATABASE_URL: `postgres://postgres@127.0.0.1:${port}/test` },
       stdio: "ignore"
     })

@@ -13,7 +13,7 @@ import { freePort } from "../support/ports.ts"
 import { freshDatabase, proxyTo, toDatabaseUrl } from "../support/postgres.ts"
 import { noPromtool, promtool } from "../support/promtool.ts"
 import { exchange, exchangeAll, rawRequest } from "../support/rawHttp.ts"
-import { run, type Service, startService } from "../support/service.ts"
+import { run, type Service, sourceProgram, startService } from "../support/service.ts"
 
 const root = join(import.meta.dirname, "../..")
 const backend = postgres.missing === undefined ? postgres : embedded
@@ -488,11 +488,8 @@ describe("logs, metrics and traces", () => {
   ])("a start %s loads the OTLP exporter: %j", async (_, loaded, endpoint) => {
     const hooks =
       'import { registerHooks } from "node:module"; registerHooks({ load: (url, context, next) => { if (url.includes("/effect/") && url.includes("/observability/")) console.error("loaded", url); return next(url, context) } })'
-    service = await startService({
-      ...env,
-      ...endpoint(),
-      NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(hooks)}`
-    })
+    const NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent(hooks)}`
+    service = await startService({ ...env, ...endpoint(), NODE_OPTIONS }, "/readyz", [], sourceProgram)
     expect(service.output().includes("loaded ")).toBe(loaded)
   })
 })

@@ -5,8 +5,11 @@ import { setTimeout } from "node:timers/promises"
 import { searchForLeaks } from "./leaks.ts"
 import { freePort } from "./ports.ts"
 
-/** The program of this checkout. */
-const currentProgram = join(import.meta.dirname, "../../src/main.ts")
+/** The program of this checkout, from its sources. */
+export const sourceProgram = join(import.meta.dirname, "../../src/main.ts")
+
+/** The program of this checkout: the bundle of `bundleProgram.ts`; outside of vitest, the sources. */
+export const currentProgram = process.env.TEST_PROGRAM ?? sourceProgram
 
 /** How long a start may take on a busy machine, including the creation of an embedded database, in milliseconds. */
 const startTimeoutMs = 40_000

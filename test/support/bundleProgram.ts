@@ -1,0 +1,39 @@
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs"
+import { join } from "node:path"
+import { build } from "esbuild"
+
+const root = join(import.meta.dirname, "../..")
+
+/**
+ * Bundles the sources of this checkout for the processes that tests start, and removes the bundle after the last
+ * test. A process loads a few files instead of hundreds, and needs half of the CPU time, or less, to start.
+ */
+export const setup = async (): Promise<() => void> => {
+  // Inside the checkout, so that the bundle finds the packages that it does not contain.
+  const cache = join(root, "node_modules/.cache")
+  mkdirSync(cache, { recursive: true })
+  const directory = mkdtempSync(join(cache, "test-program-"))
+  await build({
+    absWorkingDir: root,
+    // The same layout as `dist`, because some modules find others by their paths.
+    entryPoints: {
+      "program/main": "src/main.ts",
+      "program/LargeReadWorker": "src/runtime/LargeReadWorker.ts",
+      "client/index": "client/src/index.ts"
+    },
+    outdir: directory,
+    chunkNames: "program/[name]-[hash]",
+    bundle: true,
+    splitting: true,
+    platform: "node",
+    format: "esm",
+    target: "node24",
+    external: ["@electric-sql/pglite"],
+    // For packages in the CommonJS format.
+    banner: {
+      js: 'import { createRequire } from "node:module"; const require = createRequire(import.meta.url);'
+    }
+  })
+  process.env.TEST_PROGRAM = join(directory, "program/main.js")
+  return () => rmSync(directory, { recursive: true, force: true })
+}
