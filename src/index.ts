@@ -23,7 +23,7 @@ export type {
 export type { DatabaseOptions } from "./adapters/outbound/postgres/Database.ts"
 export type { RateLimits } from "./application/Admission.ts"
 export { administrationLayer } from "./runtime/CommandLayers.ts"
-export { changeFeedLayer, databaseLayer, serviceLayer } from "./runtime/Layers.ts"
+export { changeFeedLayer, databaseLayer, serviceLayer } from "./runtime/RequestLayers.ts"
 export { createPromptApi, type PromptApi } from "./runtime/PromptApi.ts"
 export type { PromptApiOptions } from "./runtime/PromptApiOptions.ts"
 export type { HostLogFields, HostLogger } from "./runtime/telemetry/HostLogger.ts"

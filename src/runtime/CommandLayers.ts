@@ -1,4 +1,4 @@
-// Compiles schemas to functions, as in `Layers.ts`.
+// Compiles schemas to functions, as in `RequestLayers.ts`.
 import "effect/schema/SchemaJITCompiler/enable"
 import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
 import * as Effect from "effect/Effect"

@@ -1,5 +1,4 @@
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
-import * as NodeServices from "@effect/platform-node/NodeServices"
 import * as Cause from "effect/Cause"
 import * as ConfigProvider from "effect/ConfigProvider"
 import * as Effect from "effect/Effect"
@@ -119,8 +118,10 @@ const runServeOrCommand = Effect.fnUntraced(function* (
 ) {
   const input = parseServe(args)
   if (input !== undefined) return yield* runServe(operations, input)
-  const { runCommandLine } = yield* Effect.promise(() => import("../adapters/inbound/cli/Commands.ts"))
-  return yield* runCommandLine(operations, args, programVersion)
+  const [{ runCommandLine }, NodeServices] = yield* Effect.promise(() =>
+    Promise.all([import("../adapters/inbound/cli/Commands.ts"), import("@effect/platform-node/NodeServices")])
+  )
+  return yield* Effect.provide(runCommandLine(operations, args, programVersion), NodeServices.layer)
 })
 
 const runProgram = Effect.fnUntraced(function* (args: ReadonlyArray<string>, isServe: boolean) {
@@ -146,7 +147,7 @@ export const main = (args: ReadonlyArray<string>): void => {
   const isServe = args[0] === "serve"
   // A closed log pipe must not end the service.
   process.stderr.on("error", () => {})
-  NodeRuntime.runMain(Effect.provide(runProgram(args, isServe), NodeServices.layer), {
+  NodeRuntime.runMain(runProgram(args, isServe), {
     disableErrorReporting: true,
     teardown: (exit, onExit) => {
       if (Exit.isSuccess(exit)) return onExit(exit.value as number)

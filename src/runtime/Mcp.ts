@@ -2,10 +2,23 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { MountedEndpoint } from "../adapters/inbound/http/contract/MountedEndpoint.ts"
 import type { ServiceConfig } from "./Config.ts"
-import { namedPromptsLayer } from "./Layers.ts"
 
 /** The path of the endpoint for the Model Context Protocol. */
 const path = "/mcp"
+
+/** The names of the prompts of a database. */
+const namedPromptsLayer = Layer.unwrap(
+  Effect.map(
+    Effect.promise(() =>
+      Promise.all([
+        import("../application/NamedPrompts.ts"),
+        import("../adapters/outbound/postgres/PostgresPromptTitles.ts")
+      ])
+    ),
+    ([{ NamedPrompts }, PostgresPromptTitles]) =>
+      NamedPrompts.layer.pipe(Layer.provide(PostgresPromptTitles.layer))
+  )
+)
 
 /** The endpoint for the Model Context Protocol, if the configuration asks for it. Its modules load only then. */
 export const mcpEndpointLayer = ({ mcp, publicUrl }: Pick<ServiceConfig, "mcp" | "publicUrl">) =>

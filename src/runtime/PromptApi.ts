@@ -16,7 +16,7 @@ import { assertSchemaCurrent } from "../adapters/outbound/postgres/Migrations.ts
 import { assertReadable } from "../adapters/outbound/postgres/ReadPrivileges.ts"
 import { metricRegistry } from "../application/MetricRegistry.ts"
 import { makeRepeatingLog } from "../application/RepeatingLog.ts"
-import { databaseApiLayer, hostApiLayer } from "./Layers.ts"
+import { databaseApiLayer, hostApiLayer } from "./PromptApiLayers.ts"
 import {
   type DatabaseStores,
   parseOptions,

@@ -4,14 +4,14 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
-import { seedDemoWorkspace, warnIfEmpty } from "../adapters/inbound/cli/Demo.ts"
 import * as HttpServer from "../adapters/inbound/http/transport/Server.ts"
 import { migrate } from "../adapters/outbound/postgres/Migrations.ts"
 import { assertReadable } from "../adapters/outbound/postgres/ReadPrivileges.ts"
 import { programVersion } from "../application/ProgramVersion.ts"
+import * as ActorName from "./ActorName.ts"
 import type { ServiceConfig } from "./Config.ts"
-import { serveLayer } from "./Layers.ts"
 import { mcpEndpointLayer } from "./Mcp.ts"
+import { serveLayer } from "./ServeLayers.ts"
 import { describeDatabaseUrl, describeRedisUrl } from "./ServerUrl.ts"
 import { isUnavailable, startServing } from "./Startup.ts"
 import { startMetrics, withExport } from "./telemetry/Telemetry.ts"
@@ -53,6 +53,20 @@ const logStart = ({
   })
 
 /**
+ * Creates the demo workspace in a database that has no workspace, or warns, depending on `demo`. The use cases of
+ * operators load only here.
+ */
+const seedOrWarn = Effect.fnUntraced(function* ({ actor }: ServiceConfig, demo: boolean, url: string) {
+  const [{ administrationLayer }, { seedDemoWorkspace, warnIfEmpty }] = yield* Effect.promise(() =>
+    Promise.all([import("./CommandLayers.ts"), import("../adapters/inbound/cli/Demo.ts")])
+  )
+  yield* Effect.provide(
+    demo ? seedDemoWorkspace(url) : warnIfEmpty,
+    administrationLayer.pipe(Layer.provide(ActorName.layer(actor)))
+  )
+})
+
+/**
  * Listens, migrates the database, and serves until it is interrupted; then drains. It listens before PostgreSQL is
  * available and serves once the migration succeeds. With an embedded database that has no workspace, it creates the
  * demo workspace or warns, depending on `demo`.
@@ -70,7 +84,7 @@ export const serve = (config: ServiceConfig, { demo }: ServeOptions) => {
     yield* Effect.logInfo(`Listening on ${url}`)
     yield* startServing(Effect.andThen(migrate, assertReadable), isUnavailable)
     yield* Effect.logInfo("Ready to serve requests")
-    if (config.databaseUrl === undefined) yield* demo ? seedDemoWorkspace(url) : warnIfEmpty
+    if (config.databaseUrl === undefined) yield* seedOrWarn(config, demo, url)
     return yield* Effect.never
   }).pipe(Effect.scoped, Effect.provide(Layer.provideMerge(mcpEndpointLayer(config), serveLayer(config))))
   return logStart(config).pipe(

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest"
-import { run, sourceProgram } from "../../support/service.ts"
+import { run, sourceProgram, startService } from "../../support/service.ts"
 
 /** Prints the URL of each module that a process loads to stderr. */
 const printModules = `import { registerHooks } from "node:module"
@@ -10,21 +10,25 @@ registerHooks({
   }
 })`
 
-/** Returns the output of a command, and the modules that it loads: paths in `src`, or the names of packages. */
+/** Nothing listens on this port. */
+const DATABASE_URL = "postgres://127.0.0.1:1/none"
+const env = {
+  DATABASE_URL,
+  NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(printModules)}`
+}
+
+/** Returns the modules that a process has printed: paths in `src`, or the names of packages. */
+const readModules = (output: string): ReadonlySet<string | undefined> => {
+  const urls = output.split("\n").filter((line) => line.startsWith("file:"))
+  return new Set(
+    urls.map((url) => /\/node_modules\/((?:@[^/]+\/)?[^/]+)|\/src\/(.*)$/.exec(url)?.slice(1).join(""))
+  )
+}
+
+/** Returns the output of a command, and the modules that it loads. */
 const listModules = async (...args: ReadonlyArray<string>) => {
-  // Nothing listens on this port.
-  const env = {
-    DATABASE_URL: "postgres://127.0.0.1:1/none",
-    NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(printModules)}`
-  }
   const { stdout, stderr } = await run(args, env, "", sourceProgram)
-  const urls = stderr.split("\n").filter((line) => line.startsWith("file:"))
-  return {
-    stdout,
-    modules: new Set(
-      urls.map((url) => /\/node_modules\/((?:@[^/]+\/)?[^/]+)|\/src\/(.*)$/.exec(url)?.slice(1).join(""))
-    )
-  }
+  return { stdout, modules: readModules(stderr) }
 }
 
 /** The libraries of the directory import and the archive import, and modules that only `serve` needs. */
@@ -35,8 +39,25 @@ const optional = [
   "adapters/inbound/cli/FilesImport.ts",
   "adapters/inbound/http/App.ts",
   "adapters/outbound/postgres/pglite/EmbeddedPostgres.ts",
-  "runtime/Layers.ts"
+  "runtime/ServeLayers.ts"
 ]
+
+it("serve with a PostgreSQL server loads neither the embedded database nor the modules of other commands", async () => {
+  const service = await startService(env, "/healthz", [], sourceProgram)
+  await service.stop()
+  const modules = readModules(service.output())
+  expect(modules).toContain("adapters/inbound/http/App.ts")
+  const unneeded = [
+    "adapters/inbound/cli/Commands.ts",
+    "adapters/inbound/mcp/HttpEndpoint.ts",
+    "adapters/outbound/host/HostPromptRepo.ts",
+    "adapters/outbound/postgres/PostgresWorkspaceStore.ts",
+    "adapters/outbound/postgres/pglite/EmbeddedPostgres.ts",
+    "application/Administration.ts",
+    "application/NamedPrompts.ts"
+  ]
+  expect(unneeded.filter((module) => modules.has(module))).toEqual([])
+})
 
 it("workspaces list loads the database, and no module that only other commands need", async () => {
   const { modules } = await listModules("workspaces", "list")

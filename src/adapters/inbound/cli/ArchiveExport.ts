@@ -7,7 +7,7 @@ import * as Effect from "effect/Effect"
 import type { Administration } from "../../../application/Administration.ts"
 import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
 import { type CommandError, makeWriteError } from "./CommandError.ts"
-import { administerWorkspace } from "./Operations.ts"
+import { administerWorkspace } from "./UseCases.ts"
 import { printExported } from "./ExportResult.ts"
 import { copyOwnership, inspectOutput, moveIntoPlace, type Output, openSpecial } from "./OutputFile.ts"
 

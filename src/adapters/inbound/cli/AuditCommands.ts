@@ -3,7 +3,7 @@ import * as Flag from "effect/cli/Flag"
 import type { AuditEvent } from "../../../domain/AuditEvent.ts"
 import { explicitWorkspace, json, optional } from "./Flags.ts"
 import { handleAndPrint } from "./Handler.ts"
-import { administer, administerWorkspace } from "./Operations.ts"
+import { administer, administerWorkspace } from "./UseCases.ts"
 import { formatTable } from "./Output.ts"
 
 const defaultLimit = 50

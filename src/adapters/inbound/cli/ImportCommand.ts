@@ -8,7 +8,7 @@ import { workspaceVariable } from "./Environment.ts"
 import { defaultWorkspace, explicitWorkspace, json } from "./Flags.ts"
 import { ExitCode } from "./ExitCode.ts"
 import { handle } from "./Handler.ts"
-import { administer, administerWorkspace } from "./Operations.ts"
+import { administer, administerWorkspace } from "./UseCases.ts"
 
 /** The options of every import. */
 export interface ImportOptions {

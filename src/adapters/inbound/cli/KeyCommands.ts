@@ -9,7 +9,7 @@ import type { TimeInput } from "../../../domain/TimeInput.ts"
 import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
 import { describeEmail, isEmail, json, keyArgument, keyWorkspace, optional, workspace } from "./Flags.ts"
 import { handleAndPrint } from "./Handler.ts"
-import { administerKey, administerWorkspace } from "./Operations.ts"
+import { administerKey, administerWorkspace } from "./UseCases.ts"
 import { formatTable, warn } from "./Output.ts"
 import { resolveTimeFlag, timeFlag } from "./TimeFlag.ts"
 

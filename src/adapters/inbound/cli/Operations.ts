@@ -1,15 +1,11 @@
 import * as Context from "effect/Context"
-import * as Effect from "effect/Effect"
+import type * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
-import { Administration } from "../../../application/Administration.ts"
-import type { Caller } from "../../../application/Admission.ts"
+import type { Administration } from "../../../application/Administration.ts"
 import type { Unavailable } from "../../../application/ports/Unavailable.ts"
 import type { MigrationReport, SchemaStatus } from "../../../application/SchemaStatus.ts"
-import { Prompts } from "../../../application/Prompts.ts"
-import type { ApiKeyId } from "../../../domain/ApiKey.ts"
-import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
+import type { Prompts } from "../../../application/Prompts.ts"
 import type { CommandError } from "./CommandError.ts"
-import { checkKeyReference, type KeyReference, resolveKey, resolveWorkspace } from "./Names.ts"
 
 /** The operations that commands need from the program that runs them. */
 export class Operations extends Context.Service<
@@ -35,64 +31,3 @@ export class Operations extends Context.Service<
     }) => Layer.Layer<Administration | Prompts, CommandError | Unavailable>
   }
 >()("prompt-retrieval/cli/Operations") {}
-
-interface OpenOptions {
-  readonly migrate: boolean
-}
-
-const withDatabase = <A, E, R>(use: Effect.Effect<A, E, R>, options: OpenOptions = { migrate: false }) =>
-  Effect.flatMap(Operations, ({ useCases }) => Effect.provide(use, useCases(options)))
-
-/**
- * Opens the database and runs `use` with its administration. A command calls this after it has checked its input, so
- * that wrong usage is reported without a database; `Command.provide` would open the database first.
- */
-export const administer = <A, E, R>(
-  use: (administration: Administration["Service"]) => Effect.Effect<A, E, R>,
-  options?: OpenOptions
-) => withDatabase(Effect.flatMap(Administration, use), options)
-
-/**
- * Opens the database and runs `use` with its administration and the id of the workspace with this id or name. Fails
- * with `WorkspaceNotFound` or `AmbiguousName` if the name is not that of one workspace.
- */
-export const administerWorkspace = <A, E, R>(
-  workspace: string,
-  use: (administration: Administration["Service"], id: WorkspaceId) => Effect.Effect<A, E, R>,
-  options?: OpenOptions
-) =>
-  administer(
-    (administration) =>
-      Effect.flatMap(resolveWorkspace(administration, workspace), (id) => use(administration, id)),
-    options
-  )
-
-/**
- * Opens the database and runs `use` with its administration and the id of the key with this id or name. A name is
- * looked up in the given workspace.
- */
-export const administerKey = <A, E, R>(
-  reference: KeyReference,
-  use: (administration: Administration["Service"], id: ApiKeyId) => Effect.Effect<A, E, R>
-) =>
-  Effect.andThen(
-    checkKeyReference(reference),
-    administer((administration) =>
-      Effect.flatMap(resolveKey(administration, reference), (id) => use(administration, id))
-    )
-  )
-
-/**
- * Opens the database and runs `use` with the prompts of the workspace with this id or name, and with the operator as
- * the caller, who sees every version whatever the workspace's tier.
- */
-export const readPrompts = <A, E, R>(
-  workspace: string,
-  use: (prompts: Prompts["Service"], operator: Caller) => Effect.Effect<A, E, R>
-) =>
-  withDatabase(
-    Effect.gen(function* () {
-      const workspaceId = yield* resolveWorkspace(yield* Administration, workspace)
-      return yield* use(yield* Prompts, { workspaceId, tier: "team" })
-    })
-  )

@@ -14,7 +14,7 @@ import { CommandError, UsageError } from "./CommandError.ts"
 import { json, optional, workspace } from "./Flags.ts"
 import { handleAndPrint } from "./Handler.ts"
 import { listAllPrompts, resolvePrompt } from "./Names.ts"
-import { readPrompts } from "./Operations.ts"
+import { readPrompts } from "./UseCases.ts"
 import { formatFields, formatTable, toOutputText } from "./Output.ts"
 
 const promptArgument = Argument.String("prompt").pipe(

@@ -4,7 +4,7 @@ import * as Flag from "effect/cli/Flag"
 import type { DeletedUser, UserInfo } from "../../../application/ports/WorkspaceStore.ts"
 import { describeEmail, isEmail, json, workspace, yes } from "./Flags.ts"
 import { handleAndPrint } from "./Handler.ts"
-import { administer, administerWorkspace } from "./Operations.ts"
+import { administer, administerWorkspace } from "./UseCases.ts"
 import { formatTable, toPrintable } from "./Output.ts"
 import { pluralize } from "./Plural.ts"
 

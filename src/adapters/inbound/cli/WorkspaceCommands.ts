@@ -14,7 +14,7 @@ import { UsageError } from "./CommandError.ts"
 import { confirmByTyping, isInteractive } from "./Confirmation.ts"
 import { describeName, isName, json, optional, tier, workspaceArgument, yes } from "./Flags.ts"
 import { handleAndPrint } from "./Handler.ts"
-import { administer, administerWorkspace } from "./Operations.ts"
+import { administer, administerWorkspace } from "./UseCases.ts"
 import { formatTable, toPrintable } from "./Output.ts"
 import { pluralize } from "./Plural.ts"
 
