@@ -2,7 +2,7 @@
  * Measures what bundles cost: the milliseconds that a bundle of 1,000 prompts adds to the start of an application, and
  * the memory of a `pull` of 10,000 prompts from a service without rate limits.
  *
- * The time of a start is measured from the creation of a process. Four programs run in turns. Each loads the client and
+ * The time of a start is measured from the creation of a process. Four programs run in turn. Each loads the client and
  * creates an instance:
  *
  * - `without` does nothing else.
@@ -122,7 +122,7 @@ JSON.parse(bytes.toString())`,
 }
 type Program = keyof typeof programs
 
-/** Runs the programs in turns. Returns the median of the milliseconds that each program prints. */
+/** Runs the programs in turn. Returns the median of the milliseconds that each program prints. */
 const measureStarts = async (directory: string): Promise<Record<Program, number>> => {
   const names = Object.keys(programs) as Array<Program>
   const times = names.map((): Array<number> => [])

@@ -10,8 +10,8 @@
  *
  * Exits with 1 if the peak exceeds twice the steady rate, if an application has no fresh text within one `ttl` after
  * the service is ready, if a key exceeds its limit, if a request fails once the service is ready, if a read fails or
- * returns the fallback instead of a cached text, or if a process of applications was late, so that the result is
- * invalid. Needs PostgreSQL.
+ * returns the fallback instead of a cached text, or if a process that runs applications was late, so that the
+ * result is invalid. Needs PostgreSQL.
  *
  *     TEST_DATABASE_URL=postgres://postgres@127.0.0.1:5432/test node bench/herd.ts
  *         [--seconds 60] [--clients 2000] [--ttl 30000] [--scenario warm|cold]
@@ -52,7 +52,7 @@ const readInterval = ttl / 15
 /** How many clients share a key: with fresh texts, they use less than half of its limit. */
 const clientsPerKey = Math.max(1, Math.floor((20 * ttl) / 30_000))
 const processCount = 2
-/** The longest delay of a process of applications with which the result is valid, in milliseconds. */
+/** The longest delay of a process that runs applications for which the result is valid, in milliseconds. */
 const maxGeneratorDelay = 500
 const maxRatio = 2
 const minute = 60_000
@@ -64,7 +64,7 @@ const startApplications = (assignment: Assignment): (() => Promise<Observations>
   const child = fork(join(import.meta.dirname, "herdClients.ts"))
   child.send(assignment)
   const failed = once(child, "exit").then(([code]) => {
-    throw new Error(`a process of applications exited with ${code}`)
+    throw new Error(`a process that runs applications exited with code ${code}`)
   })
   failed.catch(() => {})
   return async () => {

@@ -30,7 +30,7 @@ export interface Exchange {
   readonly status: number
 }
 
-/** What a worker process has observed. */
+/** The observations of a worker process. */
 export interface Observations {
   readonly exchanges: ReadonlyArray<Exchange>
   /** The times at which requests without a response were sent. */
@@ -91,7 +91,7 @@ const run = async ({ url, applications, ttl, maxStale, readInterval }: Assignmen
   return { exchanges, lost, failedReads, needlessFallbacks, maxDelay: delays.max / 1_000_000 }
 }
 
-// The program that measures has ended, perhaps by a signal.
+// The parent process has ended, perhaps by a signal.
 process.once("disconnect", () => process.exit())
 try {
   // The applications stand for other machines, so other work on this one should not delay them.

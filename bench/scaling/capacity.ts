@@ -2,7 +2,7 @@
 import { computeEdge, countRequested, edgeResponses } from "./edge.ts"
 import { findProcesses, type Report } from "./report.ts"
 
-/** The share of time for which processors are planned to be busy. */
+/** The planned utilization of the processors. */
 export const utilization = 0.5
 /** The maximum memory of a process without large prompts, in MiB; a goal of the benchmark `memory`. */
 export const processMemory = 450

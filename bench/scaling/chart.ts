@@ -171,9 +171,9 @@ export const drawScalingChart = (report: Report): string => {
   const width = columns * panelWidth
   const height = top + Math.ceil(panels.length / columns) * panelHeight
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" font-family="sans-serif" font-size="11">
-<title>What grows with processes, workspaces, prompts and requests</title>
+<title>Costs by number of processes, workspaces, prompts and requests</title>
 <rect width="${width}" height="${height}" fill="#fff"/>
-<text x="12" y="20" font-size="14">What grows with processes, workspaces, prompts and requests</text>
+<text x="12" y="20" font-size="14">Costs by number of processes, workspaces, prompts and requests</text>
 <text x="12" y="38" fill="#555">${escapeXml(formatCaption(report))}</text>
 ${panels.map(drawPanel).join("\n")}
 </svg>

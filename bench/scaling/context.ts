@@ -1,4 +1,4 @@
-/** What all groups of the scaling benchmark share: PostgreSQL servers, services, load generators and rows. */
+/** The resources that all groups of the scaling benchmark share: PostgreSQL servers, services, load generators and rows. */
 import { setTimeout } from "node:timers/promises"
 import postgres, { type Sql } from "postgres"
 import { allWorkspaces, channel } from "../../src/adapters/outbound/postgres/NotifyChannel.ts"
@@ -53,7 +53,7 @@ export const population = 10_000
 
 /** A running service. */
 export interface Service extends ServerProcess {
-  /** Returns the current value of a series of its metrics, without the prefix of its name. */
+  /** Returns the current value of a metric series; `series` omits the prefix `prompt_retrieval_`. */
   readonly readMetric: (series: string) => Promise<number>
 }
 
@@ -88,7 +88,7 @@ export interface OpenContext {
   readonly close: () => Promise<void>
 }
 
-/** Draws requests for the first workspaces by Zipf's law. The most popular workspaces are not those with the lowest ids. */
+/** Draws requests for the first workspaces by Zipf's law. Popularity does not follow the order of the ids. */
 export const drawRequests = (
   count: number,
   workspaces: number,

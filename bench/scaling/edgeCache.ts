@@ -4,7 +4,7 @@ export interface Lifetimes {
   readonly stale: number
 }
 
-/** What a cache does with requests that arrive at random times. Every value except `entries` is a share of the requests. */
+/** The results of a cache for requests that arrive at random times. Every value except `entries` is a share of the requests. */
 export interface CacheShares {
   /** Requests that cause a request to the origin. */
   readonly origin: number

@@ -32,7 +32,7 @@ export interface StandbyRow extends LoadCost {
   readonly standbyReads: number
 }
 
-/** The number of cached requests after which they repeat. */
+/** The length of the sequence of cached requests, which each stream repeats. */
 const repeatedRequests = 20_000
 
 let seed = 0

@@ -42,7 +42,7 @@ const quick: Sizes = {
   neighbors: 10_000
 }
 
-/** What a run measures, and where its results go. */
+/** The options of a run. */
 export interface ScalingOptions {
   readonly only: ReadonlyArray<string>
   readonly quick: boolean

@@ -220,9 +220,13 @@ const makePlanTable = (report: Report, costs: Costs) => {
         `${formatCount(processes)} × ${processMemory} MiB`,
         `${format((processes * processMemory) / 1024)} GiB`
       ],
-      ["cores for the standby", toCores(costs.database), format(databaseCores)],
       [
-        "connections to the standby",
+        "cores for each standby, which may get all reads of the region",
+        toCores(costs.database),
+        format(databaseCores)
+      ],
+      [
+        "connections to each standby, at most",
         `${formatCount(processes)} × ${standbyConnections}`,
         formatCount(processes * standbyConnections)
       ],

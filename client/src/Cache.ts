@@ -39,7 +39,7 @@ interface Failure {
   /** The number of such failures in succession before it. */
   readonly count: number
   readonly error: unknown
-  /** The end of the pause, in which the target is not requested. */
+  /** The end of the pause after this failure. */
   readonly retryAt: number
 }
 
@@ -118,7 +118,7 @@ export class Cache {
         if (age < this.#maxAge) {
           if (!isPaused) {
             const refresh = this.#startOrJoin(target, refreshSettings, load)
-            // No caller can abort it.
+            // An infinite count keeps callers from aborting the refresh.
             refresh.waiters = Number.POSITIVE_INFINITY
             refresh.entry.catch(() => {})
           }
@@ -184,8 +184,9 @@ export class Cache {
   }
 
   /**
-   * Requests a target and stores its entry. While the service is not available, there are pauses between the requests,
-   * which are not retried. The first pauses are random, so that the requests of many clients are spread evenly.
+   * Requests a target and stores its entry. While the service is not available, requests are separated by pauses, and
+   * requests after the first are not retried. The first pauses are random, so that the requests of many clients are
+   * spread evenly.
    */
   async #load(target: string, settings: CallSettings, load: Loader): Promise<CacheEntry> {
     // If all entries are evicted meanwhile, the result is stored in the discarded map.

@@ -57,10 +57,13 @@ const step: Arbitrary.Arbitrary<Step> = Arbitrary.map(
   ([kind, target, millis, behavior]) => ({ kind, target, millis, behavior }) as Step
 )
 
-/** What a read must return, or the status that it must reject with; `undefined` stands for no response. */
+/** The expected result of a read: a text, or the status that it must reject with; `undefined` stands for no response. */
 type Outcome = readonly [text: string, Source] | { readonly status?: number }
 
-/** The last failure of a target for an outage, after `count` others, and when its pause ends, by the time awake. */
+/**
+ * The last failure of a target because of an outage, after `count` earlier ones in succession. `retryAt` is the end of
+ * its pause, on a clock that stops while the machine is suspended.
+ */
 interface ModelFailure {
   readonly count: number
   readonly retryAt: number
@@ -95,7 +98,7 @@ class Model {
     return [entry!.text, "stale"]
   }
 
-  /** Makes a request, and records a failure for an outage. */
+  /** Makes a request, and records a failure because of an outage. */
   #request(target: string, time: number, timeAwake: number, behavior: Behavior, text: string): Outcome {
     const failure = this.#failures.get(target)
     const hasText = this.#entries.has(target)

@@ -40,7 +40,10 @@ interface Scenario {
   readonly end: number
 }
 
-/** Runs 2,000 clients, and returns their requests that reached the service and the sources of their texts. */
+/**
+ * Runs 2,000 clients. Returns the sources of their texts, and functions that count the requests that reached the
+ * service.
+ */
 const simulate = async ({ getStart, outageStart, startUp = 0, end }: Scenario) => {
   const start = performance.now()
   const elapsed = () => performance.now() - start

@@ -12,8 +12,8 @@ import { Prompts } from "../application/Prompts.ts"
 import * as ActorName from "./ActorName.ts"
 import type { ServiceConfig } from "./Config.ts"
 
-// The composition root of the commands that use the database, except `serve`. It imports no module that only `serve`
-// needs, so that these commands start faster.
+// The composition root of the commands of operators. It imports no module that only `serve` needs, so that these
+// commands start faster. `serve` uses `administrationLayer` for an embedded database.
 
 /** The use cases of operators, on a database. The audit log names the `Actor`, which is `unknown` by default. */
 export const administrationLayer = Administration.layer.pipe(

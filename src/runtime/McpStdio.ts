@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-// Decoding compiled schemas takes less time than interpreting them.
+// Decoding with compiled schemas takes less time than with interpreted ones.
 import "effect/schema/SchemaJITCompiler/enable"
 import type { CommandError } from "../adapters/inbound/cli/CommandError.ts"
 import type { RemotePrompts } from "../adapters/inbound/mcp/RemoteCatalog.ts"

@@ -18,8 +18,8 @@ import * as Outage from "../application/Outage.ts"
 import { Prompts } from "../application/Prompts.ts"
 import * as LargeReadThread from "./LargeReadThread.ts"
 
-// What `ServeLayers.ts` and `PromptApiLayers.ts` share. `CommandLayers.ts` composes the other commands, `testing.ts` the
-// in-memory adapters.
+// The layers that `ServeLayers.ts` and `PromptApiLayers.ts` share, and those that `src/index.ts` exports.
+// `CommandLayers.ts` composes the commands of operators, `testing.ts` the in-memory adapters.
 
 /** A PostgreSQL database. Building it never fails, because connections open when they are first needed. */
 export const databaseLayer = Database.layer

@@ -44,7 +44,7 @@ const replicatedDatabaseLayer = (databaseUrl: Redacted.Redacted, config: Service
   )
 }
 
-/** The embedded database and its change feed. Their modules load only here. */
+/** The embedded database and its change feed. Their modules are loaded only when this layer is built. */
 const embeddedDatabaseLayer = (dataDir: string) =>
   Layer.unwrap(
     Effect.gen(function* () {
@@ -71,7 +71,7 @@ const servedDatabaseLayer = (config: ServiceConfig) => {
       )
 }
 
-/** Everything that `serve` uses. */
+/** The layers that `serve` needs to respond to requests. `Service.ts` adds the MCP endpoint and the use cases of operators. */
 export const serveLayer = (config: ServiceConfig) =>
   Layer.merge(serviceLayer(config), Layer.succeed(PublicUrl, config.publicUrl)).pipe(
     Layer.provideMerge(Layer.merge(servedDatabaseLayer(config), Lifecycle.starting))

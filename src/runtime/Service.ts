@@ -53,8 +53,8 @@ const logStart = ({
   })
 
 /**
- * Creates the demo workspace in a database that has no workspace, or warns, depending on `demo`. The use cases of
- * operators load only here.
+ * Creates the demo workspace in a database that has no workspace, or warns, depending on `demo`. `serve` loads the
+ * use cases of operators only when this runs.
  */
 const seedOrWarn = Effect.fnUntraced(function* ({ actor }: ServiceConfig, demo: boolean, url: string) {
   const [{ administrationLayer }, { seedDemoWorkspace, warnIfEmpty }] = yield* Effect.promise(() =>

@@ -6,7 +6,7 @@ const root = join(import.meta.dirname, "../..")
 
 /**
  * Bundles the sources of this checkout for the processes that tests start, and removes the bundle after the last
- * test. A process loads a few files instead of hundreds, and needs half of the CPU time, or less, to start.
+ * test. A process loads a few files instead of hundreds, which at least halves the CPU time of a start.
  */
 export const setup = async (): Promise<() => void> => {
   // Inside the checkout, so that the bundle finds the packages that it does not contain.

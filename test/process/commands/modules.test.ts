@@ -39,6 +39,7 @@ const optional = [
   "adapters/inbound/cli/FilesImport.ts",
   "adapters/inbound/http/App.ts",
   "adapters/outbound/postgres/pglite/EmbeddedPostgres.ts",
+  "runtime/RequestLayers.ts",
   "runtime/ServeLayers.ts"
 ]
 
@@ -57,6 +58,7 @@ it("serve with a PostgreSQL server loads neither the embedded database nor the m
     "application/NamedPrompts.ts"
   ]
   expect(unneeded.filter((module) => modules.has(module))).toEqual([])
+  expect(service.output()).not.toContain("/NodeServices.js")
 })
 
 it("workspaces list loads the database, and no module that only other commands need", async () => {

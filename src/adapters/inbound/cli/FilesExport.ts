@@ -79,7 +79,7 @@ const describeUpdate = (
       : `${pluralize(written.length + removed.length, "file")} changed in ${out}`
   ].join("\n")
 
-/** Exports a workspace into a directory without files, one file per prompt. */
+/** Exports a workspace as files, one per prompt, into a directory that does not contain prompts or fragments yet. */
 export const runFilesExport = Effect.fnUntraced(function* (workspace: string, out: string, json: boolean) {
   const id = yield* administerWorkspace(workspace, (administration, id) =>
     Effect.as(exportFiles(administration, id, out), id)

@@ -1,6 +1,6 @@
 /**
- * Returns a lateral FROM item: the row of a table with an id. The caller compares other columns, such as the workspace,
- * outside this item: OFFSET 0 keeps PostgreSQL from searching by them. If most workspaces have a few rows, PostgreSQL
+ * Returns a lateral FROM item that selects the row of a table by id. The caller compares other columns, such as the
+ * workspace, outside this item: OFFSET 0 keeps PostgreSQL from searching by those columns. If most workspaces have a few rows, PostgreSQL
  * would otherwise read all rows of the workspace for each id.
  */
 export const findById = (table: string, id: string, columns: ReadonlyArray<string>): string =>

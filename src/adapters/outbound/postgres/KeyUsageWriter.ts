@@ -24,9 +24,9 @@ export interface KeyUsageWriter {
   /** Records that a key was used at `now`, in milliseconds since the epoch. */
   readonly record: (id: ApiKeyId, now: number) => void
   /**
-   * Writes what was recorded, in several statements if there are many keys. Never fails: the first statement that
-   * fails ends the call, and one line is logged until a write succeeds. If PostgreSQL was unavailable, the next call
-   * repeats that statement; otherwise its keys are dropped.
+   * Writes the recorded times, in several statements if there are many keys. Never fails. The first failed statement
+   * ends the call; one line is logged for all failures until a write succeeds. If PostgreSQL was unavailable or did
+   * not respond in time, later statements retry the keys of the failed one; otherwise its keys are dropped.
    */
   readonly flush: Effect.Effect<void>
 }

@@ -60,6 +60,8 @@ it(
       expect(await run(command!.split(" "), env)).toMatchObject({ code: 0 })
       await first.stop()
       const second = await startService(env, "/readyz", [], sourceProgram)
+      // Only time can show that there is no warning: the first service warned in less than a second.
+      await setTimeout(2_000)
       await second.stop()
       expect(second.output()).not.toContain("workspace")
     }),

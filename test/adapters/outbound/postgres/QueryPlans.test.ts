@@ -76,8 +76,8 @@ const makeLoadStatements = ({ prompts, smallWorkspaces }: Size): ReadonlyArray<s
     `(select i from generate_series(1, ${Math.min(count, first)}) i
       union all select i from generate_series(${first + 1}, ${Math.min(first + count, prompts)}) i) part`
   return [
-    // The rows are correct by construction, and the triggers would take most of this test's time. Some of them are
-    // enabled in replication alone, so the setting does not disable them.
+    // The rows are correct by construction, and the triggers would take most of this test's time. Some triggers are
+    // enabled for replication only, so this setting would fire them.
     "set local session_replication_role = replica",
     ...["prompts", "prompt_tags", "prompt_versions", "prompt_fragments"].map(
       (table) => `alter table ${table} disable trigger user`
@@ -267,7 +267,7 @@ for (const size of sizes) {
                     const plan = yield* explain(statement, mode)
                     const context = JSON.stringify({ filter, page, plan })
                     assertNoScan(plan, prompts, context)
-                    // Other pages skip rows, and a page that is not full has no more rows to find in its index.
+                    // Later pages also read the rows that they skip, and a page that is not full reads its index to the end.
                     if (query === queries.selectPromptPage && page === 1 && plan[0]!["Actual Rows"] === 20)
                       assertFewBuffers(plan, context)
                     if (prompts <= smallTable) continue
