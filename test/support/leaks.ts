@@ -19,7 +19,8 @@ const recordedLines = new Set<string>()
 
 /** Texts that the service itself writes and that a test may also send: routes, methods, SQL. */
 const ownTexts = [
-  ...["/api/v1/prompts/:id/resolved", "/api/v1/prompts/:id/versions/:version", "GET /healthz", "/readyz"],
+  ...['route="/api/v1/prompts/:id/resolved"', 'route="/api/v1/prompts/:id/versions/:version"'],
+  ...["GET /healthz", "/readyz"],
   ...["/openapi.json", "/metrics", "Resolved content is too large", "on http://127.0.0.1", ...METHODS],
   ...migrations.flatMap(({ statements }) => statements)
 ].join("\n")
