@@ -10,6 +10,11 @@ import {
   archiveFromExport,
   toWorkspaceParts
 } from "../../../../src/application/formats/Archive.ts"
+import {
+  decodeTryLock,
+  tryLockWorkspace
+} from "../../../../src/adapters/outbound/postgres/content/ImportQueries.ts"
+import { repeatableRead } from "../../../../src/adapters/outbound/postgres/content/IsolationLevels.ts"
 import { InvalidContent } from "../../../../src/domain/Problem.ts"
 import type { WorkspaceId } from "../../../../src/domain/WorkspaceId.ts"
 import type { ExportPart } from "../../../../src/domain/WorkspaceParts.ts"
@@ -502,6 +507,40 @@ describe.skipIf(noPostgres !== undefined)("imports and concurrent writers", () =
         }
       })
     )
+  )
+
+  it.live(
+    "a revision does not start in a snapshot that lacks a transaction which ended before the lock was free",
+    () =>
+      withSetting(
+        Effect.fnUntraced(function* ({ store, other }) {
+          const { archive: own } = sample()
+          yield* store.importWorkspace(toPartStream(own))
+          /** Takes the snapshot, runs `meanwhile` on another connection, and then tries to take the lock. */
+          const tryLockAfter = (meanwhile: Effect.Effect<unknown, unknown>) =>
+            other.withTransaction(
+              Effect.gen(function* () {
+                yield* other.unsafe(repeatableRead)
+                yield* other.unsafe("select")
+                yield* Effect.orDie(meanwhile)
+                return decodeTryLock(yield* other.unsafe(tryLockWorkspace, [own.workspace.id])).locked
+              })
+            )
+          const revise = store.editContent(own.workspace.id, ({ folders }) =>
+            Effect.succeed([
+              { ...emptyEdit, folders: [folder({ name: `Folder ${folders.length}` })] },
+              undefined
+            ] as const)
+          )
+          assert.isFalse(yield* tryLockAfter(revise))
+          // Other databases of the server may commit meanwhile, too: then the lock is taken by a later attempt.
+          const tryLock: Effect.Effect<boolean, unknown> = Effect.flatMap(
+            tryLockAfter(Effect.void),
+            (locked) => (locked ? Effect.succeed(true) : tryLock)
+          )
+          assert.isTrue(yield* Effect.timeout(tryLock, "20 seconds"))
+        })
+      )
   )
 })
 

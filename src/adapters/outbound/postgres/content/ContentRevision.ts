@@ -24,7 +24,7 @@ import { makeRowSpool } from "./RowSpool.ts"
 import { stageRows } from "./StagedRows.ts"
 import { runAttempts, type Transact } from "./WriteAttempts.ts"
 
-/** Another import or revision of the workspace is running. */
+/** Another import or revision of the workspace is running, or has ended after the snapshot of this one was taken. */
 const WorkspaceLocked = { _tag: "WorkspaceLocked" } as const
 type WorkspaceLocked = typeof WorkspaceLocked
 

@@ -16,8 +16,25 @@ const lockKey = "hashtextextended('prompt_retrieval_import ' || $1, 0)"
 /** Waits for the import lock of workspace `$1`. */
 export const lockWorkspace = `select pg_advisory_xact_lock(${lockKey})`
 
-/** Takes the import lock of workspace `$1` if it is free. */
-export const tryLockWorkspace = `select pg_try_advisory_xact_lock(${lockKey}) as locked`
+/**
+ * Takes the import lock of workspace `$1` if it is free. `locked` is also false if a transaction that the snapshot does
+ * not show was committed before the lock was taken: it may have held the lock, and its changes would be overlooked.
+ */
+export const tryLockWorkspace = `select case when pg_try_advisory_xact_lock(${lockKey})
+    then not exists (
+      select from (
+        select pg_snapshot_xip(pg_current_snapshot())
+        union all
+        select n::text::xid8
+        from generate_series(
+          pg_snapshot_xmax(pg_current_snapshot())::text::bigint,
+          pg_current_xact_id()::text::bigint - 1
+        ) n
+      ) hidden (xid)
+      where pg_xact_status(xid) = 'committed'
+    )
+    else false
+  end as locked`
 
 /** Decodes the row of `tryLockWorkspace`. */
 export const decodeTryLock = makeFirstRowDecoder(Schema.Struct({ locked: Schema.Boolean }))
