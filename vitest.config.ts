@@ -21,8 +21,8 @@ const pure = [
 ]
 
 /**
- * Tests that restart and disturb programs, and wait for them most of the time. Their time limits are several seconds, so two of
- * these files run at the same time, but never beside tests that use the processor all the time.
+ * Tests that restart and disturb programs, and wait for them most of the time. Their time limits are several seconds,
+ * so two of these files run at the same time, but never beside tests that use the processor all the time.
  */
 const waiting = [
   "test/deploy/composeScripts.test.ts",
