@@ -11,6 +11,7 @@ import { type LogLine, parseLogLines } from "../support/logLines.ts"
 import { readAlerts, readDashboardExpressions } from "../support/monitoring.ts"
 import { freePort } from "../support/ports.ts"
 import { freshDatabase, proxyTo, toDatabaseUrl } from "../support/postgres.ts"
+import { printModules } from "../support/printModules.ts"
 import { noPromtool, promtool } from "../support/promtool.ts"
 import { exchange, exchangeAll, rawRequest } from "../support/rawHttp.ts"
 import { run, type Service, sourceProgram, startService } from "../support/service.ts"
@@ -486,11 +487,10 @@ describe("logs, metrics and traces", () => {
     ["with OTEL_EXPORTER_OTLP_ENDPOINT", true, () => ({ OTEL_EXPORTER_OTLP_ENDPOINT: otlpCollector.url })],
     ["without OTEL_EXPORTER_OTLP_ENDPOINT", false, () => ({})]
   ])("a start %s loads the OTLP exporter: %j", async (_, loaded, endpoint) => {
-    const hooks =
-      'import { registerHooks } from "node:module"; registerHooks({ load: (url, context, next) => { if (url.includes("/effect/") && url.includes("/observability/")) console.error("loaded", url); return next(url, context) } })'
-    const NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent(hooks)}`
-    service = await startService({ ...env, ...endpoint(), NODE_OPTIONS }, "/readyz", [], sourceProgram)
-    expect(service.output().includes("loaded ")).toBe(loaded)
+    service = await startService({ ...env, ...endpoint(), ...printModules }, "/readyz", [], sourceProgram)
+    const modules = service.output().split("\n")
+    const isExporter = (url: string) => url.includes("/effect/") && url.includes("/observability/")
+    expect(modules.some(isExporter)).toBe(loaded)
   })
 })
 

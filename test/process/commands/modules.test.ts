@@ -1,21 +1,10 @@
 import { expect, it } from "vitest"
+import { printModules } from "../../support/printModules.ts"
 import { run, sourceProgram, startService } from "../../support/service.ts"
-
-/** Prints the URL of each module that a process loads to stderr. */
-const printModules = `import { registerHooks } from "node:module"
-registerHooks({
-  load: (url, context, next) => {
-    process._rawDebug(url)
-    return next(url, context)
-  }
-})`
 
 /** Nothing listens on this port. */
 const DATABASE_URL = "postgres://127.0.0.1:1/none"
-const env = {
-  DATABASE_URL,
-  NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(printModules)}`
-}
+const env = { DATABASE_URL, ...printModules }
 
 /** Returns the modules that a process has printed: paths in `src`, or the names of packages. */
 const readModules = (output: string): ReadonlySet<string | undefined> => {
