@@ -49,42 +49,45 @@ export const findStandby = (
   withStandby: boolean
 ): StandbyRow => standby.find((row) => row.requests === requests && row.standby === withStandby)!
 
+const atMost = (title: string, measured: number, bound: number): Check => ({
+  title,
+  measured,
+  bound,
+  met: measured <= bound
+})
+
+const atLeast = (title: string, measured: number, bound: number): Check => ({
+  title,
+  measured,
+  bound,
+  met: measured >= bound
+})
+
 /** Compares several processes with one: the cost of a request, and the throughput if the machine has enough cores. */
 export const checkProcesses = (rows: ReadonlyArray<ProcessesRow>): ReadonlyArray<Check> => {
-  const one = findProcesses({ processes: rows }, "cached", 1)
-  const two = findProcesses({ processes: rows }, "cached", 2)
-  const speedUp = two.requestsPerSecond / one.requestsPerSecond
+  const find = (requests: RequestKind, count: number) => findProcesses({ processes: rows }, requests, count)
   const costs = rows
     .filter(({ processes }) => processes > 1)
-    .map(({ requests, processes, steady }): Check => {
-      const one = findProcesses({ processes: rows }, requests, 1)
-      const measured = steady.serviceCpu / one.steady.serviceCpu
-      return {
-        title: `CPU time per ${requests} request with ${processes} processes, relative to one process`,
-        measured,
-        bound: maxCostRatio,
-        met: measured <= maxCostRatio
-      }
-    })
-  const rates = rows.map(({ requests, processes, steady }): Check => {
-    const measured = steady.requestsPerSecond / (steadyRates[requests] * processes)
-    return {
-      title: `Share of the steady rate of ${requests} requests that ${processes} processes responded to`,
-      measured,
-      bound: minSteadyShare,
-      met: measured >= minSteadyShare
-    }
-  })
+    .map(({ requests, processes, steady }) =>
+      atMost(
+        `CPU time per ${requests} request with ${processes} processes, relative to one process`,
+        steady.serviceCpu / find(requests, 1).steady.serviceCpu,
+        maxCostRatio
+      )
+    )
+  const rates = rows.map(({ requests, processes, steady }) =>
+    atLeast(
+      `Share of the steady rate of ${requests} requests that ${processes} processes responded to`,
+      steady.requestsPerSecond / (steadyRates[requests] * processes),
+      minSteadyShare
+    )
+  )
   const checks = [...costs, ...rates]
   if (availableParallelism() < coresForTwoProcesses) return checks
+  const speedUp = find("cached", 2).requestsPerSecond / find("cached", 1).requestsPerSecond
   return [
     ...checks,
-    {
-      title: "Cached requests per second of 2 processes, relative to one process",
-      measured: speedUp,
-      bound: minSpeedUp,
-      met: speedUp >= minSpeedUp
-    }
+    atLeast("Cached requests per second of 2 processes, relative to one process", speedUp, minSpeedUp)
   ]
 }
 
@@ -92,13 +95,11 @@ export const checkProcesses = (rows: ReadonlyArray<ProcessesRow>): ReadonlyArray
 export const checkStandby = (rows: ReadonlyArray<StandbyRow>): ReadonlyArray<Check> => {
   const primaryCpu = (withStandby: boolean) =>
     findStandby({ standby: rows }, "uncached", withStandby).databaseCpu[0]!
-  const measured = primaryCpu(true) / primaryCpu(false)
   return [
-    {
-      title: "CPU time of the primary per uncached request with a standby, relative to no standby",
-      measured,
-      bound: maxPrimaryShare,
-      met: measured <= maxPrimaryShare
-    }
+    atMost(
+      "CPU time of the primary per uncached request with a standby, relative to no standby",
+      primaryCpu(true) / primaryCpu(false),
+      maxPrimaryShare
+    )
   ]
 }
