@@ -172,12 +172,7 @@ const toArrayParams = (prompts: ReadonlyArray<PromptKey>): ReadonlyArray<string>
   `{${prompts.map(({ id }) => id).join()}}`
 ]
 
-/**
- * Selects prompts with their folders and tags. A folder or tag of another workspace is left out. `ordinal` is the
- * position in `prompts`; a prompt that is larger than `maxBytes` has no other column.
- */
-export const selectPromptsByKey = (prompts: ReadonlyArray<PromptKey>, maxBytes = largeBytes): Statement => ({
-  text: `select requested.ordinal::int, ${selectSummary("p")}, p.current_content, f.id as folder_id, p.is_favorite, p.is_archived,
+const selectPromptsText = `select requested.ordinal::int, ${selectSummary("p")}, p.current_content, f.id as folder_id, p.is_favorite, p.is_archived,
       p.sort_order,
       coalesce((
         select json_agg(json_build_object('id', t.id, 'name', t.name, 'color', t.color) order by t.name collate "C")
@@ -187,7 +182,14 @@ export const selectPromptsByKey = (prompts: ReadonlyArray<PromptKey>, maxBytes =
       ), '[]') as tags
     from ${requestedPrompts}
     ${joinRowIf(`${sumBytes("title", "description", "target_model", "intent", "current_content")} <= $3`, "p")}
-    left join ${findById("folders", "p.folder_id", ["workspace_id"])} f on f.workspace_id = p.workspace_id`,
+    left join ${findById("folders", "p.folder_id", ["workspace_id"])} f on f.workspace_id = p.workspace_id`
+
+/**
+ * Selects prompts with their folders and tags. A folder or tag of another workspace is left out. `ordinal` is the
+ * position in `prompts`; a prompt that is larger than `maxBytes` has no other column.
+ */
+export const selectPromptsByKey = (prompts: ReadonlyArray<PromptKey>, maxBytes = largeBytes): Statement => ({
+  text: selectPromptsText,
   params: [...toArrayParams(prompts), maxBytes],
   scope: makeScope(prompts)
 })
@@ -210,29 +212,34 @@ const aggregateFragments = (condition: string): string => {
   return `${aggregate("content")} as contents, ${aggregate("variable_overrides::text")} as overrides`
 }
 
+const sourceBytes = sumBytes("title", "target_model", "current_content")
+
 /**
- * Selects prompts with the contents and overrides of their fragments. `ordinal` is the position in `prompts`; a prompt
- * that is larger than `largeBytes` with its fragments has no other value. The stored size of overrides counts,
- * because PostgreSQL must read them to know their size as text.
+ * Joins the fragments of `candidate` as `source`. `source.fits` is true if the prompt and its fragments together have at
+ * most `largeBytes`. The stored size of overrides counts, because PostgreSQL must read them to know their size as text.
  */
-export const selectSources = (prompts: ReadonlyArray<PromptKey>): Statement => {
-  const promptBytes = sumBytes("title", "target_model", "current_content")
-  return {
-    text: `select requested.ordinal::int, ${selectSourceColumns("source.fits")}
-      from ${requestedPrompts}
-      cross join lateral (
-        select ${aggregateFragments("fits")}, coalesce(bool_and(fits), ${promptBytes} <= ${largeBytes}) as fits
+const joinFragments = `cross join lateral (
+        select ${aggregateFragments("fits")}, coalesce(bool_and(fits), ${sourceBytes} <= ${largeBytes}) as fits
         from (
           select pf.id, pf.position, pf.variable_overrides, f.content,
-            ${promptBytes} + sum(octet_length(f.content)) over () <= ${largeBytes}
+            ${sourceBytes} + sum(octet_length(f.content)) over () <= ${largeBytes}
               and sum(pg_column_size(pf.variable_overrides)) over () <= ${inlineStoredBytes} as fits
           from ${boundFragments}
         ) measured
-      ) source`,
-    params: toArrayParams(prompts),
-    scope: makeScope(prompts)
-  }
-}
+      ) source`
+
+const selectSourcesText = `select requested.ordinal::int, ${selectSourceColumns("source.fits")}
+      from ${requestedPrompts} ${joinFragments}`
+
+/**
+ * Selects prompts with the contents and overrides of their fragments. `ordinal` is the position in `prompts`; a prompt
+ * that is larger than `largeBytes` with its fragments has no other value.
+ */
+export const selectSources = (prompts: ReadonlyArray<PromptKey>): Statement => ({
+  text: selectSourcesText,
+  params: toArrayParams(prompts),
+  scope: makeScope(prompts)
+})
 
 /**
  * Selects a prompt of any size like `selectSources`. If its resolved content is certain to be too large, the row
