@@ -20,8 +20,11 @@ export const Disputed = { _tag: "Disputed" } as const
 export const PastDue = { _tag: "PastDue" } as const
 export type AccessError = typeof ApiNotAllowed | typeof Disputed | typeof PastDue
 
-/** Returns true for Solo and Team, the tiers with API access and the full version history (specification 4.4 and 5.6). */
-export const isPaid = (tier: string): boolean => tier === "solo" || tier === "team"
+/** The tiers with API access and the full version history (specification 4.4 and 5.6). */
+export const paidTiers: ReadonlyArray<string> = ["solo", "team"] satisfies ReadonlyArray<Tier>
+
+/** Returns true for a tier with API access. */
+export const isPaid = (tier: string): boolean => paidTiers.includes(tier)
 
 /**
  * Returns the error that keeps a workspace from the API, or `undefined` if the workspace has access. The tier is

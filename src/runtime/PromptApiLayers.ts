@@ -16,6 +16,7 @@ import {
   databaseKeysLayer,
   databaseLayer,
   databasePromptsLayer,
+  prefetchingKeysLayer,
   requestDatabaseLayer,
   type ServiceSettings,
   useCasesLayer
@@ -35,8 +36,9 @@ export const databaseApiLayer = (settings: ServiceSettings & DatabaseStores) => 
   undefined
     ? databasePromptsLayer
     : HostPromptRepo.layer(promptRepo)
-  const keys: Layer.Layer<KeyStore, never, Layer.Services<typeof databaseKeysLayer>> = keyStore === undefined
-    ? databaseKeysLayer
+  const databaseKeys = promptRepo === undefined ? prefetchingKeysLayer : databaseKeysLayer
+  const keys: Layer.Layer<KeyStore, never, Layer.Services<typeof databaseKeys>> = keyStore === undefined
+    ? databaseKeys
     : HostKeyStore.layer(keyStore)
   const feed = HostChangeFeed.layer(hostStores, revisions).pipe(Layer.provide(databaseFeed))
   const outage = Outage.layer(settings.outageMaxAgeMs ?? 0).pipe(Layer.provide(feed))

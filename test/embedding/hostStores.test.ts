@@ -34,8 +34,8 @@ const request = (target: string, token: string | undefined = key) =>
     headers: token === undefined ? {} : { authorization: `Bearer ${token}` }
   })
 
-const readTitle = async (api: PromptApi): Promise<string> => {
-  const response = await api.handler(request(path))
+const readTitle = async (api: PromptApi, target = path): Promise<string> => {
+  const response = await api.handler(request(target))
   expect(response.status).toBe(200)
   return JSON.parse(await response.text()).data.title
 }
@@ -390,6 +390,8 @@ describe.skipIf(postgres.missing !== undefined)(
       const stores = await makeHostStores()
       await stores.importArchive(renamed("Host"))
       const api = await createPromptApi({ databaseUrl, promptRepo: stores.promptRepo })
+      // The first request looks up the key; this lookup must not also read the prompt in the database.
+      expect(await readTitle(api, `${path}/resolved`)).toBe("Host")
       expect(await readTitle(api)).toBe("Host")
       await stores.importArchive(renamed("Host, edited"))
       expect(await readTitle(api)).toBe("Host, edited")

@@ -2,6 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type { Query, Row, Statement } from "../../src/adapters/outbound/postgres/connection/Query.ts"
 import { FenceQueue } from "../../src/adapters/outbound/postgres/replica/FenceQueue.ts"
+import type { ReplicaSession } from "../../src/adapters/outbound/postgres/replica/Replica.ts"
 import { type PoolName, ReadRouter } from "../../src/adapters/outbound/postgres/replica/ReadRouter.ts"
 import { Unavailable } from "../../src/application/ports/Unavailable.ts"
 import { WorkspaceRevisions } from "../../src/application/WorkspaceRevisions.ts"
@@ -31,7 +32,7 @@ interface PendingStatement {
 /** A standby, as the router sees it and as it is. */
 interface ModelReplica {
   readonly fences: FenceQueue
-  usable: { epoch: number; queryPrompts: Query; queryKeys: Query } | undefined
+  usable: ReplicaSession | undefined
   /** The number of commits that it has replayed. */
   replayed: number
 }
@@ -53,7 +54,7 @@ const primaryServer = -1
 
 /** Runs random steps, and returns what went wrong and what the reads did. */
 export const runReplicaModel = async (seed: number, steps: number) => {
-  const { int, pick, chance } = makeRandom(seed)
+  const { int, pick } = makeRandom(seed)
   const problems: Array<string> = []
   const counts = { replica: 0, primary: 0, fenced: 0, repeated: 0 }
 
@@ -99,11 +100,12 @@ export const runReplicaModel = async (seed: number, steps: number) => {
       Effect.callback((resume) => {
         pending.push({ server, statement, resume: (exit) => resume(exit), rows: undefined })
       })
-  const makeSession = (server: number) => ({
-    epoch: ++epoch,
+  const makePools = (server: number) => ({
     queryPrompts: makeServer(server),
-    queryKeys: makeServer(server)
+    queryKeys: makeServer(server),
+    queryFirstReads: makeServer(server)
   })
+  const makeSession = (server: number) => ({ epoch: ++epoch, ...makePools(server) })
   const replicas: ReadonlyArray<ModelReplica> = [0, 1].map((server) => ({
     fences: new FenceQueue(),
     usable: makeSession(server),
@@ -115,7 +117,7 @@ export const runReplicaModel = async (seed: number, steps: number) => {
     revisions,
     watch,
     barrier,
-    primary: { queryPrompts: makeServer(primaryServer), queryKeys: makeServer(primaryServer) },
+    primary: makePools(primaryServer),
     availability: {
       get isDown() {
         return isDown
@@ -138,18 +140,18 @@ export const runReplicaModel = async (seed: number, steps: number) => {
 
   const startRead = () => {
     const workspace = pick(workspaces)
-    const pool: PoolName = chance(0.3) ? "queryKeys" : "queryPrompts"
+    const pool = pick<PoolName>(["queryPrompts", "queryPrompts", "queryKeys", "queryFirstReads"])
+    const readsKey = pool !== "queryPrompts"
     const statement: Statement = {
       text: workspace,
       params: [],
-      scope:
-        pool === "queryPrompts"
-          ? { ids: [workspace], rowCount: 1 }
-          : {
-              ids: [`hash of ${workspace}`],
-              rowCount: 1,
-              findWorkspaces: (rows) => rows.map((row) => row.workspace as string)
-            }
+      scope: readsKey
+        ? {
+            ids: [`hash of ${workspace}`],
+            rowCount: 1,
+            findWorkspaces: (rows) => rows.map((row) => row.workspace as string)
+          }
+        : { ids: [workspace], rowCount: 1 }
     }
     const read: ModelRead = {
       workspace,
@@ -163,7 +165,7 @@ export const runReplicaModel = async (seed: number, steps: number) => {
       running = running.filter((other) => other !== read)
       if (Exit.isFailure(exit)) return
       const version = (exit.value[0]?.version as number | undefined) ?? 0
-      const isMissingKey = pool === "queryKeys" && version === 0
+      const isMissingKey = readsKey && version === 0
       const floor = isMissingKey ? read.keyFloor : read.floor
       if (version < floor) problems.push(`${workspace}: version ${version} after ${floor}`)
       if (version === 0 && (read.latest ?? 0) > 0)
@@ -171,7 +173,7 @@ export const runReplicaModel = async (seed: number, steps: number) => {
       if (read.mustBeLatest && version < (read.latest ?? 0))
         problems.push(`${workspace}: version ${version} of ${read.latest} while changes go unreported`)
       shown.set(workspace, Math.max(shown.get(workspace) ?? 0, version))
-      if (pool === "queryKeys") keysShown.set(workspace, Math.max(keysShown.get(workspace) ?? 0, version))
+      if (readsKey) keysShown.set(workspace, Math.max(keysShown.get(workspace) ?? 0, version))
     })
   }
 

@@ -25,6 +25,7 @@ describe.skipIf(postgres.missing !== undefined)("a database that fails or blocks
   const authorization = `Bearer ${keys.active.plaintext}`
   const prompts = "/api/v1/prompts"
   const versions = `/api/v1/prompts/${archive.prompts[0]!.id}/versions`
+  const resolved = `/api/v1/prompts/${free.archive.prompts[0]!.id}/resolved`
   let name: string
   let env: Record<string, string>
   let service: Service
@@ -105,18 +106,21 @@ describe.skipIf(postgres.missing !== undefined)("a database that fails or blocks
     expect(await waitUntilOk(service, uncachedPath(versions), authorization)).toBeLessThan(500)
   })
 
-  it("while the prompt tables are locked, reads get 503 and rejections that need no prompt are immediate", async () => {
+  it("while the prompt tables are locked, reads get 503, and rejections that need no prompt arrive within 1 s", async () => {
     await lock(promptTables)
     const blocked = sendReads(service, 100)
     await expect.poll(countLockWaits).toBeGreaterThan(1)
-    const unknown = await send(service, prompts, `Bearer key_live_${"0".repeat(64)}`)
+    const freeKey = `Bearer ${free.keys.active.plaintext}`
+    const firstForbidden = await send(service, resolved, freeKey)
+    const unknown = await send(service, resolved, `Bearer key_live_${"0".repeat(64)}`)
     const revoked = await send(service, prompts, `Bearer ${keys.revoked.plaintext}`)
-    const forbidden = await Promise.all(
-      Array.from({ length: 20 }, () => send(service, prompts, `Bearer ${free.keys.active.plaintext}`))
-    )
+    const forbidden = [
+      firstForbidden,
+      ...(await Promise.all(Array.from({ length: 20 }, () => send(service, prompts, freeKey))))
+    ]
     await expectBystandersUnaffected(service)
     expect([unknown.code, revoked.code]).toEqual(["UNAUTHORIZED", "UNAUTHORIZED"])
-    expect(forbidden.map(({ status }) => status)).toEqual(Array(20).fill(403))
+    expect(forbidden.map(({ status }) => status)).toEqual(Array(21).fill(403))
     const rejections = [unknown, revoked, ...forbidden]
     expect(Math.max(...rejections.map(({ duration }) => duration))).toBeLessThan(1_000)
     expectCodesInTime(await blocked, ["SERVICE_UNAVAILABLE"])
@@ -124,16 +128,22 @@ describe.skipIf(postgres.missing !== undefined)("a database that fails or blocks
     expect(await waitUntilOk(service, uncachedPath(prompts), authorization)).toBeLessThan(500)
   })
 
-  it("while the key table is locked, unknown keys and keys that are not cached both get 503", async () => {
+  it("while the key table is locked, unknown keys and keys that are not cached get 503, and cached keys read", async () => {
+    expect((await send(service, uncachedPath(versions), authorization)).status).toBe(200)
     await lock("api_keys")
-    const blocked = [
-      ...(await Promise.all([
-        send(service, prompts, `Bearer ${keys.second.plaintext}`),
-        send(service, prompts, `Bearer key_live_${"0".repeat(64)}`)
-      ]))
+    const blocked = [resolved, prompts].flatMap((path) => [
+      send(service, path, `Bearer ${keys.second.plaintext}`),
+      send(service, path, `Bearer key_live_${"0".repeat(64)}`)
+    ])
+    await expect.poll(countLockWaits).toBeGreaterThan(1)
+    const reads = [
+      await send(service, uncachedPath(versions), authorization),
+      await send(service, "/readyz", undefined)
     ]
+    expect(reads.map(({ status }) => status)).toEqual([200, 200])
+    expect(Math.max(...reads.map(({ duration }) => duration))).toBeLessThan(1_000)
     await expectBystandersUnaffected(service)
-    expectCodesInTime(blocked, ["SERVICE_UNAVAILABLE"])
+    expectCodesInTime(await Promise.all(blocked), ["SERVICE_UNAVAILABLE"])
     await release()
     expect(await waitUntilOk(service, uncachedPath(prompts), authorization)).toBeLessThan(500)
   })

@@ -1,14 +1,20 @@
 import type { PgClient } from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Schedule from "effect/Schedule"
 import { KeyStore } from "../../../application/ports/KeyStore.ts"
+import type { Unavailable } from "../../../application/ports/Unavailable.ts"
+import { CurrentSourcePrefetch, type SourcePrefetch } from "../../../application/SourcePrefetch.ts"
 import { withSpanIfTraced } from "../../../application/Spans.ts"
+import { makeStateLog } from "../../../application/StateLog.ts"
 import { InvalidKey, type KeyHash } from "../../../domain/ApiKey.ts"
 import { makeBatchedLookup } from "./BatchedLookup.ts"
+import type { Query, Row } from "./connection/Query.ts"
 import { Database } from "./Database.ts"
-import { decodeKeyRecord, selectKeysByHash } from "./KeyQueries.ts"
+import { decodeKeyRecord, selectKeysByHash, selectKeyWithSource } from "./KeyQueries.ts"
 import { makeKeyUsageWriter } from "./KeyUsageWriter.ts"
+import { decodeSource } from "./PromptRows.ts"
 
 /** How often the recorded use of keys is written. */
 const flushInterval = "1 second"
@@ -16,23 +22,100 @@ const flushInterval = "1 second"
 /** How long the last write may delay the end of the process. */
 const lastFlushTimeout = "2 seconds"
 
-/** The keys in PostgreSQL. Their use is written in the background, and once more when the layer closes. */
-export const layer: Layer.Layer<KeyStore, never, Database | PgClient> = Layer.effect(
-  KeyStore,
+/** How long a key lookup waits for a first read, in milliseconds. A lock on the prompts must not delay it further. */
+const firstReadTimeoutMs = 50
+
+/** How long keys are looked up alone after a first read that took too long, in milliseconds. */
+const firstReadPauseMs = 1_000
+
+/** Looks up the row of a key by the key's hash. */
+type KeyLookup = (hash: KeyHash) => Effect.Effect<Row | undefined, Unavailable>
+
+/** Stores the source in a row of `selectKeyWithSource`, if the row has one. */
+const storeSource = (prefetch: SourcePrefetch, row: Row | undefined): void => {
+  if (row === undefined || row.prompt_id === null) return
+  const { workspace } = decodeKeyRecord(row)
+  if (workspace !== null) prefetch.store(workspace.id, decodeSource({ ...row, id: row.prompt_id }))
+}
+
+/**
+ * Returns a lookup that makes first reads: for a request with a `SourcePrefetch`, one statement reads the key and the
+ * source of the prompt. If the statement fails or takes too long, `lookUpKey` looks the key up. It also does so for
+ * requests without a prefetch and while a first read is in flight, so that the lookups of many callers share statements.
+ */
+const makeLookupWithPrefetch = (queryFirstReads: Query, lookUpKey: KeyLookup): Effect.Effect<KeyLookup> =>
+  Effect.map(Effect.context<never>(), (context) => {
+    const fork = Effect.runForkWith(context)
+    const stateLog = makeStateLog({ failed: "Could not read a prompt together with its key" })
+    let isInFlight = false
+    let pausedUntil = 0
+
+    const readFirst = (hash: KeyHash, prefetch: SourcePrefetch) =>
+      Effect.callback<Row | undefined, Unavailable>((resume) => {
+        isInFlight = true
+        const timer = setTimeout(() => {
+          pausedUntil = performance.now() + firstReadPauseMs
+          resume(lookUpKey(hash))
+        }, firstReadTimeoutMs)
+        const read = queryFirstReads(selectKeyWithSource(hash, prefetch.prompt)).pipe(
+          Effect.map(([row]) => {
+            storeSource(prefetch, row)
+            return row
+          }),
+          Effect.tapDefect((defect) => stateLog.down(String(defect)))
+        )
+        fork(read).addObserver((exit) => {
+          isInFlight = false
+          clearTimeout(timer)
+          resume(Exit.isSuccess(exit) ? exit : lookUpKey(hash))
+        })
+        return Effect.sync(() => clearTimeout(timer))
+      })
+
+    return (hash) =>
+      Effect.flatMap(CurrentSourcePrefetch, (prefetch) =>
+        prefetch === undefined || isInFlight || performance.now() < pausedUntil
+          ? lookUpKey(hash)
+          : readFirst(hash, prefetch)
+      )
+  })
+
+const makeKeyStore = (
+  makeLookup: (database: Database["Service"], lookUpKey: KeyLookup) => Effect.Effect<KeyLookup>
+) =>
   Effect.gen(function* () {
-    const { queryKeys } = yield* Database
+    const database = yield* Database
     // One partition: the workspace of a key is unknown before the lookup, and all lookups are equally fast.
-    const findRow = yield* makeBatchedLookup(queryKeys, selectKeysByHash, () => "keys")
+    const lookUpKey = yield* makeBatchedLookup(database.queryKeys, selectKeysByHash, () => "keys")
+    const lookUp = yield* makeLookup(database, lookUpKey)
     const usageWriter = yield* makeKeyUsageWriter
     yield* Effect.addFinalizer(() => Effect.ignore(Effect.timeout(usageWriter.flush, lastFlushTimeout)))
     yield* Effect.forkScoped(Effect.repeat(usageWriter.flush, Schedule.spaced(flushInterval)))
     return KeyStore.of({
       find: withSpanIfTraced("KeyStore.find")((hash: KeyHash) =>
-        Effect.flatMap(findRow(hash), (row) =>
+        Effect.flatMap(lookUp(hash), (row) =>
           row === undefined ? Effect.fail(InvalidKey) : Effect.succeed(decodeKeyRecord(row))
         )
       ),
       markUsed: usageWriter.record
     })
   })
+
+/** The keys in PostgreSQL. Their use is written in the background, and once more when the layer closes. */
+export const layer: Layer.Layer<KeyStore, never, Database | PgClient> = Layer.effect(
+  KeyStore,
+  makeKeyStore((_, lookUpKey) => Effect.succeed(lookUpKey))
+)
+
+/**
+ * Like `layer`, but a lookup may also read the prompt of `CurrentSourcePrefetch`, in the same statement. Use it only if the
+ * prompts are in the same database.
+ */
+export const prefetchingLayer: typeof layer = Layer.effect(
+  KeyStore,
+  makeKeyStore(({ queryFirstReads }, lookUpKey) =>
+    queryFirstReads === undefined
+      ? Effect.succeed(lookUpKey)
+      : makeLookupWithPrefetch(queryFirstReads, lookUpKey)
+  )
 )

@@ -1,3 +1,4 @@
+import { hash } from "node:crypto"
 import * as PgClient from "@effect/sql-pg/PgClient"
 import { assert, describe, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
@@ -5,7 +6,10 @@ import * as Layer from "effect/Layer"
 import type { Statement } from "../../../../src/adapters/outbound/postgres/connection/Query.ts"
 import * as exportQueries from "../../../../src/adapters/outbound/postgres/content/ExportQueries.ts"
 import { Database } from "../../../../src/adapters/outbound/postgres/Database.ts"
-import { selectKeysByHash } from "../../../../src/adapters/outbound/postgres/KeyQueries.ts"
+import {
+  selectKeysByHash,
+  selectKeyWithSource
+} from "../../../../src/adapters/outbound/postgres/KeyQueries.ts"
 import * as queries from "../../../../src/adapters/outbound/postgres/PromptQueries.ts"
 import { maxTitlesPerRead } from "../../../../src/application/ports/PromptTitles.ts"
 import type { PromptFilter } from "../../../../src/application/ports/PromptRepo.ts"
@@ -22,6 +26,8 @@ const id = <A extends string>(kind: number, index: number): A =>
 const sqlId = (kind: number, index: string) =>
   `('00000000-0000-4000-800${kind}-' || lpad(to_hex(${index}), 12, '0'))::uuid`
 
+const hashText = (text: string): KeyHash => hash("sha256", text, "hex") as KeyHash
+
 /** The size of a database. */
 interface Size {
   /** The number of prompts in the two workspaces that are read. */
@@ -30,10 +36,11 @@ interface Size {
   readonly smallWorkspaces: number
 }
 
-/** A workspace, one of its prompts, up to 100 of its prompts, and one of its folders. */
+/** A workspace, one of its keys, one of its prompts, up to 100 of its prompts, and one of its folders. */
 interface Place {
   readonly name: string
   readonly workspace: WorkspaceId
+  readonly key: KeyHash
   readonly prompt: PromptId
   readonly prompts: ReadonlyArray<PromptId>
   readonly folder_id: FolderId
@@ -49,6 +56,7 @@ const listPlaces = (prompts: number): ReadonlyArray<Place> => [
   {
     name: "a workspace with nearly all prompts",
     workspace: id(1, 1),
+    key: hashText("1"),
     prompt: id(5, 7),
     prompts: listPrompts(1, countFirst(prompts)),
     folder_id: id(2, 3)
@@ -56,6 +64,7 @@ const listPlaces = (prompts: number): ReadonlyArray<Place> => [
   {
     name: "a workspace with a thousandth of the prompts",
     workspace: id(1, 2),
+    key: hashText("5001"),
     prompt: id(5, countFirst(prompts) + 1),
     prompts: listPrompts(countFirst(prompts) + 1, prompts - countFirst(prompts)),
     folder_id: id(2, 23)
@@ -82,10 +91,11 @@ const makeLoadStatements = ({ prompts, smallWorkspaces }: Size): ReadonlyArray<s
     ...["prompts", "prompt_tags", "prompt_versions", "prompt_fragments"].map(
       (table) => `alter table ${table} disable trigger user`
     ),
-    `insert into workspaces (id) values ('${id(1, 1)}'), ('${id(1, 2)}')`,
+    `insert into workspaces (id, tier) values ('${id(1, 1)}', 'team'), ('${id(1, 2)}', 'team')`,
     "insert into users (email) select 'user' || i from generate_series(1, 1000) i",
     `insert into api_keys (workspace_id, created_by, key_hash)
-      select '${id(1, 1)}', (select id from users limit 1), sha256(i::text::bytea) from generate_series(1, 5000) i`,
+      select ${workspaceOf("i", 5000)}, (select id from users limit 1), sha256(i::text::bytea)
+      from generate_series(1, 5001) i`,
     `insert into folders (id, workspace_id)
       select ${sqlId(2, "i")}, ${workspaceOf("i", 20)} from generate_series(1, 40) i`,
     `insert into tags (id, workspace_id, name)
@@ -119,7 +129,7 @@ const makeLoadStatements = ({ prompts, smallWorkspaces }: Size): ReadonlyArray<s
   ]
 }
 
-/** Workspaces with a key, a folder, the tag `tag1`, a fragment, and two prompts that have two versions each. */
+/** Free workspaces with a key, a folder, the tag `tag1`, a fragment, and two prompts that have two versions each. */
 const makeSmallWorkspaces = (count: number, prompts: number): ReadonlyArray<string> => {
   const each = `from generate_series(1, ${count}) i`
   const eachPrompt = `from generate_series(1, ${2 * count}) p, lateral (values ((p + 1) / 2)) workspace(i)`
@@ -311,7 +321,6 @@ for (const size of sizes) {
                 const { workspace, prompt } = place
                 const batch = place.prompts.slice(0, 16).map((id) => ({ workspace, id }))
                 const oldest = "2026-01-01T00:00:00.000Z" as Timestamp
-                const hash = "6b86b273ff34fce19d6b804eff5a3f5747ada4eaa22f1d49c01e52ddb7875b4b" as KeyHash
                 const page = { page: 50, per_page: 20 }
                 const number = 5 as VersionNumber
                 const statements: ReadonlyArray<Statement> = [
@@ -326,7 +335,8 @@ for (const size of sizes) {
                   queries.selectVersions(workspace, prompt, oldest, page),
                   queries.selectVersion(workspace, prompt, number, undefined),
                   queries.selectVersion(workspace, prompt, number, oldest),
-                  selectKeysByHash([hash])
+                  selectKeysByHash([place.key]),
+                  selectKeyWithSource(place.key, prompt)
                 ]
                 for (const statement of statements) {
                   const plan = yield* explain(statement, mode)
@@ -338,6 +348,19 @@ for (const size of sizes) {
               })
           )
         }
+
+      if (smallWorkspaces > 0)
+        it.effect.each(["custom", "generic"] as const)(
+          "a key lookup reads no prompt of a Free workspace (%s plan)",
+          (mode) =>
+            Effect.gen(function* () {
+              const plan = yield* explain(selectKeyWithSource(hashText("small1"), id(5, prompts + 1)), mode)
+              const reads = plan.filter((node) => node["Relation Name"] === "prompts")
+              assert.isNotEmpty(reads)
+              for (const read of reads) assert.strictEqual(read["Actual Loops"], 0, JSON.stringify(plan))
+              assert.strictEqual(plan[0]!["Actual Rows"], 1)
+            })
+        )
 
       for (const place of listPlaces(prompts))
         it.effect(`an export of ${place.name} reads few buffers per row (custom plan)`, () =>

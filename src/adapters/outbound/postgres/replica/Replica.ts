@@ -45,6 +45,8 @@ export interface ReplicaSession {
   readonly epoch: number
   readonly queryPrompts: Query
   readonly queryKeys: Query
+  /** Uses the connections of `queryPrompts`: a statement that a lock blocks for 1 s is repeated on the primary. */
+  readonly queryFirstReads: Query
 }
 
 /** Where a replica is and how its log lines and metrics name it. */
@@ -191,11 +193,11 @@ export class Replica {
     const setUpSession = makeReplicaSessionSetup(server, () => this.fences.position ?? 0n)
     const open = (pool: string, connections: number) =>
       makeQuery(this.#config, pool, connections, this.#mapFailure, setUpSession, replicaDeadlines)
-    return Effect.all({
-      epoch: Effect.succeed(epoch),
-      queryPrompts: open("replica-read", this.#budget.prompts),
-      queryKeys: open("replica-lookup", this.#budget.keys)
-    })
+    return Effect.zipWith(
+      open("replica-read", this.#budget.prompts),
+      open("replica-lookup", this.#budget.keys),
+      (queryPrompts, queryKeys) => ({ epoch, queryPrompts, queryKeys, queryFirstReads: queryPrompts })
+    )
   }
 
   /** Every failed read is repeated elsewhere. If its connection failed, the replica must prove that it responds. */
