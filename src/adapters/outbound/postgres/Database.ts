@@ -28,8 +28,8 @@ export class Database extends Context.Service<
     /** Queries keys on separate connections: a key lookup never waits behind a slow query of prompts. */
     readonly queryKeys: Query
     /**
-     * Queries a key together with a prompt on a separate connection: whatever locks their tables, no other query waits
-     * behind this one. `undefined` if the process may open too few connections.
+     * Queries a key together with a prompt on a separate connection: no other query waits behind this one while a table
+     * is locked. `undefined` if the process may open too few connections.
      */
     readonly queryFirstReads: Query | undefined
     /**
