@@ -8,7 +8,7 @@ import type { Unavailable } from "../../../application/ports/Unavailable.ts"
 import { CurrentSourcePrefetch, type SourcePrefetch } from "../../../application/SourcePrefetch.ts"
 import { withSpanIfTraced } from "../../../application/Spans.ts"
 import { makeStateLog } from "../../../application/StateLog.ts"
-import { InvalidKey, type KeyHash } from "../../../domain/ApiKey.ts"
+import { InvalidKey, type KeyHash, type KeyRecord } from "../../../domain/ApiKey.ts"
 import { makeBatchedLookup } from "./BatchedLookup.ts"
 import type { Query, Row } from "./connection/Query.ts"
 import { Database } from "./Database.ts"
@@ -22,21 +22,17 @@ const flushInterval = "1 second"
 /** How long the last write may delay the end of the process. */
 const lastFlushTimeout = "2 seconds"
 
-/** How long a key lookup waits for a first read, in milliseconds. A lock on the prompts must not delay it further. */
+/** How long a key lookup waits for a first read, in milliseconds. A lock on the prompts must not delay the lookup further. */
 const firstReadTimeoutMs = 50
 
 /** How long keys are looked up alone after a first read that took too long, in milliseconds. */
 const firstReadPauseMs = 1_000
 
-/** Looks up the row of a key by the key's hash. */
-type KeyLookup = (hash: KeyHash) => Effect.Effect<Row | undefined, Unavailable>
+/** Looks up a key by its hash. */
+type KeyLookup = (hash: KeyHash) => Effect.Effect<KeyRecord | undefined, Unavailable>
 
-/** Stores the source in a row of `selectKeyWithSource`, if the row has one. */
-const storeSource = (prefetch: SourcePrefetch, row: Row | undefined): void => {
-  if (row === undefined || row.prompt_id === null) return
-  const { workspace } = decodeKeyRecord(row)
-  if (workspace !== null) prefetch.store(workspace.id, decodeSource({ ...row, id: row.prompt_id }))
-}
+const toKeyRecord = (row: Row | undefined): KeyRecord | undefined =>
+  row === undefined ? undefined : decodeKeyRecord(row)
 
 /**
  * Returns a lookup that makes first reads: for a request with a `SourcePrefetch`, one statement reads the key and the
@@ -51,7 +47,7 @@ const makeLookupWithPrefetch = (queryFirstReads: Query, lookUpKey: KeyLookup): E
     let pausedUntil = 0
 
     const readFirst = (hash: KeyHash, prefetch: SourcePrefetch) =>
-      Effect.callback<Row | undefined, Unavailable>((resume) => {
+      Effect.callback<KeyRecord | undefined, Unavailable>((resume) => {
         isInFlight = true
         const timer = setTimeout(() => {
           pausedUntil = performance.now() + firstReadPauseMs
@@ -59,8 +55,10 @@ const makeLookupWithPrefetch = (queryFirstReads: Query, lookUpKey: KeyLookup): E
         }, firstReadTimeoutMs)
         const read = queryFirstReads(selectKeyWithSource(hash, prefetch.prompt)).pipe(
           Effect.map(([row]) => {
-            storeSource(prefetch, row)
-            return row
+            const record = toKeyRecord(row)
+            if (record?.workspace && row?.prompt_id)
+              prefetch.store(record.workspace.id, decodeSource({ ...row, id: row.prompt_id }))
+            return record
           }),
           Effect.tapDefect((defect) => stateLog.down(String(defect)))
         )
@@ -86,15 +84,15 @@ const makeKeyStore = (
   Effect.gen(function* () {
     const database = yield* Database
     // One partition: the workspace of a key is unknown before the lookup, and all lookups are equally fast.
-    const lookUpKey = yield* makeBatchedLookup(database.queryKeys, selectKeysByHash, () => "keys")
-    const lookUp = yield* makeLookup(database, lookUpKey)
+    const findRow = yield* makeBatchedLookup(database.queryKeys, selectKeysByHash, () => "keys")
+    const lookUp = yield* makeLookup(database, (hash) => Effect.map(findRow(hash), toKeyRecord))
     const usageWriter = yield* makeKeyUsageWriter
     yield* Effect.addFinalizer(() => Effect.ignore(Effect.timeout(usageWriter.flush, lastFlushTimeout)))
     yield* Effect.forkScoped(Effect.repeat(usageWriter.flush, Schedule.spaced(flushInterval)))
     return KeyStore.of({
       find: withSpanIfTraced("KeyStore.find")((hash: KeyHash) =>
-        Effect.flatMap(lookUp(hash), (row) =>
-          row === undefined ? Effect.fail(InvalidKey) : Effect.succeed(decodeKeyRecord(row))
+        Effect.flatMap(lookUp(hash), (record) =>
+          record === undefined ? Effect.fail(InvalidKey) : Effect.succeed(record)
         )
       ),
       markUsed: usageWriter.record
