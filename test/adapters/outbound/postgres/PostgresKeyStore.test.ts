@@ -131,11 +131,25 @@ const importSample = Effect.fnUntraced(function* (overrides: Parameters<typeof s
   )
   return {
     ...tenant,
+    keys,
     id: archive.workspace.id,
     prompts: archive.prompts,
     greeting: archive.prompts[0]!,
     large
   }
+})
+
+/** Imports a sample, waits until a lookup reads a prompt, and runs `work` while the prompts are locked. */
+const whileLocked = Effect.fnUntraced(function* <A, E, R>(
+  work: (tenant: Effect.Success<ReturnType<typeof importSample>>) => Effect.Effect<A, E, R>
+) {
+  const tenant = yield* importSample()
+  const sql = yield* PgClient.PgClient
+  const sent = yield* SentStatements
+  yield* findInOneStatement(tenant.keys.active, tenant.greeting.id)
+  sent.length = 0
+  yield* sql.withTransaction(Effect.andThen(sql`lock table prompts`, work(tenant)))
+  return { ...tenant, sent }
 })
 
 describe.skipIf(noPostgres !== undefined)("key lookups that also read the prompt to resolve", () => {
@@ -187,14 +201,8 @@ describe.skipIf(noPostgres !== undefined)("key lookups that also read the prompt
       "while the prompts are locked, each key is found within 0.5 s, and only the first lookup waits for them",
       () =>
         Effect.gen(function* () {
-          const { keys, greeting, id } = yield* importSample()
-          const sql = yield* PgClient.PgClient
-          const sent = yield* SentStatements
-          yield* findInOneStatement(keys.active, greeting.id)
-          sent.length = 0
-          yield* sql.withTransaction(
+          const { keys, greeting, id, sent } = yield* whileLocked(({ keys, greeting, id }) =>
             Effect.gen(function* () {
-              yield* sql`lock table prompts`
               for (const key of [keys.active, keys.second, keys.revoked]) {
                 const { record, prefetch } = yield* Effect.timeout(findOnce(key, greeting.id), "500 millis")
                 assert.strictEqual(record._tag, "Success")
@@ -210,14 +218,8 @@ describe.skipIf(noPostgres !== undefined)("key lookups that also read the prompt
 
     it.effect("an interrupted lookup sends no second statement, and later lookups read prompts again", () =>
       Effect.gen(function* () {
-        const { keys, greeting, id } = yield* importSample()
-        const sql = yield* PgClient.PgClient
-        const sent = yield* SentStatements
-        yield* findInOneStatement(keys.active, greeting.id)
-        sent.length = 0
-        yield* sql.withTransaction(
+        const { keys, greeting, id, sent } = yield* whileLocked(({ keys, greeting }) =>
           Effect.gen(function* () {
-            yield* sql`lock table prompts`
             const lookup = yield* Effect.forkChild(findOnce(keys.active, greeting.id), {
               startImmediately: true
             })
