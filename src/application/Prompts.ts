@@ -12,11 +12,10 @@ import {
   parsePromptId,
   type ResolvedPrompt
 } from "../domain/Prompt.ts"
-import { Resolution, type ResolutionSource, type ResolvedTooLarge } from "../domain/Resolution.ts"
+import { Resolution, type ResolvedTooLarge } from "../domain/Resolution.ts"
 import { parseVersionNumber, type Version, VersionNotFound, type VersionSummary } from "../domain/Version.ts"
 import type { Caller } from "./Admission.ts"
 import { type PromptFilter, PromptRepo } from "./ports/PromptRepo.ts"
-import { CurrentSourcePrefetch } from "./SourcePrefetch.ts"
 import { withSpanIfTraced } from "./Spans.ts"
 import { largeBytes, LargeReadDeferred, LargeReadPolicy } from "./LargeReadPolicy.ts"
 import type { Unavailable } from "./ports/Unavailable.ts"
@@ -88,21 +87,9 @@ export class Prompts extends Context.Service<
         return parsed === undefined ? Effect.fail(PromptNotFound) : Effect.succeed(parsed)
       }
 
-      // The same span as that of a read, so that traces of all requests have the same form.
-      const getPrefetched = withSpanIfTraced("PromptRepo.getSource")((source: ResolutionSource) =>
-        Effect.succeed(source)
-      )
-
-      /** Returns the source that was read with the caller's key. Without one, reads the source from the repository. */
-      const getSource: PromptRepo["Service"]["getSource"] = (workspace, prompt) =>
-        Effect.flatMap(CurrentSourcePrefetch, (prefetch) => {
-          const source = prefetch?.find(workspace, prompt)
-          return source === undefined ? repo.getSource(workspace, prompt) : getPrefetched(source)
-        })
-
       const getResolvedVersion = withSpanIfTraced("Prompts.getResolved")((caller: Caller, id: string) =>
         requirePromptId(id).pipe(
-          Effect.flatMap((prompt) => getSource(caller.workspaceId, prompt)),
+          Effect.flatMap((prompt) => repo.getSource(caller.workspaceId, prompt)),
           Effect.flatMap((source) =>
             Effect.map(resolveInTurns(new Resolution(source)), (prompt) => ({
               prompt,

@@ -16,7 +16,6 @@ import {
   databaseKeysLayer,
   databaseLayer,
   databasePromptsLayer,
-  prefetchingKeysLayer,
   requestDatabaseLayer,
   type ServiceSettings,
   useCasesLayer
@@ -36,9 +35,8 @@ export const databaseApiLayer = (settings: ServiceSettings & DatabaseStores) => 
   undefined
     ? databasePromptsLayer
     : HostPromptRepo.layer(promptRepo)
-  const databaseKeys = promptRepo === undefined ? prefetchingKeysLayer : databaseKeysLayer
-  const keys: Layer.Layer<KeyStore, never, Layer.Services<typeof databaseKeys>> = keyStore === undefined
-    ? databaseKeys
+  const keys: Layer.Layer<KeyStore, never, Layer.Services<typeof databaseKeysLayer>> = keyStore === undefined
+    ? databaseKeysLayer
     : HostKeyStore.layer(keyStore)
   const feed = HostChangeFeed.layer(hostStores, revisions).pipe(Layer.provide(databaseFeed))
   const outage = Outage.layer(settings.outageMaxAgeMs ?? 0).pipe(Layer.provide(feed))

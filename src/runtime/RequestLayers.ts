@@ -48,18 +48,13 @@ export const useCasesLayer = ({ redisUrl, rateLimits }: ServiceSettings) => {
 /** The prompts of a database. */
 export const databasePromptsLayer = CachingPromptRepo.layer.pipe(Layer.provide(PostgresPromptRepo.layer))
 
-/** The keys of a database that also has the prompts: one statement may read a key and a prompt. */
-export const prefetchingKeysLayer = CachingKeyStore.layer.pipe(
-  Layer.provide(PostgresKeyStore.prefetchingLayer)
-)
-
-/** The keys of a database whose prompts are not used. */
+/** The keys of a database. */
 export const databaseKeysLayer = CachingKeyStore.layer.pipe(Layer.provide(PostgresKeyStore.layer))
 
 /** The use cases of callers, on a database and a change feed. */
 export const serviceLayer = (settings: ServiceSettings) =>
   useCasesLayer(settings).pipe(
-    Layer.provide([databasePromptsLayer, prefetchingKeysLayer]),
+    Layer.provide([databasePromptsLayer, databaseKeysLayer]),
     Layer.provideMerge(Outage.layer(settings.outageMaxAgeMs ?? 0)),
     Layer.provideMerge(Layer.merge(PostgresReadiness.layer, MetricObservations.layer))
   )

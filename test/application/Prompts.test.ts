@@ -2,13 +2,11 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as TestClock from "effect/testing/TestClock"
 import * as Memory from "../../src/adapters/outbound/memory/Memory.ts"
 import type { Archive } from "../../src/application/formats/Archive.ts"
 import { PromptRepo } from "../../src/application/ports/PromptRepo.ts"
-import { CurrentSourcePrefetch, SourcePrefetch } from "../../src/application/SourcePrefetch.ts"
 import { Prompts } from "../../src/application/Prompts.ts"
 import { WorkspaceStore } from "../../src/application/ports/WorkspaceStore.ts"
 import { PromptNotFound } from "../../src/domain/Prompt.ts"
@@ -253,35 +251,5 @@ describe("Prompts", () => {
         assert.deepStrictEqual(yield* numbersFor("solo"), [4, 3, 2, 1])
         assert.deepStrictEqual(yield* numbersFor("team"), [4, 3, 2, 1])
       }).pipe(Effect.provide(layer))
-  )
-
-  it.effect("getResolved uses a prefetched source only for its own workspace and prompt", () =>
-    Effect.gen(function* () {
-      const prompts = yield* Prompts
-      const calls = yield* Calls
-      const { archive: own } = sample()
-      yield* load(own)
-      const [greeting, other] = own.prompts
-      const ownCaller = toCaller(own)
-      const repo = yield* PromptRepo
-      const source = yield* repo.getSource(own.workspace.id, greeting!.id)
-      const prefetch = new SourcePrefetch(greeting!.id)
-      const getTitle = (caller: typeof ownCaller, id: string) =>
-        prompts
-          .getResolved(caller, id)
-          .pipe(Effect.provideService(CurrentSourcePrefetch, prefetch), Effect.result, Effect.map(toTitle))
-      const toTitle = (result: Result.Result<{ readonly title: string }, unknown>) =>
-        Result.isSuccess(result) ? result.success.title : undefined
-
-      calls.length = 0
-      assert.strictEqual(yield* getTitle(ownCaller, greeting!.id), greeting!.title)
-      assert.deepStrictEqual(calls, ["getSource"])
-      prefetch.store(own.workspace.id, { ...source, title: "Read with the key" })
-      assert.strictEqual(yield* getTitle(ownCaller, greeting!.id.toUpperCase()), "Read with the key")
-      assert.deepStrictEqual(calls, ["getSource"])
-      assert.strictEqual(yield* getTitle(ownCaller, other!.id), other!.title)
-      assert.isUndefined(yield* getTitle({ ...ownCaller, workspaceId: newId() }, greeting!.id))
-      assert.deepStrictEqual(calls, ["getSource", "getSource", "getSource"])
-    }).pipe(Effect.provide(layer))
   )
 })

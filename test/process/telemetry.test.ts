@@ -320,8 +320,7 @@ describe("logs, metrics and traces", () => {
     expect(parseSeries(text, "prompt_retrieval_postgres_statements_max")).toEqual({
       'pool="read"': 24,
       'pool="large-read"': 8,
-      'pool="lookup"': 16,
-      'pool="first-read"': 8
+      'pool="lookup"': 16
     })
     expect(text).toContain("prompt_retrieval_rate_limiter_shared_up 0\n")
     for (const name of [

@@ -102,8 +102,7 @@ export const runReplicaModel = async (seed: number, steps: number) => {
       })
   const makePools = (server: number) => ({
     queryPrompts: makeServer(server),
-    queryKeys: makeServer(server),
-    queryFirstReads: makeServer(server)
+    queryKeys: makeServer(server)
   })
   const makeSession = (server: number) => ({ epoch: ++epoch, ...makePools(server) })
   const replicas: ReadonlyArray<ModelReplica> = [0, 1].map((server) => ({
@@ -140,7 +139,7 @@ export const runReplicaModel = async (seed: number, steps: number) => {
 
   const startRead = () => {
     const workspace = pick(workspaces)
-    const pool = pick<PoolName>(["queryPrompts", "queryPrompts", "queryKeys", "queryFirstReads"])
+    const pool = pick<PoolName>(["queryPrompts", "queryKeys"])
     const readsKey = pool !== "queryPrompts"
     const statement: Statement = {
       text: workspace,

@@ -9,9 +9,7 @@ export class KeyStore extends Context.Service<
   {
     /**
      * Returns the key with this hash, with its owner's and its workspace's state, revoked and expired keys and keys
-     * without a workspace included. May also read the prompt of `CurrentSourcePrefetch`, but only if the states of the key,
-     * its owner and its workspace permit access: a caller who is rejected for them costs no read of prompts
-     * (specification 5.6).
+     * without a workspace included.
      */
     readonly find: (hash: KeyHash) => Effect.Effect<KeyRecord, InvalidKey | Unavailable>
     /**

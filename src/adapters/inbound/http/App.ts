@@ -5,7 +5,7 @@ import { Outage } from "../../../application/Outage.ts"
 import { Unavailable } from "../../../application/ports/Unavailable.ts"
 import { PromptsGroup } from "./contract/Api.ts"
 import { type ApiError, MethodNotAllowed, RouteNotFound } from "./contract/Errors.ts"
-import { type Endpoint, makeEndpoints, withSourcePrefetch } from "./Endpoints.ts"
+import { type Endpoint, makeEndpoints } from "./Endpoints.ts"
 import { type HttpRequest, type HttpResponse, isGetOrHead, withCommonHeaders } from "./HttpMessage.ts"
 import { withLargeReads } from "./LargeReads.ts"
 import { recordRequest } from "./observability/RequestLog.ts"
@@ -108,18 +108,15 @@ export const makeApp = Effect.gen(function* () {
     endpoint: Endpoint,
     matched: MatchedRoute
   ): Effect.Effect<CachedResponse, ApiError> =>
-    withSourcePrefetch(
-      matched,
-      Effect.flatMap(admission.admit(parseBearerToken(context.request.headers.authorization)), (caller) => {
-        context.caller = caller
-        return Effect.map(endpoint(caller, matched), (body) => ({
-          caller,
-          route: matched.route,
-          startedAt: context.startedAt,
-          representation: representResource(body)
-        }))
-      })
-    )
+    Effect.flatMap(admission.admit(parseBearerToken(context.request.headers.authorization)), (caller) => {
+      context.caller = caller
+      return Effect.map(endpoint(caller, matched), (body) => ({
+        caller,
+        route: matched.route,
+        startedAt: context.startedAt,
+        representation: representResource(body)
+      }))
+    })
 
   /** Logs and counts the request. */
   const record = (context: RequestContext, { status }: HttpResponse): Effect.Effect<void> => {

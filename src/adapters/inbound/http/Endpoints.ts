@@ -3,8 +3,6 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import type { Caller } from "../../../application/Admission.ts"
 import { Prompts } from "../../../application/Prompts.ts"
-import { CurrentSourcePrefetch, SourcePrefetch } from "../../../application/SourcePrefetch.ts"
-import { parsePromptId } from "../../../domain/Prompt.ts"
 import { PromptsGroup } from "./contract/Api.ts"
 import { readPageEnvelope, toDataEnvelope } from "./contract/Envelope.ts"
 import type { ApiError } from "./contract/Errors.ts"
@@ -98,17 +96,3 @@ export const makeEndpoints: Effect.Effect<EndpointsByRoute, never, Prompts> = Ef
     )
   }
 )
-
-/** Runs the admission and the handler of a request. For resolved content, lets the key lookup also read the prompt. */
-export const withSourcePrefetch = <A, E>(
-  { route, params }: MatchedRoute,
-  respond: Effect.Effect<A, E>
-): Effect.Effect<A, E> => {
-  if (route !== PromptsGroup.endpoints.getResolved.path) return respond
-  const prompt = parsePromptId((params as (typeof PromptsGroup.endpoints.getResolved)["~Params"]["Type"]).id)
-  if (prompt === undefined) return respond
-  // A new prefetch for each run: a second run must not use what the first one read.
-  return Effect.suspend(() =>
-    Effect.provideService(respond, CurrentSourcePrefetch, new SourcePrefetch(prompt))
-  )
-}

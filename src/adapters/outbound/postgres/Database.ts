@@ -21,17 +21,12 @@ export type { DatabaseOptions }
 export class Database extends Context.Service<
   Database,
   {
-    /** Queries everything but large prompts, keys and first reads. */
+    /** Queries everything but large prompts and keys. */
     readonly queryPrompts: Query
     /** Queries large prompts and versions on a separate connection: no other query waits while their rows are sent. */
     readonly queryLargePrompts: Query
     /** Queries keys on separate connections: a key lookup never waits behind a slow query of prompts. */
     readonly queryKeys: Query
-    /**
-     * Queries a key together with a prompt on a separate connection: no other query waits behind this one while a table
-     * is locked. `undefined` if the process may open too few connections.
-     */
-    readonly queryFirstReads: Query | undefined
     /**
      * Runs statements of `PgClient` in one transaction without a statement timeout. SQL errors that are not an
      * outage are defects, unless `work` catches them.
@@ -74,10 +69,6 @@ const makeLayer = (options: DatabaseOptions, maxConnections: number) => {
           connections.largePrompts
         ),
         queryKeys: yield* makePool(queryConfig, "lookup", connections.keys),
-        queryFirstReads:
-          connections.firstReads === 0
-            ? undefined
-            : yield* makePool(queryConfig, "first-read", connections.firstReads),
         transact: (work) =>
           mapToUnavailable(sql.withTransaction(Effect.andThen(sql`set local statement_timeout = 0`, work)))
       })

@@ -1,11 +1,8 @@
 import * as Schema from "effect/Schema"
 import * as Struct from "effect/Struct"
 import { ApiKeyId, type KeyHash, type KeyRecord } from "../../../domain/ApiKey.ts"
-import { paidTiers } from "../../../domain/Billing.ts"
-import type { PromptId } from "../../../domain/Prompt.ts"
 import { Timestamp } from "../../../domain/Timestamp.ts"
 import type { Row, Statement } from "./connection/Query.ts"
-import { selectSourceWhere } from "./PromptQueries.ts"
 import { WorkspaceRow } from "./WorkspaceRows.ts"
 
 /** Returns the workspaces of rows with `keyColumns`. */
@@ -32,35 +29,7 @@ export const selectKeysByHash = (hashes: ReadonlyArray<KeyHash>): Statement => (
   scope: { ids: hashes, rowCount: hashes.length, findWorkspaces }
 })
 
-/**
- * True if the states of the key, its owner and its workspace permit access. Only to avoid useless reads of prompts:
- * `Admission` decides, by the clock of the process.
- */
-const mayBeAdmitted = `k.revoked_at is null and (k.expires_at is null or k.expires_at > now())
-        and not u.must_reset_password and w.billing_status = 'active'
-        and w.tier in (${paidTiers.map((tier) => `'${tier}'`).join()})`
-
-// OFFSET 0 makes PostgreSQL check the key before it reads the prompt.
-const selectKeyWithSourceText = `select ${keyColumns}, source.id as prompt_id, source.title, source.prompt_type,
-      source.target_model, source.current_content, source.current_version, source.contents, source.overrides
-    from api_keys k ${joinOwnerAndWorkspace}
-    left join lateral (
-      ${selectSourceWhere(`${mayBeAdmitted} and candidate.workspace_id = w.id and candidate.id = $2`)} offset 0
-    ) source on true
-    where k.key_hash = decode($1, 'hex')`
-
-/**
- * Finds a key by its hash, like `selectKeysByHash`, and the source of a prompt, like `selectSources`. `prompt_id` is null if
- * the key does not permit access, if its workspace has no such prompt, or if the prompt is large. PostgreSQL reads no
- * prompt for a key that does not permit access (specification 5.6).
- */
-export const selectKeyWithSource = (hash: KeyHash, prompt: PromptId): Statement => ({
-  text: selectKeyWithSourceText,
-  params: [hash, prompt],
-  scope: { ids: [hash], rowCount: 1, findWorkspaces }
-})
-
-/** Decodes a row of `selectKeysByHash` or `selectKeyWithSource`. */
+/** Decodes a row of `selectKeysByHash`. */
 export const decodeKeyRecord: (row: unknown) => KeyRecord = Schema.decodeUnknownSync(
   Schema.Struct({
     id: ApiKeyId,

@@ -241,10 +241,6 @@ export const selectSources = (prompts: ReadonlyArray<PromptKey>): Statement => (
   scope: makeScope(prompts)
 })
 
-/** Returns a SELECT like that of `selectSources`, for the prompts `candidate` that meet a condition. */
-export const selectSourceWhere = (condition: string): string =>
-  `select ${selectSourceColumns("source.fits")} from prompts candidate ${joinFragments} where ${condition}`
-
 /**
  * Selects a prompt of any size like `selectSources`. If its resolved content is certain to be too large, the row
  * has no value but a true `too_large`: `current_content` and the text that no binding can shorten exceed

@@ -53,7 +53,7 @@ const maxParsedOverrides = 16 * 1024
 const parseOverrides = (text = "{}"): unknown =>
   text.length > maxParsedOverrides ? new JsonText(text) : parseJson(text)
 
-/** Decodes the source in a row of `selectSources` or `selectKeyWithSource`, if it is not too large. */
+/** Decodes the source in a row of `selectSources`, if it is not too large. */
 export const decodeSource = (row: Row): ResolutionSource => {
   const { contents, overrides, ...source } = decodeSourceRow(row)
   return {

@@ -6,10 +6,7 @@ import * as Layer from "effect/Layer"
 import type { Statement } from "../../../../src/adapters/outbound/postgres/connection/Query.ts"
 import * as exportQueries from "../../../../src/adapters/outbound/postgres/content/ExportQueries.ts"
 import { Database } from "../../../../src/adapters/outbound/postgres/Database.ts"
-import {
-  selectKeysByHash,
-  selectKeyWithSource
-} from "../../../../src/adapters/outbound/postgres/KeyQueries.ts"
+import { selectKeysByHash } from "../../../../src/adapters/outbound/postgres/KeyQueries.ts"
 import * as queries from "../../../../src/adapters/outbound/postgres/PromptQueries.ts"
 import { maxTitlesPerRead } from "../../../../src/application/ports/PromptTitles.ts"
 import type { PromptFilter } from "../../../../src/application/ports/PromptRepo.ts"
@@ -335,8 +332,7 @@ for (const size of sizes) {
                   queries.selectVersions(workspace, prompt, oldest, page),
                   queries.selectVersion(workspace, prompt, number, undefined),
                   queries.selectVersion(workspace, prompt, number, oldest),
-                  selectKeysByHash([place.key]),
-                  selectKeyWithSource(place.key, prompt)
+                  selectKeysByHash([place.key])
                 ]
                 for (const statement of statements) {
                   const plan = yield* explain(statement, mode)
@@ -348,19 +344,6 @@ for (const size of sizes) {
               })
           )
         }
-
-      if (smallWorkspaces > 0)
-        it.effect.each(["custom", "generic"] as const)(
-          "a key lookup reads no prompt of a Free workspace (%s plan)",
-          (mode) =>
-            Effect.gen(function* () {
-              const plan = yield* explain(selectKeyWithSource(hashText("small1"), id(5, prompts + 1)), mode)
-              const reads = plan.filter((node) => node["Relation Name"] === "prompts")
-              assert.isNotEmpty(reads)
-              for (const read of reads) assert.strictEqual(read["Actual Loops"], 0, JSON.stringify(plan))
-              assert.strictEqual(plan[0]!["Actual Rows"], 1)
-            })
-        )
 
       for (const place of listPlaces(prompts))
         it.effect(`an export of ${place.name} reads few buffers per row (custom plan)`, () =>

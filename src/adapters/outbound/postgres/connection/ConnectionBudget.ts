@@ -6,8 +6,6 @@ export interface ConnectionBudget {
   readonly largePrompts: number
   /** Key lookups. */
   readonly keys: number
-  /** First reads, which read a key together with a prompt: one connection, or none if there are too few. */
-  readonly firstReads: 0 | 1
   /** Transactions and writes in the background. */
   readonly transactions: number
   /** The change feed: one connection listens, the other sends heartbeats. */
@@ -17,7 +15,7 @@ export interface ConnectionBudget {
 /** The connections of a process without `DATABASE_MAX_CONNECTIONS`. */
 export const defaultMaxConnections = 12
 
-/** One connection for each purpose but first reads, and two for the change feed. */
+/** One connection for each purpose, and two for the change feed. */
 export const minMaxConnections = 6
 
 /** More connections for transactions are useless: administration runs few at once. */
@@ -29,8 +27,7 @@ const maxTransactions = 4
  * @param max at least `minMaxConnections`
  */
 export const divideConnections = (max: number): ConnectionBudget => {
-  const firstReads = max > minMaxConnections ? 1 : 0
-  const spare = max - minMaxConnections - firstReads
+  const spare = max - minMaxConnections
   const transactions = Math.min(maxTransactions, 1 + Math.floor(spare / 2))
   const spareReads = spare - (transactions - 1)
   const keys = 1 + Math.floor(spareReads / 3)
@@ -38,7 +35,6 @@ export const divideConnections = (max: number): ConnectionBudget => {
     prompts: 1 + spareReads - (keys - 1),
     largePrompts: 1,
     keys,
-    firstReads,
     transactions,
     changeFeed: 2
   }

@@ -14,7 +14,7 @@ import type { ReplicaInUse } from "./ReplicaSet.ts"
 type Rows = ReadonlyArray<Row>
 
 /** The pools of the primary that replicas have, too. */
-export type PoolName = keyof Pick<ReplicaSession, "queryPrompts" | "queryKeys" | "queryFirstReads">
+export type PoolName = keyof Pick<ReplicaSession, "queryPrompts" | "queryKeys">
 
 /** Stands for every workspace in the history of reads. */
 const anyId = "*"

@@ -46,7 +46,6 @@ export interface ReplicaSession {
   readonly queryPrompts: Query
   readonly queryKeys: Query
   /** Uses the connections of `queryPrompts`: a statement that a lock blocks for 1 s is repeated on the primary. */
-  readonly queryFirstReads: Query
 }
 
 /** Where a replica is and how its log lines and metrics name it. */
@@ -196,7 +195,7 @@ export class Replica {
     return Effect.zipWith(
       open("replica-read", this.#budget.prompts),
       open("replica-lookup", this.#budget.keys),
-      (queryPrompts, queryKeys) => ({ epoch, queryPrompts, queryKeys, queryFirstReads: queryPrompts })
+      (queryPrompts, queryKeys) => ({ epoch, queryPrompts, queryKeys })
     )
   }
 

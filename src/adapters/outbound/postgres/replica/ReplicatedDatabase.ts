@@ -70,7 +70,7 @@ export const layer = ({
         revisions,
         watch,
         barrier: new CommitBarrier(database.queryKeys),
-        primary: { ...database, queryFirstReads: database.queryFirstReads ?? database.queryPrompts },
+        primary: database,
         availability,
         findReplica: () => set.find(availability.isDown),
         isFeedUp,
@@ -83,10 +83,6 @@ export const layer = ({
         ...database,
         queryPrompts: (statement) => router.run("queryPrompts", statement),
         queryKeys: (statement) => router.run("queryKeys", statement),
-        queryFirstReads:
-          database.queryFirstReads === undefined
-            ? undefined
-            : (statement) => router.run("queryFirstReads", statement),
         queryLargePrompts: (statement) =>
           statement.scope === undefined
             ? database.queryLargePrompts(statement)

@@ -11,12 +11,11 @@ const max = Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum: minMax
 
 describe("divideConnections", () => {
   it.prop(
-    "uses every connection, gives each purpose but first reads at least one, and never less for a greater maximum",
+    "uses every connection, gives each purpose at least one, and never less for a greater maximum",
     { max },
     ({ max }) => {
-      const { prompts, largePrompts, keys, firstReads, transactions, changeFeed } = divideConnections(max)
-      assert.strictEqual(prompts + largePrompts + keys + firstReads + transactions + changeFeed, max)
-      assert.strictEqual(firstReads, max === minMaxConnections ? 0 : 1)
+      const { prompts, largePrompts, keys, transactions, changeFeed } = divideConnections(max)
+      assert.strictEqual(prompts + largePrompts + keys + transactions + changeFeed, max)
       assert.isAtLeast(Math.min(prompts, largePrompts, keys, transactions), 1)
       assert.strictEqual(changeFeed, 2)
       const greater = divideConnections(max + 1)
@@ -30,8 +29,7 @@ describe("divideConnections", () => {
       prompts: 3,
       largePrompts: 1,
       keys: 2,
-      firstReads: 1,
-      transactions: 3,
+      transactions: 4,
       changeFeed: 2
     })
   })
