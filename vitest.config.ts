@@ -38,7 +38,7 @@ const sensitive = [
   "test/adapters/outbound/rate-limiter/RedisRateLimiter.test.ts",
   "test/api/{connections,memory}.test.ts",
   "test/domain/Resolution.test.ts",
-  "test/process/faults/{database,failover,neighbors,outage,redis,replica}.test.ts",
+  "test/process/faults/{database,failover,neighbors,outage,redis,replica,suspension}.test.ts",
   "test/process/{freshness,keyExpiry,leaks,mcpMemory,sharedLimits}.test.ts",
   "test/runtime/telemetry/ProcessMetrics.test.ts"
 ]

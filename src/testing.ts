@@ -33,6 +33,7 @@ import * as IgnoredObservations from "./adapters/outbound/memory/IgnoredObservat
 import * as Memory from "./adapters/outbound/memory/Memory.ts"
 import * as InProcessRateLimiter from "./adapters/outbound/rate-limiter/InProcessRateLimiter.ts"
 import { Lifecycle } from "./application/Lifecycle.ts"
+import * as Outage from "./application/Outage.ts"
 import type { KeyStore } from "./application/ports/KeyStore.ts"
 import type { Observations } from "./application/ports/Observations.ts"
 import type { PromptRepo } from "./application/ports/PromptRepo.ts"
@@ -41,11 +42,17 @@ import type { WorkspaceStore } from "./application/ports/WorkspaceStore.ts"
 
 /**
  * Everything that `Prompts` and `Admission` need, in memory: the prompts, keys and workspaces of one store that
- * starts empty, rate limits of this process, a service that is always up, and observations that are ignored.
+ * starts empty, rate limits of this process, a service that is always up, no outages, and observations that are ignored.
  */
 export const memoryLayer: Layer.Layer<
-  PromptRepo | KeyStore | WorkspaceStore | RateLimiter | Observations | Lifecycle
-> = Layer.mergeAll(Memory.layer, InProcessRateLimiter.layer, IgnoredObservations.layer, Lifecycle.serving)
+  PromptRepo | KeyStore | WorkspaceStore | RateLimiter | Observations | Lifecycle | Outage.Outage
+> = Layer.mergeAll(
+  Memory.layer,
+  InProcessRateLimiter.layer,
+  IgnoredObservations.layer,
+  Lifecycle.serving,
+  Outage.offLayer
+)
 
 export { importArchive } from "./testing/importArchive.ts"
 export type { WorkspaceArchive } from "./testing/sampleArchives.ts"

@@ -10,6 +10,7 @@ import {
   authenticate,
   hashApiKey,
   isExpired,
+  type KeyHash,
   KeyRevoked,
   MalformedAuthorization,
   parseApiKey
@@ -34,6 +35,7 @@ export interface Caller {
 /** A caller that authenticated with an API key. */
 export interface AdmittedCaller extends Caller {
   readonly keyId: ApiKeyId
+  readonly keyHash: KeyHash
   /** When the key expires; null if it never does. */
   readonly keyExpiresAt: Timestamp | null
 }
@@ -75,14 +77,14 @@ export class Admission extends Context.Service<
      * room. Counts the request against the limits and marks the key as used.
      */
     readonly admitAgain: (
-      caller: AdmittedCaller,
+      caller: Pick<AdmittedCaller, "keyId" | "keyExpiresAt">,
       now: number
     ) => Effect.Effect<void, typeof KeyRevoked | RateLimited>
   }
 >()("prompt-retrieval/Admission") {
   static readonly layer = (
     limits: RateLimits
-  ): Layer.Layer<Admission, never, KeyStore | RateLimiter | Lifecycle | Observations> =>
+  ): Layer.Layer<Admission, never, KeyStore | RateLimiter | Lifecycle | Observations | Outage> =>
     Layer.effect(
       Admission,
       Effect.gen(function* () {
@@ -128,25 +130,26 @@ export class Admission extends Context.Service<
             const hash = hashApiKey(key)
             const record = yield* Effect.tapError(keys.find(hash), ({ _tag }) =>
               Effect.sync(() => {
-                if (_tag === "InvalidKey") outage?.reportRefusal(hash)
+                if (_tag === "InvalidKey") outage.invalidate(hash)
               })
             )
             // Read the clock after the lookup, which may take long, so that no key is admitted at or after its expiry.
             const now = yield* Clock.currentTimeMillis
             const authenticated = authenticate(record, now)
             if (Result.isFailure(authenticated)) {
-              outage?.reportRefusal(hash)
+              outage.invalidate(hash)
               return yield* Effect.fail(authenticated.failure)
             }
             const workspace = authenticated.success
             const accessError = checkAccess(workspace)
             if (accessError !== undefined) {
-              outage?.reportRefusal(hash, workspace.id)
+              outage.invalidate(workspace.id)
               return yield* Effect.fail(accessError)
             }
             if (isCounted) yield* consumeQuota(record.id, now)
             return {
               keyId: record.id,
+              keyHash: hash,
               keyExpiresAt: record.expires_at,
               workspaceId: workspace.id,
               tier: workspace.tier

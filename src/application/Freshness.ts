@@ -38,8 +38,7 @@ export const wasCurrentAt = (contact: LastContact, { workspace, revision }: Cach
  * 2. The result is stored only if its workspace has not changed since: the workspace's revision is not later than the
  *    revision that was taken.
  * 3. A stored value is served only while its workspace still has the revision that the value was stored with.
- * 4. While the change feed is down, it reports no revision: nothing is served, and no result is stored unless its read
- *    started before.
+ * 4. While the change feed is down, it reports no revision: nothing is served or stored.
  *
  * The cache does not join concurrent reads with the same key; `SingleFlight` does.
  */
@@ -113,9 +112,7 @@ export class RevisionedCache<Value> {
   }
 
   #store(key: string, { workspace, value }: Cacheable<Value>, revisionAtStart: number | undefined): void {
-    // If the feed goes down during the read, the result is stored under the last known revision, for `Outage`; a
-    // feed that comes up again has new revisions.
-    const revision = this.#feed.revisionOf(workspace) ?? this.#feed.lastContact()?.revisionOf(workspace)
+    const revision = this.#feed.revisionOf(workspace)
     if (revisionAtStart === undefined || revision === undefined || revision > revisionAtStart) return
     this.#entries.set(key, { workspace, value, revision })
   }

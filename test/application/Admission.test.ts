@@ -11,16 +11,13 @@ import * as InProcess from "../../src/adapters/outbound/rate-limiter/InProcessRa
 import { MemoryState } from "../../src/adapters/outbound/memory/MemoryState.ts"
 import { Admission, type AdmissionError, type RateLimits } from "../../src/application/Admission.ts"
 import { Lifecycle } from "../../src/application/Lifecycle.ts"
-import { Outage, OutagePolicy } from "../../src/application/Outage.ts"
+import * as Outage from "../../src/application/Outage.ts"
 import { KeyStore } from "../../src/application/ports/KeyStore.ts"
-import { Observations } from "../../src/application/ports/Observations.ts"
 import { Unavailable } from "../../src/application/ports/Unavailable.ts"
 import { WorkspaceStore } from "../../src/application/ports/WorkspaceStore.ts"
 import { ApiNotAllowed, BillingStatus, Disputed, PastDue, Tier } from "../../src/domain/Billing.ts"
 import {
-  type ApiKey,
   type ApiKeyId,
-  hashApiKey,
   InvalidKey,
   InvalidKeyFormat,
   type KeyRecord,
@@ -43,7 +40,6 @@ import {
   toPartStream
 } from "../support/archives.ts"
 import { ignoreObservations, type RecordedObservations, recordObservations } from "../support/observations.ts"
-import { switchedFeed } from "../support/switchedFeed.ts"
 
 /** The number of key lookups. */
 class Lookups extends Context.Service<Lookups, { count: number }>()("test/Lookups") {
@@ -69,18 +65,24 @@ const countingKeyStore = Layer.effect(
 
 const makeLayer = (limits: RateLimits) =>
   Admission.layer(limits).pipe(
-    Layer.provide([countingKeyStore, Lifecycle.serving, ignoreObservations]),
-    Layer.provideMerge(Layer.mergeAll(Memory.layer, Lookups.layer, Layer.fresh(InProcess.layer)))
+    Layer.provide([countingKeyStore, Lifecycle.serving, ignoreObservations, recordingOutage]),
+    Layer.provideMerge(
+      Layer.mergeAll(Memory.layer, Lookups.layer, Layer.fresh(refusals), Layer.fresh(InProcess.layer))
+    )
   )
 
-/** The policy over a feed that is up. */
-const outageLayer = Layer.effect(
-  Outage,
-  Effect.map(
-    Observations,
-    (observations) => new OutagePolicy({ feed: switchedFeed(), observations, maxAgeMs: 60_000 })
-  )
-).pipe(Layer.provide(ignoreObservations))
+/** What `Admission` reports as refused, in order. */
+class Refusals extends Context.Service<Refusals, Array<string>>()("test/Refusals") {}
+
+const refusals = Layer.sync(Refusals, () => [])
+
+const recordingOutage = Layer.effect(
+  Outage.Outage,
+  Effect.gen(function* () {
+    const recorded = yield* Refusals
+    return { ...(yield* Outage.Outage), invalidate: (changed) => void recorded.push(changed) }
+  })
+).pipe(Layer.provide(Outage.offLayer))
 
 const limits = { perKey: 100, perProcess: 500 }
 
@@ -166,6 +168,7 @@ describe("admit", () => {
           const checked = yield* Effect.result(check(key.plaintext))
           const caller = {
             keyId: key.stored.id,
+            keyHash: key.stored.key_hash,
             keyExpiresAt: null,
             workspaceId: home.id,
             tier: home.tier
@@ -184,25 +187,25 @@ describe("admit", () => {
   it.effect("admit and check report each key that the store refuses, and each workspace without access", () =>
     Effect.gen(function* () {
       const { admit, check } = yield* Admission
-      const outage = (yield* Outage)!
+      const refused = yield* Refusals
       const workspaces = makeEveryState()
       yield* load(workspaces)
       const unknown = key(null, user())
       for (const run of [admit, check]) {
         assert.deepStrictEqual(yield* Effect.flip(run(unknown.plaintext)), InvalidKey)
-        assert.isTrue(outage.isRefused(hashApiKey(unknown.plaintext as ApiKey), 0))
-      }
-      for (const { home, states } of workspaces) {
-        for (const { key, errors } of states) {
-          yield* Effect.result(admit(key.plaintext))
-          const isRefused = outage.isRefused(hashApiKey(key.plaintext as ApiKey), 0)
-          assert.strictEqual(isRefused, errors.length > 0, JSON.stringify(errors))
+        assert.deepStrictEqual(refused.splice(0), [unknown.stored.key_hash])
+        for (const { home, states } of workspaces) {
+          for (const { key, errors } of states) {
+            yield* Effect.result(run(key.plaintext))
+            const [error] = errors
+            const isOfWorkspace =
+              error !== undefined && ["ApiNotAllowed", "Disputed", "PastDue"].includes(error._tag)
+            const expected = isOfWorkspace ? [home.id] : error === undefined ? [] : [key.stored.key_hash]
+            assert.deepStrictEqual(refused.splice(0), expected, JSON.stringify(errors))
+          }
         }
-        const hasAccess = home.tier !== "free" && home.billing_status === "active"
-        const entry = { workspace: home.id, value: undefined, revision: 0 }
-        assert.strictEqual(outage.isLastKnown(entry), hasAccess)
       }
-    }).pipe(Effect.provide(makeLayer({ perKey: 0, perProcess: 0 })), Effect.provide(outageLayer))
+    }).pipe(Effect.provide(makeLayer({ perKey: 0, perProcess: 0 })))
   )
 
   it.effect.prop(
@@ -218,6 +221,7 @@ describe("admit", () => {
         const { admitAgain } = yield* Admission
         const caller = {
           keyId: expiring.stored.id,
+          keyHash: expiring.stored.key_hash,
           keyExpiresAt: expiring.stored.expires_at,
           workspaceId: home.id,
           tier: home.tier
@@ -249,7 +253,7 @@ describe("admit", () => {
         markUsed: () => undefined
       })
       const services = Admission.layer(limits).pipe(
-        Layer.provide([slowKeys, InProcess.layer, Lifecycle.serving, ignoreObservations])
+        Layer.provide([slowKeys, InProcess.layer, Lifecycle.serving, ignoreObservations, Outage.offLayer])
       )
       assert.deepStrictEqual(
         yield* Effect.flip(admitKey(key(null, user()))).pipe(Effect.provide(services)),
@@ -267,6 +271,7 @@ describe("admit", () => {
         for (const { key } of states.filter(({ errors }) => errors.length === 0)) {
           assert.deepStrictEqual(yield* admitKey(key), {
             keyId: key.stored.id,
+            keyHash: key.stored.key_hash,
             keyExpiresAt: null,
             workspaceId: home.id,
             tier: home.tier
@@ -347,7 +352,7 @@ describe("admit", () => {
           Layer.provide(
             Layer.succeed(KeyStore, { find: () => Effect.fail(Unavailable), markUsed: () => undefined })
           ),
-          Layer.provide([InProcess.layer, Lifecycle.serving, ignoreObservations])
+          Layer.provide([InProcess.layer, Lifecycle.serving, ignoreObservations, Outage.offLayer])
         )
       )
     )
@@ -371,7 +376,7 @@ describe("admit", () => {
       }).pipe(
         Effect.provide(
           Admission.layer(limits).pipe(
-            Layer.provide([InProcess.layer, ignoreObservations]),
+            Layer.provide([InProcess.layer, ignoreObservations, Outage.offLayer]),
             Layer.provideMerge(Layer.merge(Memory.layer, Lifecycle.starting))
           )
         )
@@ -390,9 +395,7 @@ describe("admit", () => {
       yield* Effect.flip(admitKey(keys.revoked))
       assert.deepStrictEqual(observed.denials, ["key"])
       const again = (keyId: ApiKeyId) =>
-        Effect.flatMap(Admission, ({ admitAgain }) =>
-          admitAgain({ keyId, keyExpiresAt: null, workspaceId: own.workspace.id, tier: "solo" }, 60_000)
-        )
+        Effect.flatMap(Admission, ({ admitAgain }) => admitAgain({ keyId, keyExpiresAt: null }, 60_000))
       yield* again(keys.active.stored.id)
       yield* again(keys.second.stored.id)
       yield* Effect.flip(again(newId()))
@@ -400,7 +403,12 @@ describe("admit", () => {
     }).pipe(
       Effect.provide(
         Admission.layer({ perKey: 1, perProcess: 2 }).pipe(
-          Layer.provide([Layer.fresh(InProcess.layer), Lifecycle.serving, recordObservations(observed)]),
+          Layer.provide([
+            Layer.fresh(InProcess.layer),
+            Lifecycle.serving,
+            recordObservations(observed),
+            Outage.offLayer
+          ]),
           Layer.provideMerge(Memory.layer)
         )
       )

@@ -8,6 +8,7 @@ import * as Memory from "../../src/adapters/outbound/memory/Memory.ts"
 import * as InProcess from "../../src/adapters/outbound/rate-limiter/InProcessRateLimiter.ts"
 import * as Shared from "../../src/adapters/outbound/rate-limiter/RedisRateLimiter.ts"
 import { Admission, type RateLimits } from "../../src/application/Admission.ts"
+import * as Outage from "../../src/application/Outage.ts"
 import { Lifecycle } from "../../src/application/Lifecycle.ts"
 import { RateLimiter } from "../../src/application/ports/RateLimiter.ts"
 import { WorkspaceStore } from "../../src/application/ports/WorkspaceStore.ts"
@@ -42,7 +43,7 @@ const setUp = Effect.fnUntraced(function* (count: number) {
 
 const makeLayer = (limits: RateLimits, limiter: Layer.Layer<RateLimiter>) =>
   Admission.layer(limits).pipe(
-    Layer.provide([Lifecycle.serving, ignoreObservations]),
+    Layer.provide([Lifecycle.serving, ignoreObservations, Outage.offLayer]),
     Layer.provideMerge(Layer.merge(Memory.layer, Layer.fresh(limiter)))
   )
 

@@ -1,14 +1,15 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
+import * as Result from "effect/Result"
 import * as Logger from "effect/Logger"
 import * as Schema from "effect/Schema"
 import { type CacheEntry, RevisionedCache } from "../../src/application/Freshness.ts"
-import { OutagePolicy } from "../../src/application/Outage.ts"
+import { makeOutage } from "../../src/application/Outage.ts"
 import { Unavailable } from "../../src/application/ports/Unavailable.ts"
 import type { KeyHash } from "../../src/domain/ApiKey.ts"
 import { WorkspaceRevisions } from "../../src/application/WorkspaceRevisions.ts"
-import { elapsedBetween, type Instant } from "../../src/domain/Instant.ts"
+import type { Instant } from "../../src/domain/Instant.ts"
 import type { WorkspaceId } from "../../src/domain/WorkspaceId.ts"
 import { newId } from "../support/archives.ts"
 
@@ -30,12 +31,11 @@ const setUp = () => {
   const feed = {
     revision: () => (isUp() ? revisions.revision() : undefined),
     revisionOf: (workspace: WorkspaceId) => (isUp() ? revisionOf(workspace) : undefined),
-    lastContact: () =>
-      contactAt === undefined ? undefined : { at: contactAt, isDatabaseSilent: true, revisionOf }
+    lastContact: () => (contactAt === undefined ? undefined : { at: contactAt, revisionOf })
   }
   const secondsLeft: Array<number> = []
   const lines: Array<unknown> = []
-  const policy = new OutagePolicy({
+  const { outage: policy, check: checkPolicy } = makeOutage({
     feed,
     maxAgeMs,
     now: () => clock,
@@ -85,7 +85,7 @@ const setUp = () => {
   }
   const check = () =>
     Effect.runSync(
-      Effect.provide(policy.check, Logger.layer([Logger.make(({ message }) => lines.push(message))]))
+      Effect.provide(checkPolicy, Logger.layer([Logger.make(({ message }) => lines.push(message))]))
     )
   return { feed, policy, check, lines, secondsLeft, now: () => clock, isUp, ...control }
 }
@@ -117,6 +117,10 @@ const checkSteps = (steps: ReadonlyArray<typeof Step.Type>, disturbance: "suspen
   const world = setUp()
   const { feed, policy } = world
   const entries = new Map<string, CacheEntry<number>>()
+  policy.onInvalidate((changed) => {
+    for (const [index, workspace] of workspaces.entries())
+      if (changed === workspace || changed === keys[index]) entries.delete(String(index))
+  })
   const cache = new RevisionedCache<number>(feed, entries)
   const stored = workspaces.map(() => 0)
   /** The versions at the last heartbeat that arrived, and those that the callers have received. */
@@ -125,8 +129,6 @@ const checkSteps = (steps: ReadonlyArray<typeof Step.Type>, disturbance: "suspen
   /** The workspaces whose entries are too old for everything but an outage. */
   const expired = new Set<number>()
   const revoked = new Set<number>()
-  /** When the entries were read. */
-  const readAt = new Map<number, number>()
   /** The callers whose last response of the database was a refusal. */
   const refused = new Set<number>()
   let isDatabaseUp = true
@@ -146,7 +148,7 @@ const checkSteps = (steps: ReadonlyArray<typeof Step.Type>, disturbance: "suspen
       return false
     }
     refused.add(workspace)
-    policy.reportRefusal(keys[workspace]!)
+    policy.invalidate(keys[workspace]!)
     return true
   }
 
@@ -161,17 +163,15 @@ const checkSteps = (steps: ReadonlyArray<typeof Step.Type>, disturbance: "suspen
     if (!isDeleted) {
       Effect.runSync(
         cache.load(String(workspace), Effect.succeed(version), (value) => {
-          if (known !== undefined && policy.isLastKnown(known) && known.value !== value)
-            policy.reportChange(known)
+          if (known !== undefined && policy.isLastKnown(known) && known.value !== value) {
+            policy.invalidate(workspaces[workspace]!)
+            return undefined
+          }
           return { workspace: workspaces[workspace]!, value }
         })
       )
-      if (entries.get(String(workspace)) !== known) {
-        expired.delete(workspace)
-        readAt.set(workspace, world.now().monotonic)
-      }
-      policy.reportResponse()
-    } else if (known !== undefined && policy.isLastKnown(known)) policy.reportChange(known)
+      if (entries.get(String(workspace)) !== known) expired.delete(workspace)
+    } else if (known !== undefined && policy.isLastKnown(known)) policy.invalidate(workspaces[workspace]!)
     receive(workspace, version)
     return true
   }
@@ -179,11 +179,11 @@ const checkSteps = (steps: ReadonlyArray<typeof Step.Type>, disturbance: "suspen
   const request = (workspace: number) => {
     const cached = expired.has(workspace) ? undefined : cache.get(String(workspace))
     if (cached !== undefined) return receive(workspace, cached)
+    if (readAfresh(workspace)) return
     const known = entries.get(String(workspace))
-    const isServed = () => known !== undefined && !policy.isRefused(keys[workspace]!, readAt.get(workspace)!)
-    if (!(isServed() && policy.isServing()) && readAfresh(workspace)) return
-    const age = isServed() ? policy.findAge(known!) : undefined
+    const age = known !== undefined && policy.isLastKnown(known) ? policy.findAge() : undefined
     if (age === undefined) return
+    policy.recordResponse(age)
     servedFromBefore++
     assert.isFalse(world.isUp())
     assert.isFalse(refused.has(workspace))
@@ -200,7 +200,8 @@ const checkSteps = (steps: ReadonlyArray<typeof Step.Type>, disturbance: "suspen
       case "read afresh":
         return void readAfresh(step.workspace)
       case "read unknown":
-        if (isDatabaseUp && !refuse(step.workspace)) policy.reportRead(workspaces[step.workspace]!)
+        if (isDatabaseUp && !refuse(step.workspace) && policy.findAge() !== undefined)
+          policy.invalidate(workspaces[step.workspace]!)
         return
       case "change":
       case "revoke or restore":
@@ -234,7 +235,6 @@ const checkSteps = (steps: ReadonlyArray<typeof Step.Type>, disturbance: "suspen
         return world.reconnect()
       case "database down":
         isDatabaseUp = false
-        policy.reportSilence(world.now().monotonic + 1)
         return world.lose(false)
       case "database up":
         isDatabaseUp = true
@@ -248,7 +248,7 @@ const checkSteps = (steps: ReadonlyArray<typeof Step.Type>, disturbance: "suspen
   return servedFromBefore
 }
 
-describe("OutagePolicy", () => {
+describe("Outage", () => {
   for (const disturbance of ["suspend", "set back"] as const) {
     it.prop(
       `no interleaving of requests, changes, losses and a clock that is ${disturbance === "suspend" ? "suspended" : "set back"} serves a value that is too old, outdated or older than before`,
@@ -272,238 +272,162 @@ describe("OutagePolicy", () => {
   const [workspace, other] = workspaces
   const entry = (of = workspace): CacheEntry<string> => ({ workspace: of, value: "", revision: 1 })
 
-  it("counts the age from when the last heartbeat was sent, for values of all workspaces alike", () => {
+  it("counts the age from when the last heartbeat was sent, until the maximum age has passed", () => {
     const world = setUp()
+    assert.isUndefined(world.policy.findAge())
     world.beat(400)
+    assert.isUndefined(world.policy.findAge())
     world.lose(true)
     world.run(1_000)
-    assert.deepStrictEqual(
-      [entry(), entry(other)].map((value) => world.policy.findAge(value)),
-      [1_400, 1_400]
-    )
+    assert.strictEqual(world.policy.findAge(), 1_400)
     world.run(maxAgeMs - 1_400)
-    assert.strictEqual(world.policy.findAge(entry()), maxAgeMs)
+    assert.strictEqual(world.policy.findAge(), maxAgeMs)
     world.run(1)
-    assert.isUndefined(world.policy.findAge(entry()))
-    assert.isFalse(world.policy.isServing())
+    assert.isUndefined(world.policy.findAge())
   })
 
-  it("serves nothing without contact before, while the feed is up, or after a reported change", () => {
+  it("knows no value of a workspace that changed before contact was lost", () => {
     const world = setUp()
-    assert.isFalse(world.policy.isServing())
     world.beat()
-    assert.isFalse(world.policy.isServing())
-    assert.isUndefined(world.policy.findAge(entry()))
     world.change(workspace)
     world.lose(true)
-    assert.isTrue(world.policy.isServing())
-    assert.isUndefined(world.policy.findAge(entry()))
-    assert.strictEqual(world.policy.findAge(entry(other)), 0)
+    assert.deepStrictEqual([entry(), entry(other)].map(world.policy.isLastKnown), [false, true])
   })
 
-  it("a suspension while the feed is up counts", () => {
+  it("logs once when values from before are served, and once when contact returns or the maximum age has passed", () => {
     const world = setUp()
     world.beat()
-    world.suspend(3_600_000)
-    assert.isUndefined(world.feed.revision())
-    assert.isUndefined(world.policy.findAge(entry()))
-  })
-
-  it("asks the database first once it has responded, and no more once it fails again", () => {
-    const world = setUp()
-    world.beat()
-    world.lose(true)
-    world.policy.reportResponse()
-    assert.isFalse(world.policy.isServing())
-    assert.strictEqual(world.policy.findAge(entry()), 0)
-    // This read was sent before the database responded.
-    world.policy.reportSilence(world.now().monotonic - 1)
-    assert.isFalse(world.policy.isServing())
-    world.run(1)
-    world.policy.reportSilence(world.now().monotonic)
-    assert.isTrue(world.policy.isServing())
-  })
-
-  it("a read that cannot be compared makes a workspace count as changed once the loss is no race any more", () => {
-    const world = setUp()
-    world.beat()
+    world.check()
     world.lose(true)
     world.check()
-    world.run(999)
-    world.policy.reportRead(workspace)
-    assert.isDefined(world.policy.findAge(entry()))
-    world.run(1)
-    world.policy.reportRead(workspace)
-    assert.isUndefined(world.policy.findAge(entry()))
-    assert.isDefined(world.policy.findAge(entry(other)))
-  })
-
-  it("a change that a read shows while the feed still counts as up is not forgotten in the outage", () => {
-    const world = setUp()
-    world.beat()
-    world.lose(false)
-    world.run(1_000)
-    world.policy.reportChange(entry())
-    assert.isFalse(world.policy.isLastKnown(entry()))
-    world.run(heartbeatTtlMs)
-    world.check()
-    assert.isTrue(world.policy.isServing())
-    assert.isUndefined(world.policy.findAge(entry()))
-    assert.isDefined(world.policy.findAge(entry(other)))
-  })
-
-  it("a refusal counts for one key, or for all keys of a workspace, while the feed counts as up and after", () => {
-    const world = setUp()
-    world.beat()
-    world.policy.reportRefusal(keys[0])
-    world.lose(false)
-    for (const ms of [0, heartbeatTtlMs]) {
-      world.run(ms)
+    assert.deepStrictEqual(world.lines, [])
+    for (const _ of [1, 2]) {
+      world.policy.recordResponse(0)
       world.check()
-      assert.deepStrictEqual(
-        keys.map((key) => world.policy.isRefused(key, 0)),
-        [true, false]
-      )
-      assert.isTrue(world.policy.isLastKnown(entry()))
     }
-    world.policy.reportRefusal(keys[1], workspace)
-    assert.isTrue(world.policy.isRefused(keys[1], 0))
-    assert.isUndefined(world.policy.findAge(entry()))
-    assert.isDefined(world.policy.findAge(entry(other)))
-  })
-
-  it("a refusal does not count for values that the key has read later", () => {
-    const world = setUp()
-    world.beat()
-    const before = world.now().monotonic
-    world.policy.reportRefusal(keys[0])
-    world.run(1)
-    assert.isTrue(world.policy.isRefused(keys[0], before))
-    assert.isFalse(world.policy.isRefused(keys[0], world.now().monotonic))
-  })
-
-  it("what reads have shown is forgotten only once a heartbeat that was sent 1 s later has arrived", () => {
-    const world = setUp()
-    world.beat()
-    const report = () => {
-      world.policy.reportRefusal(keys[0])
-      world.policy.reportChange(entry())
-    }
-    const isRemembered = () => {
-      world.check()
-      const isRefused = world.policy.isRefused(keys[0], 0)
-      assert.strictEqual(world.policy.isLastKnown(entry()), !isRefused)
-      return isRefused
-    }
-    report()
-    world.run(1_000)
-    world.beat()
-    assert.isTrue(isRemembered())
-    world.run(1_000)
-    // This heartbeat was sent too early to prove anything.
-    world.beat(1_000)
-    assert.isTrue(isRemembered())
-    world.beat()
-    assert.isFalse(isRemembered())
-    report()
-    world.lose(false)
-    world.run(maxAgeMs)
-    assert.isTrue(isRemembered())
-  })
-
-  it("logs one line when an outage begins and one when it ends, and sets the seconds that are left", () => {
-    const world = setUp()
-    world.beat()
-    world.check()
-    world.lose(true)
-    world.run(1_000)
-    for (let i = 0; i < 3; i++) world.check()
     world.reconnect()
     world.beat()
     world.check()
-    assert.deepStrictEqual(world.lines, [
-      ["Database unreachable; responses that were current at the last contact are served for 9 s"],
-      ["Database restored; responses are current again"]
-    ])
-    assert.deepStrictEqual(world.secondsLeft, [10, 9, 9, 9, 10])
     world.lose(true)
+    world.policy.recordResponse(0)
     world.check()
     world.run(maxAgeMs + 1)
-    for (let i = 0; i < 3; i++) world.check()
-    world.reconnect()
-    world.beat()
-    world.check()
-    assert.deepStrictEqual(world.lines.slice(2), [
-      ["Database unreachable; responses that were current at the last contact are served for 10 s"],
-      ["Database unreachable for too long; known responses are not served any more"]
+    for (const _ of [1, 2]) world.check()
+    const begins = "Database unreachable; responses that were current at the last contact are served for 10 s"
+    assert.deepStrictEqual(world.lines.flat(), [
+      begins,
+      "Database restored; responses are current again",
+      begins,
+      "Database unreachable for too long; known responses are not served any more"
     ])
+    assert.deepStrictEqual([world.secondsLeft[0], world.secondsLeft.at(-1)], [10, 0])
   })
 
-  it.effect("a probe decides whether the database is asked first", () =>
+  const silent = Effect.never as Effect.Effect<string, Unavailable>
+  const failing = Effect.fail(Unavailable) as Effect.Effect<string, Unavailable>
+  const setUpLost = () => {
+    const world = setUp()
+    world.beat()
+    world.lose(true)
+    return world
+  }
+
+  it.live("a known value follows an error at once, and silence after 250 ms; a result comes first", () =>
     Effect.gen(function* () {
-      const world = setUp()
-      world.beat()
-      world.lose(true)
-      yield* world.policy.probe(Effect.void)
-      assert.isFalse(world.policy.isServing())
-      world.run(1)
-      yield* world.policy.probe(Effect.fail(Unavailable))
-      assert.isTrue(world.policy.isServing())
+      const { policy } = setUpLost()
+      const known = Effect.succeed("known")
+      assert.strictEqual(yield* policy.orKnown(Effect.succeed("fresh"), known), "fresh")
+      assert.strictEqual(yield* policy.orKnown(Effect.delay(Effect.succeed("fresh"), 150), known), "fresh")
+      assert.strictEqual(yield* policy.orKnown(failing, known), "known")
+      const startedAt = performance.now()
+      assert.strictEqual(yield* policy.orKnown(silent, known), "known")
+      assert.isAtLeast(performance.now() - startedAt, 240)
     })
   )
 
-  it.effect("a probe without an outcome for 500 ms means that the database is silent", () =>
+  it.live("no known value is served while the change feed is up, or for an error that is no outage", () =>
     Effect.gen(function* () {
       const world = setUp()
       world.beat()
-      world.lose(true)
-      yield* world.policy.probe(Effect.void)
+      const known = Effect.succeed("known")
+      const slow = Effect.delay(Effect.succeed("fresh"), 400)
+      assert.strictEqual(yield* world.policy.orKnown(slow, known), "fresh")
+      const failed = yield* Effect.forkChild(Effect.result(world.policy.orKnown(failing, known)))
+      yield* Effect.sleep(50)
       world.run(1)
-      yield* Effect.forkChild(world.policy.probe(Effect.never), { startImmediately: true })
-      world.run(500)
-      world.check()
-      assert.isFalse(world.policy.isServing())
-      world.run(1)
-      world.check()
-      assert.isTrue(world.policy.isServing())
+      world.beat()
+      assert.deepStrictEqual(yield* Fiber.join(failed), Result.fail(Unavailable))
+      const other = Effect.fail("other") as Effect.Effect<string, string>
+      assert.deepStrictEqual(
+        yield* Effect.result(setUpLost().policy.orKnown(other, known)),
+        Result.fail("other")
+      )
     })
   )
 
-  it.live(
-    "after a failed read, contact is lost once the feed goes down, and not once a later heartbeat arrives",
-    () =>
-      Effect.gen(function* () {
-        const judge = Effect.fnUntraced(function* (then: (world: ReturnType<typeof setUp>) => void) {
-          const world = setUp()
-          world.beat()
-          world.run(10)
-          const verdict = yield* Effect.forkChild(world.policy.isContactLost(world.now().monotonic), {
-            startImmediately: true
-          })
-          assert.isUndefined(verdict.pollUnsafe())
-          world.run(10)
-          then(world)
-          return yield* Fiber.join(verdict)
-        })
-        assert.isTrue(yield* judge(({ lose }) => lose(true)))
-        assert.isFalse(yield* judge(({ beat }) => beat()))
-        // This heartbeat was sent before the read failed, so it proves nothing.
-        assert.isTrue(
-          yield* judge(({ beat, run }) => {
-            beat(15)
-            run(heartbeatTtlMs)
-          })
+  it.live("a read that fails right before the change feed goes down gets the known value", () =>
+    Effect.gen(function* () {
+      const world = setUp()
+      world.beat()
+      world.run(1)
+      const read = yield* Effect.forkChild(world.policy.orKnown(failing, Effect.succeed("known")))
+      yield* Effect.sleep(50)
+      world.lose(true)
+      assert.strictEqual(yield* Fiber.join(read), "known")
+    })
+  )
+
+  it.live("after a failure, calls fail at once for 250 ms; then one probes, and its result counts", () =>
+    Effect.gen(function* () {
+      const { policy } = setUpLost()
+      let calls = 0
+      const count = <A>(result: Effect.Effect<A, Unavailable>) =>
+        Effect.result(
+          policy.protect(
+            Effect.suspend(() => {
+              calls++
+              return result
+            })
+          )
         )
-      })
+      yield* count(failing)
+      for (const _ of [1, 2, 3]) assert.isTrue(Result.isFailure(yield* count(Effect.succeed(1))))
+      assert.strictEqual(calls, 1)
+      yield* Effect.sleep(270)
+      // The probe does not respond: it opens the breaker again, although its caller has left.
+      const probe = yield* Effect.forkChild(count(silent), { startImmediately: true })
+      yield* count(Effect.succeed(1))
+      yield* Fiber.interrupt(probe)
+      assert.strictEqual(calls, 2)
+      yield* Effect.sleep(600)
+      assert.deepStrictEqual(yield* count(Effect.succeed(1)), Result.succeed(1))
+      assert.deepStrictEqual(yield* count(Effect.succeed(2)), Result.succeed(2))
+      assert.strictEqual(calls, 4)
+    })
   )
-})
 
-describe("elapsedBetween", () => {
-  it("is what the clock that went further says, and never negative", () => {
-    const start = { monotonic: 100, wall: 1_000 }
-    assert.strictEqual(elapsedBetween(start, { monotonic: 150, wall: 1_040 }), 50)
-    assert.strictEqual(elapsedBetween(start, { monotonic: 110, wall: 5_000 }), 4_000)
-    assert.strictEqual(elapsedBetween(start, { monotonic: 110, wall: 0 }), 10)
-    assert.strictEqual(elapsedBetween(start, { monotonic: 90, wall: 0 }), 0)
-  })
+  it.live("a slow call does not open the breaker if another call has succeeded since it started", () =>
+    Effect.gen(function* () {
+      const { policy } = setUpLost()
+      const slow = yield* Effect.forkChild(policy.protect(silent), { startImmediately: true })
+      yield* Effect.sleep(100)
+      yield* policy.protect(Effect.void)
+      yield* Effect.sleep(300)
+      assert.strictEqual(yield* policy.protect(Effect.succeed(1)), 1)
+      yield* Fiber.interrupt(slow)
+    })
+  )
+
+  it.effect("no call fails at once while the change feed is up, or in the next outage", () =>
+    Effect.gen(function* () {
+      const world = setUpLost()
+      yield* Effect.result(world.policy.protect(failing))
+      world.reconnect()
+      world.run(1)
+      world.beat()
+      assert.strictEqual(yield* world.policy.protect(Effect.succeed(1)), 1)
+      world.lose(true)
+      assert.strictEqual(yield* world.policy.protect(Effect.succeed(2)), 2)
+    })
+  )
 })

@@ -13,7 +13,6 @@ export const switchedFeed = (changes = new WorkspaceRevisions()) => {
     revisionOf: (workspace: WorkspaceId) => (feed.isUp ? changes.revisionOf(workspace) : undefined),
     lastContact: (): LastContact | undefined => ({
       at: readInstant(),
-      isDatabaseSilent: true,
       revisionOf: (workspace: WorkspaceId) => changes.revisionOf(workspace)
     })
   }

@@ -6,11 +6,6 @@ import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
 export interface LastContact {
   /** The latest moment of which the feed knows that every change committed before it has been reported. */
   readonly at: Instant
-  /**
-   * True if a feed that is down must assume that the database does not respond either; false if only reports of
-   * changes are missing.
-   */
-  readonly isDatabaseSilent: boolean
   /** Returns the revision of the last reported change of a workspace. */
   readonly revisionOf: (workspace: WorkspaceId) => number
 }

@@ -69,10 +69,7 @@ export const makeApp = Effect.gen(function* () {
   }
 
   /** Responds with the last known response if there is one and the database does not respond. */
-  const respondUncached =
-    outage === undefined
-      ? (_: RequestContext, respondFresh: () => Effect.Effect<HttpResponse, ApiError>) => respondFresh()
-      : makeOutageResponder(outage, admission, responseCache)
+  const respondUncached = makeOutageResponder(outage, admission, responseCache)
 
   /** Checks the expiry of the key and the rate limits: the request passed every other check when its response was cached. */
   const respondFromCache = (context: RequestContext, cached: CachedResponse) => {
@@ -113,7 +110,6 @@ export const makeApp = Effect.gen(function* () {
       return Effect.map(endpoint(caller, matched), (body) => ({
         caller,
         route: matched.route,
-        startedAt: context.startedAt,
         representation: representResource(body)
       }))
     })

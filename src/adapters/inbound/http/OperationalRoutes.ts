@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import { Lifecycle } from "../../../application/Lifecycle.ts"
-import { Outage, type OutagePolicy } from "../../../application/Outage.ts"
+import { Outage } from "../../../application/Outage.ts"
 import { Readiness } from "../../../application/ports/Readiness.ts"
 import { Unavailable } from "../../../application/ports/Unavailable.ts"
 import type { ApiError } from "./contract/Errors.ts"
@@ -49,29 +49,14 @@ const servePage =
     )
 
 /**
- * Wraps the check of the database so that it succeeds while responses from before an outage are served: a load
- * balancer would otherwise take out all instances at once, and turn the outage of the database into one of the API.
- */
-const tolerateOutage = (
-  check: Readiness["Service"]["check"],
-  outage: OutagePolicy
-): Readiness["Service"]["check"] =>
-  Effect.suspend(() => {
-    if (outage.isServing()) return Effect.void
-    const startedAt = performance.now()
-    return Effect.catch(Effect.raceFirst(check, outage.begins), (error) =>
-      Effect.flatMap(outage.isContactLost(startedAt), (isLost) => (isLost ? Effect.void : Effect.fail(error)))
-    )
-  })
-
-/**
  * Makes the handlers of the operational paths. `/healthz` reports that the process runs, `/readyz` that it can serve
  * requests; `/openapi.json` and `/docs` describe the API, and `/` and `/docs/` redirect to `/docs`.
  */
 export const makeOperationalRoutes = Effect.gen(function* () {
   const { check } = yield* Readiness
   const outage = yield* Outage
-  const checkReadiness = outage === undefined ? check : tolerateOutage(check, outage)
+  // A load balancer would otherwise take out all instances at once, and turn the outage of the database into one of the API.
+  const checkReadiness = outage.orKnown(outage.protect(check), Effect.void)
   const lifecycle = yield* Lifecycle
   const publicUrl = yield* PublicUrl
   const mountPath = yield* BasePath

@@ -1,137 +1,98 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type { Admission } from "../../../application/Admission.ts"
-import type { CacheEntry } from "../../../application/Freshness.ts"
-import type { OutagePolicy } from "../../../application/Outage.ts"
+import type { Outage } from "../../../application/Outage.ts"
 import { Unavailable } from "../../../application/ports/Unavailable.ts"
-import { type ApiKey, hashApiKey, isExpired, type KeyHash, KeyRevoked } from "../../../domain/ApiKey.ts"
+import { isExpired, KeyRevoked } from "../../../domain/ApiKey.ts"
 import type { ApiError, ErrorTag } from "./contract/Errors.ts"
-import type { HttpRequest, HttpResponse } from "./HttpMessage.ts"
-import { parseBearerToken } from "./request/Authorization.ts"
+import type { HttpResponse } from "./HttpMessage.ts"
 import type { RequestContext } from "./RequestContext.ts"
-import { toOutageResponse } from "./response/OutageResponse.ts"
-import type { CachedResponse, ResponseCache } from "./response/ResponseCache.ts"
+import type { ResponseCache } from "./response/ResponseCache.ts"
 import { respondIfMemoryAllows } from "./response/ResponseMemory.ts"
 
 type Respond = Effect.Effect<HttpResponse, ApiError>
 
-/** A response from before the outage, and the key that got it. */
-interface Known {
-  readonly entry: CacheEntry<CachedResponse>
-  readonly key: KeyHash
-}
+/** The name of this service in `Cache-Status`, and why the response comes from its cache (RFC 9211). */
+export const outageCacheStatus = "prompt-retrieval; hit; detail=database-unavailable"
 
-/**
- * The errors that show something of the workspace. Other errors concern one request or one key; `Admission` reports
- * refused keys and workspaces.
- */
+/** A read that ends sooner after the last contact may have overtaken the loss of contact, in milliseconds. */
+const raceMs = 2_000
+
+/** The errors that show something of the workspace. `Admission` reports refused keys and workspaces. */
 const tagsOfWorkspace: ReadonlySet<ErrorTag> = new Set([
-  "OwnerMustReset",
   "PromptNotFound",
   "VersionNotFound",
   "ResolvedTooLarge"
 ])
 
-/** Returns the hash of the key of a request that was admitted before. */
-const hashKey = ({ headers }: HttpRequest): KeyHash =>
-  hashApiKey(parseBearerToken(headers.authorization) as ApiKey)
+/**
+ * Returns a cached 200 or 304 for an outage of the database. No cache may store it, because that would extend its age.
+ * Its ETag stays, so that a caller that has it gets a 304.
+ *
+ * @param ageMs how long ago the response was known to be current, in milliseconds; `Age` is never less
+ */
+export const toOutageResponse = (response: HttpResponse, ageMs: number): HttpResponse => {
+  const headers = [...response.headers]
+  headers[headers.indexOf("cache-control") + 1] = "no-store"
+  headers.push("age", String(Math.ceil(ageMs / 1_000)), "cache-status", outageCacheStatus)
+  return { ...response, headers }
+}
 
 /**
- * Makes the function that responds to a request that the cache cannot serve: with the last known response while the
- * database is unreachable, otherwise with `respondFresh`, and with the last known response if the database does not
- * respond. A request without a last known response, or whose key was refused since, gets the fresh response.
- *
- * What fresh responses show of the database decides which known responses are still served, so that no caller receives
- * an older response than before.
+ * Makes the function that responds to a request that the cache cannot serve: with `respondFresh`, or with the response
+ * that was current at the last contact if the database does not respond. What fresh responses show decides which
+ * responses are still known, so that no caller receives an older response than before.
  */
 export const makeOutageResponder = (
-  outage: OutagePolicy,
+  outage: Outage["Service"],
   admission: Admission["Service"],
   responses: ResponseCache
 ): ((context: RequestContext, respondFresh: () => Respond) => Respond) => {
-  const findKnown = ({ cacheKey, request }: RequestContext): Known | undefined => {
-    const entry = responses.findLastKnown(cacheKey)
-    if (entry === undefined) return undefined
-    const key = hashKey(request)
-    return outage.isRefused(key, entry.value.startedAt) ? undefined : { entry, key }
+  /** Reports what a read of the workspace shows. The response cache compares its results with known responses. */
+  const reportRead = (context: RequestContext, isChange: boolean): void => {
+    const workspace = context.caller?.workspaceId
+    if (workspace === undefined) return
+    const isKnown = responses.findLastKnown(context.cacheKey) !== undefined
+    // A result that cannot be compared may be newer than all known responses.
+    if (isKnown ? isChange : (outage.findAge() ?? 0) >= raceMs) outage.invalidate(workspace)
   }
 
-  /**
-   * The same checks as for a response from the cache. A request that was already admitted afresh is counted only once.
-   */
-  const admitKnown = (context: RequestContext, { caller, route }: CachedResponse) => {
-    const wasAdmitted = context.caller !== undefined
-    context.route = route
-    context.caller = caller
-    return Effect.flatMap(Clock.currentTimeMillis, (now) => {
-      if (!wasAdmitted) return admission.admitAgain(caller, now)
-      return isExpired(caller.keyExpiresAt, now) ? Effect.fail(KeyRevoked) : Effect.void
-    })
-  }
-
-  /** Responds with a known response, or with `otherwise` if it must not be served any more. */
-  const respondKnown = (context: RequestContext, { entry, key }: Known, otherwise: Respond): Respond =>
-    Effect.flatMap(admitKnown(context, entry.value), () => {
-      const isRefused = outage.isRefused(key, entry.value.startedAt)
-      const ageMs = isRefused ? undefined : outage.findAge(entry)
-      if (ageMs === undefined) return otherwise
-      outage.recordResponse(ageMs)
-      return Effect.map(
-        respondIfMemoryAllows(context.request, entry.value.representation, context.hasRoom),
-        (response) => toOutageResponse(response, ageMs)
-      )
-    })
-
-  /** Reports what an error shows, which may be that a known response is out of date. */
-  const reportError = ({ cacheKey, caller }: RequestContext, { _tag }: ApiError): void => {
-    if (!tagsOfWorkspace.has(_tag)) return
-    const entry = responses.findLastKnown(cacheKey)
-    if (entry !== undefined) outage.reportChange(entry)
-    else if (caller !== undefined) outage.reportRead(caller.workspaceId)
-  }
-
-  /** Responds afresh, and reports what the response shows. The response cache compares it with the known one. */
-  const respondAndReport = (
-    context: RequestContext,
-    respondFresh: () => Respond,
-    isKnown: boolean
-  ): Respond =>
-    respondFresh().pipe(
-      Effect.tap(() =>
-        Effect.sync(() => {
-          if (isKnown) outage.reportResponse()
-          else if (context.caller !== undefined) outage.reportRead(context.caller.workspaceId)
-        })
-      ),
-      Effect.tapError((error) => Effect.sync(() => reportError(context, error)))
-    )
-
-  /** Responds afresh, and with the known response if contact is lost before the database responds. */
-  const respondFreshOrKnown = (
-    context: RequestContext,
-    known: Known,
-    respondFresh: () => Respond
-  ): Respond => {
-    const unavailable = Effect.fail(Unavailable)
-    const fresh = respondAndReport(context, respondFresh, true)
-    const freshIfRestored = Effect.suspend(() => (outage.hasContact() ? fresh : unavailable))
-    return Effect.raceFirst(fresh, Effect.as(outage.begins, undefined)).pipe(
-      Effect.catchTag("Unavailable", () =>
-        Effect.flatMap(outage.isContactLost(context.startedAt), (isLost) =>
-          isLost ? Effect.undefined : unavailable
+  /** The same checks as for a response from the cache. A request that was already admitted is counted only once. */
+  const respondKnown = (context: RequestContext, otherwise: Respond): Respond =>
+    Effect.flatMap(Clock.currentTimeMillis, (now) => {
+      const known = responses.findLastKnown(context.cacheKey)
+      if (known === undefined) return Effect.fail(Unavailable)
+      const { caller, route, representation } = known.value
+      const isCounted = context.caller !== undefined
+      context.route = route
+      context.caller = caller
+      const admit: Effect.Effect<void, ApiError> = isCounted
+        ? isExpired(caller.keyExpiresAt, now)
+          ? Effect.fail(KeyRevoked)
+          : Effect.void
+        : admission.admitAgain(caller, now)
+      return Effect.flatMap(admit, () => {
+        const ageMs = outage.findAge()
+        if (ageMs === undefined || responses.findLastKnown(context.cacheKey) !== known) return otherwise
+        outage.recordResponse(ageMs)
+        return Effect.map(
+          respondIfMemoryAllows(context.request, representation, context.hasRoom),
+          (response) => toOutageResponse(response, ageMs)
         )
-      ),
-      Effect.flatMap((response) =>
-        response === undefined ? respondKnown(context, known, freshIfRestored) : Effect.succeed(response)
-      )
-    )
-  }
+      })
+    })
 
   return (context, respondFresh) => {
-    const known = findKnown(context)
-    if (known === undefined) return respondAndReport(context, respondFresh, false)
-    if (!outage.isServing()) return respondFreshOrKnown(context, known, respondFresh)
-    const otherwise = Effect.suspend(() => respondAndReport(context, respondFresh, true))
-    return respondKnown(context, known, otherwise)
+    const fresh = respondFresh().pipe(
+      Effect.tap(() => Effect.sync(() => reportRead(context, false))),
+      Effect.tapError(({ _tag }) =>
+        Effect.sync(() => {
+          if (tagsOfWorkspace.has(_tag)) reportRead(context, true)
+        })
+      )
+    )
+    return responses.findLastKnown(context.cacheKey) === undefined
+      ? fresh
+      : outage.orKnown(fresh, respondKnown(context, fresh))
   }
 }

@@ -1,5 +1,7 @@
+import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Result from "effect/Result"
 import { LRUCache } from "lru-cache"
 import {
   type Cacheable,
@@ -12,51 +14,63 @@ import { ChangeFeed } from "../../../application/ports/ChangeFeed.ts"
 import { KeyStore } from "../../../application/ports/KeyStore.ts"
 import { Observations } from "../../../application/ports/Observations.ts"
 import type { Unavailable } from "../../../application/ports/Unavailable.ts"
-import type { InvalidKey, KeyHash, KeyRecord } from "../../../domain/ApiKey.ts"
-import { RefusedKeys } from "./RefusedKeys.ts"
+import { authenticate, type InvalidKey, type KeyHash, type KeyRecord } from "../../../domain/ApiKey.ts"
+import { checkAccess } from "../../../domain/Billing.ts"
 
+/** A key takes less than 1 KiB. */
 const maxKeys = 10_000
-const maxAgeMs = 10_000
+
+/** Returns true if a caller with this key is rejected before it can read. */
+const isRefused = (record: KeyRecord, now: number): boolean => {
+  const workspace = authenticate(record, now)
+  return Result.isFailure(workspace) || checkAccess(workspace.success) !== undefined
+}
 
 /**
- * Caches the keys of another KeyStore. Only keys that exist and have a workspace are cached, so a flood of unknown
- * keys evicts nothing. Concurrent lookups of a key share one query, unless any workspace changed in between: the
- * key's workspace is unknown until the query returns. Keys that are refused are still refused in an outage.
+ * Caches the keys of another KeyStore, as long as the change feed vouches for them. Only keys that exist and have a
+ * workspace are cached, so a flood of unknown keys evicts nothing. Concurrent lookups of a key share one query, unless
+ * any workspace changed in between: the key's workspace is unknown until the query returns.
+ *
+ * In an outage, a key that was refused at the last contact is still refused. No key is admitted without the database:
+ * what its caller may read is decided by the responses that it got.
  */
-export const layer: Layer.Layer<KeyStore, never, KeyStore | ChangeFeed | Observations> = Layer.effect(
-  KeyStore,
-  Effect.gen(function* () {
-    const store = yield* KeyStore
-    const feed = yield* ChangeFeed
-    const observations = yield* Observations
-    const cache = new RevisionedCache(
-      feed,
-      new LRUCache<string, CacheEntry<KeyRecord>>({ max: maxKeys, ttl: maxAgeMs }),
-      (result) => observations.recordCacheLookup("keys", result)
-    )
-    const lookups = new SingleFlight<KeyRecord, InvalidKey | Unavailable>(feed)
-    const outage = yield* Outage
-    /**
-     * A key without a workspace is not cached, because no change would evict it; nor is a key that another lookup has
-     * shown to be refused since this lookup started.
-     */
-    const makeToCacheable = (hash: KeyHash) => {
-      const startedAt = performance.now()
-      return (record: KeyRecord): Cacheable<KeyRecord> | undefined =>
-        record.workspace === null || outage?.isRefused(hash, startedAt)
-          ? undefined
-          : { workspace: record.workspace.id, value: record }
-    }
-    const refusedKeys = outage === undefined ? undefined : new RefusedKeys(feed, outage)
+export const layer: Layer.Layer<KeyStore, never, KeyStore | ChangeFeed | Observations | Outage> =
+  Layer.effect(
+    KeyStore,
+    Effect.gen(function* () {
+      const store = yield* KeyStore
+      const feed = yield* ChangeFeed
+      const outage = yield* Outage
+      const observations = yield* Observations
+      const entries = new LRUCache<string, CacheEntry<KeyRecord>>({ max: maxKeys })
+      const cache = new RevisionedCache(feed, entries, (result) =>
+        observations.recordCacheLookup("keys", result)
+      )
+      const lookups = new SingleFlight<KeyRecord, InvalidKey | Unavailable>(feed)
 
-    return KeyStore.of({
-      find: (hash: KeyHash) => {
-        const record = cache.get(hash)
-        if (record !== undefined) return Effect.succeed(record)
-        const lookup = lookups.run(hash, undefined, cache.load(hash, store.find(hash), makeToCacheable(hash)))
-        return refusedKeys === undefined ? lookup : refusedKeys.find(hash, lookup)
-      },
-      markUsed: store.markUsed
+      /** A key without a workspace is not cached, because no change would evict it. */
+      const toCacheable = (record: KeyRecord): Cacheable<KeyRecord> | undefined =>
+        record.workspace === null ? undefined : { workspace: record.workspace.id, value: record }
+
+      const lookUp = (hash: KeyHash) => {
+        // The result replaces the entry, even if it cannot be stored.
+        const read = Effect.tap(store.find(hash), () => Effect.sync(() => entries.delete(hash)))
+        return lookups.run(hash, undefined, cache.load(hash, outage.protect(read), toCacheable))
+      }
+
+      return KeyStore.of({
+        find: (hash: KeyHash) => {
+          const record = cache.get(hash)
+          if (record !== undefined) return Effect.succeed(record)
+          const known = entries.peek(hash)
+          if (known === undefined || !outage.isLastKnown(known)) return lookUp(hash)
+          return Effect.flatMap(Clock.currentTimeMillis, (now) =>
+            isRefused(known.value, now)
+              ? outage.orKnown(lookUp(hash), Effect.succeed(known.value))
+              : lookUp(hash)
+          )
+        },
+        markUsed: store.markUsed
+      })
     })
-  })
-)
+  )

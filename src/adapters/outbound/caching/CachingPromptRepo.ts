@@ -3,8 +3,10 @@ import * as Layer from "effect/Layer"
 import { LRUCache } from "lru-cache"
 import { type CacheEntry, RevisionedCache, SingleFlight } from "../../../application/Freshness.ts"
 import { LargeReadPolicy } from "../../../application/LargeReadPolicy.ts"
+import { Outage } from "../../../application/Outage.ts"
 import { ChangeFeed } from "../../../application/ports/ChangeFeed.ts"
 import { type PromptFilter, PromptRepo } from "../../../application/ports/PromptRepo.ts"
+import type { Unavailable } from "../../../application/ports/Unavailable.ts"
 import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
 
 type Repo = PromptRepo["Service"]
@@ -16,15 +18,16 @@ const maxAgeMs = 30_000
 
 const toKey = (...parts: ReadonlyArray<unknown>): string => JSON.stringify(parts)
 
-/** Runs concurrent reads with the same arguments and the same large-read policy once. */
+/** Runs concurrent reads with the same arguments and the same large-read policy once, protected by the circuit breaker. */
 const coalesce = <Arguments extends ReadonlyArray<unknown>, A, E>(
   feed: ChangeFeed["Service"],
+  outage: Outage["Service"],
   read: (workspace: WorkspaceId, ...args: Arguments) => Effect.Effect<A, E>
 ) => {
   const reads = new SingleFlight<A, E>(feed)
-  return (workspace: WorkspaceId, ...args: Arguments): Effect.Effect<A, E> =>
+  return (workspace: WorkspaceId, ...args: Arguments): Effect.Effect<A, E | Unavailable> =>
     Effect.flatMap(LargeReadPolicy, (policy) =>
-      reads.run(toKey(policy, workspace, ...args), workspace, read(workspace, ...args))
+      outage.protect(reads.run(toKey(policy, workspace, ...args), workspace, read(workspace, ...args)))
     )
 }
 
@@ -58,18 +61,19 @@ const cacheTotals = (feed: ChangeFeed["Service"], repo: Repo): Repo["list"] => {
  * Caches list totals and runs identical concurrent reads once. Prompt contents are not cached here: the HTTP adapter
  * caches whole responses.
  */
-export const layer: Layer.Layer<PromptRepo, never, PromptRepo | ChangeFeed> = Layer.effect(
+export const layer: Layer.Layer<PromptRepo, never, PromptRepo | ChangeFeed | Outage> = Layer.effect(
   PromptRepo,
   Effect.gen(function* () {
     const repo = yield* PromptRepo
     const feed = yield* ChangeFeed
+    const outage = yield* Outage
     return PromptRepo.of({
-      list: coalesce(feed, cacheTotals(feed, repo)),
-      listPage: coalesce(feed, repo.listPage),
-      get: coalesce(feed, repo.get),
-      getSource: coalesce(feed, repo.getSource),
-      listVersions: coalesce(feed, repo.listVersions),
-      getVersion: coalesce(feed, repo.getVersion)
+      list: coalesce(feed, outage, cacheTotals(feed, repo)),
+      listPage: coalesce(feed, outage, repo.listPage),
+      get: coalesce(feed, outage, repo.get),
+      getSource: coalesce(feed, outage, repo.getSource),
+      listVersions: coalesce(feed, outage, repo.listVersions),
+      getVersion: coalesce(feed, outage, repo.getVersion)
     })
   })
 )

@@ -88,7 +88,7 @@ export const layer = (
           if (liveAt === undefined) return undefined
           at = earlierOf(at, liveAt)
         }
-        return { at, isDatabaseSilent: feed.revision() === undefined, revisionOf: contact.revisionOf }
+        return { at, revisionOf: contact.revisionOf }
       }
       return ChangeFeed.of({
         revision: () => (isUp() ? feed.revision() : undefined),
@@ -105,7 +105,6 @@ export const localLayer = (revisions: WorkspaceRevisions): Layer.Layer<ChangeFee
     revisionOf: (workspace) => revisions.revisionOf(workspace),
     lastContact: () => ({
       at: readInstant(),
-      isDatabaseSilent: false,
       revisionOf: (workspace) => revisions.revisionOf(workspace)
     })
   })

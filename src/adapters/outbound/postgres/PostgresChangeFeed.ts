@@ -19,6 +19,7 @@ import {
   requireCurrentServer,
   serverIdentity
 } from "./connection/SessionSetup.ts"
+import { PauseDetector } from "./PauseDetector.ts"
 import { setChangeFeedUp } from "./ChangeFeedMetric.ts"
 import type { ChangeObserver } from "./ChangeObserver.ts"
 import { channel, heartbeatPrefix, recordChange } from "./NotifyChannel.ts"
@@ -53,7 +54,7 @@ const parseSentAt = (text: string): Instant => {
 /**
  * Listens for notifications on one connection and sends a heartbeat notification every second on a second
  * connection. If no heartbeat sent within the last 3 s has arrived, the feed is down and reconnects; this detects
- * silently dropped connections. The sender must be a separate connection, because a pooler that drops notifications
+ * silently dropped connections. After the process was suspended, the feed is down until a new heartbeat has arrived. The sender must be a separate connection, because a pooler that drops notifications
  * may still echo a connection's own ones. It connects as writers and readers do, so a listener that is connected to
  * another database is detected, too. Behind such a pooler and on a read-only server the feed stays down, and logs it
  * once.
@@ -94,10 +95,15 @@ const makeChangeFeed = (
     )
 
     // The monotonic clock alone would keep the feed up after the machine was suspended.
+    const isAlive = () =>
+      upUntil !== undefined && performance.now() < upUntil.monotonic && Date.now() < upUntil.wall
+
+    const pauses = yield* PauseDetector.make
+    // After a pause, changes wait to be read. A heartbeat that was sent since then arrives after them.
     const isUp = () =>
-      upUntil !== undefined &&
-      performance.now() < upUntil.monotonic &&
-      Date.now() < upUntil.wall &&
+      isAlive() &&
+      lastContact !== undefined &&
+      lastContact.at.monotonic >= pauses.lastEnd() &&
       !server.isAlternating()
 
     const markDown = Effect.sync(() => {
@@ -108,7 +114,7 @@ const makeChangeFeed = (
       // Changes before this connection listened were missed. Until now, the revisions are those of the last contact.
       if (isFirst) revisions.invalidateAll()
       upUntil = { monotonic: sentAt.monotonic + heartbeatTtlMs, wall: sentAt.wall + heartbeatTtlMs }
-      lastContact = { at: sentAt, isDatabaseSilent: true, revisionOf }
+      lastContact = { at: sentAt, revisionOf }
       suspectedReason = undefined
       observer?.onHeartbeat(sentAt)
       return reportUp
@@ -165,7 +171,7 @@ const makeChangeFeed = (
       Effect.gen(function* () {
         const connectDeadline = performance.now() + heartbeatTtlMs
         do yield* Effect.sleep(checkInterval)
-        while (isUp() || performance.now() < connectDeadline)
+        while (isAlive() || performance.now() < connectDeadline)
         yield* disconnect
       })
 

@@ -7,6 +7,7 @@ import {
 import { toHeaderPairs } from "../../../../src/adapters/inbound/http/HttpMessage.ts"
 import { PublicUrl } from "../../../../src/adapters/inbound/http/request/PublicUrl.ts"
 import { Lifecycle } from "../../../../src/application/Lifecycle.ts"
+import * as Outage from "../../../../src/application/Outage.ts"
 import { Readiness } from "../../../../src/application/ports/Readiness.ts"
 import { Unavailable } from "../../../../src/application/ports/Unavailable.ts"
 
@@ -20,7 +21,7 @@ const send = (path: OperationalPath, hasRoom: boolean, publicUrl?: string) =>
   ).pipe(
     Effect.provideService(PublicUrl, publicUrl),
     Effect.provideService(Readiness, { check: Effect.void }),
-    Effect.provide(Lifecycle.serving)
+    Effect.provide([Lifecycle.serving, Outage.offLayer])
   )
 
 describe("the pages, while clients read their responses too slowly", () => {

@@ -1,4 +1,3 @@
-import { setTimeout } from "node:timers/promises"
 import { assert, describe, it } from "@effect/vitest"
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
@@ -7,7 +6,7 @@ import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
 import { layer } from "../../../../src/adapters/outbound/caching/CachingKeyStore.ts"
-import { Outage, OutagePolicy } from "../../../../src/application/Outage.ts"
+import * as Outage from "../../../../src/application/Outage.ts"
 import { WorkspaceRevisions } from "../../../../src/application/WorkspaceRevisions.ts"
 import { KeyStore } from "../../../../src/application/ports/KeyStore.ts"
 import { Observations } from "../../../../src/application/ports/Observations.ts"
@@ -43,7 +42,7 @@ const makeCache = Effect.fnUntraced(function* (lookUp: (hash: KeyHash, n: number
     markUsed: () => {}
   })
   const context = yield* Layer.build(
-    layer.pipe(Layer.provide([store, feed.layer, recordObservations(observed)]))
+    layer.pipe(Layer.provide([store, feed.layer, recordObservations(observed), Outage.offLayer]))
   )
   return { lookups, changes, feed, observed, find: Context.get(context, KeyStore).find }
 })
@@ -189,12 +188,14 @@ describe("CachingKeyStore in an outage of the database", () => {
   /** Makes a cache over a store that returns `records` until it is away. */
   const makeOutageCache = Effect.fnUntraced(function* (records: Array<KeyRecord>) {
     const feed = switchedFeed()
+    const state = { isUp: true }
     const ignored = yield* Layer.build(recordObservations({ denials: [], lookups: [] }))
     const observations = Context.get(ignored, Observations)
-    const policy = new OutagePolicy({ feed, observations, maxAgeMs: 60_000 })
     const store = Layer.succeed(KeyStore, {
       find: (hash) =>
-        Effect.suspend(() => (feed.isUp ? Effect.succeed(records[Number(hash)]!) : Effect.fail(Unavailable))),
+        Effect.suspend(() =>
+          state.isUp ? Effect.succeed(records[Number(hash)]!) : Effect.fail(Unavailable)
+        ),
       markUsed: () => {}
     })
     const context = yield* Layer.build(
@@ -203,13 +204,13 @@ describe("CachingKeyStore in an outage of the database", () => {
           store,
           feed.layer,
           Layer.succeed(Observations, observations),
-          Layer.succeed(Outage, policy)
+          Outage.layer(60_000).pipe(Layer.provide([feed.layer, Layer.succeed(Observations, observations)]))
         ])
       )
     )
     return {
       feed,
-      policy,
+      store: state,
       find: (n: number) => Effect.result(Context.get(context, KeyStore).find(toHash(n)))
     }
   })
@@ -217,9 +218,10 @@ describe("CachingKeyStore in an outage of the database", () => {
   it.effect("rejects the keys that it rejected before, and admits none", () =>
     Effect.gen(function* () {
       const records = [active, revoked, free, pastDue, { ...active, owner_must_reset: true }, legacy]
-      const { feed, find } = yield* makeOutageCache(records)
+      const { feed, store, find } = yield* makeOutageCache(records)
       for (const n of records.keys()) yield* find(n)
       feed.isUp = false
+      store.isUp = false
       const unavailable = Result.fail(Unavailable)
       const found = yield* Effect.forEach([...records.keys()], find)
       assert.deepStrictEqual(found, [
@@ -230,47 +232,22 @@ describe("CachingKeyStore in an outage of the database", () => {
     })
   )
 
-  it.effect("does not cache a key that was refused since its lookup started", () =>
-    Effect.gen(function* () {
-      let lookups = 0
-      const records: Array<KeyRecord> = []
-      const { policy, find } = yield* makeOutageCache(records)
-      const refuseFirst = () => {
-        if (++lookups === 1) policy.reportRefusal(toHash(0))
-        return active
-      }
-      Object.defineProperty(records, 0, { get: refuseFirst })
-      yield* find(0)
-      // A later lookup is cached again.
-      yield* Effect.promise(() => setTimeout(5))
-      for (const _ of [1, 2]) yield* find(0)
-      assert.strictEqual(lookups, 2)
-    })
-  )
-
-  it.effect("after another change of the workspace, only a revocation still counts", () =>
-    Effect.gen(function* () {
-      const { feed, find } = yield* makeOutageCache([revoked, free])
-      for (const n of [0, 1]) yield* find(n)
-      feed.changes.invalidate(workspace.id)
-      feed.isUp = false
-      assert.deepStrictEqual(
-        [yield* find(0), yield* find(1)],
-        [Result.succeed(revoked), Result.fail(Unavailable)]
-      )
-    })
-  )
-
-  it.effect("forgets a revocation that was undone before", () =>
-    Effect.gen(function* () {
-      const records = [revoked]
-      const { feed, find } = yield* makeOutageCache(records)
-      yield* find(0)
-      records[0] = active
-      feed.changes.invalidate(workspace.id)
-      yield* find(0)
-      feed.isUp = false
-      assert.deepStrictEqual(yield* find(0), Result.fail(Unavailable))
-    })
+  it.effect(
+    "forgets a refusal once something in the workspace has changed, or a lookup has shown that it is undone",
+    () =>
+      Effect.gen(function* () {
+        const records = [revoked, free]
+        const { feed, store, find } = yield* makeOutageCache(records)
+        for (const n of [0, 1]) yield* find(n)
+        feed.isUp = false
+        store.isUp = true
+        records[1] = active
+        assert.deepStrictEqual(yield* find(1), Result.succeed(active))
+        store.isUp = false
+        assert.deepStrictEqual(yield* find(0), Result.succeed(revoked))
+        assert.deepStrictEqual(yield* find(1), Result.fail(Unavailable))
+        feed.changes.invalidate(workspace.id)
+        assert.deepStrictEqual(yield* find(0), Result.fail(Unavailable))
+      })
   )
 })

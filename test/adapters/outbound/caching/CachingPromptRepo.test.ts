@@ -6,6 +6,7 @@ import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import { layer } from "../../../../src/adapters/outbound/caching/CachingPromptRepo.ts"
 import { WorkspaceRevisions } from "../../../../src/application/WorkspaceRevisions.ts"
+import * as Outage from "../../../../src/application/Outage.ts"
 import { type PromptFilter, PromptRepo } from "../../../../src/application/ports/PromptRepo.ts"
 import type { Page } from "../../../../src/domain/Page.ts"
 import { type PromptId, PromptNotFound } from "../../../../src/domain/Prompt.ts"
@@ -43,7 +44,7 @@ const makeCache = Effect.fnUntraced(function* (
     listVersions: unexpected,
     getVersion: unexpected
   })
-  const context = yield* Layer.build(layer.pipe(Layer.provide([repo, feed.layer])))
+  const context = yield* Layer.build(layer.pipe(Layer.provide([repo, feed.layer, Outage.offLayer])))
   const cached = Context.get(context, PromptRepo)
   const total = (filter: PromptFilter = {}, page = first, workspace = own) =>
     Effect.map(cached.list(workspace, filter, page), ({ total }) => total)

@@ -4,6 +4,7 @@ import * as CachingKeyStore from "../../../../src/adapters/outbound/caching/Cach
 import * as CachingPromptRepo from "../../../../src/adapters/outbound/caching/CachingPromptRepo.ts"
 import * as Memory from "../../../../src/adapters/outbound/memory/Memory.ts"
 import { WorkspaceRevisions } from "../../../../src/application/WorkspaceRevisions.ts"
+import * as Outage from "../../../../src/application/Outage.ts"
 import { WorkspaceStore } from "../../../../src/application/ports/WorkspaceStore.ts"
 import { testKeyStore } from "../../../contracts/KeyStore.ts"
 import { testPromptRepo } from "../../../contracts/PromptRepo.ts"
@@ -26,7 +27,7 @@ const caching = Layer.unwrap(
       }))
     )
     return Layer.mergeAll(CachingKeyStore.layer, CachingPromptRepo.layer, notifying).pipe(
-      Layer.provide([Memory.layer, switchedFeed(changes).layer, ignoreObservations])
+      Layer.provide([Memory.layer, switchedFeed(changes).layer, ignoreObservations, Outage.offLayer])
     )
   })
 )

@@ -2,8 +2,8 @@ import { hash } from "node:crypto"
 import * as Effect from "effect/Effect"
 import { LRUCache } from "lru-cache"
 import type { AdmittedCaller } from "../../../../application/Admission.ts"
-import { type Cacheable, type CacheEntry, RevisionedCache } from "../../../../application/Freshness.ts"
-import { Outage, type OutagePolicy } from "../../../../application/Outage.ts"
+import { type CacheEntry, RevisionedCache } from "../../../../application/Freshness.ts"
+import { Outage } from "../../../../application/Outage.ts"
 import { ChangeFeed } from "../../../../application/ports/ChangeFeed.ts"
 import { Observations } from "../../../../application/ports/Observations.ts"
 import { type HttpRequest, isGetOrHead } from "../HttpMessage.ts"
@@ -23,15 +23,8 @@ const maxAgeMs = sharedMaxAgeSeconds * 1_000
 export interface CachedResponse {
   readonly caller: AdmittedCaller
   readonly route: string
-  /** When its request arrived, in milliseconds, by `performance.now()`. */
-  readonly startedAt: number
   readonly representation: Representation
 }
-
-const toCacheable = (response: CachedResponse): Cacheable<CachedResponse> => ({
-  workspace: response.caller.workspaceId,
-  value: response
-})
 
 /**
  * Returns the cache key of a request: a hash of the exact bytes of its `Authorization` and its target. Requests
@@ -52,24 +45,34 @@ export const toCacheKey = (request: HttpRequest): string | undefined => {
 export class ResponseCache {
   readonly #entries: LRUCache<string, CacheEntry<CachedResponse>>
   readonly #responses: RevisionedCache<CachedResponse>
-  readonly #outage: OutagePolicy | undefined
+  readonly #outage: Outage["Service"]
+  /** The cache keys of the entries of each key and each workspace. */
+  readonly #keysOf = new Map<string, Set<string>>()
+  /** How many times entries were deleted because a read had shown a change. */
+  #deletions = 0
 
-  constructor(
-    feed: ChangeFeed["Service"],
-    observations: Observations["Service"],
-    outage: OutagePolicy | undefined
-  ) {
+  constructor(feed: ChangeFeed["Service"], observations: Observations["Service"], outage: Outage["Service"]) {
     this.#entries = new LRUCache<string, CacheEntry<CachedResponse>>({
       maxSize: maxBytes,
       maxEntrySize: maxCachedBytes,
       sizeCalculation: ({ value }) => value.representation.full.body.length + entryBytes,
       ttl: maxAgeMs,
-      noDeleteOnStaleGet: outage !== undefined
+      noDeleteOnStaleGet: true,
+      dispose: ({ value }, key) => this.#removeFromIndex(key, value)
     })
-    this.#responses = new RevisionedCache(feed, this.#entries, (result) =>
+    const entries = {
+      get: (key: string) => this.#entries.get(key),
+      set: (key: string, entry: CacheEntry<CachedResponse>) => {
+        this.#entries.set(key, entry)
+        // A response that is too large is not stored.
+        if (this.#entries.has(key)) this.#addToIndex(key, entry.value)
+      }
+    }
+    this.#responses = new RevisionedCache(feed, entries, (result) =>
       observations.recordCacheLookup("responses", result)
     )
     this.#outage = outage
+    outage.onInvalidate((changed) => this.#deleteAllOf(changed))
   }
 
   /** Returns the response that is cached under a key, if it is current. */
@@ -79,36 +82,59 @@ export class ResponseCache {
 
   /** Returns the entry under a key, however old, if it may be served while the database does not respond. */
   findLastKnown(key: string | undefined): CacheEntry<CachedResponse> | undefined {
-    if (key === undefined || this.#outage === undefined) return undefined
-    const entry = this.#entries.peek(key, { allowStale: true })
+    const entry = key === undefined ? undefined : this.#entries.peek(key, { allowStale: true })
     return entry !== undefined && this.#outage.isLastKnown(entry) ? entry : undefined
   }
 
-  /** Runs `respond` and caches its response under a key, unless the workspace changed meanwhile. */
+  /**
+   * Runs `respond` and caches its response under a key, unless the workspace changed meanwhile. A response that differs from
+   * the last known one shows a change that the feed has not reported: either may be the newer one, so neither is kept.
+   */
   load<E>(
     key: string | undefined,
     respond: Effect.Effect<CachedResponse, E>
   ): Effect.Effect<CachedResponse, E> {
     if (key === undefined) return respond
-    return this.#responses.load(key, respond, (response, revisionAtStart) => {
-      this.#reportDifference(key, response, revisionAtStart)
-      return toCacheable(response)
+    return Effect.suspend(() => {
+      const deletionsAtStart = this.#deletions
+      return this.#responses.load(key, respond, (response, revisionAtStart) => {
+        const workspace = response.caller.workspaceId
+        if (this.#isChanged(key, response, revisionAtStart)) this.#outage.invalidate(workspace)
+        return this.#deletions === deletionsAtStart ? { workspace, value: response } : undefined
+      })
     })
   }
 
-  /** Reports a change that a fresh response shows before the change feed reports it, which it may never do. */
-  #reportDifference(
-    key: string,
-    { representation }: CachedResponse,
-    revisionAtStart: number | undefined
-  ): void {
+  #isChanged(key: string, { representation }: CachedResponse, revisionAtStart: number | undefined): boolean {
     const known = this.findLastKnown(key)
     // A response that is known since a later change was reported may be the newer one.
-    if (known === undefined || known.revision > (revisionAtStart ?? known.revision)) return
+    if (known === undefined || known.revision > (revisionAtStart ?? known.revision)) return false
     const { headers } = known.value.representation.full
     // The headers contain the ETag, and the version of a prompt, which a change may increase for the same body.
-    const isSame = representation.full.headers.every((text, index) => text === headers[index])
-    if (!isSame) this.#outage?.reportChange(known)
+    return !representation.full.headers.every((text, index) => text === headers[index])
+  }
+
+  #deleteAllOf(changed: string): void {
+    const keys = this.#keysOf.get(changed)
+    if (keys === undefined) return
+    this.#deletions++
+    for (const key of [...keys]) this.#entries.delete(key)
+  }
+
+  #addToIndex(key: string, { caller }: CachedResponse): void {
+    for (const name of [caller.keyHash, caller.workspaceId]) {
+      const keys = this.#keysOf.get(name)
+      if (keys === undefined) this.#keysOf.set(name, new Set([key]))
+      else keys.add(key)
+    }
+  }
+
+  #removeFromIndex(key: string, { caller }: CachedResponse): void {
+    for (const name of [caller.keyHash, caller.workspaceId]) {
+      const keys = this.#keysOf.get(name)
+      keys?.delete(key)
+      if (keys?.size === 0) this.#keysOf.delete(name)
+    }
   }
 }
 

@@ -2,6 +2,7 @@ import type { AddressInfo } from "node:net"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { Admission } from "../../../../application/Admission.ts"
+import type { Outage } from "../../../../application/Outage.ts"
 import { Lifecycle } from "../../../../application/Lifecycle.ts"
 import type { ChangeFeed } from "../../../../application/ports/ChangeFeed.ts"
 import type { Observations } from "../../../../application/ports/Observations.ts"
@@ -29,7 +30,7 @@ export const serve = (
 ): Effect.Effect<
   AddressInfo,
   ListenError,
-  Prompts | Admission | Readiness | ChangeFeed | Lifecycle | Observations | Scope.Scope
+  Prompts | Admission | Readiness | ChangeFeed | Lifecycle | Observations | Outage | Scope.Scope
 > =>
   Effect.gen(function* () {
     const lifecycle = yield* Lifecycle

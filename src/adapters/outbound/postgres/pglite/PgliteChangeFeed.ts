@@ -26,7 +26,6 @@ export const layer = (served: ServedPostgres): Layer.Layer<ChangeFeed> =>
         revisionOf: (id) => revisions.revisionOf(id),
         lastContact: () => ({
           at: readInstant(),
-          isDatabaseSilent: false,
           revisionOf: (id) => revisions.revisionOf(id)
         })
       })

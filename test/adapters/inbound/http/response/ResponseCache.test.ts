@@ -3,19 +3,20 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { afterEach, vi } from "vitest"
 import type { AdmittedCaller } from "../../../../../src/application/Admission.ts"
-import { OutagePolicy } from "../../../../../src/application/Outage.ts"
+import { makeOutage, Outage, offLayer } from "../../../../../src/application/Outage.ts"
 import {
   encodeBody,
   representResource
 } from "../../../../../src/adapters/inbound/http/response/Representation.ts"
 import { ResponseCache } from "../../../../../src/adapters/inbound/http/response/ResponseCache.ts"
-import type { ApiKeyId } from "../../../../../src/domain/ApiKey.ts"
+import type { ApiKeyId, KeyHash } from "../../../../../src/domain/ApiKey.ts"
 import type { WorkspaceId } from "../../../../../src/domain/WorkspaceId.ts"
 import { newId } from "../../../../support/archives.ts"
 import { switchedFeed } from "../../../../support/switchedFeed.ts"
 
 const caller: AdmittedCaller = {
   keyId: newId<ApiKeyId>(),
+  keyHash: "a".repeat(64) as KeyHash,
   keyExpiresAt: null,
   workspaceId: newId<WorkspaceId>(),
   tier: "solo"
@@ -30,7 +31,9 @@ const observations = {
 /** Makes a cache, and stores responses with a body of this many KiB. */
 const setUp = (serves: boolean) => {
   const feed = switchedFeed()
-  const outage = serves ? new OutagePolicy({ feed, observations, maxAgeMs: 600_000 }) : undefined
+  const outage = serves
+    ? makeOutage({ feed, observations, maxAgeMs: 600_000 }).outage
+    : Effect.runSync(Effect.provide(Effect.service(Outage), offLayer))
   const cache = new ResponseCache(feed, observations, outage)
   const store = (key: string, kibibytes = 1) =>
     Effect.runSync(
@@ -39,12 +42,11 @@ const setUp = (serves: boolean) => {
         Effect.sync(() => ({
           caller,
           route: "/",
-          startedAt: 0,
           representation: representResource(encodeBody("x".repeat(kibibytes * 1024)))
         }))
       )
     )
-  return { feed, cache, store }
+  return { feed, outage, cache, store }
 }
 
 describe("ResponseCache", () => {
@@ -81,32 +83,12 @@ describe("ResponseCache", () => {
     assert.isUndefined(cache.findLastKnown("b"))
   })
 
-  it("findLastKnown returns a response that was being read when contact was lost", () => {
-    const { cache, feed } = setUp(true)
-    const representation = representResource(encodeBody("x"))
-    Effect.runSync(
-      cache.load(
-        "a",
-        Effect.sync(() => {
-          feed.isUp = false
-          return { caller, route: "/", startedAt: 0, representation }
-        })
-      )
-    )
-    assert.isDefined(cache.findLastKnown("a"))
-    feed.changes.invalidateAll()
-    feed.isUp = true
-    assert.isUndefined(cache.get("a"))
-  })
-
   describe("a response that differs from a known one of the same revision", () => {
     const represent = (text: string, promptVersion?: number) => ({
       caller,
       route: "/",
-      startedAt: 0,
       representation: representResource({ ...encodeBody(text), promptVersion })
     })
-    type Response = ReturnType<typeof represent>
     const older = represent("x", 1)
 
     for (const [difference, newer] of [
@@ -114,25 +96,36 @@ describe("ResponseCache", () => {
       ["version of the prompt", represent("x", 2)],
       ["size, too large for the cache", represent("x".repeat(2 ** 20 + 1), 1)]
     ] as const) {
-      it(`makes both unknown in an outage, whichever is read last: another ${difference}`, () => {
-        const orders: ReadonlyArray<ReadonlyArray<Response>> = [
-          [older, newer],
-          [older, newer, older],
-          [newer, older, newer]
-        ]
+      it(`deletes all responses of the workspace, also one that was requested before: another ${difference}`, () => {
         for (const isDown of [false, true]) {
-          for (const responses of orders) {
-            const { cache, feed } = setUp(true)
-            for (const [index, response] of responses.entries()) {
-              Effect.runSync(cache.load("a", Effect.succeed(response)))
-              if (index === 0) feed.isUp = !isDown
-            }
-            feed.isUp = false
-            assert.isUndefined(cache.findLastKnown("a"))
-          }
+          const { cache, feed } = setUp(true)
+          for (const key of ["a", "b"]) Effect.runSync(cache.load(key, Effect.succeed(older)))
+          const readOverlapping = Effect.sync(() => {
+            feed.isUp = !isDown
+            Effect.runSync(cache.load("a", Effect.succeed(newer)))
+            return older
+          })
+          Effect.runSync(cache.load("c", readOverlapping))
+          feed.isUp = false
+          for (const key of ["a", "b", "c"]) assert.isUndefined(cache.findLastKnown(key))
         }
       })
     }
+
+    it("a refusal deletes the responses of one key, or of a workspace", () => {
+      const { cache, feed, outage } = setUp(true)
+      const other = { ...caller, keyHash: "b".repeat(64) as KeyHash }
+      Effect.runSync(cache.load("a", Effect.succeed(older)))
+      Effect.runSync(cache.load("b", Effect.succeed({ ...older, caller: other })))
+      feed.isUp = false
+      const known = () => ["a", "b"].filter((key) => cache.findLastKnown(key) !== undefined)
+      outage.invalidate("c".repeat(64) as KeyHash)
+      assert.deepStrictEqual(known(), ["a", "b"])
+      outage.invalidate(caller.keyHash)
+      assert.deepStrictEqual(known(), ["b"])
+      outage.invalidate(caller.workspaceId)
+      assert.deepStrictEqual(known(), [])
+    })
 
     it("leaves known responses as they are if it is the same, or from before a later change", () => {
       const { cache, feed } = setUp(true)

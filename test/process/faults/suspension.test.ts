@@ -1,0 +1,81 @@
+import { setTimeout } from "node:timers/promises"
+import type * as Effect from "effect/Effect"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { connectTo, makeResources } from "../../support/database.ts"
+import { makeOutageTenant, type Reply, read, warm } from "../../support/outage.ts"
+import { freshDatabase, noPostgres, toDatabaseUrl } from "../../support/postgres.ts"
+import type { Service } from "../../support/service.ts"
+import { startObservedService } from "../../support/startObservedService.ts"
+
+describe.skipIf(noPostgres !== undefined)("a service that is suspended while its database is well", () => {
+  const resources = makeResources()
+  const tenant = makeOutageTenant()
+  const { active, second } = tenant.keys
+  const paths = tenant.archive.prompts.map(({ id }) => `/api/v1/prompts/${id}`)
+  let database: Effect.Success<ReturnType<typeof connectTo>>
+  let service: Service
+
+  beforeAll(async () => {
+    const env = { DATABASE_URL: toDatabaseUrl(await resources.acquire(freshDatabase)) }
+    const unlimited = { RATE_LIMIT_PER_KEY: "100000000", RATE_LIMIT_PER_PROCESS: "100000000" }
+    service = await startObservedService({ ...env, ...unlimited })
+    database = await resources.acquire(connectTo(env))
+    await database.importArchive(tenant.archive)
+  })
+  afterAll(async () => {
+    service?.process.kill("SIGCONT")
+    await service?.stop()
+    await resources.release()
+  })
+
+  const readAll = (key: string) => Promise.all(paths.map((path) => read(service.url + path, key)))
+
+  it.each([2, 4, 10])(
+    "after %i s, no response is from before an edit, and no key is admitted that was revoked meanwhile",
+    { timeout: 60_000 },
+    async (seconds) => {
+      await database.sql("update api_keys set revoked_at = null where id = $1", [second.stored.id])
+      await expect
+        .poll(async () => (await readAll(second.plaintext)).every(({ status }) => status === 200), {
+          timeout: 15_000
+        })
+        .toBe(true)
+      await warm([service], tenant)
+      const title = `Edited after ${seconds} s`
+      // A load on the service, so that it is suspended while it handles requests.
+      let isLoaded = true
+      const load = Promise.all(
+        Array.from({ length: 4 }, async () => {
+          while (isLoaded) await readAll(active.plaintext)
+        })
+      )
+      await setTimeout(200)
+      service.process.kill("SIGSTOP")
+      const wakesAt = performance.now() + seconds * 1_000
+      await setTimeout(100)
+      await database.sql("update prompts set title = $1", [title])
+      await database.sql("update api_keys set revoked_at = now() where id = $1", [second.stored.id])
+      // These requests arrive while the service is suspended, the others once it has woken up.
+      const replies: Array<Promise<ReadonlyArray<Reply>>> = [
+        readAll(active.plaintext),
+        readAll(second.plaintext)
+      ]
+      await setTimeout(wakesAt - performance.now() + 5)
+      service.process.kill("SIGCONT")
+      for (const end = performance.now() + 3_000; performance.now() < end; ) {
+        replies.push(readAll(active.plaintext), readAll(second.plaintext))
+        await setTimeout(20)
+      }
+      isLoaded = false
+      await load
+      const [edited, revoked] = [0, 1].map(async (parity) =>
+        (await Promise.all(replies.filter((_, index) => index % 2 === parity))).flat()
+      )
+      const stale = (await edited!).filter(
+        ({ status, body }) => status !== 200 || JSON.parse(body).data.title !== title
+      )
+      expect(stale.map(({ status, headers }) => [status, headers["cache-status"]])).toEqual([])
+      expect((await revoked!).filter(({ status }) => status !== 401).map(({ status }) => status)).toEqual([])
+    }
+  )
+})
