@@ -135,7 +135,7 @@ describe.skipIf(postgres.missing !== undefined)("a database that fails or blocks
       send(service, path, `Bearer ${keys.second.plaintext}`),
       send(service, path, `Bearer key_live_${"0".repeat(64)}`)
     ])
-    await expect.poll(countLockWaits).toBeGreaterThan(1)
+    await expect.poll(countLockWaits).toBeGreaterThan(0)
     const reads = [
       await send(service, uncachedPath(versions), authorization),
       await send(service, "/readyz", undefined)
