@@ -12,7 +12,7 @@ import {
 type Headers = Readonly<Record<string, string | undefined>>
 
 const makeMismatch = (message: string): RpcError =>
-  makeProtocolError(rpcCodes.headerMismatch, `Header makeMismatch: ${message}`)
+  makeProtocolError(rpcCodes.headerMismatch, `Headers and message differ: ${message}`)
 
 const makeUnsupportedVersion = (requested: unknown): RpcError =>
   makeProtocolError(rpcCodes.unsupportedVersion, "Unsupported protocol version", {
