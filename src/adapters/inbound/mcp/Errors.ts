@@ -1,7 +1,6 @@
 import { type ApiError, describeError } from "../http/contract/Errors.ts"
 import type { JsonObject } from "../../../domain/Json.ts"
 import { makeInvalidParams, type RpcError, rpcCodes } from "./JsonRpc.ts"
-import { maxSlots } from "./PromptCatalog.ts"
 
 /** The errors of requests that never reach a method, with the code of the HTTP API. */
 export const forbiddenOrigin: RpcError = {
@@ -30,6 +29,9 @@ export const filledTooLarge: RpcError = {
   data: { code: "RESOLVED_TOO_LARGE" },
   status: 200
 }
+/** A prompt with more slots cannot be read. */
+export const maxSlots = 1_000
+
 /** The error of a prompt that has more than `maxSlots` slots. */
 export const tooManySlots: RpcError = {
   ...filledTooLarge,

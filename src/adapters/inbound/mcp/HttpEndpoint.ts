@@ -1,7 +1,7 @@
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
-import type { AdmittedCaller } from "../../../application/Admission.ts"
+import { Admission, type AdmittedCaller } from "../../../application/Admission.ts"
 import { Unavailable } from "../../../application/ports/Unavailable.ts"
 import { isJsonObject } from "../../../domain/Json.ts"
 import { describeError, InternalError, MethodNotAllowed, RequestTimeout } from "../http/contract/Errors.ts"
@@ -12,7 +12,6 @@ import type {
   MountedResponse,
   StreamedResponse
 } from "../http/contract/MountedEndpoint.ts"
-import { makeCachedAdmit } from "./CallerCache.ts"
 import { bodyTooLarge, forbiddenOrigin, notAcceptable, toRpcError } from "./Errors.ts"
 import {
   encodeError,
@@ -22,12 +21,11 @@ import {
   type RpcError,
   type RpcRequest
 } from "./JsonRpc.ts"
-import { isListen, type MethodContext, runMethod } from "./Methods.ts"
-import { isAllowedOrigin } from "./Origin.ts"
-import { findModeOfRequest, findVersionProblem } from "./RequestHeaders.ts"
+import { isListen, runMethod } from "./Methods.ts"
+import { makePromptCatalogs } from "./PromptCatalog.ts"
+import { findModeOfRequest, findVersionProblem, isAllowedOrigin } from "./RequestHeaders.ts"
 import { statelessVersion } from "./ProtocolVersions.ts"
 import { makeStreamOpener, makeSubscription, notificationStream, type StreamMessages } from "./Streams.ts"
-import { makeWorkspaceCatalogs } from "./WorkspaceCatalog.ts"
 
 type EndpointResponse = MountedResponse["response"]
 type HttpEndpointResponse = Exclude<EndpointResponse, StreamedResponse>
@@ -92,8 +90,8 @@ const respondToFailures = (
  */
 export const makeHttpEndpoint = (publicOrigin: string | undefined) =>
   Effect.gen(function* () {
-    const admit = yield* makeCachedAdmit
-    const makeCatalog = yield* makeWorkspaceCatalogs
+    const { admit } = yield* Admission
+    const makeCatalog = yield* makePromptCatalogs
     const openCallerStream = yield* makeStreamOpener
 
     const openStream = (request: MountedRequest, caller: AdmittedCaller, messages: StreamMessages) =>
@@ -108,13 +106,12 @@ export const makeHttpEndpoint = (publicOrigin: string | undefined) =>
     ): Effect.Effect<EndpointResponse, RpcError> => {
       const mode = findModeOfRequest(request.headers, message)
       if (typeof mode !== "string") return Effect.fail(mode)
-      const context: MethodContext = { mode, catalog: makeCatalog(caller), listChanged: true }
-      if (isListen(message, context)) {
+      if (isListen(message, mode)) {
         const filter = message.params.notifications
         const wantsPrompts = isJsonObject(filter) && filter.promptsListChanged === true
         return openStream(request, caller, makeSubscription(message.id, wantsPrompts))
       }
-      return Effect.flatMap(runMethod(message, context), (result) => {
+      return Effect.flatMap(runMethod(message, { mode, catalog: makeCatalog(caller) }), (result) => {
         const content = makeResponse(200, encodeResult(message.id, result))
         return request.hasRoom(content.body.length)
           ? Effect.succeed(content)
