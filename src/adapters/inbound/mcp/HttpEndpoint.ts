@@ -1,7 +1,7 @@
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
-import { Admission, type AdmittedCaller } from "../../../application/Admission.ts"
+import type { AdmittedCaller } from "../../../application/Admission.ts"
 import { Unavailable } from "../../../application/ports/Unavailable.ts"
 import { isJsonObject } from "../../../domain/Json.ts"
 import { describeError, InternalError, MethodNotAllowed, RequestTimeout } from "../http/contract/Errors.ts"
@@ -12,6 +12,7 @@ import type {
   MountedResponse,
   StreamedResponse
 } from "../http/contract/MountedEndpoint.ts"
+import { makeCachedAdmit } from "./CallerCache.ts"
 import { bodyTooLarge, forbiddenOrigin, notAcceptable, toRpcError } from "./Errors.ts"
 import {
   encodeError,
@@ -36,13 +37,10 @@ const makeResponse = (
   headers: Readonly<Record<string, string>> = {}
 ): HttpEndpointResponse => {
   const bytes = Buffer.from(body)
-  const all = {
-    "cache-control": "no-store",
-    ...headers,
-    ...(body === "" ? {} : { "content-type": "application/json" }),
-    "content-length": String(bytes.length)
-  }
-  return { status, headers: Object.entries(all).flat(), body: bytes }
+  const all = ["cache-control", "no-store", "content-length", String(bytes.length)]
+  if (body !== "") all.push("content-type", "application/json")
+  for (const name in headers) if (name !== "cache-control") all.push(name, headers[name] as string)
+  return { status, headers: all, body: bytes }
 }
 
 const methodNotAllowed: RpcError = {
@@ -90,7 +88,7 @@ const respondToFailures = (
  */
 export const makeHttpEndpoint = (publicOrigin: string | undefined) =>
   Effect.gen(function* () {
-    const { admit } = yield* Admission
+    const admit = yield* makeCachedAdmit
     const makeCatalog = yield* makePromptCatalogs
     const openCallerStream = yield* makeStreamOpener
 

@@ -1,0 +1,30 @@
+import { hash } from "node:crypto"
+import * as Clock from "effect/Clock"
+import * as Effect from "effect/Effect"
+import { LRUCache } from "lru-cache"
+import { Admission, type AdmissionError, type AdmittedCaller } from "../../../application/Admission.ts"
+import { type CacheEntry, RevisionedCache } from "../../../application/Freshness.ts"
+import { ChangeFeed } from "../../../application/ports/ChangeFeed.ts"
+
+const maxCallers = 10_000
+const maxAgeMs = 30_000
+
+/**
+ * Makes the function that admits the caller with a token. As for cached responses of the HTTP API, only the checks
+ * that depend on time are repeated for a caller who was admitted before, while nothing has changed in the workspace.
+ */
+export const makeCachedAdmit = Effect.gen(function* () {
+  const { admit, admitAgain } = yield* Admission
+  const callers = new RevisionedCache(
+    yield* ChangeFeed,
+    new LRUCache<string, CacheEntry<AdmittedCaller>>({ max: maxCallers, ttl: maxAgeMs })
+  )
+  return (token: string | undefined): Effect.Effect<AdmittedCaller, AdmissionError> => {
+    if (token === undefined) return admit(token)
+    const key = hash("sha256", token, "base64url")
+    const cached = callers.get(key)
+    return cached === undefined
+      ? callers.load(key, admit(token), (value) => ({ workspace: value.workspaceId, value }))
+      : Effect.flatMap(Clock.currentTimeMillis, (now) => Effect.as(admitAgain(cached, now), cached))
+  }
+})
