@@ -135,6 +135,16 @@ describe("a stream of notifications", () => {
     expect(await ping()).toBe(401)
   })
 
+  it("sends a comment at once and every 5 s, so that proxies do not end it", async () => {
+    const socket = await connectRaw(rawGet(own.key))
+    const [, received] = await readUntil(socket, ":\n\n")
+    expect(received).not.toContain(":\n\n")
+    const start = performance.now()
+    await readUntil(socket, ":\n\n")
+    expect(performance.now() - start).toBeLessThan(7_000)
+    socket.destroy()
+  })
+
   it("is not opened while other requests of its connection are in flight", async () => {
     const socket = await connectRaw(rawGet(other.key).repeat(2))
     const [status] = await readUntil(socket, "\r\n")
