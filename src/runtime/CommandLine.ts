@@ -82,11 +82,6 @@ const makeOperations = (config: ServiceConfig): Operations["Service"] => {
         Effect.tapError(() => nextTurn),
         Effect.mapError(toCommandError)
       ),
-    serveRemotePrompts: (options) =>
-      Effect.flatMap(
-        Effect.promise(() => import("./McpStdio.ts")),
-        ({ serveRemotePrompts }) => serveRemotePrompts(options)
-      ),
     migrate: databaseOperations.pipe(
       Effect.flatMap(({ migrate }) => migrate),
       Effect.mapError(toCommandError)

@@ -1,7 +1,4 @@
-import { once } from "node:events"
-import { connect } from "node:net"
-import { setTimeout } from "node:timers/promises"
-import { afterEach, describe, expect, it } from "vitest"
+import { describe, expect, it } from "vitest"
 import {
   archive,
   fragment,
@@ -12,7 +9,7 @@ import {
   user,
   workspace
 } from "../support/archives.ts"
-import { call, callStateless, listen, type MessageStream, openNotifications, post } from "../support/mcp.ts"
+import { call, callStateless, post } from "../support/mcp.ts"
 import { exchange, rawRequest } from "../support/rawHttp.ts"
 import { startApi } from "./startApi.ts"
 
@@ -23,7 +20,6 @@ const makeTenant = (canary: string) => {
   const home = workspace({ name: canary })
   const owner = user()
   const issued = key(home.id, owner)
-  const expelled = key(home.id, owner)
   const tone = fragment(`${canary} Answer {{who}} in a {{tone}} tone. {{name}}`)
   const at = (minute: number) => instant(new Date(Date.UTC(2026, 0, 2, 0, minute)).toISOString())
   const greeting = prompt({
@@ -45,14 +41,13 @@ const makeTenant = (canary: string) => {
     canary,
     id: home.id,
     key: issued.plaintext,
-    expelled,
     greeting,
     twins,
     total: 3 + fillers.length,
     archive: archive({
       workspace: home,
       users: [owner],
-      api_keys: [issued.stored, expelled.stored],
+      api_keys: [issued.stored],
       fragments: [tone],
       prompts: [greeting, ...twins, ...fillers, archived]
     })
@@ -333,117 +328,6 @@ describe("an unsupported MCP-Protocol-Version", () => {
     if (status !== 400) await response.body?.cancel()
     expect(status).toBe(400)
     expect(await response.json()).toMatchObject({ error: { code: -32022 } })
-  })
-})
-
-describe("a stream of notifications", () => {
-  const streams: Array<MessageStream> = []
-  const open = async (opening: Promise<MessageStream>): Promise<MessageStream> => {
-    const stream = await opening
-    streams.push(stream)
-    return stream
-  }
-  afterEach(async () => {
-    for (const stream of streams.splice(0)) await stream.close()
-  })
-  const edit = (id: string) =>
-    api.sql("update prompts set description = description || '.' where workspace_id = $1", [id])
-  const changed = (meta?: object) => ({
-    jsonrpc: "2.0",
-    method: "notifications/prompts/list_changed",
-    ...(meta === undefined ? {} : { params: { _meta: meta } })
-  })
-
-  it("of 2025-11-25 reports an edit within 100 ms, and no edit of another workspace", async () => {
-    const stream = await open(openNotifications(api.service(), own.key))
-    expect([
-      stream.status,
-      stream.headers.get("content-type"),
-      stream.headers.get("x-accel-buffering")
-    ]).toEqual([200, "text/event-stream", "no"])
-    const message = stream.next()
-    await edit(other.id)
-    expect(await Promise.race([message, setTimeout(300, "none")])).toBe("none")
-    const durations: Array<number> = []
-    let next = message
-    for (let n = 0; n < 5; n++) {
-      await edit(own.id)
-      const start = performance.now()
-      expect(await next).toEqual(changed())
-      durations.push(performance.now() - start)
-      next = stream.next()
-    }
-    // The third fastest: other processes use the processors too.
-    expect(durations.sort((a, b) => a - b)[2]).toBeLessThan(100)
-  })
-
-  it("of 2026-07-28 is acknowledged first, and its messages carry the id of the request", async () => {
-    const meta = { "io.modelcontextprotocol/subscriptionId": 7 }
-    const stream = await open(
-      listen(api.service(), own.key, { promptsListChanged: true, toolsListChanged: true }, 7)
-    )
-    expect(await stream.next()).toEqual({
-      jsonrpc: "2.0",
-      method: "notifications/subscriptions/acknowledged",
-      params: { _meta: meta, notifications: { promptsListChanged: true } }
-    })
-    await edit(own.id)
-    expect(await stream.next()).toEqual(changed(meta))
-  })
-
-  it("without promptsListChanged reports no edit", async () => {
-    const stream = await open(listen(api.service(), own.key, { toolsListChanged: true }))
-    expect((await stream.next()).params.notifications).toEqual({})
-    await edit(own.id)
-    expect(await Promise.race([stream.next(), setTimeout(300, "none")])).toBe("none")
-  })
-
-  it("ends when its key is revoked, which ends calls with it too", async () => {
-    const stream = await open(openNotifications(api.service(), own.expelled.plaintext))
-    const ping = async () => (await call(api.service(), own.expelled.plaintext, "ping")).status
-    expect([await ping(), await ping()]).toEqual([200, 200])
-    await api.sql("update api_keys set revoked_at = now() where id = $1", [own.expelled.stored.id])
-    expect(await stream.next()).toBeUndefined()
-    expect(await ping()).toBe(401)
-  })
-
-  it("is not opened behind other responses of its connection, and does not count once that has closed", async () => {
-    const request = rawRequest("/mcp", [`Authorization: Bearer ${other.key}`, "Accept: text/event-stream"])
-    const socket = connect(api.service().port, "127.0.0.1")
-    socket.write(request.replace("Connection: close\r\n", "").repeat(16))
-    await once(socket, "data")
-    await setTimeout(200)
-    const others = await Promise.all(
-      Array.from({ length: 15 }, () => open(openNotifications(api.service(), other.key)))
-    )
-    expect(others.map(({ status }) => status)).toEqual(Array(15).fill(200))
-    socket.destroy()
-    await setTimeout(200)
-    expect((await open(openNotifications(api.service(), other.key))).status).toBe(200)
-  })
-
-  it("does not count once its connection has closed", async () => {
-    const request = rawRequest("/mcp", [`Authorization: Bearer ${other.key}`, "Accept: text/event-stream"])
-    for (let n = 0; n < 3; n++) {
-      const socket = connect(api.service().port, "127.0.0.1")
-      socket.write(request.replace("Connection: close\r\n", "").repeat(16))
-      await once(socket, "data")
-      await setTimeout(100)
-      socket.destroy()
-    }
-    await setTimeout(100)
-    for (let n = 0; n < 16; n++)
-      expect((await open(openNotifications(api.service(), other.key))).status).toBe(200)
-  })
-
-  it("is not opened for a key that has 16 open streams", async () => {
-    // Streams whose clients have gone do not count.
-    for (let n = 0; n < 20; n++) await (await openNotifications(api.service(), own.key)).close()
-    await setTimeout(100)
-    for (let n = 0; n < 16; n++)
-      expect((await open(openNotifications(api.service(), own.key))).status).toBe(200)
-    const { status, body } = await callStateless(api.service(), own.key, "subscriptions/listen")
-    expect([status, body]).toMatchObject([503, { id: 1, error: { data: { code: "SERVICE_UNAVAILABLE" } } }])
   })
 })
 

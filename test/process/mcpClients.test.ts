@@ -19,7 +19,6 @@ import { findMissingTools, toolsDirectory } from "../support/tools.ts"
 
 const noTools = findMissingTools()
 
-const program = join(import.meta.dirname, "../../src/main.ts")
 const home = workspace()
 const owner = user()
 const { plaintext, stored } = key(home.id, owner)
@@ -58,19 +57,15 @@ const importTool = (path: string): Promise<Json> =>
   import(pathToFileURL(join(toolsDirectory, "node_modules/@modelcontextprotocol", path)).href)
 
 const sdk1 = async () => {
-  const [{ Client }, http, stdio] = await Promise.all([
+  const [{ Client }, http] = await Promise.all([
     importTool("sdk/dist/esm/client/index.js"),
-    importTool("sdk/dist/esm/client/streamableHttp.js"),
-    importTool("sdk/dist/esm/client/stdio.js")
+    importTool("sdk/dist/esm/client/streamableHttp.js")
   ])
-  return { Client, Http: http.StreamableHTTPClientTransport, Stdio: stdio.StdioClientTransport }
+  return { Client, Http: http.StreamableHTTPClientTransport }
 }
 const sdk2 = async () => {
-  const [{ Client, StreamableHTTPClientTransport }, { StdioClientTransport }] = await Promise.all([
-    importTool("client/dist/index.mjs"),
-    importTool("client/dist/stdio.mjs")
-  ])
-  return { Client, Http: StreamableHTTPClientTransport, Stdio: StdioClientTransport }
+  const { Client, StreamableHTTPClientTransport } = await importTool("client/dist/index.mjs")
+  return { Client, Http: StreamableHTTPClientTransport }
 }
 
 /** The clients of the official SDK, and the revision that each speaks. */
@@ -154,34 +149,6 @@ describe.skipIf(noTools !== undefined).each(clients)(
       const headers = { authorization: `Bearer key_live_${"0".repeat(64)}` }
       const transport = new Http(new URL(`${service.url}/mcp`), { requestInit: { headers } })
       await expect(client.connect(transport)).rejects.toThrow(/Invalid API key|UNAUTHORIZED|401/)
-    })
-
-    it("lists, gets and calls over the stdio of prompt-retrieval mcp, which writes nothing else to stdout", async () => {
-      const { Client, Stdio } = await load()
-      const client = new Client({ name: "test", version: "1" }, options)
-      const errors: Array<Error> = []
-      client.onerror = (error: Error) => errors.push(error)
-      const transport = new Stdio({
-        command: process.execPath,
-        args: [program, "mcp"],
-        env: {
-          PATH: process.env.PATH!,
-          HOME: process.env.HOME!,
-          LOG_LEVEL: "All",
-          PROMPT_RETRIEVAL_KEY: plaintext,
-          PROMPT_RETRIEVAL_URL: service.url
-        },
-        stderr: "ignore"
-      })
-      await client.connect(transport)
-      try {
-        await useClient(client)
-        expect(client.getServerCapabilities().prompts).toEqual({ listChanged: false })
-      } finally {
-        await client.close()
-      }
-      // The transport reports every line of stdout that is not a message.
-      expect(errors).toEqual([])
     })
   }
 )

@@ -16,7 +16,6 @@ const noDatabase = new CommandError({ message: "no database" })
 /** Operations that fail. */
 const operations: Operations["Service"] = {
   serve: () => Effect.fail(noDatabase),
-  serveRemotePrompts: () => Effect.fail(noDatabase),
   migrate: Effect.fail(noDatabase),
   schemaStatus: Effect.fail(noDatabase),
   useCases: () =>

@@ -16,7 +16,6 @@ import { exportCommand } from "./ExportCommand.ts"
 import { formatHelp, formatVersion } from "./Help.ts"
 import { importCommand } from "./ImportCommand.ts"
 import { keyCommands } from "./KeyCommands.ts"
-import { mcpCommand } from "./McpCommand.ts"
 import { migrateCommand } from "./MigrateCommand.ts"
 import { Operations } from "./Operations.ts"
 import { formatFailure, writeOutput } from "./Output.ts"
@@ -53,7 +52,6 @@ export const rootCommand = Command.make("prompt-retrieval").pipe(
   ]),
   Command.withSubcommands([
     serveCommand,
-    mcpCommand,
     migrateCommand,
     importCommand,
     exportCommand,

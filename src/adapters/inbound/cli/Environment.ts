@@ -100,18 +100,6 @@ export const serveVariables: ReadonlyArray<Variable> = [
   LOG_FORMAT
 ]
 
-/** The variables that `mcp` reads. */
-export const mcpVariables: ReadonlyArray<Variable> = [
-  { name: "PROMPT_RETRIEVAL_KEY", description: "API key of the workspace; required" },
-  {
-    name: "PROMPT_RETRIEVAL_URL",
-    description: "URL of the service",
-    defaultValue: "http://127.0.0.1:3000"
-  },
-  LOG_LEVEL,
-  LOG_FORMAT
-]
-
 /** The variables that every command with a database reads. */
 export const commonVariables: ReadonlyArray<Variable> = [
   DATABASE_URL,

@@ -13,14 +13,6 @@ export class Operations extends Context.Service<
   {
     /** Serves until the process receives a stop signal. `demo` creates a demo workspace in an empty embedded database. */
     readonly serve: (options: { readonly demo: boolean }) => Effect.Effect<void, CommandError | Unavailable>
-    /**
-     * Serves the prompts of another service over the Model Context Protocol on stdin and stdout, until stdin ends.
-     * `baseUrl` is the URL of the service, by default that of a local one.
-     */
-    readonly serveRemotePrompts: (options: {
-      readonly apiKey: string
-      readonly baseUrl: string | undefined
-    }) => Effect.Effect<void, CommandError>
     /** Brings the database schema up to date. */
     readonly migrate: Effect.Effect<MigrationReport, CommandError | Unavailable>
     /** Reads the state of the database schema; changes nothing. */

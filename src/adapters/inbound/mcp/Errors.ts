@@ -1,40 +1,30 @@
 import { type ApiError, describeError } from "../http/contract/Errors.ts"
 import type { JsonObject } from "../../../domain/Json.ts"
 import { makeInvalidParams, type RpcError, rpcCodes } from "./JsonRpc.ts"
-import { maxSlots } from "./PromptCatalog.ts"
+
+const makeError = (status: number, code: string, message: string): RpcError => ({
+  code: status,
+  message,
+  data: { code },
+  status
+})
 
 /** The errors of requests that never reach a method, with the code of the HTTP API. */
-export const forbiddenOrigin: RpcError = {
-  code: 403,
-  message: "The origin is not allowed",
-  data: { code: "FORBIDDEN_ORIGIN" },
-  status: 403
-}
-export const bodyTooLarge: RpcError = {
-  code: 413,
-  message: "The message is too large",
-  data: { code: "BODY_TOO_LARGE" },
-  status: 413
-}
-export const notAcceptable: RpcError = {
-  code: 406,
-  message: "The client must accept text/event-stream",
-  data: { code: "NOT_ACCEPTABLE" },
-  status: 406
-}
+export const forbiddenOrigin = makeError(403, "FORBIDDEN_ORIGIN", "The origin is not allowed")
+export const bodyTooLarge = makeError(413, "BODY_TOO_LARGE", "The message is too large")
+export const notAcceptable = makeError(406, "NOT_ACCEPTABLE", "The client must accept text/event-stream")
 
-/** The error of a prompt that is too large once its slots are filled. */
-export const filledTooLarge: RpcError = {
-  code: 422,
-  message: "The prompt with its arguments is too large",
-  data: { code: "RESOLVED_TOO_LARGE" },
+const makeTooLarge = (message: string): RpcError => ({
+  ...makeError(422, "RESOLVED_TOO_LARGE", message),
   status: 200
-}
-/** The error of a prompt that has more than `maxSlots` slots. */
-export const tooManySlots: RpcError = {
-  ...filledTooLarge,
-  message: `The prompt has more than ${maxSlots} slots`
-}
+})
+
+/** A prompt with more slots cannot be read. */
+export const maxSlots = 1_000
+
+/** The errors of a prompt that is too large: once its slots are filled, or because of its slots. */
+export const filledTooLarge = makeTooLarge("The prompt with its arguments is too large")
+export const tooManySlots = makeTooLarge(`The prompt has more than ${maxSlots} slots`)
 
 /** Returns the error of a name that no prompt of the workspace has. */
 export const makeUnknownPrompt = (name: string): RpcError =>

@@ -22,12 +22,11 @@ import {
   type RpcError,
   type RpcRequest
 } from "./JsonRpc.ts"
-import { isListen, type MethodContext, runMethod } from "./Methods.ts"
-import { isAllowedOrigin } from "./Origin.ts"
-import { findModeOfRequest, findVersionProblem } from "./RequestHeaders.ts"
+import { isListen, runMethod } from "./Methods.ts"
+import { makePromptCatalogs } from "./PromptCatalog.ts"
+import { findModeOfRequest, findVersionProblem, isAllowedOrigin } from "./RequestHeaders.ts"
 import { statelessVersion } from "./ProtocolVersions.ts"
 import { makeStreamOpener, makeSubscription, notificationStream, type StreamMessages } from "./Streams.ts"
-import { makeWorkspaceCatalogs } from "./WorkspaceCatalog.ts"
 
 type EndpointResponse = MountedResponse["response"]
 type HttpEndpointResponse = Exclude<EndpointResponse, StreamedResponse>
@@ -38,13 +37,10 @@ const makeResponse = (
   headers: Readonly<Record<string, string>> = {}
 ): HttpEndpointResponse => {
   const bytes = Buffer.from(body)
-  const all = {
-    "cache-control": "no-store",
-    ...headers,
-    ...(body === "" ? {} : { "content-type": "application/json" }),
-    "content-length": String(bytes.length)
-  }
-  return { status, headers: Object.entries(all).flat(), body: bytes }
+  const all = ["cache-control", "no-store", "content-length", String(bytes.length)]
+  if (body !== "") all.push("content-type", "application/json")
+  for (const name in headers) if (name !== "cache-control") all.push(name, headers[name] as string)
+  return { status, headers: all, body: bytes }
 }
 
 const methodNotAllowed: RpcError = {
@@ -93,7 +89,7 @@ const respondToFailures = (
 export const makeHttpEndpoint = (publicOrigin: string | undefined) =>
   Effect.gen(function* () {
     const admit = yield* makeCachedAdmit
-    const makeCatalog = yield* makeWorkspaceCatalogs
+    const makeCatalog = yield* makePromptCatalogs
     const openCallerStream = yield* makeStreamOpener
 
     const openStream = (request: MountedRequest, caller: AdmittedCaller, messages: StreamMessages) =>
@@ -108,13 +104,12 @@ export const makeHttpEndpoint = (publicOrigin: string | undefined) =>
     ): Effect.Effect<EndpointResponse, RpcError> => {
       const mode = findModeOfRequest(request.headers, message)
       if (typeof mode !== "string") return Effect.fail(mode)
-      const context: MethodContext = { mode, catalog: makeCatalog(caller), listChanged: true }
-      if (isListen(message, context)) {
+      if (isListen(message, mode)) {
         const filter = message.params.notifications
         const wantsPrompts = isJsonObject(filter) && filter.promptsListChanged === true
         return openStream(request, caller, makeSubscription(message.id, wantsPrompts))
       }
-      return Effect.flatMap(runMethod(message, context), (result) => {
+      return Effect.flatMap(runMethod(message, { mode, catalog: makeCatalog(caller) }), (result) => {
         const content = makeResponse(200, encodeResult(message.id, result))
         return request.hasRoom(content.body.length)
           ? Effect.succeed(content)

@@ -18,8 +18,6 @@ import { toToolError, tools } from "./Tools.ts"
 export interface MethodContext {
   readonly mode: ProtocolMode
   readonly catalog: PromptCatalog
-  /** True if clients can learn that the list of prompts has changed. */
-  readonly listChanged: boolean
 }
 
 type Method = (params: JsonObject, context: MethodContext) => Effect.Effect<JsonObject, RpcError>
@@ -35,7 +33,7 @@ const publicHints: JsonObject = { ttlMs: staticTtlMs, cacheScope: "public" }
 const instructions =
   "The prompts of one workspace. A prompt's arguments are the slots that its text leaves open; all of them are required."
 
-const makeCapabilities = (listChanged: boolean): JsonObject => ({ prompts: { listChanged }, tools: {} })
+const capabilities: JsonObject = { prompts: { listChanged: true }, tools: {} }
 
 const withCacheHints = (mode: ProtocolMode, result: JsonObject, hints: JsonObject): JsonObject =>
   completeResult(mode, mode === "stateless" ? { ...result, ...hints } : result)
@@ -158,13 +156,13 @@ const methodsByMode: Readonly<Record<ProtocolMode, ReadonlyMap<string, Method>>>
   stateless: new Map(
     Object.entries({
       ...commonMethods,
-      "server/discover": (_, { mode, listChanged }) =>
+      "server/discover": (_, { mode }) =>
         Effect.succeed(
           withCacheHints(
             mode,
             {
               supportedVersions,
-              capabilities: makeCapabilities(listChanged),
+              capabilities,
               instructions
             },
             publicHints
@@ -175,13 +173,13 @@ const methodsByMode: Readonly<Record<ProtocolMode, ReadonlyMap<string, Method>>>
   initialized: new Map(
     Object.entries({
       ...commonMethods,
-      initialize: (params, { listChanged }) => {
+      initialize: (params) => {
         const requested = readText(params, "protocolVersion")
         return typeof requested !== "string"
           ? Effect.fail(requested)
           : Effect.succeed({
               protocolVersion: isInitializedVersion(requested) ? requested : initializedVersions[0],
-              capabilities: makeCapabilities(listChanged),
+              capabilities,
               serverInfo,
               instructions
             })
@@ -192,8 +190,8 @@ const methodsByMode: Readonly<Record<ProtocolMode, ReadonlyMap<string, Method>>>
 }
 
 /** Returns true if a method opens a stream of notifications instead of returning a result. */
-export const isListen = ({ method }: RpcRequest, { mode, listChanged }: MethodContext): boolean =>
-  mode === "stateless" && listChanged && method === "subscriptions/listen"
+export const isListen = ({ method }: RpcRequest, mode: ProtocolMode): boolean =>
+  mode === "stateless" && method === "subscriptions/listen"
 
 /** Runs the method of a request. */
 export const runMethod = (

@@ -1,14 +1,27 @@
 import * as Effect from "effect/Effect"
-import type { PromptType } from "../../../domain/Prompt.ts"
+import { LRUCache } from "lru-cache"
+import type { Caller } from "../../../application/Admission.ts"
+import { type CacheEntry, RevisionedCache, SingleFlight } from "../../../application/Freshness.ts"
+import { NamedPrompts } from "../../../application/NamedPrompts.ts"
+import { ChangeFeed } from "../../../application/ports/ChangeFeed.ts"
+import { maxTitlesPerRead } from "../../../application/ports/PromptTitles.ts"
+import { Unavailable } from "../../../application/ports/Unavailable.ts"
+import { Prompts } from "../../../application/Prompts.ts"
+import type { PromptId, PromptSummary, PromptType } from "../../../domain/Prompt.ts"
+import type { PromptNames } from "../../../domain/PromptNames.ts"
 import { findSlots } from "../../../domain/Resolution.ts"
+import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
+import { makeUnknownPrompt, maxSlots, tooManySlots, toRpcError } from "./Errors.ts"
 import { makeInvalidParams, type RpcError } from "./JsonRpc.ts"
+
+type Slots = ReadonlyArray<string>
 
 /** A prompt as `prompts/list` lists it. `slots` are the slots that its resolved content leaves. */
 export interface ListedPrompt {
   readonly name: string
   readonly title: string
   readonly description: string
-  readonly slots: ReadonlyArray<string>
+  readonly slots: Slots
 }
 
 /** One page of the prompts. `nextCursor` is undefined on the last page. */
@@ -21,16 +34,7 @@ export interface ListedPage {
 export interface PromptContent {
   readonly prompt_type: PromptType
   readonly content: string
-  readonly slots: ReadonlyArray<string>
-}
-
-/** A prompt with more slots cannot be read. */
-export const maxSlots = 1_000
-
-/** Returns the slots that a text leaves, or `undefined` for more than `maxSlots`. */
-export const findOpenSlots = (content: string): ReadonlyArray<string> | undefined => {
-  const slots = findSlots(content, maxSlots)
-  return slots.size > maxSlots ? undefined : [...slots]
+  readonly slots: Slots
 }
 
 /** The prompts of one workspace by their names. */
@@ -41,9 +45,25 @@ export interface PromptCatalog {
   readonly get: (name: string) => Effect.Effect<PromptContent, RpcError>
 }
 
-const cursorPrefix = "page:"
+/** The number of prompts on a page of `prompts/list`. */
+const pageSize = 50
+/** The number of prompts of a page that are resolved at the same time. */
+const maxResolving = 16
+/** How long reading an uncached list or prompt may take. */
+const readTimeout = "5 seconds"
+const maxAgeMs = 30_000
+/** Maximum sizes of all entries of each cache together, in bytes. */
+const maxCacheBytes = 32 * 1024 * 1024
+/** A content of more code units is not cached. */
+const maxCachedUnits = 512 * 1024
+/** The approximate memory of an entry in addition to its texts, and of one name, in bytes. */
+const entryBytes = 256
+const nameBytes = 256
+/** How long the names of a workspace with many prompts are used after a change, in milliseconds for each prompt. */
+const msPerLargeName = 0.1
 /** No list has more pages. */
 export const maxCursorPage = 1_000_000
+const cursorPrefix = "page:"
 
 /** Makes the cursor of a page, which counts from 1. */
 export const makeCursor = (page: number): string =>
@@ -51,23 +71,153 @@ export const makeCursor = (page: number): string =>
 
 /** Returns the page that a cursor denotes, or `undefined` for a text that is not a cursor. */
 export const parseCursor = (cursor: string): number | undefined => {
-  const text = Buffer.from(cursor, "base64url").toString()
-  const page = text.startsWith(cursorPrefix) ? Number(text.slice(cursorPrefix.length)) : Number.NaN
-  return page > 1 && page <= maxCursorPage && makeCursor(page) === cursor && Number.isInteger(page)
+  const page = Number(Buffer.from(cursor, "base64url").toString().slice(cursorPrefix.length))
+  return Number.isInteger(page) && page > 1 && page <= maxCursorPage && makeCursor(page) === cursor
     ? page
     : undefined
 }
 
+const countBytes = (texts: ReadonlyArray<string>): number =>
+  texts.reduce((sum, text) => sum + 2 * text.length + 64, entryBytes)
+
+const makeCache = <Value extends object>(
+  feed: ChangeFeed["Service"],
+  sizeCalculation: (entry: CacheEntry<Value>) => number
+) =>
+  new RevisionedCache(
+    feed,
+    new LRUCache<string, CacheEntry<Value>>({ maxSize: maxCacheBytes, sizeCalculation, ttl: maxAgeMs })
+  )
+
 /**
- * Reads the page that a cursor denotes, without a cursor the first page. Fails with invalid params for a text that
- * is not a cursor.
+ * Makes the function that returns the catalog of a caller. Names, slots and contents are cached until something in the
+ * workspace changes, so that a list reads only its page, and a prompt that is read again costs no query. The names of
+ * a workspace with many prompts are read again only after a time that grows with their number.
  */
-export const readPageAt = (
-  cursor: string | undefined,
-  readPage: (page: number) => Effect.Effect<ListedPage, RpcError>
-): Effect.Effect<ListedPage, RpcError> => {
-  const page = cursor === undefined ? 1 : parseCursor(cursor)
-  return page === undefined
-    ? Effect.fail(makeInvalidParams("cursor must be the nextCursor of an earlier page"))
-    : readPage(page)
-}
+export const makePromptCatalogs = Effect.gen(function* () {
+  const prompts = yield* Prompts
+  const namedPrompts = yield* NamedPrompts
+  const feed = yield* ChangeFeed
+  const namesCache = makeCache<PromptNames>(feed, ({ value }) => entryBytes + value.size * nameBytes)
+  const slotsCache = makeCache<Slots>(feed, ({ value }) => countBytes(value))
+  const contentCache = makeCache<PromptContent>(feed, ({ value }) =>
+    countBytes([value.content, ...value.slots])
+  )
+  const largeNames = new LRUCache<string, PromptNames>({
+    maxSize: maxCacheBytes,
+    sizeCalculation: ({ size }) => size * nameBytes
+  })
+  const nameReads = new SingleFlight<PromptNames, Unavailable>(feed)
+
+  const findNames = (workspace: WorkspaceId): PromptNames | undefined =>
+    namesCache.get(workspace) ?? largeNames.get(workspace)
+  const findContent = (workspace: WorkspaceId, id: PromptId | undefined): PromptContent | undefined =>
+    id === undefined ? undefined : contentCache.get(`${workspace} ${id}`)
+
+  /** Returns the names of the prompts of the caller's workspace. */
+  const getNames = (caller: Caller): Effect.Effect<PromptNames, Unavailable> => {
+    const workspace = caller.workspaceId
+    const cached = findNames(workspace)
+    if (cached !== undefined) return Effect.succeed(cached)
+    const read = Effect.tap(namedPrompts.readNames(caller), (names) =>
+      Effect.sync(() => {
+        if (names.size > maxTitlesPerRead)
+          largeNames.set(workspace, names, { ttl: Math.ceil(names.size * msPerLargeName) })
+      })
+    )
+    return nameReads.run(
+      workspace,
+      workspace,
+      namesCache.load(workspace, read, (value) => ({ workspace, value }))
+    )
+  }
+
+  const resolve = (caller: Caller, id: PromptId) =>
+    Effect.map(
+      prompts.getResolved(caller, id),
+      ({ prompt_type, resolved_content: content }): PromptContent => ({
+        prompt_type,
+        content,
+        slots: [...findSlots(content, maxSlots)]
+      })
+    )
+
+  const getContent = (caller: Caller, id: PromptId) => {
+    const workspace = caller.workspaceId
+    const cached = findContent(workspace, id)
+    if (cached !== undefined) return Effect.succeed(cached)
+    return contentCache.load(`${workspace} ${id}`, resolve(caller, id), (value) =>
+      value.content.length <= maxCachedUnits ? { workspace, value } : undefined
+    )
+  }
+
+  /** Returns the slots of a prompt: none if the prompt is too large to be got, `undefined` if it was deleted meanwhile. */
+  const getSlots = (caller: Caller, id: PromptId): Effect.Effect<Slots | undefined, Unavailable> => {
+    const workspace = caller.workspaceId
+    const key = `${workspace} ${id}`
+    const cached = slotsCache.get(key)
+    if (cached !== undefined) return Effect.succeed(cached)
+    const read = resolve(caller, id).pipe(
+      Effect.map(({ slots }) => (slots.length > maxSlots ? [] : slots)),
+      Effect.catchTag("ResolvedTooLarge", () => Effect.succeed<Slots>([]))
+    )
+    return Effect.catchTag(
+      slotsCache.load(key, read, (value) => ({ workspace, value })),
+      "PromptNotFound",
+      () => Effect.undefined
+    )
+  }
+
+  const listPrompt = (caller: Caller, names: PromptNames, summary: PromptSummary) =>
+    Effect.map(getSlots(caller, summary.id), (slots): ReadonlyArray<ListedPrompt> => {
+      const { title, description } = summary
+      return slots === undefined ? [] : [{ name: names.getName(summary), title, description, slots }]
+    })
+
+  const readPage = Effect.fnUntraced(function* (caller: Caller, page: number) {
+    const names = yield* getNames(caller)
+    const { items, total } = yield* prompts.list(caller, {}, { page, per_page: pageSize })
+    const listed = yield* Effect.forEach(items, (summary) => listPrompt(caller, names, summary), {
+      concurrency: maxResolving
+    })
+    return {
+      prompts: listed.flat(),
+      nextCursor: page * pageSize < total ? makeCursor(page + 1) : undefined
+    }
+  })
+
+  const readContent = (caller: Caller, name: string) =>
+    Effect.flatMap(getNames(caller), (names): Effect.Effect<PromptContent, RpcError | Unavailable> => {
+      const id = names.findId(name)
+      if (id === undefined) return Effect.fail(makeUnknownPrompt(name))
+      return getContent(caller, id).pipe(
+        Effect.catchTags({
+          ResolvedTooLarge: (error) => Effect.fail(toRpcError(error)),
+          PromptNotFound: () => Effect.fail(makeUnknownPrompt(name))
+        }),
+        Effect.flatMap((found) =>
+          found.slots.length > maxSlots ? Effect.fail(tooManySlots) : Effect.succeed(found)
+        )
+      )
+    })
+
+  const withTimeout = <A>(read: Effect.Effect<A, RpcError | Unavailable>): Effect.Effect<A, RpcError> =>
+    Effect.timeoutOrElse(read, { duration: readTimeout, orElse: () => Effect.fail(Unavailable) }).pipe(
+      Effect.mapError((error) => ("_tag" in error ? toRpcError(error) : error))
+    )
+
+  return (caller: Caller): PromptCatalog => ({
+    list: (cursor) => {
+      const page = cursor === undefined ? 1 : parseCursor(cursor)
+      return page === undefined
+        ? Effect.fail(makeInvalidParams("cursor must be the nextCursor of an earlier page"))
+        : withTimeout(readPage(caller, page))
+    },
+    get: (name) => {
+      const cached = findContent(caller.workspaceId, findNames(caller.workspaceId)?.findId(name))
+      return cached !== undefined && cached.slots.length <= maxSlots
+        ? Effect.succeed(cached)
+        : withTimeout(readContent(caller, name))
+    }
+  })
+})

@@ -12,7 +12,7 @@ import {
 type Headers = Readonly<Record<string, string | undefined>>
 
 const makeMismatch = (message: string): RpcError =>
-  makeProtocolError(rpcCodes.headerMismatch, `Header makeMismatch: ${message}`)
+  makeProtocolError(rpcCodes.headerMismatch, `Headers and message differ: ${message}`)
 
 const makeUnsupportedVersion = (requested: unknown): RpcError =>
   makeProtocolError(rpcCodes.unsupportedVersion, "Unsupported protocol version", {
@@ -65,18 +65,8 @@ export const findVersionProblem = (headers: Headers): RpcError | undefined => {
     : makeUnsupportedVersion(header)
 }
 
-/** Returns the mode of a request by its `_meta` alone, as on stdio, or the error of its metadata. */
-export const findModeOfMeta = (request: RpcRequest): ProtocolMode | RpcError => {
-  const meta = readMeta(request)
-  const version = meta[metaKeys.protocolVersion]
-  if (version === undefined || isInitializedVersion(version)) return "initialized"
-  return (
-    findMetaProblem(meta) ?? (version === statelessVersion ? "stateless" : makeUnsupportedVersion(version))
-  )
-}
-
 /**
- * Returns the mode of a request over HTTP, or the error of its metadata. Since 2026-07-28, `_meta` names the
+ * Returns the mode of a request, or the error of its metadata. Since 2026-07-28, `_meta` names the
  * protocol version, and headers repeat the version, the method and the name. A request of an earlier version names
  * the version in a header only; without the header, it counts as one of the latest of these versions.
  */
@@ -93,4 +83,18 @@ export const findModeOfRequest = (headers: Headers, request: RpcRequest): Protoc
   if (version !== statelessVersion)
     return isInitializedVersion(version) ? "initialized" : makeUnsupportedVersion(version)
   return findHeaderProblem(headers, request) ?? "stateless"
+}
+
+/** Hosts of this machine. */
+const loopbackHosts: ReadonlySet<string> = new Set(["localhost", "127.0.0.1", "[::1]"])
+
+/**
+ * Returns true if a request with this `Origin` may be served: no `Origin` at all, which only non-browser clients
+ * send, the origin of a page of this machine, or the service's own. The `Host` of the request says nothing, because
+ * a web page may have pointed its name to this machine.
+ */
+export const isAllowedOrigin = (origin: string | undefined, publicOrigin: string | undefined): boolean => {
+  if (origin === undefined || origin === publicOrigin) return true
+  if (!/^https?:\/\/[^/]+$/.test(origin) || !URL.canParse(origin)) return false
+  return loopbackHosts.has(new URL(origin).hostname)
 }

@@ -10,8 +10,11 @@ import { encodeNotification, encodeResult, type RpcId, type RpcError } from "./J
 import { ChangeWatcher } from "./ChangeWatcher.ts"
 import { completeResult, metaKeys } from "./ProtocolVersions.ts"
 
-/** How often an idle stream sends a comment and its key is checked, in milliseconds. */
-const keepAliveMs = 15_000
+/**
+ * How often a stream sends a comment and its key is checked, in milliseconds. Proxies end a response that is silent for
+ * longer than their timeout, which is often 15 s.
+ */
+export const keepAliveMs = 5_000
 /** How often a stream checks whether the service drains, in milliseconds. */
 const drainCheckMs = 250
 /** Streams of one key, and of all keys of this process. */

@@ -27,7 +27,7 @@ const catalog: PromptCatalog = {
 }
 
 const run = (method: string, params: JsonObject = {}, mode: MethodContext["mode"] = "initialized") =>
-  runMethod({ _tag: "Request", id: 1, method, params }, { mode, catalog, listChanged: true })
+  runMethod({ _tag: "Request", id: 1, method, params }, { mode, catalog })
 
 const _meta = {
   "io.modelcontextprotocol/serverInfo": {
@@ -136,8 +136,7 @@ describe("prompts/get", () => {
       { _tag: "Request", id: 1, method: "prompts/get", params: { name: "a", arguments: values } },
       {
         mode: "initialized",
-        catalog: { ...catalog, get: () => Effect.succeed({ prompt_type: "user", content, slots }) },
-        listChanged: true
+        catalog: { ...catalog, get: () => Effect.succeed({ prompt_type: "user", content, slots }) }
       }
     )
 

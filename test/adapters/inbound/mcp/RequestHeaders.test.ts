@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import type { RpcRequest } from "../../../../src/adapters/inbound/mcp/JsonRpc.ts"
 import type { JsonObject } from "../../../../src/domain/Json.ts"
-import { findModeOfMeta, findModeOfRequest } from "../../../../src/adapters/inbound/mcp/RequestHeaders.ts"
+import { findModeOfRequest, isAllowedOrigin } from "../../../../src/adapters/inbound/mcp/RequestHeaders.ts"
 
 const stateless = "2026-07-28"
 const initialized = "2025-11-25"
@@ -95,6 +95,12 @@ describe("findModeOfRequest", () => {
     ])
   })
 
+  it("describes a mismatch in a sentence", () => {
+    const { "mcp-method": _, ...others } = headers()
+    const found = findModeOfRequest(others, get("greeting"))
+    assert.deepInclude(found, { message: "Headers and message differ: Mcp-Method is missing" })
+  })
+
   it("requires no header for the name if the header is missing from a request without a name", () => {
     const { "mcp-name": _, ...others } = headers()
     assert.deepStrictEqual(outcome(findModeOfRequest(others, get("greeting"))), [-32020, 400])
@@ -102,15 +108,26 @@ describe("findModeOfRequest", () => {
   })
 })
 
-describe("findModeOfMeta", () => {
-  it.each([
-    [undefined, "initialized"],
-    [initialized, "initialized"],
-    [stateless, "stateless"],
-    ["v9", [-32022, 400]],
-    [1, [-32602, 400]]
-  ])("returns for the version %j: %j", (version, expected) => {
-    const _meta = { ...meta, "io.modelcontextprotocol/protocolVersion": version }
-    assert.deepStrictEqual(outcome(findModeOfMeta(request("ping", { _meta }))), expected as never)
-  })
+it.each<[string | undefined, boolean]>([
+  [undefined, true],
+  ["http://localhost", true],
+  ["http://localhost:6274", true],
+  ["https://127.0.0.1:1", true],
+  ["http://[::1]:3000", true],
+  ["https://prompts.example.com", true],
+  ["http://prompts.example.com", false],
+  ["https://prompts.example.com.evil.com", false],
+  ["http://localhost.evil.com", false],
+  ["http://evil.com/localhost", false],
+  ["http://localhost@evil.com", false],
+  ["http://127.0.0.1.evil.com", false],
+  ["null", false],
+  ["", false],
+  ["file://localhost", false]
+])("the origin %j is allowed: %j", (origin, isAllowed) => {
+  assert.strictEqual(isAllowedOrigin(origin, "https://prompts.example.com"), isAllowed)
+})
+
+it("without a public URL, no origin but those of this machine is allowed", () => {
+  assert.isFalse(isAllowedOrigin("https://prompts.example.com", undefined))
 })

@@ -21,7 +21,7 @@ export interface MountedRequest {
   readonly requestId: string
   /** Returns true if the memory for responses has room for one more body. */
   readonly hasRoom: (bodyBytes: number) => boolean
-  /** Returns true if no earlier response of the connection is left, so that a streamed response can start now. */
+  /** Returns true if no other response of the connection is in flight, so that a streamed response can start now. */
   readonly canStream: () => boolean
 }
 

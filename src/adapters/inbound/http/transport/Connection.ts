@@ -46,4 +46,6 @@ export class TrackedResponse extends ServerResponse {
   keepsAlive = true
   /** True if the request has an `Expect` header other than `100-continue`. */
   hasUnmetExpectation = false
+  /** True once the response is streamed. Its connection runs no further request. */
+  isStreamed = false
 }

@@ -74,6 +74,7 @@ export class ConnectionTracker {
     const connection = this.#connections.get(request.socket)
     if (connection === undefined || connection.isRejected) return
     const { responses } = connection
+    if (this.#endStream(connection)) return
     const last = responses[responses.length - 1]
     if (this.#isDraining && last !== undefined) {
       if (last.headersSent) return
@@ -128,6 +129,20 @@ export class ConnectionTracker {
     }
   }
 
+  /** Returns true if no other response is in flight on the connection of a response, so that it can be streamed. */
+  canStream({ connectionState }: TrackedResponse): boolean {
+    return (
+      connectionState !== undefined && !connectionState.isClosed && connectionState.responses.length === 1
+    )
+  }
+
+  /** Destroys a connection on which a response is streamed: whatever its client sends meanwhile would wait for the end. */
+  #endStream(connection: Connection): boolean {
+    const isStreaming = connection.responses[0]?.isStreamed === true
+    if (isStreaming) this.#destroy(connection)
+    return isStreaming
+  }
+
   /** Accounts for the content that is about to be written; `undefined` if the request ended without a response. */
   recordResponse(response: TrackedResponse, content: HttpResponse | undefined): void {
     const connection = response.connectionState
@@ -156,7 +171,7 @@ export class ConnectionTracker {
       socket.destroy()
       return
     }
-    if (connection.isRejected) return
+    if (connection.isRejected || this.#endStream(connection)) return
     const reject = () => {
       connection.isRejected = true
       connection.isPaused = false

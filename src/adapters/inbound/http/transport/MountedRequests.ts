@@ -49,6 +49,8 @@ const writeStream = (
   // Connections may be half open: a client that ends its half reads no more of a streamed response.
   const { socket } = response.req
   const disconnect = (): void => void socket.destroy()
+  // A body that nobody reads would pause the connection, and hide that the client is gone.
+  response.req.resume()
   let isStopped = false
   const onClose = (): void => {
     if (isStopped) return
@@ -91,8 +93,11 @@ export const makeMountedResponder = (
         // The rest of the body has not arrived, and would be read as a request.
         if (!request.complete) response.shouldKeepAlive = false
         if (isStreamed(content)) {
+          const canStart = tracker.canStream(response) && !response.destroyed && !request.socket.destroyed
+          response.isStreamed = canStart
           tracker.recordResponse(response, { ...content, body: noBody })
-          if (!response.destroyed && !request.socket.destroyed) writeStream(response, content, requestId)
+          if (canStart) writeStream(response, content, requestId)
+          else request.socket.destroy()
         } else {
           const complete = withCommonHeaders(content, requestId)
           tracker.recordResponse(response, complete)
@@ -127,8 +132,7 @@ export const makeMountedResponder = (
         write(last)
       }
 
-      // A response behind others has no socket yet.
-      const canStream = (): boolean => response.socket !== null
+      const canStream = (): boolean => tracker.canStream(response)
       const respond = endpoint.respond({ method, headers, token, requestId, hasRoom, canStream })
       if (isTraced) {
         const whole = Effect.flatMap(respond, (next) =>
