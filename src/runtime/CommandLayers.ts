@@ -25,7 +25,7 @@ const embeddedDatabaseLayer = (dataDir: string) =>
   Layer.unwrap(
     Effect.gen(function* () {
       const { connect } = yield* Effect.promise(
-        () => import("../adapters/outbound/postgres/pglite/EmbeddedPostgres.ts")
+        () => import("../adapters/outbound/postgres/embedded/EmbeddedPostgres.ts")
       )
       return Database.layer(yield* connect({ dataDir }))
     })

@@ -16,7 +16,8 @@ import { describeSqlError } from "../adapters/outbound/postgres/connection/SqlEr
 import type {
   DataDirectoryBusy,
   DataDirectoryUnusable
-} from "../adapters/outbound/postgres/pglite/DataDirectory.ts"
+} from "../adapters/outbound/postgres/embedded/DataDirectory.ts"
+import type { EmbeddedUnavailable } from "../adapters/outbound/postgres/embedded/EmbeddedUnavailable.ts"
 import type { SchemaMismatch } from "../adapters/outbound/postgres/SchemaMismatch.ts"
 import type { Unavailable } from "../application/ports/Unavailable.ts"
 import { programVersion } from "../application/ProgramVersion.ts"
@@ -29,6 +30,7 @@ import { withLogging } from "./telemetry/Telemetry.ts"
 type RuntimeError =
   | DataDirectoryBusy
   | DataDirectoryUnusable
+  | EmbeddedUnavailable
   | ListenError
   | MetricsListenError
   | SchemaMismatch
@@ -46,6 +48,7 @@ const toCommandError = (error: RuntimeError): CommandError | Unavailable => {
       return new CommandError({
         message: `cannot listen on METRICS_HOST and METRICS_PORT: ${error.message}`
       })
+    case "EmbeddedUnavailable":
     case "SchemaMismatch":
       return new CommandError({ message: error.message })
     case "Unavailable":

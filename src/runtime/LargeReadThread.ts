@@ -1,11 +1,9 @@
 import { Worker } from "node:worker_threads"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as Redacted from "effect/Redacted"
 import type { ApiError } from "../adapters/inbound/http/contract/Errors.ts"
 import { type EndpointRead, LargeReads, ThreadUnavailable } from "../adapters/inbound/http/LargeReads.ts"
 import type { BodyWithEtag } from "../adapters/inbound/http/response/Representation.ts"
-import type { DatabaseOptions } from "../adapters/outbound/postgres/Database.ts"
 import { DatabaseServer } from "../adapters/outbound/postgres/connection/DatabaseServer.ts"
 import { Unavailable } from "../application/ports/Unavailable.ts"
 import { makeStateLog } from "../application/StateLog.ts"
@@ -216,20 +214,15 @@ class ManagedThread {
   }
 }
 
-/** Returns the database of a thread: the server that the process has selected, because its change feed watches that one. */
-const findThreadDatabase = (options: DatabaseOptions, server: DatabaseServer["Service"]): ThreadDatabase =>
-  "url" in options
-    ? { url: server.findSelectedUrl() ?? Redacted.value(options.url) }
-    : { socketPath: options.socketPath }
-
 /** The large-read thread. `program` replaces its program in tests. */
-export const layer = (options: DatabaseOptions, program?: URL): Layer.Layer<never, never, DatabaseServer> =>
+export const layer = (program?: URL): Layer.Layer<never, never, DatabaseServer> =>
   Layer.effect(
     LargeReads,
     Effect.gen(function* () {
       const fork = Effect.runForkWith(yield* Effect.context<never>())
       const server = yield* DatabaseServer
-      const findDatabase = () => findThreadDatabase(options, server)
+      // The change feed watches the server that the process has selected.
+      const findDatabase = () => ({ url: server.findSelectedUrl() })
       const threads = yield* Effect.acquireRelease(
         Effect.sync(() => new ManagedThread(() => program ?? findProgram(), findDatabase, fork)),
         (threads) => Effect.promise(() => threads.close())

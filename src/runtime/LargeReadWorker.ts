@@ -23,7 +23,9 @@ import { LargeReadPolicy } from "../application/LargeReadPolicy.ts"
 import { Prompts } from "../application/Prompts.ts"
 
 /** The database, as data that can be sent to a thread. */
-export type ThreadDatabase = { readonly url: string } | { readonly socketPath: string }
+export interface ThreadDatabase {
+  readonly url: string
+}
 
 /** A message to the thread: a read to respond to, or the id of a read to interrupt. */
 export type ThreadRequest =

@@ -61,4 +61,4 @@ export const serviceLayer = (settings: ServiceSettings) =>
 
 /** A database for requests: the large-read thread uses it, too. */
 export const requestDatabaseLayer = (options: DatabaseOptions, maxConnections?: number) =>
-  Layer.provideMerge(LargeReadThread.layer(options), databaseLayer(options, maxConnections))
+  Layer.provideMerge(LargeReadThread.layer(), databaseLayer(options, maxConnections))

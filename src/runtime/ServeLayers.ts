@@ -3,6 +3,7 @@ import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import { LargeReads } from "../adapters/inbound/http/LargeReads.ts"
 import { PublicUrl } from "../adapters/inbound/http/request/PublicUrl.ts"
+import { defaultMaxConnections } from "../adapters/outbound/postgres/connection/ConnectionBudget.ts"
 import * as PostgresChangeFeed from "../adapters/outbound/postgres/PostgresChangeFeed.ts"
 import { PrimaryWatch } from "../adapters/outbound/postgres/replica/PrimaryWatch.ts"
 import { divideWithReplicas } from "../adapters/outbound/postgres/replica/ReplicaBudget.ts"
@@ -44,31 +45,35 @@ const replicatedDatabaseLayer = (databaseUrl: Redacted.Redacted, config: Service
   )
 }
 
-/** The embedded database and its change feed. Their modules are loaded only when this layer is built. */
-const embeddedDatabaseLayer = (dataDir: string) =>
+/** A PostgreSQL server without replicas, and its change feed. */
+const singleDatabaseLayer = (
+  databaseUrl: Redacted.Redacted,
+  { databaseFeedUrl, databaseMaxConnections }: ServiceConfig
+) =>
+  Layer.provideMerge(
+    PostgresChangeFeed.makeLayer(new WorkspaceRevisions(), databaseFeedUrl),
+    requestDatabaseLayer({ url: databaseUrl }, databaseMaxConnections)
+  )
+
+/** The embedded database, which this process runs. Its modules are loaded only when this layer is built. */
+const embeddedDatabaseLayer = (config: ServiceConfig) =>
   Layer.unwrap(
     Effect.gen(function* () {
-      const [{ open }, PgliteChangeFeed] = yield* Effect.promise(() =>
-        Promise.all([
-          import("../adapters/outbound/postgres/pglite/EmbeddedPostgres.ts"),
-          import("../adapters/outbound/postgres/pglite/PgliteChangeFeed.ts")
-        ])
+      const { open } = yield* Effect.promise(
+        () => import("../adapters/outbound/postgres/embedded/EmbeddedPostgres.ts")
       )
-      const embedded = yield* open({ dataDir })
-      return Layer.merge(PgliteChangeFeed.layer(embedded), requestDatabaseLayer(embedded))
+      const { url } = yield* open(config)
+      return singleDatabaseLayer(url, { ...config, databaseMaxConnections: defaultMaxConnections })
     })
   )
 
-/** The database and the change feed of `serve`, which alone serves an embedded database to other processes. */
+/** The database and the change feed of `serve`. */
 const servedDatabaseLayer = (config: ServiceConfig) => {
-  const { databaseUrl, databaseFeedUrl, databaseReplicaUrls, databaseMaxConnections, dataDir } = config
-  if (databaseUrl === undefined) return embeddedDatabaseLayer(dataDir)
+  const { databaseUrl, databaseReplicaUrls } = config
+  if (databaseUrl === undefined) return embeddedDatabaseLayer(config)
   return databaseReplicaUrls !== undefined
     ? replicatedDatabaseLayer(databaseUrl, config)
-    : Layer.provideMerge(
-        PostgresChangeFeed.makeLayer(new WorkspaceRevisions(), databaseFeedUrl),
-        requestDatabaseLayer({ url: databaseUrl }, databaseMaxConnections)
-      )
+    : singleDatabaseLayer(databaseUrl, config)
 }
 
 /** The layers that `serve` needs to respond to requests. `Service.ts` adds the MCP endpoint and the use cases of operators. */

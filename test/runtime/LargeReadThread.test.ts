@@ -66,7 +66,7 @@ const withThread = <A, E>(
     const services = Layer.mergeAll(
       Prompts.layer.pipe(Layer.provide(PostgresPromptRepo.layer)),
       PostgresWorkspaceStore.layer,
-      LargeReadThread.layer(options, program)
+      LargeReadThread.layer(program)
     ).pipe(Layer.provide(Layer.effectDiscard(Effect.orDie(migrate))), Layer.provide(Database.layer(options)))
     return yield* Effect.gen(function* () {
       yield* (yield* WorkspaceStore).importWorkspace(toPartStream(home))

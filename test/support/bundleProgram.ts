@@ -28,7 +28,6 @@ export const setup = async (): Promise<() => void> => {
     platform: "node",
     format: "esm",
     target: "node24",
-    external: ["@electric-sql/pglite"],
     // For packages in the CommonJS format.
     banner: {
       js: 'import { createRequire } from "node:module"; const require = createRequire(import.meta.url);'

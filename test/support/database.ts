@@ -12,7 +12,6 @@ import { Administration } from "../../src/application/Administration.ts"
 import { toRawParts } from "../../src/application/formats/RawPart.ts"
 import type { Archive } from "../../src/application/formats/Archive.ts"
 import { administrationLayer, type DatabaseOptions, databaseLayer } from "../../src/index.ts"
-import { copyEmptyDatabase } from "./embeddedDirectories.ts"
 import { recordImported } from "./leaks.ts"
 import { freshDatabase, noPostgres, toDatabaseUrl } from "./postgres.ts"
 
@@ -31,10 +30,7 @@ export const embedded: Backend = {
   acquire: Effect.acquireRelease(
     Effect.sync(() => mkdtempSync(join(tmpdir(), "prompts-"))),
     (directory) => Effect.sync(() => rmSync(directory, { recursive: true }))
-  ).pipe(
-    Effect.tap((directory) => Effect.promise(() => copyEmptyDatabase(directory))),
-    Effect.map((directory) => ({ DATA_DIR: directory }))
-  )
+  ).pipe(Effect.map((directory) => ({ DATA_DIR: directory })))
 }
 
 export const postgres: Backend = {
@@ -53,10 +49,9 @@ export const makeResources = () => {
   }
 }
 
-const toDatabaseOptions = (env: Readonly<Record<string, string>>): DatabaseOptions =>
-  env.DATABASE_URL === undefined
-    ? { socketPath: join(env.DATA_DIR!, ".s.PGSQL.5432") }
-    : { url: Redacted.make(env.DATABASE_URL) }
+const toDatabaseOptions = (env: Readonly<Record<string, string>>): DatabaseOptions => ({
+  url: Redacted.make(env.DATABASE_URL ?? `postgres://postgres@localhost/postgres?host=${env.DATA_DIR}`)
+})
 
 /** Connects to the database of a running service directly, not through the service. */
 export const connectTo = (env: Readonly<Record<string, string>>) =>

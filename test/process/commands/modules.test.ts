@@ -27,7 +27,7 @@ const optional = [
   "yaml",
   "adapters/inbound/cli/FilesImport.ts",
   "adapters/inbound/http/App.ts",
-  "adapters/outbound/postgres/pglite/EmbeddedPostgres.ts",
+  "adapters/outbound/postgres/embedded/EmbeddedPostgres.ts",
   "runtime/RequestLayers.ts",
   "runtime/ServeLayers.ts"
 ]
@@ -42,7 +42,7 @@ it("serve with a PostgreSQL server loads neither the embedded database nor the m
     "adapters/inbound/mcp/HttpEndpoint.ts",
     "adapters/outbound/host/HostPromptRepo.ts",
     "adapters/outbound/postgres/PostgresWorkspaceStore.ts",
-    "adapters/outbound/postgres/pglite/EmbeddedPostgres.ts",
+    "adapters/outbound/postgres/embedded/EmbeddedPostgres.ts",
     "application/Administration.ts",
     "application/NamedPrompts.ts"
   ]

@@ -8,7 +8,7 @@ import { setTimeout } from "node:timers/promises"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import type { Archive } from "../../../src/application/formats/Archive.ts"
 import { archive, instant, prompt, sample, version, workspace } from "../../support/archives.ts"
-import { type Backend, connectTo, embedded, makeResources, postgres } from "../../support/database.ts"
+import { type Backend, connectTo, embedded, makeResources } from "../../support/database.ts"
 import { type CommandResult, currentProgram, run, type Service, startService } from "../../support/service.ts"
 
 const root = join(import.meta.dirname, "../../..")
@@ -555,20 +555,11 @@ export const testCommands = ({ acquire, missing, name }: Backend): void => {
           })
           const exit = once(child, "exit")
           const database = await resources.acquire(connectTo(env))
-          if (name === postgres.name) {
-            const inside = `select from pg_stat_activity where datname = current_database() and query like 'insert into %'
+          const inside = `select from pg_stat_activity where datname = current_database() and query like 'insert into %'
         and xact_start is not null and pid <> pg_backend_pid()`
-            await expect
-              .poll(async () => (await database.sql(inside)).length, { timeout: 30_000, interval: 20 })
-              .toBe(1)
-          } else {
-            // The import holds the only session of the embedded database while it writes, so that other statements wait.
-            const isWaiting = async () => {
-              const statement = database.sql("select").then(() => false)
-              return Promise.race([statement, setTimeout(200, true)])
-            }
-            await expect.poll(isWaiting, { timeout: 30_000, interval: 20 }).toBe(true)
-          }
+          await expect
+            .poll(async () => (await database.sql(inside)).length, { timeout: 30_000, interval: 20 })
+            .toBe(1)
           child.kill(signal)
           const [code] = await exit
           expect(code).toBe(signal === "SIGINT" ? 130 : null)

@@ -8,7 +8,7 @@ import { largeBytes } from "../../../application/LargeReadPolicy.ts"
 import type { Unavailable } from "../../../application/ports/Unavailable.ts"
 import { makeColumnTypes } from "./connection/ColumnTypes.ts"
 import { defaultMaxConnections, divideConnections } from "./connection/ConnectionBudget.ts"
-import { DatabaseServer, embeddedServer, makeDatabaseServer } from "./connection/DatabaseServer.ts"
+import { DatabaseServer, makeDatabaseServer } from "./connection/DatabaseServer.ts"
 import { type DatabaseOptions, makePoolConfig } from "./connection/PoolConfig.ts"
 import type { Query } from "./connection/Query.ts"
 import { makeQuery } from "./connection/QueryPool.ts"
@@ -49,8 +49,8 @@ export class Database extends Context.Service<
 }
 
 const makeLayer = (options: DatabaseOptions, maxConnections: number) => {
-  const server = "url" in options ? makeDatabaseServer(options.url) : embeddedServer
-  const config = makePoolConfig(options, server.config)
+  const server = makeDatabaseServer(options.url)
+  const config = makePoolConfig(server.config)
   const connections = divideConnections(maxConnections)
   const queryConfig = { ...config, types: makeColumnTypes(largeBytes) }
   return Layer.effect(
@@ -76,7 +76,7 @@ const makeLayer = (options: DatabaseOptions, maxConnections: number) => {
   ).pipe(
     Layer.provideMerge(
       PgClient.layer({
-        ...makePoolConfig(options, server.unconfirmedConfig),
+        ...makePoolConfig(server.unconfirmedConfig),
         prepare: false,
         maxConnections: connections.transactions
       })

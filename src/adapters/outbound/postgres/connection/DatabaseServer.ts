@@ -51,8 +51,8 @@ export class DatabaseServer extends Context.Service<
     readonly isAlternating: () => boolean
     /** Calls a function whenever another server becomes the current one. */
     readonly onChange: (listener: () => void) => void
-    /** Returns the URL of the selected server alone; `undefined` for the embedded database. Throws if there is none. */
-    readonly findSelectedUrl: () => string | undefined
+    /** Returns the URL of the selected server alone. Throws if there is none. */
+    readonly findSelectedUrl: () => string
   }
 >()("prompt-retrieval/DatabaseServer") {}
 
@@ -207,15 +207,4 @@ export const makeDatabaseServer = (url: Redacted.Redacted): DatabaseServer["Serv
     },
     findSelectedUrl: () => (isSelected ? parsed.urlOf(selection.get().address) : Redacted.value(url))
   }
-}
-
-/** The embedded database, which has no other server. */
-export const embeddedServer: DatabaseServer["Service"] = {
-  config: {},
-  unconfirmedConfig: {},
-  check: Effect.void,
-  confirm: () => Effect.succeed(true),
-  isAlternating: () => false,
-  onChange: () => {},
-  findSelectedUrl: () => undefined
 }

@@ -5,8 +5,10 @@ import type { ConnectionConfig } from "./DatabaseServer.ts"
 import { registerEncodedTexts } from "./EncodedTexts.ts"
 import { connectTimeout } from "./Timeouts.ts"
 
-/** PostgreSQL servers, or the embedded database that listens on a unix socket. */
-export type DatabaseOptions = { readonly url: Redacted.Redacted } | { readonly socketPath: string }
+/** PostgreSQL servers. */
+export interface DatabaseOptions {
+  readonly url: Redacted.Redacted
+}
 
 /** How many statements share a connection. */
 export const multiplexConcurrency = 8
@@ -17,16 +19,11 @@ const maxMessageSize = 128 * 1024 * 1024
 /**
  * Returns the configuration that all pools of a database share. There is no minimum of connections, so a pool can
  * be built while PostgreSQL is down. PgBouncer rejects startup parameters other than these, so `SessionSetup.ts` sets
- * up open connections. Statements are prepared only where a query asks for it: those of the embedded database would
- * share their names, and a pooler may run each transaction in another session.
+ * up open connections. Statements are prepared only where a query asks for it: a pooler may run each transaction in
+ * another session.
  */
-export const makePoolConfig = (
-  options: DatabaseOptions,
-  connectionConfig: ConnectionConfig
-): PgClient.PgPoolConfig => ({
-  ...("url" in options
-    ? connectionConfig
-    : { path: options.socketPath, username: "postgres", database: "postgres", prepare: false }),
+export const makePoolConfig = (connectionConfig: ConnectionConfig): PgClient.PgPoolConfig => ({
+  ...connectionConfig,
   connectTimeout,
   startupParameters: { application_name: "prompt-retrieval", TimeZone: "UTC" },
   types: registerEncodedTexts(makeColumnTypes()),
@@ -34,6 +31,3 @@ export const makePoolConfig = (
   multiplexConcurrency,
   maxMessageSize
 })
-
-/** Returns true if a pool connects to the embedded database. */
-export const isEmbedded = (config: PgClient.PgPoolConfig): boolean => config.path !== undefined

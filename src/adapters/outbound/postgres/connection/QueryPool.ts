@@ -5,7 +5,7 @@ import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { SqlError } from "effect/sql/SqlError"
 import { ConnectionGenerations } from "./ConnectionGenerations.ts"
-import { isEmbedded, multiplexConcurrency } from "./PoolConfig.ts"
+import { multiplexConcurrency } from "./PoolConfig.ts"
 import { makePoolGauges, type PoolGauges, type SetPhase } from "./PoolGauges.ts"
 import type { Query, Row, Statement } from "./Query.ts"
 import { PendingSetUps } from "./PendingSetUps.ts"
@@ -39,8 +39,7 @@ class QueryPool {
   readonly #gauges: PoolGauges
   /** The number of statements that the connections run at once. */
   readonly #limit: number
-  /** Undefined for the embedded database, which ignores `statement_timeout` and does not keep prepared statements. */
-  readonly #setUpSession: SetUpSession | undefined
+  readonly #setUpSession: SetUpSession
   readonly #deadlines: Deadlines
   readonly #pendingSetUps = new PendingSetUps()
   readonly #generations = new ConnectionGenerations()
@@ -54,7 +53,7 @@ class QueryPool {
     pool: PgPool.PgPool,
     gauges: PoolGauges,
     limit: number,
-    setUpSession: SetUpSession | undefined,
+    setUpSession: SetUpSession,
     deadlines: Deadlines
   ) {
     this.#deadlines = deadlines
@@ -96,7 +95,7 @@ class QueryPool {
     query.setPhase("running")
     const { text, params } = query.statement
     const result = connection.query(text, params, hasOwnSession === true)
-    if (this.#setUpSession === undefined || hasOwnSession === true) return result
+    if (hasOwnSession === true) return result
     return hasOwnSession === undefined
       ? Effect.zipWith(this.#setUp(connection, this.#setUpSession), result, (_, result) => result, {
           concurrent: true
@@ -204,12 +203,6 @@ export const makeQuery = (
     const limit = maxConnections * multiplexConcurrency
     const connections = yield* PgPool.make({ ...config, maxConnections })
     const gauges = yield* makePoolGauges(pool, limit)
-    const queries = new QueryPool(
-      connections,
-      gauges,
-      limit,
-      isEmbedded(config) ? undefined : setUpSession,
-      deadlines
-    )
+    const queries = new QueryPool(connections, gauges, limit, setUpSession, deadlines)
     return (statement) => mapToUnavailable(queries.run(statement))
   })

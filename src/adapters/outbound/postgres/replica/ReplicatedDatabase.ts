@@ -59,7 +59,7 @@ export const layer = ({
         replicas.map(({ name, url }) => ({
           name,
           config: {
-            ...makePoolConfig({ url }, makeDatabaseServer(url).config),
+            ...makePoolConfig(makeDatabaseServer(url).config),
             types: makeColumnTypes(largeBytes)
           }
         })),

@@ -34,9 +34,7 @@ describe.skipIf(noCluster !== undefined)("the server that connections lead to", 
 
   type Server = ReturnType<typeof makeDatabaseServer>
   const connect = (server: Server, config = server.config) =>
-    resources.acquire(
-      Effect.orDie(PgConnection.make(makePoolConfig({ url: Redacted.make("unused") }, config)))
-    )
+    resources.acquire(Effect.orDie(PgConnection.make(makePoolConfig(config))))
   const confirm = (server: Server, connection: PgConnection.PgConnection): Promise<boolean> =>
     Effect.runPromise(Effect.map(Effect.exit(makeSetUpSession(server)(connection)), Exit.isSuccess))
   /** Returns the port of the server that a connection leads to; `undefined` if the connection is closed. */
@@ -131,7 +129,7 @@ describe.skipIf(noCluster !== undefined)("the server that connections lead to", 
       const attempt = (url: string): Promise<string> => {
         const { config } = makeDatabaseServer(Redacted.make(url))
         return Effect.runPromise(
-          PgConnection.make(makePoolConfig({ url: Redacted.make(url) }, config)).pipe(
+          PgConnection.make(makePoolConfig(config)).pipe(
             Effect.match({ onSuccess: () => "connected", onFailure: describeSqlError }),
             Effect.scoped
           )

@@ -30,7 +30,7 @@ describe.skipIf(noCluster !== undefined)("a URL with several hosts and TLS", () 
   const connect = (url: string): Promise<unknown> => {
     const { config } = makeDatabaseServer(Redacted.make(url))
     return Effect.runPromise(
-      PgConnection.make(makePoolConfig({ url: Redacted.make(url) }, config)).pipe(
+      PgConnection.make(makePoolConfig(config)).pipe(
         Effect.flatMap((connection) =>
           connection.query(
             "select current_setting('port') as port, ssl from pg_stat_ssl where pid = pg_backend_pid()",
@@ -46,7 +46,7 @@ describe.skipIf(noCluster !== undefined)("a URL with several hosts and TLS", () 
   const run = (url: string, statement: string): Promise<unknown> => {
     const { config } = makeDatabaseServer(Redacted.make(url))
     return Effect.runPromise(
-      PgConnection.make(makePoolConfig({ url: Redacted.make(url) }, config)).pipe(
+      PgConnection.make(makePoolConfig(config)).pipe(
         Effect.flatMap((connection) => connection.query(statement, [], false)),
         Effect.scoped
       )
@@ -215,7 +215,7 @@ describe.skipIf(noCluster !== undefined)("a URL with several hosts and TLS", () 
     )
     const findPort = () =>
       Effect.runPromise(
-        PgConnection.make(makePoolConfig({ url: Redacted.make("unused") }, server.config)).pipe(
+        PgConnection.make(makePoolConfig(server.config)).pipe(
           Effect.flatMap((connection) =>
             connection.query("select current_setting('port') as port", [], false)
           ),

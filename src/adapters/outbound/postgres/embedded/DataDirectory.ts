@@ -14,9 +14,7 @@ export class DataDirectoryBusy extends Data.TaggedError("DataDirectoryBusy")<{
     `${this.path} is in use by another process${this.pid === undefined ? "" : ` (pid ${this.pid})`}`
 }
 
-/** Returns the message of anything thrown: PGlite throws values that are not an `Error`. */
-const toReason = (cause: unknown): string =>
-  typeof cause === "object" && cause !== null && "message" in cause ? String(cause.message) : String(cause)
+const toReason = (cause: unknown): string => (cause instanceof Error ? cause.message : String(cause))
 
 /**
  * The data directory cannot hold a database: it is not a directory or not writable, or its content cannot be

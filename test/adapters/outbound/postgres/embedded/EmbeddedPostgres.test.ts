@@ -1,0 +1,262 @@
+import { type ChildProcess, fork } from "node:child_process"
+import { once } from "node:events"
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  statSync,
+  writeFileSync
+} from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { setTimeout } from "node:timers/promises"
+import { afterAll, assert, describe, it } from "@effect/vitest"
+import postgres from "postgres"
+import { run } from "../../../../support/service.ts"
+
+const directories: Array<string> = []
+const children = new Set<ChildProcess>()
+
+const temporaryDirectory = (): string => {
+  const directory = mkdtempSync(join(tmpdir(), "embedded-"))
+  directories.push(directory)
+  return directory
+}
+
+afterAll(async () => {
+  await Promise.all([...children].map(kill))
+  for (const directory of directories) rmSync(directory, { recursive: true, force: true, maxRetries: 20 })
+})
+
+interface Report {
+  readonly url?: string
+  readonly error?: string
+}
+
+const serve = async (method: "open" | "connect", dataDir: string) => {
+  const child = fork(join(import.meta.dirname, "serve.ts"), [method, dataDir], {
+    stdio: ["ignore", "inherit", "inherit", "ipc"]
+  })
+  children.add(child)
+  const [report] = (await once(child, "message")) as [Report]
+  return { child, report }
+}
+
+const end = async (child: ChildProcess, signal: "SIGTERM" | "SIGKILL"): Promise<number | null> => {
+  children.delete(child)
+  if (child.exitCode !== null || child.signalCode !== null) return child.exitCode
+  const exit = once(child, "exit")
+  child.kill(signal)
+  return (await exit)[0]
+}
+const kill = (child: ChildProcess) => end(child, "SIGKILL")
+const stop = (child: ChildProcess) => end(child, "SIGTERM")
+
+/** Runs one query on a new connection to the database of a report. */
+const query = async ({ url = "" }: Report, text: string): Promise<ReadonlyArray<Record<string, unknown>>> => {
+  const directory = new URL(url).searchParams.get("host") as string
+  const sql = postgres({
+    path: join(directory, ".s.PGSQL.5432"),
+    user: "postgres",
+    database: "postgres",
+    max: 1
+  })
+  try {
+    return await sql.unsafe(text)
+  } finally {
+    await sql.end({ timeout: 1 })
+  }
+}
+
+const readServerPid = (dataDir: string): number =>
+  Number.parseInt(readFileSync(join(dataDir, "postgresql", "postmaster.pid"), "utf8"), 10)
+
+/** Waits until a process has ended; fails after 5 s. */
+const waitForEnd = async (pid: number): Promise<void> => {
+  const deadline = performance.now() + 5000
+  for (;;) {
+    try {
+      process.kill(pid, 0)
+    } catch {
+      return
+    }
+    assert.isBelow(performance.now(), deadline, `process ${pid} still runs`)
+    await setTimeout(50)
+  }
+}
+
+describe("EmbeddedPostgres", () => {
+  it("creates a UTF-8 database with the builtin locale that only its owner can reach", async () => {
+    const dataDir = join(temporaryDirectory(), "new")
+    const owner = await serve("open", dataDir)
+    const [row] = await query(
+      owner.report,
+      `select pg_encoding_to_char(encoding) as encoding, datlocprovider as provider, datlocale as locale,
+        current_setting('fsync') as fsync, current_setting('listen_addresses') as addresses
+      from pg_database where datname = 'postgres'`
+    )
+    assert.deepStrictEqual(row, {
+      encoding: "UTF8",
+      provider: "b",
+      locale: "C.UTF-8",
+      fsync: "on",
+      addresses: ""
+    })
+    assert.strictEqual(statSync(dataDir).mode & 0o777, 0o700)
+    assert.strictEqual(statSync(join(dataDir, ".s.PGSQL.5432")).mode & 0o777, 0o700)
+    assert.strictEqual(await stop(owner.child), 0)
+    assert.deepStrictEqual(readdirSync(dataDir).sort(), ["lock", "postgresql"])
+  })
+
+  it("runs once per directory: a second owner is rejected with the process id, and other processes connect", async () => {
+    const dataDir = temporaryDirectory()
+    const all = await Promise.all([1, 2, 3].map(() => serve("connect", dataDir)))
+    const second = await serve("open", dataDir)
+    const pids = all.map(({ child }) => child.pid)
+    const [, pid] = /^.* is in use by another process \(pid (\d+)\)$/.exec(second.report.error ?? "") ?? []
+    assert.include(pids, Number(pid))
+    for (const { report } of all)
+      assert.deepStrictEqual([...(await query(report, "select 1 as one"))], [{ one: 1 }])
+    const owner = all.find(({ child }) => child.pid === Number(pid))!
+    const guests = all.filter((guest) => guest !== owner)
+    for (const guest of guests) assert.strictEqual(await stop(guest.child), 0)
+    assert.strictEqual(await stop(owner.child), 0)
+  })
+
+  it("after SIGKILL of its owner no process stays, and the next owner has everything that was committed", async () => {
+    const dataDir = temporaryDirectory()
+    let owner = await serve("open", dataDir)
+    await query(owner.report, "create table numbers (n int)")
+    for (let round = 1; round <= 3; round++) {
+      await query(owner.report, `insert into numbers values (${round})`)
+      const server = readServerPid(dataDir)
+      await kill(owner.child)
+      if (round > 1) await waitForEnd(server)
+      owner = await serve("open", dataDir)
+      const rows = await query(owner.report, "select n from numbers order by n")
+      assert.deepStrictEqual(
+        rows.map(({ n }) => n),
+        Array.from({ length: round }, (_, i) => i + 1)
+      )
+    }
+    await stop(owner.child)
+  })
+
+  it("a first start that is killed at any moment leaves a directory that the next start uses", async () => {
+    const dataDir = temporaryDirectory()
+    for (const delay of [150, 300, 450, 600, 750, 900]) {
+      const child = fork(join(import.meta.dirname, "serve.ts"), ["open", dataDir], { stdio: "ignore" })
+      await setTimeout(delay)
+      await kill(child)
+    }
+    const owner = await serve("open", dataDir)
+    assert.deepStrictEqual([...(await query(owner.report, "select 1 as one"))], [{ one: 1 }])
+    assert.deepStrictEqual(
+      readdirSync(dataDir).filter((name) => name.includes("incomplete")),
+      []
+    )
+    await stop(owner.child)
+  })
+
+  it("starts PostgreSQL again when PostgreSQL ends", async () => {
+    const dataDir = temporaryDirectory()
+    const owner = await serve("open", dataDir)
+    await query(owner.report, "create table kept ()")
+    const server = readServerPid(dataDir)
+    process.kill(server, "SIGKILL")
+    const deadline = performance.now() + 15_000
+    for (;;) {
+      try {
+        assert.lengthOf(await query(owner.report, "select from pg_class where relname = 'kept'"), 1)
+        if (readServerPid(dataDir) !== server) break
+      } catch (error) {
+        if (performance.now() > deadline) throw error
+      }
+      await setTimeout(100)
+    }
+    await stop(owner.child)
+  })
+
+  it("ignores a lock of a killed server whose process id another process has", async () => {
+    const dataDir = temporaryDirectory()
+    const first = await serve("open", dataDir)
+    const server = readServerPid(dataDir)
+    const lock = readFileSync(join(dataDir, "postgresql", "postmaster.pid"), "utf8")
+    await kill(first.child)
+    await waitForEnd(server)
+    writeFileSync(join(dataDir, "postgresql", "postmaster.pid"), lock.replace(/^\d+/, String(process.pid)))
+    const second = await serve("open", dataDir)
+    assert.deepStrictEqual([...(await query(second.report, "select 1 as one"))], [{ one: 1 }])
+    await stop(second.child)
+  })
+
+  it("a directory whose path is too long for a socket is reached through a link in a private directory", async () => {
+    const dataDir = join(temporaryDirectory(), "long".repeat(30))
+    const owner = await serve("open", dataDir)
+    const guest = await serve("connect", dataDir)
+    const found = [owner, guest].map(({ report }) => new URL(report.url!).searchParams.get("host") as string)
+    for (const directory of found) {
+      assert.strictEqual(statSync(directory).mode & 0o777, 0o700)
+      assert.strictEqual(readlinkSync(join(directory, ".s.PGSQL.5432")), join(dataDir, ".s.PGSQL.5432"))
+    }
+    for (const { report } of [owner, guest])
+      assert.deepStrictEqual([...(await query(report, "select 1 as one"))], [{ one: 1 }])
+    assert.strictEqual(await stop(guest.child), 0)
+    assert.strictEqual(await stop(owner.child), 0)
+    assert.deepStrictEqual(found.filter(existsSync), [])
+  })
+
+  it("works below a directory that only the user of this process can enter", async () => {
+    const parent = temporaryDirectory()
+    chmodSync(parent, 0o700)
+    const dataDir = join(parent, "inside", "data")
+    const owner = await serve("open", dataDir)
+    assert.deepStrictEqual([...(await query(owner.report, "select 1 as one"))], [{ one: 1 }])
+    await stop(owner.child)
+  })
+
+  it("a path that cannot hold a database fails with an error that names the path", async () => {
+    const parent = temporaryDirectory()
+    const file = join(parent, "file")
+    writeFileSync(file, "")
+    for (const dataDir of [file, join(file, "inside")]) {
+      for (const method of ["open", "connect"] as const) {
+        const { report } = await serve(method, dataDir)
+        assert.match(report.error ?? "", new RegExp(`^${dataDir} cannot be used: \\w`))
+      }
+    }
+    assert.strictEqual(readFileSync(file, "utf8"), "")
+  })
+
+  const hint =
+    'to carry the data over, run "prompt-retrieval export" for each workspace with the version of the program that wrote it, then "prompt-retrieval import" with this version on an empty DATA_DIR'
+
+  it.each(["16", "17", "19"])(
+    "rejects data of PostgreSQL %s with one line that says what to do",
+    async (major) => {
+      const dataDir = temporaryDirectory()
+      mkdirSync(join(dataDir, "postgresql"))
+      writeFileSync(join(dataDir, "postgresql", "PG_VERSION"), `${major}\n`)
+      assert.deepStrictEqual(await run(["migrate"], { DATA_DIR: dataDir }), {
+        code: 1,
+        stdout: "",
+        stderr: `prompt-retrieval: DATA_DIR: ${dataDir} cannot be used: it holds a PostgreSQL ${major} database and this program embeds PostgreSQL 18; ${hint}\n`
+      })
+    }
+  )
+
+  it("rejects data of PGlite with one line that says what to do", async () => {
+    const dataDir = temporaryDirectory()
+    mkdirSync(join(dataDir, "pglite"))
+    assert.deepStrictEqual(await run(["migrate"], { DATA_DIR: dataDir }), {
+      code: 1,
+      stdout: "",
+      stderr: `prompt-retrieval: DATA_DIR: ${dataDir} cannot be used: it holds a PGlite database, which this program does not read; ${hint}\n`
+    })
+  })
+})
