@@ -45,7 +45,6 @@ type ScenarioName = (typeof scenarioNames)[number]
 const scenarios = scenarioNames.filter((name) => values.scenario === undefined || name === values.scenario)
 if (!(outage >= 1_000 && clientCount >= 1 && ttl >= 1_500 && scenarios.length > 0))
   throw new Error("--seconds, --clients or --ttl is too small, or --scenario is neither warm nor cold")
-if (postgres.missing !== undefined) throw new Error(postgres.missing)
 
 /** How often each application reads its prompt, in milliseconds. */
 const readInterval = ttl / 15

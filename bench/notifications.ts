@@ -10,7 +10,7 @@ import { connect, type Socket } from "node:net"
 import { setTimeout } from "node:timers/promises"
 import { isMainThread, parentPort, Worker, workerData } from "node:worker_threads"
 import postgres from "postgres"
-import { freshCluster, noCluster } from "../test/support/cluster.ts"
+import { freshCluster } from "../test/support/cluster.ts"
 import { makeResources } from "../test/support/database.ts"
 import { quantile } from "../test/support/freshness.ts"
 import { run } from "../test/support/service.ts"
@@ -165,7 +165,6 @@ const execute = async (url: string, statements: ReadonlyArray<string>): Promise<
 }
 
 const main = async (): Promise<void> => {
-  if (noCluster !== undefined) throw new Error(noCluster)
   const resources = makeResources()
   try {
     const cluster = await resources.acquire(freshCluster)

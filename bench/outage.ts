@@ -10,7 +10,7 @@ import { setTimeout } from "node:timers/promises"
 import { parseArgs } from "node:util"
 import * as Effect from "effect/Effect"
 import { sample } from "../test/support/archives.ts"
-import { freshCluster, noCluster } from "../test/support/cluster.ts"
+import { freshCluster } from "../test/support/cluster.ts"
 import { connectTo, makeResources } from "../test/support/database.ts"
 import {
   isFromBefore,
@@ -28,7 +28,6 @@ import { startService } from "../test/support/service.ts"
 const { values } = parseArgs({ options: { seconds: { type: "string", default: "60" } } })
 const outageMs = Number(values.seconds) * 1_000
 if (!(outageMs >= 5_000)) throw new Error("--seconds must be a number of at least 5")
-if (noCluster !== undefined) throw new Error(noCluster)
 
 /** How long before an outage the load runs with the database, in milliseconds. */
 const normalMs = 5_000

@@ -7,10 +7,7 @@
  */
 import { setTimeout } from "node:timers/promises"
 import { makeResources } from "../test/support/database.ts"
-import { noNginx, noVarnish, startNginx, startOrigin, startVarnish } from "../test/support/edge.ts"
-
-const missing = noNginx ?? noVarnish
-if (missing !== undefined) throw new Error(missing)
+import { startNginx, startOrigin, startVarnish } from "../test/support/edge.ts"
 
 const resources = makeResources()
 try {

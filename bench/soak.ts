@@ -12,17 +12,15 @@ import { setTimeout } from "node:timers/promises"
 import { parseArgs } from "node:util"
 import * as Effect from "effect/Effect"
 import { prompt, sample } from "../test/support/archives.ts"
-import { freshCluster, noCluster } from "../test/support/cluster.ts"
+import { freshCluster } from "../test/support/cluster.ts"
 import { connectTo, makeResources } from "../test/support/database.ts"
 import { lockTables, promptTables } from "../test/support/locks.ts"
-import { noRedis, redisServer } from "../test/support/redis.ts"
+import { redisServer } from "../test/support/redis.ts"
 import { startService } from "../test/support/service.ts"
 
 const { values } = parseArgs({ options: { minutes: { type: "string", default: "20" } } })
 const duration = Number(values.minutes) * 60_000
 if (!(duration >= 60_000)) throw new Error("--minutes must be a number of at least 1")
-const missing = noCluster ?? noRedis
-if (missing !== undefined) throw new Error(missing)
 
 /** The service's request deadline of 5 s and what a busy machine may add to it, in milliseconds. */
 const responseTimeoutMs = 7_000

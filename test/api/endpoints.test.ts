@@ -2,7 +2,6 @@ import * as Result from "effect/Result"
 import { describe, expect, it } from "vitest"
 import { resolve } from "../../src/domain/Resolution.ts"
 import { fragment, newId, prompt, sample, fragmentBinding } from "../support/archives.ts"
-import { embedded, postgres } from "../support/database.ts"
 import * as model from "../support/model.ts"
 import { getHeader } from "../support/rawHttp.ts"
 import {
@@ -43,12 +42,8 @@ const versionOf = (endpoint: string): number | undefined =>
   endpoint === "get" || endpoint === "getResolved" ? greeting!.current_version : undefined
 const unknownTargets = endpointTargets(newId())
 
-describe.each([embedded, postgres])("the API on $name", (backend) => {
-  if (backend.missing !== undefined) {
-    it.skip(`is not tested: ${backend.missing}`, () => {})
-    return
-  }
-  const api = startApi([home], { backend })
+describe("the API", () => {
+  const api = startApi([home])
   const send = (target: string, lines = [authorize(keys.active.plaintext)], method?: string) =>
     api.send(target, lines, method)
 

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, expect, it } from "vitest"
 import { fragment, prompt, sample, fragmentBinding } from "../support/archives.ts"
-import { connectTo, makeResources } from "../support/database.ts"
+import { connectTo, makeResources, postgres } from "../support/database.ts"
 import { startObservedService } from "../support/startObservedService.ts"
 import { exchange, getHeader, rawRequest } from "../support/rawHttp.ts"
 import type { Service } from "../support/service.ts"
-import { authorize, endpointTargets, fastestBackend, makeTenant } from "./startApi.ts"
+import { authorize, endpointTargets, makeTenant } from "./startApi.ts"
 
 const home = sample()
 /** Nine fragments of 1 MiB each exceed the 8 MiB that resolved content may have. */
@@ -27,7 +27,7 @@ let service: Service
 let withoutDatabase: Service
 let sql: (text: string) => Promise<unknown>
 beforeAll(async () => {
-  const env = await resources.acquire(fastestBackend.acquire)
+  const env = await resources.acquire(postgres.acquire)
   service = await startObservedService({ ...env, RATE_LIMIT_PER_KEY: String(perKey) })
   // Nothing listens on port 9.
   const noDatabase = { DATABASE_URL: "postgres://postgres@127.0.0.1:9/none" }

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import * as archives from "../support/archives.ts"
-import { connectTo, embedded, makeResources } from "../support/database.ts"
+import { connectTo, makeResources, postgres } from "../support/database.ts"
 import { findLeaks, takeLeaks } from "../support/leaks.ts"
 import { startLoad } from "../support/load.ts"
 import { exchange, rawRequest } from "../support/rawHttp.ts"
@@ -22,7 +22,7 @@ describe("findLeaks", () => {
   let env: Record<string, string>
 
   beforeAll(async () => {
-    env = await resources.acquire(embedded.acquire)
+    env = await resources.acquire(postgres.acquire)
     const service = await startService(env)
     try {
       await (await resources.acquire(connectTo(env))).importArchive(archive)
