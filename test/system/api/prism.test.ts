@@ -3,7 +3,7 @@ import demo from "../../../src/demo/workspace.json" with { type: "json" }
 import type { Archive } from "../../../src/application/formats/Archive.ts"
 import { PromptType } from "../../../src/domain/Prompt.ts"
 import { fragment, key, newId, prompt, sample, fragmentBinding } from "../../support/archives.ts"
-import { connectTo, makeResources, postgres } from "../../support/database.ts"
+import { connectTo, embedded, makeResources } from "../../support/database.ts"
 import { startObservedService } from "../../support/startObservedService.ts"
 import { prism, type Violation, parseViolations } from "../../support/prism.ts"
 import type { Service } from "../../support/service.ts"
@@ -40,7 +40,7 @@ let proxy: string
 const read = async (url: string): Promise<Json> => (await fetch(url)).json()
 
 beforeAll(async () => {
-  const env = await resources.acquire(postgres.acquire)
+  const env = await resources.acquire(embedded.acquire)
   // Nothing listens on port 1.
   withoutDatabase = await startObservedService(
     { DATABASE_URL: "postgres://nobody@127.0.0.1:1/none" },
