@@ -126,7 +126,7 @@ describe("prompts.ts", () => {
       types: [],
       lib: ["ES2022"],
       outDir: `out-${version}`,
-      rootDir: "../pull",
+      rootDir: ".",
       ...options
     }
     writeFileSync(
@@ -135,8 +135,8 @@ describe("prompts.ts", () => {
     )
     const compiler = compilers[version]
     return compiler === undefined
-      ? run(project, bin("tsc"), ["-p", "../pull"])
-      : run(project, process.execPath, [findTool(`${compiler}/bin/tsc`), "-p", "../pull"])
+      ? run(project, bin("tsc"), ["-p", "."])
+      : run(project, process.execPath, [findTool(`${compiler}/bin/tsc`), "-p", "."])
   }
   const success = { code: 0, stdout: "", stderr: "" }
 

@@ -96,9 +96,7 @@ const findViolations = async (response: Response) => {
   await response.arrayBuffer()
   const violations = parseViolations(response)
   const locate = (side: Violation["location"][0]) =>
-    violations
-      .filter(({ location }) => location[0] === side)
-      .map(({ location }) => location.join("../../api"))
+    violations.filter(({ location }) => location[0] === side).map(({ location }) => location.join("."))
   return {
     status: response.status,
     request: [...new Set(locate("request"))],
@@ -228,7 +226,7 @@ it("the proxy reports a body, a header and a status that do not match the OpenAP
   const through = await resources.acquire(prism(planted, service.url))
   const findLocations = async (target: string, options: SendOptions = {}) => {
     const { response } = await findViolations(await send(target, { ...options, through }))
-    return response.map(({ location }) => location.join("../../api"))
+    return response.map(({ location }) => location.join("."))
   }
   expect(await findLocations(`${stored}/resolved`)).toEqual(["response.body.data.fragment_count"])
   expect(await findLocations(stored)).toEqual(["response.header.etag"])
@@ -245,7 +243,7 @@ it("the proxy reports a field and an error code that the OpenAPI document does n
   const findMessages = async (document: Json, target: string) => {
     const through = await resources.acquire(prism(document, service.url))
     const { response } = await findViolations(await send(target, { through }))
-    return response.map(({ location, message }) => `${location.join("../../api")}: ${message}`)
+    return response.map(({ location, message }) => `${location.join(".")}: ${message}`)
   }
   for (const target of [`${stored}/resolved`, missing])
     expect(await findMessages(planted, target)).toEqual([])
