@@ -81,8 +81,8 @@ const makeStatements = (workspace: Workspace): ReadonlyArray<string> => {
         ${type("i")}, 'model-large', 'support', ${folder("i")}, i % 50 = 0, timestamptz '2024-01-01Z', ${updated("i")}
       from generate_series(1, ${prompts}) i`,
     // Writes the columns that a trigger would set.
-    `insert into prompt_tags (prompt_id, tag_id, listed_at, prompt_type, folder_id)
-      select ${sqlId("prompt", "i")}, ${sqlId("tag", "1 + (i + t) % 20")},
+    `insert into prompt_tags (prompt_id, tag_id, workspace_id, listed_at, prompt_type, folder_id)
+      select ${sqlId("prompt", "i")}, ${sqlId("tag", "1 + (i + t) % 20")}, ${home},
         case when i % 50 > 0 then ${updated("i")} end, ${type("i")}, ${folder("i")}
       from generate_series(1, ${withParts}) i, generate_series(0, 1) t`,
     `insert into prompt_fragments (prompt_id, fragment_id, position, variable_overrides)
