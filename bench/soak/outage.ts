@@ -25,6 +25,8 @@ import { acquireService, type Run } from "./run.ts"
 const normalMs = 5_000
 /** How much slower the 99th percentile of known reads may be than the one of the service whose database stays. */
 const maxRatio = 1.5
+/** How long a read may ask the database first, in milliseconds: 250 ms and a busy machine. */
+const askMs = 300
 /** The clients of the known load, per service. */
 const clientsPerService = 4
 /** The minimum number of known reads during an outage. */
@@ -170,7 +172,10 @@ export const outage = async (run: Run): Promise<void> => {
     const ratio = p99(known) / p99(normal)
     check(failed === 0, `${name}: ${failed} known reads failed`)
     check(known.length >= minKnownReads || outageMs < 30_000, `${name}: only ${known.length} known reads`)
-    check(ratio < maxRatio, `${name}: the 99th percentile is ${ratio.toFixed(2)} times as high`)
+    check(
+      p99(known) < maxRatio * p99(normal) + askMs,
+      `${name}: the 99th percentile is ${ratio.toFixed(2)} times as high`
+    )
     check(
       revoked.every(({ status }) => status === 401),
       `${name}: a key that was revoked before is not rejected`
