@@ -26,6 +26,8 @@ const [run, defaultSeconds, least] = values.outage
 const seconds = Number(values.seconds ?? defaultSeconds)
 if (!(seconds >= least)) throw new Error(`--seconds must be a number of at least ${least}`)
 
+process.env.TEST_DATABASE_URL ??= "postgres://postgres@127.0.0.1:5432/test"
+
 /** The rules that were broken. */
 const problems = new Map<string, number>()
 const resources = makeResources()

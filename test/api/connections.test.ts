@@ -50,7 +50,7 @@ const stored = prompt()
 const large = prompt({ current_content: "x".repeat(15_000_000) })
 let env: Record<string, string>
 
-describe.skipIf(postgres.missing !== undefined)("connections", () => {
+describe("connections", () => {
   beforeAll(async () => {
     env = {
       ...(await resources.acquire(postgres.acquire)),

@@ -2,7 +2,7 @@ import { it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { afterAll, beforeAll, expect } from "vitest"
 import { newId, sample } from "../support/archives.ts"
-import { connectTo, embedded, makeResources } from "../support/database.ts"
+import { connectTo, makeResources, postgres } from "../support/database.ts"
 import { makeRequestGenerator, toComparable } from "./generatedRequests.ts"
 import { startObservedService } from "../support/startObservedService.ts"
 import { freePort } from "../support/ports.ts"
@@ -18,7 +18,7 @@ let metrics: string
 let database: { readonly sql: (text: string) => Promise<unknown> }
 
 beforeAll(async () => {
-  const env = await resources.acquire(embedded.acquire)
+  const env = await resources.acquire(postgres.acquire)
   const port = await freePort()
   metrics = `http://127.0.0.1:${port}/metrics`
   service = await startObservedService({

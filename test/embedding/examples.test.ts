@@ -70,7 +70,7 @@ it("every example that does not use the client is run here", () => {
   )
 })
 
-describe.skipIf(postgres.missing !== undefined)("the examples that need PostgreSQL", () => {
+describe("the examples that need PostgreSQL", () => {
   const resources = makeResources()
   let env: Readonly<Record<string, string>>
   let key: string

@@ -364,90 +364,87 @@ describe("createPromptApi over the stores of a host, without a database", () => 
   })
 })
 
-describe.skipIf(postgres.missing !== undefined)(
-  "createPromptApi over one store of a host and a database",
-  () => {
-    const resources = makeResources()
-    let databaseUrl: string
-    let database: Awaited<ReturnType<typeof connect>>
-    const connect = (env: Record<string, string>) => resources.acquire(connectTo(env))
-    beforeAll(async () => {
-      const env = await resources.acquire(postgres.acquire)
-      expect((await run(["migrate"], env)).code).toBe(0)
-      databaseUrl = env.DATABASE_URL!
-      database = await connect(env)
-      await database.importArchive(tenant.archive)
+describe("createPromptApi over one store of a host and a database", () => {
+  const resources = makeResources()
+  let databaseUrl: string
+  let database: Awaited<ReturnType<typeof connect>>
+  const connect = (env: Record<string, string>) => resources.acquire(connectTo(env))
+  beforeAll(async () => {
+    const env = await resources.acquire(postgres.acquire)
+    expect((await run(["migrate"], env)).code).toBe(0)
+    databaseUrl = env.DATABASE_URL!
+    database = await connect(env)
+    await database.importArchive(tenant.archive)
+  })
+  afterAll(() => resources.release())
+
+  const revoke = (revoked: boolean) =>
+    database.sql("update api_keys set revoked_at = case when $2 then now() end where id = $1", [
+      tenant.keys.second.stored.id,
+      revoked
+    ])
+
+  it("serves the prompts of the host for keys of the database, and never caches without watch", async () => {
+    const stores = await makeHostStores()
+    await stores.importArchive(renamed("Host"))
+    const api = await createPromptApi({ databaseUrl, promptRepo: stores.promptRepo })
+    // The first request looks up the key; this lookup must not also read the prompt in the database.
+    expect(await readTitle(api, `${path}/resolved`)).toBe("Host")
+    expect(await readTitle(api)).toBe("Host")
+    await stores.importArchive(renamed("Host, edited"))
+    expect(await readTitle(api)).toBe("Host, edited")
+    expect((await api.handler(request(path, tenant.keys.revoked.plaintext))).status).toBe(401)
+    expect((await api.handler(request("/readyz"))).status).toBe(200)
+    await api.close()
+  })
+
+  it("caches until a change that the host reports or a change of a key in the database", async () => {
+    const stores = await makeHostStores()
+    await stores.importArchive(renamed("Host"))
+    const { watch, setLive, changed } = makeWatch()
+    const get = vi.fn(stores.promptRepo.get)
+    const api = await createPromptApi({
+      databaseUrl,
+      promptRepo: { ...stores.promptRepo, get, watch },
+      rateLimits: { perKey: 1_000_000, perProcess: 1_000_000 }
     })
-    afterAll(() => resources.release())
+    const second = tenant.keys.second.plaintext
+    const readStatus = async () => (await api.handler(request(path, second))).status
+    try {
+      setLive(true)
+      // The change feed of the database needs a moment until it is up.
+      await expect
+        .poll(
+          async () => {
+            const before = get.mock.calls.length
+            expect([await readStatus(), await readStatus()]).toEqual([200, 200])
+            return get.mock.calls.length - before
+          },
+          { timeout: 10_000 }
+        )
+        .toBeLessThan(2)
 
-    const revoke = (revoked: boolean) =>
-      database.sql("update api_keys set revoked_at = case when $2 then now() end where id = $1", [
-        tenant.keys.second.stored.id,
-        revoked
-      ])
-
-    it("serves the prompts of the host for keys of the database, and never caches without watch", async () => {
-      const stores = await makeHostStores()
-      await stores.importArchive(renamed("Host"))
-      const api = await createPromptApi({ databaseUrl, promptRepo: stores.promptRepo })
-      // The first request looks up the key; this lookup must not also read the prompt in the database.
-      expect(await readTitle(api, `${path}/resolved`)).toBe("Host")
-      expect(await readTitle(api)).toBe("Host")
+      await readTitle(api)
       await stores.importArchive(renamed("Host, edited"))
+      changed(tenant.archive.workspace.id)
       expect(await readTitle(api)).toBe("Host, edited")
-      expect((await api.handler(request(path, tenant.keys.revoked.plaintext))).status).toBe(401)
-      expect((await api.handler(request("/readyz"))).status).toBe(200)
+
+      await revoke(true)
+      await expect.poll(readStatus, { timeout: 2_000, interval: 10 }).toBe(401)
+      await revoke(false)
+      await expect.poll(readStatus, { timeout: 2_000, interval: 10 }).toBe(200)
+    } finally {
       await api.close()
-    })
+    }
+  })
 
-    it("caches until a change that the host reports or a change of a key in the database", async () => {
-      const stores = await makeHostStores()
-      await stores.importArchive(renamed("Host"))
-      const { watch, setLive, changed } = makeWatch()
-      const get = vi.fn(stores.promptRepo.get)
-      const api = await createPromptApi({
-        databaseUrl,
-        promptRepo: { ...stores.promptRepo, get, watch },
-        rateLimits: { perKey: 1_000_000, perProcess: 1_000_000 }
-      })
-      const second = tenant.keys.second.plaintext
-      const readStatus = async () => (await api.handler(request(path, second))).status
-      try {
-        setLive(true)
-        // The change feed of the database needs a moment until it is up.
-        await expect
-          .poll(
-            async () => {
-              const before = get.mock.calls.length
-              expect([await readStatus(), await readStatus()]).toEqual([200, 200])
-              return get.mock.calls.length - before
-            },
-            { timeout: 10_000 }
-          )
-          .toBeLessThan(2)
-
-        await readTitle(api)
-        await stores.importArchive(renamed("Host, edited"))
-        changed(tenant.archive.workspace.id)
-        expect(await readTitle(api)).toBe("Host, edited")
-
-        await revoke(true)
-        await expect.poll(readStatus, { timeout: 2_000, interval: 10 }).toBe(401)
-        await revoke(false)
-        await expect.poll(readStatus, { timeout: 2_000, interval: 10 }).toBe(200)
-      } finally {
-        await api.close()
-      }
-    })
-
-    it("serves the prompts of the database for keys of the host", async () => {
-      const stores = await makeHostStores()
-      await stores.importArchive(tenant.archive)
-      const api = await createPromptApi({ databaseUrl, keyStore: stores.keyStore })
-      expect(await readTitle(api)).toBe(greeting!.title)
-      await database.sql("update prompts set title = 'In the database' where id = $1", [greeting!.id])
-      expect(await readTitle(api)).toBe("In the database")
-      await api.close()
-    })
-  }
-)
+  it("serves the prompts of the database for keys of the host", async () => {
+    const stores = await makeHostStores()
+    await stores.importArchive(tenant.archive)
+    const api = await createPromptApi({ databaseUrl, keyStore: stores.keyStore })
+    expect(await readTitle(api)).toBe(greeting!.title)
+    await database.sql("update prompts set title = 'In the database' where id = $1", [greeting!.id])
+    expect(await readTitle(api)).toBe("In the database")
+    await api.close()
+  })
+})

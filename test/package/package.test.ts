@@ -322,7 +322,7 @@ for (const port of process.argv.slice(2)) {
     }
   )
 
-  describe.skipIf(postgres.missing !== undefined)("createPromptApi of an installed prompt-retrieval", () => {
+  describe("createPromptApi of an installed prompt-retrieval", () => {
     const resources = makeResources()
     let env: Record<string, string>
     let script: ReadonlyArray<string>

@@ -16,7 +16,7 @@ import { WorkspaceStore } from "../../src/application/ports/WorkspaceStore.ts"
 import type { WorkspaceId } from "../../src/domain/WorkspaceId.ts"
 import * as LargeReadThread from "../../src/runtime/LargeReadThread.ts"
 import { archive, fragment, prompt, toPartStream, fragmentBinding, version } from "../support/archives.ts"
-import { freshDatabase, noPostgres, toDatabaseUrl } from "../support/postgres.ts"
+import { freshDatabase, toDatabaseUrl } from "../support/postgres.ts"
 
 const text = 'é "quoted" 😀\n'.repeat(60_000)
 const snippet = fragment(`{{name}}${text}`)
@@ -79,7 +79,7 @@ const withThread = <A, E>(
     }).pipe(Effect.provide(services))
   }).pipe(Effect.scoped)
 
-describe.skipIf(noPostgres !== undefined)("the thread for large reads", () => {
+describe("the thread for large reads", () => {
   it.live("responds to every endpoint with the same bytes as the main thread", () =>
     withThread(({ mainThread, offloaded, thread }) =>
       Effect.gen(function* () {

@@ -11,7 +11,7 @@ import { exchangeAll, rawRequest } from "../../support/rawHttp.ts"
 import { expectBystandersUnaffected, send } from "../../support/requests.ts"
 import { type Service, startService } from "../../support/service.ts"
 
-describe.skipIf(postgres.missing !== undefined)("clients that misbehave", () => {
+describe("clients that misbehave", () => {
   const resources = makeResources()
   const owner = user()
   const home = workspace()

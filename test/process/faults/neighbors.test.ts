@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { makeResources, postgres } from "../../support/database.ts"
+import { makeResources } from "../../support/database.ts"
 import { quantile } from "../../support/freshness.ts"
 import {
   type Kind,
@@ -20,7 +20,7 @@ const maxRatio = 30
 const computeRatio = ({ alone, meanwhile }: Neighbors): number =>
   quantile(meanwhile, 0.5) / quantile(alone, 0.5)
 
-describe.skipIf(postgres.missing !== undefined)("a tenant with large prompts", () => {
+describe("a tenant with large prompts", () => {
   const resources = makeResources()
   let tenants: Tenants
 

@@ -13,7 +13,7 @@ import { freePort } from "../../support/ports.ts"
 import { exchangeAll, getHeader } from "../../support/rawHttp.ts"
 import { run, type Service, startService } from "../../support/service.ts"
 
-describe.skipIf(postgres.missing !== undefined)("a service that receives SIGTERM", () => {
+describe("a service that receives SIGTERM", () => {
   const resources = makeResources()
   const { archive, keys } = sample()
   const large = prompt({ current_content: "x".repeat(8_000_000) })
@@ -287,14 +287,11 @@ describe("serve exits with 1 and one line that names the invalid variable, not i
     expect(result.stderr).toContain(file)
   })
 
-  it.skipIf(process.platform !== "linux")(
-    "serve exits with 1 and names DATA_DIR if DATA_DIR is below /proc, where nothing can be created",
-    async () => {
-      expect(await run(["serve"], { DATA_DIR: "/proc/x", PORT: "0", LOG_LEVEL: "warn" })).toMatchObject({
-        code: 1,
-        stdout: "",
-        stderr: expect.stringContaining("prompt-retrieval: DATA_DIR: /proc/x cannot be used: ENOENT: ")
-      })
-    }
-  )
+  it("serve exits with 1 and names DATA_DIR if DATA_DIR is below /proc, where nothing can be created", async () => {
+    expect(await run(["serve"], { DATA_DIR: "/proc/x", PORT: "0", LOG_LEVEL: "warn" })).toMatchObject({
+      code: 1,
+      stdout: "",
+      stderr: expect.stringContaining("prompt-retrieval: DATA_DIR: /proc/x cannot be used: ENOENT: ")
+    })
+  })
 })

@@ -6,7 +6,7 @@ import { sample } from "../../support/archives.ts"
 import { connectTo, makeResources } from "../../support/database.ts"
 import { recordImported } from "../../support/leaks.ts"
 import { type Load, startLoad } from "../../support/load.ts"
-import { connect, freshDatabase, noPostgres, toDatabaseUrl } from "../../support/postgres.ts"
+import { connect, freshDatabase, toDatabaseUrl } from "../../support/postgres.ts"
 import { previousProgram } from "../../support/previousProgram.ts"
 import { run, type Service, startService } from "../../support/service.ts"
 
@@ -34,7 +34,7 @@ interface Instance {
   readonly load: Load
 }
 
-describe.skipIf(noPostgres !== undefined)("a rolling update from the previous version", () => {
+describe("a rolling update from the previous version", () => {
   const resources = makeResources()
   const { archive, keys } = sample()
   const headers = { authorization: `Bearer ${keys.active.plaintext}` }

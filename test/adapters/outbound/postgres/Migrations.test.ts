@@ -17,14 +17,7 @@ import {
   runMigrations
 } from "../../../../src/adapters/outbound/postgres/Migrations.ts"
 import { findServerMismatch } from "../../../../src/adapters/outbound/postgres/SchemaMismatch.ts"
-import {
-  connect,
-  emptyDatabase,
-  freshDatabase,
-  freshName,
-  noPostgres,
-  onServer
-} from "../../../support/postgres.ts"
+import { connect, emptyDatabase, freshDatabase, freshName, onServer } from "../../../support/postgres.ts"
 
 const readTables = Effect.flatMap(
   PgClient.PgClient,
@@ -95,7 +88,7 @@ describe("a PostgreSQL server's version", () => {
   })
 })
 
-describe.skipIf(noPostgres !== undefined)("migrations", () => {
+describe("migrations", () => {
   it.live("migrate creates every table, and changes nothing if it runs again", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* Effect.flip(assertSchemaCurrent), {
@@ -396,7 +389,7 @@ describe.skipIf(noPostgres !== undefined)("migrations", () => {
   })
 })
 
-describe.skipIf(noPostgres !== undefined)("programs of different versions", () => {
+describe("programs of different versions", () => {
   layer(emptyDatabase, { excludeTestServices: true })((it) => {
     it.effect.prop(
       "a program may use a schema if and only if no migration of the schema needs a newer program",

@@ -30,7 +30,7 @@ import {
   user,
   toPartStream
 } from "../../../support/archives.ts"
-import { migratedDatabase, noPostgres } from "../../../support/postgres.ts"
+import { migratedDatabase } from "../../../support/postgres.ts"
 
 const ports = Layer.mergeAll(PostgresPromptRepo.layer, KeyStore.layer, WorkspaceStore.layer).pipe(
   Layer.provideMerge(migratedDatabase)
@@ -69,7 +69,7 @@ const waitForBlocked = (sql: PgClient.PgClient) =>
     { until: (rows) => rows.length > 0, times: 200 }
   )
 
-describe.skipIf(noPostgres !== undefined)("prompts of rows that other programs wrote", () => {
+describe("prompts of rows that other programs wrote", () => {
   layer(ports, { excludeTestServices: true })((it) => {
     it.effect("reads omit fragments, folders and tags of other workspaces", () =>
       Effect.gen(function* () {

@@ -16,7 +16,7 @@ import type { PromptId } from "../../../../src/domain/Prompt.ts"
 import type { Timestamp } from "../../../../src/domain/Timestamp.ts"
 import type { VersionNumber } from "../../../../src/domain/Version.ts"
 import type { WorkspaceId } from "../../../../src/domain/WorkspaceId.ts"
-import { migratedDatabase, noPostgres } from "../../../support/postgres.ts"
+import { migratedDatabase } from "../../../support/postgres.ts"
 
 const id = <A extends string>(kind: number, index: number): A =>
   `00000000-0000-4000-800${kind}-${index.toString(16).padStart(12, "0")}` as A
@@ -204,7 +204,8 @@ const explain = Effect.fnUntraced(function* ({ text, params }: Statement, mode: 
       return rows
     })
   )
-  return listNodes(row!["QUERY PLAN"][0]!.Plan)
+  // The driver keeps decimals exact, as objects; PostgreSQL 18 writes numbers of rows with decimals.
+  return listNodes(JSON.parse(JSON.stringify(row!["QUERY PLAN"][0]!.Plan)))
 })
 
 const makeFilters = ({ folder_id }: Place): ReadonlyArray<readonly [filter: PromptFilter, index: string]> => [
@@ -258,7 +259,7 @@ for (const size of sizes) {
   const { prompts, smallWorkspaces } = size
   const beside = smallWorkspaces > 0 ? ` beside ${smallWorkspaces.toLocaleString("en")} small workspaces` : ""
   const title = `with ${prompts.toLocaleString("en")} prompts${beside}`
-  describe.skipIf(noPostgres !== undefined)(title, () => {
+  describe(title, () => {
     layer(loadedDatabase(size), { excludeTestServices: true, timeout: "180 seconds" })((it) => {
       for (const place of listPlaces(prompts))
         for (const mode of ["custom", "generic"] as const) {

@@ -1,0 +1,4 @@
+import { postgres } from "../../support/database.ts"
+import { testCommands } from "./suite.ts"
+
+testCommands(postgres)
