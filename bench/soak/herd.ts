@@ -142,7 +142,10 @@ const runScenario = async (run: Run, name: "warm" | "cold"): Promise<void> => {
   const steadyStart = name === "warm" ? outageStart - ttl : readyAt + ttl + readInterval
   const steadyRate = since(steadyStart, steadyStart + ttl).length / (ttl / 1_000)
   const answered = exchanges.filter(({ status }) => status !== undefined)
-  const peakRate = countPeak(since(restartedAt), 1_000)
+  const peakRate = countPeak(
+    answered.filter(({ sentAt }) => sentAt >= restartedAt),
+    1_000
+  )
   const freshAt = new Map<number, number>()
   for (const exchange of since(restartedAt).filter(isSuccess))
     if (!freshAt.has(exchange.application)) freshAt.set(exchange.application, exchange.receivedAt)

@@ -29,10 +29,18 @@ const isSourcePath = (name: string): boolean =>
   /^[\w.-]+(\/[\w.-]+)*\.ts$/.test(name) ||
   /^(src|test|bench|docs|deploy|examples|client)\/[\w./-]+$/.test(name)
 
+/** Returns `a/b.ts` and `a/c.ts` for `a/{b,c}.ts`. */
+const expand = (name: string): ReadonlyArray<string> => {
+  const [, before, names, after] = /^(.*)\{([\w,]+)\}(.*)$/.exec(name) ?? []
+  return names === undefined ? [name] : names.split(",").map((each) => `${before}${each}${after}`)
+}
+
 /** Returns the names in backticks of a document that look like paths, each once. */
 const listPaths = (document: string): ReadonlyArray<string> => [
   ...new Set(
-    [...readDocument(document).matchAll(/`([^`\n]+)`/g)].map(([, name]) => name!).filter(isSourcePath)
+    [...readDocument(document).matchAll(/`([^`\n]+)`/g)]
+      .flatMap(([, name]) => expand(name!))
+      .filter(isSourcePath)
   )
 ]
 
