@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest"
 import { archive, fragment, fragmentBinding, key, newId, prompt, sample } from "../support/archives.ts"
-import { authorize, endpointTargets, startApi } from "./startApi.ts"
 import { toComparable } from "./generatedRequests.ts"
+import { authorize, endpointTargets, startApi } from "./startApi.ts"
 
 /** Returns a sample workspace with a prompt whose resolved content is large and one whose fragments are large. */
 const makeSampleTenant = (overrides: Parameters<typeof sample>[0] = {}) => {

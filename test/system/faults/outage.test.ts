@@ -148,7 +148,7 @@ describe("two services whose database is away", () => {
         expect(age).toBeGreaterThanOrEqual((startedAt - (await lostAt)) / 1_000)
         expect(age).toBeLessThanOrEqual(maxAgeMs / 1_000)
       }
-      // A read that waited for a timeout of the database takes a second or more. `npm run soak:outage` is more precise.
+      // A read that waited for a timeout of the database takes a second or more. `npm run soak -- --outage` is more precise.
       expect(p99(replies)).toBeLessThan(1.5 * p99(normal.known) + 500)
       expect(countStatuses(refusals)).toEqual({ 401: refusals.length })
       const unknownStatuses = countStatuses(await unknown.stop())

@@ -4,7 +4,6 @@ import {
   makeOperationalRoutes,
   type OperationalPath
 } from "../../../../src/adapters/inbound/http/OperationalRoutes.ts"
-import { toHeaderPairs } from "../../../../src/adapters/inbound/http/HttpMessage.ts"
 import { PublicUrl } from "../../../../src/adapters/inbound/http/request/PublicUrl.ts"
 import { Lifecycle } from "../../../../src/application/Lifecycle.ts"
 import * as Outage from "../../../../src/application/Outage.ts"
@@ -43,22 +42,3 @@ describe("the pages, while clients read their responses too slowly", () => {
       })
   )
 })
-
-it.effect("the redirects go to /docs below the path of the public URL, and have no body", () =>
-  Effect.gen(function* () {
-    for (const [publicUrl, location] of [
-      [undefined, "/docs"],
-      ["https://prompts.example.com", "/docs"],
-      ["https://prompts.example.com/a/b", "/a/b/docs"]
-    ] as const)
-      for (const path of ["/", "/docs/"] as const) {
-        const response = yield* send(path, true, publicUrl)
-        assert.strictEqual(response.body.length, 0)
-        assert.deepStrictEqual(toHeaderPairs(response), [
-          ["location", location],
-          ["cache-control", "no-cache"],
-          ["content-length", "0"]
-        ])
-      }
-  })
-)
