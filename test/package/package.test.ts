@@ -330,7 +330,6 @@ for (const port of process.argv.slice(2)) {
     let installed: Readonly<Record<string, string>>
     const versions = [lowestNode, highestNode]
 
-    // biome-ignore lint/suspicious/noDuplicateTestHooks: the hooks belong to different suites
     beforeAll(async () => {
       installed = Object.fromEntries(
         await Promise.all(versions.map(async (version) => [version, await installNode(version)] as const))
