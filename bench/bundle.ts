@@ -81,7 +81,7 @@ const pull = async (url: string, directory: string, flags: ReadonlyArray<string>
     `data:text/javascript,${encodeURIComponent(reporter)}`,
     join(client, "pull/main.js")
   ]
-  const env = { PROMPT_RETRIEVAL_API_KEY: "key_live_0", PROMPT_RETRIEVAL_BASE_URL: url }
+  const env = { PROMPT_RETRIEVAL_KEY: "key_live_0", PROMPT_RETRIEVAL_URL: url }
   const { stderr } = await run(values.node, [...args, "pull", "--out", directory, ...flags], { env })
   return Number(/rss (\d+)/.exec(stderr)![1]) / 1024
 }

@@ -2,13 +2,11 @@
  * Loads prompts at the start of an application, and keeps a text at hand for outages. The second client reads from
  * a port on which no service listens.
  *
- *     API_KEY=key_live_… npx node examples/client-availability.ts
+ *     PROMPT_RETRIEVAL_KEY=key_live_… npx node examples/client-availability.ts
  */
 import { PromptClient } from "@prompt-retrieval/client"
 
 const client = new PromptClient({
-  apiKey: process.env.API_KEY ?? "",
-  baseUrl: process.env.BASE_URL,
   timeout: 5_000,
   maxRetries: 0,
   cache: {}

@@ -2,13 +2,11 @@
  * Reads a prompt twice, as an application does before each model call. The second result comes from the client's
  * cache.
  *
- *     API_KEY=key_live_… npx node examples/client-cache.ts
+ *     PROMPT_RETRIEVAL_KEY=key_live_… npx node examples/client-cache.ts
  */
 import { fillSlots, PromptClient } from "@prompt-retrieval/client"
 
 const client = new PromptClient({
-  apiKey: process.env.API_KEY ?? "",
-  baseUrl: process.env.BASE_URL,
   cache: { ttl: 5_000, maxStale: 3_600_000, maxEntries: 100 }
 })
 

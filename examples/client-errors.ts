@@ -1,11 +1,11 @@
 /**
  * Handles the errors of a call.
  *
- *     API_KEY=key_live_… npx node examples/client-errors.ts
+ *     PROMPT_RETRIEVAL_KEY=key_live_… npx node examples/client-errors.ts
  */
 import { NotFoundError, PromptApiError, PromptClient, PromptClientError } from "@prompt-retrieval/client"
 
-const client = new PromptClient({ apiKey: process.env.API_KEY ?? "", baseUrl: process.env.BASE_URL })
+const client = new PromptClient()
 
 const read = async (id: string): Promise<void> => {
   try {

@@ -1,13 +1,11 @@
 /**
  * Limits the retries and the time of calls, and aborts a call.
  *
- *     API_KEY=key_live_… npx node examples/client-timeouts.ts
+ *     PROMPT_RETRIEVAL_KEY=key_live_… npx node examples/client-timeouts.ts
  */
 import { PromptClient } from "@prompt-retrieval/client"
 
 const client = new PromptClient({
-  apiKey: process.env.API_KEY ?? "",
-  baseUrl: process.env.BASE_URL,
   maxRetries: 1,
   timeout: 5_000
 })

@@ -49,13 +49,13 @@ interface SharedOptions {
 /** Options of a client. */
 export interface ClientOptions extends SharedOptions {
   /**
-   * Your API key. Never logged or included in errors. Default: the environment variable `PROMPT_RETRIEVAL_API_KEY`,
+   * Your API key. Never logged or included in errors. Default: the environment variable `PROMPT_RETRIEVAL_KEY`,
    * where the runtime has one.
    */
   readonly apiKey?: string | undefined
   /**
    * URL of the service, without `/api/v1`. A path is kept as a prefix of every request's path.
-   * Default: the environment variable `PROMPT_RETRIEVAL_BASE_URL`, or `http://127.0.0.1:3000`.
+   * Default: the environment variable `PROMPT_RETRIEVAL_URL`, or `http://127.0.0.1:3000`.
    */
   readonly baseUrl?: string | undefined
   /** Used instead of the global `fetch`. Default: `globalThis.fetch`. */
@@ -227,7 +227,8 @@ const normalizeBaseUrl = (baseUrl: string): string => {
 
 /** Returns the key if a header can carry it. The errors do not repeat the key. */
 const requireApiKey = (apiKey: unknown): string => {
-  if (apiKey === undefined || apiKey === null || apiKey === "") throw new TypeError("apiKey is missing")
+  if (apiKey === undefined || apiKey === null || apiKey === "")
+    throw new TypeError("apiKey is missing; set the environment variable PROMPT_RETRIEVAL_KEY")
   if (typeof apiKey !== "string") throw new TypeError("apiKey must be a string")
   if (!/^[\x21-\x7e]+$/.test(apiKey)) throw new TypeError("apiKey contains invalid characters")
   return apiKey
@@ -325,14 +326,14 @@ export class PromptClient {
       cache,
       bundle
     } = options
-    const baseUrl = options.baseUrl ?? readVariable("PROMPT_RETRIEVAL_BASE_URL")
+    const baseUrl = options.baseUrl ?? readVariable("PROMPT_RETRIEVAL_URL")
     this.#options = options
     this.#defaults = {
       timeout: requireInteger("timeout", timeout, 1),
       maxRetries: requireInteger("maxRetries", maxRetries, 0)
     }
     const account = {
-      apiKey: requireApiKey(options.apiKey ?? readVariable("PROMPT_RETRIEVAL_API_KEY")),
+      apiKey: requireApiKey(options.apiKey ?? readVariable("PROMPT_RETRIEVAL_KEY")),
       baseUrl: normalizeBaseUrl(baseUrl ?? defaultOptions.baseUrl)
     }
     this.#account = `${account.baseUrl} ${account.apiKey}`

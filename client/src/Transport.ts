@@ -291,7 +291,7 @@ export class Transport {
 
   #toConnectionError(error: unknown): ConnectionError {
     const { baseUrl, isDefaultUrl } = this.#options
-    const hint = isDefaultUrl ? ` (baseUrl is not set; the default is ${baseUrl})` : ""
+    const hint = isDefaultUrl ? ` (PROMPT_RETRIEVAL_URL is not set; the default is ${baseUrl})` : ""
     return new ConnectionError(this.#redact(`No response from the service: ${describeCauses(error)}`) + hint)
   }
 

@@ -270,9 +270,9 @@ describe("the API key", () => {
   })
 
   it.each([
-    [undefined, "apiKey is missing"],
-    [null, "apiKey is missing"],
-    ["", "apiKey is missing"],
+    [undefined, "apiKey is missing; set the environment variable PROMPT_RETRIEVAL_KEY"],
+    [null, "apiKey is missing; set the environment variable PROMPT_RETRIEVAL_KEY"],
+    ["", "apiKey is missing; set the environment variable PROMPT_RETRIEVAL_KEY"],
     [7, "apiKey must be a string"],
     [" ", "apiKey contains invalid characters"],
     ["key live", "apiKey contains invalid characters"],

@@ -238,7 +238,9 @@ describe("a retry", () => {
       return (await captureError(client.prompts.get("p"))).message
     }
     const cause = "No response from the service: fetch failed: connect ECONNREFUSED 127.0.0.1:3000"
-    expect(await getMessage()).toBe(`${cause} (baseUrl is not set; the default is http://127.0.0.1:3000)`)
+    expect(await getMessage()).toBe(
+      `${cause} (PROMPT_RETRIEVAL_URL is not set; the default is http://127.0.0.1:3000)`
+    )
     expect(await getMessage("http://127.0.0.1:3000")).toBe(cause)
   })
 

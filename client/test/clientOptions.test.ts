@@ -104,9 +104,9 @@ describe("environment variables", () => {
     return requests[0]!
   }
 
-  it("PROMPT_RETRIEVAL_API_KEY and PROMPT_RETRIEVAL_BASE_URL replace options that are absent", async () => {
-    vi.stubEnv("PROMPT_RETRIEVAL_API_KEY", "key_from_environment")
-    vi.stubEnv("PROMPT_RETRIEVAL_BASE_URL", "https://environment.test/prefix/")
+  it("PROMPT_RETRIEVAL_KEY and PROMPT_RETRIEVAL_URL replace options that are absent", async () => {
+    vi.stubEnv("PROMPT_RETRIEVAL_KEY", "key_from_environment")
+    vi.stubEnv("PROMPT_RETRIEVAL_URL", "https://environment.test/prefix/")
     expect(await readRequest(() => new PromptClient())).toEqual({
       url: "https://environment.test/prefix/api/v1/prompts/p",
       authorization: "Bearer key_from_environment"
@@ -117,13 +117,17 @@ describe("environment variables", () => {
       authorization: "Bearer key_of_option"
     })
     // An empty option is an error, not a reason to use another key.
-    expect(() => new PromptClient({ apiKey: "" })).toThrow(new TypeError("apiKey is missing"))
+    expect(() => new PromptClient({ apiKey: "" })).toThrow(
+      new TypeError("apiKey is missing; set the environment variable PROMPT_RETRIEVAL_KEY")
+    )
   })
 
   it("empty variables count as absent", async () => {
-    vi.stubEnv("PROMPT_RETRIEVAL_API_KEY", "")
-    vi.stubEnv("PROMPT_RETRIEVAL_BASE_URL", "")
-    expect(() => new PromptClient()).toThrow(new TypeError("apiKey is missing"))
+    vi.stubEnv("PROMPT_RETRIEVAL_KEY", "")
+    vi.stubEnv("PROMPT_RETRIEVAL_URL", "")
+    expect(() => new PromptClient()).toThrow(
+      new TypeError("apiKey is missing; set the environment variable PROMPT_RETRIEVAL_KEY")
+    )
     const { url } = await readRequest(() => new PromptClient({ apiKey: "k" }))
     expect(url).toBe("http://127.0.0.1:3000/api/v1/prompts/p")
   })
@@ -149,6 +153,8 @@ describe("environment variables", () => {
     } finally {
       vi.unstubAllGlobals()
     }
-    expect(error).toEqual(new TypeError("apiKey is missing"))
+    expect(error).toEqual(
+      new TypeError("apiKey is missing; set the environment variable PROMPT_RETRIEVAL_KEY")
+    )
   })
 })

@@ -46,7 +46,10 @@ describe("the examples of the client", () => {
     project = makeLinkedProject("client-examples")
     service = await startService({ DATA_DIR: folder }, "/readyz", ["--demo"])
     const findKey = () => /key_live_[0-9a-f]{64}/.exec(service.output())?.[0]
-    env = { API_KEY: await vi.waitUntil(findKey, { timeout: 10_000 }), BASE_URL: service.url }
+    env = {
+      PROMPT_RETRIEVAL_KEY: await vi.waitUntil(findKey, { timeout: 10_000 }),
+      PROMPT_RETRIEVAL_URL: service.url
+    }
   })
   afterAll(async () => {
     await service?.stop()

@@ -94,7 +94,7 @@ beforeAll(async () => {
   writeFileSync(join(project, "program.js"), program)
   writeFileSync(join(project, "entry.js"), entry)
   writeFileSync(join(project, "required.cjs"), required)
-  const env = { PROMPT_RETRIEVAL_API_KEY: demoKey.plaintext, PROMPT_RETRIEVAL_BASE_URL: api.service().url }
+  const env = { PROMPT_RETRIEVAL_KEY: demoKey.plaintext, PROMPT_RETRIEVAL_URL: api.service().url }
   pulled = await run(project, "npx", ["--offline", "--no", "@prompt-retrieval/client", "pull"], env)
   const bundle = JSON.parse(readFileSync(join(project, "prompts.bundle.json"), "utf8"))
   const { url: baseUrl } = api.service()

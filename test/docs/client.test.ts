@@ -16,8 +16,8 @@ type OptionName =
 const { baseUrl, timeout, maxRetries, cache } = defaultOptions
 /** The cell `Default` of every option. */
 const defaults: Readonly<Record<OptionName, string | number>> = {
-  apiKey: "`PROMPT_RETRIEVAL_API_KEY`",
-  baseUrl: `\`PROMPT_RETRIEVAL_BASE_URL\`, or \`${baseUrl}\``,
+  apiKey: "`PROMPT_RETRIEVAL_KEY`",
+  baseUrl: `\`PROMPT_RETRIEVAL_URL\`, or \`${baseUrl}\``,
   timeout,
   maxRetries,
   headers: "none",

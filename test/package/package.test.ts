@@ -162,7 +162,10 @@ describe("clients of a running service", () => {
     const database = await resources.acquire(embedded.acquire)
     service = await startService({ ...database, LOG_LEVEL: "Error" }, "/readyz", ["--demo"])
     const findKey = () => /key_live_[0-9a-f]{64}/.exec(service.output())?.[0]
-    env = { API_KEY: await vi.waitUntil(findKey, { timeout: 20_000 }), BASE_URL: service.url }
+    env = {
+      PROMPT_RETRIEVAL_KEY: await vi.waitUntil(findKey, { timeout: 20_000 }),
+      PROMPT_RETRIEVAL_URL: service.url
+    }
     project = makeProject("client-user")
     await install(project, await pack(join(root, "client")))
     const alias = join(project, "node_modules/prompt-retrieval")
@@ -184,7 +187,7 @@ describe("clients of a running service", () => {
     writeFileSync(
       join(project, "main.js"),
       `import { fillSlots, NotFoundError, PromptClient } from "${specifier}"
-const client = new PromptClient({ apiKey: process.env.API_KEY, baseUrl: process.env.BASE_URL, cache: {} })
+const client = new PromptClient({ apiKey: process.env.PROMPT_RETRIEVAL_KEY, baseUrl: process.env.PROMPT_RETRIEVAL_URL, cache: {} })
 const titles = []
 for await (const { title } of client.prompts.list({ per_page: 4 })) titles.push(title)
 const id = process.argv[2]

@@ -35,14 +35,14 @@ Flags:
   --tag NAME         Only prompts with the tag of this name
   --type TYPE        Only prompts of this type: ${Object.keys(promptTypes).join(", ")}
   --out DIR          Directory of the files (default: the current directory)
-  --base-url URL     URL of the service (default: PROMPT_RETRIEVAL_BASE_URL)
+  --base-url URL     URL of the service (default: PROMPT_RETRIEVAL_URL)
   --check            Write nothing; print a diff and exit with 1 if the service differs from the files
   --frozen           Send no request; exit with 1 if the files are damaged or do not belong together
   --help             Show this help
 
 Environment:
-  PROMPT_RETRIEVAL_API_KEY     API key of the service; required without --frozen
-  PROMPT_RETRIEVAL_BASE_URL    URL of the service (default: ${defaultOptions.baseUrl})
+  PROMPT_RETRIEVAL_KEY    API key of the service; required without --frozen
+  PROMPT_RETRIEVAL_URL    URL of the service (default: ${defaultOptions.baseUrl})
 
 Exit codes: 0 success; 1 failure or difference; 2 wrong command line
 `
@@ -78,7 +78,7 @@ export const parseCommandLine = (
     if (name === undefined) throw toUsageError("pull takes only flags, which begin with --")
     if (name === "api-key") {
       throw toUsageError(
-        "there is no flag --api-key, because other users can read the flags of a process: set PROMPT_RETRIEVAL_API_KEY"
+        "there is no flag --api-key, because other users can read the flags of a process: set PROMPT_RETRIEVAL_KEY"
       )
     }
     if (isSwitch(name)) {
@@ -103,6 +103,6 @@ export const parseCommandLine = (
     tag: values.get("tag"),
     type: parseType(values.get("type")),
     out: values.get("out") ?? ".",
-    baseUrl: values.get("base-url") ?? (env.PROMPT_RETRIEVAL_BASE_URL || defaultOptions.baseUrl)
+    baseUrl: values.get("base-url") ?? (env.PROMPT_RETRIEVAL_URL || defaultOptions.baseUrl)
   }
 }

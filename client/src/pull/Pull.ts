@@ -51,7 +51,7 @@ const readService = async (
   apiKey: string | undefined
 ): Promise<ReadonlyArray<RenderedPrompt>> => {
   if (!apiKey)
-    throw toUsageError("the environment variable PROMPT_RETRIEVAL_API_KEY is required: set it to an API key")
+    throw toUsageError("the environment variable PROMPT_RETRIEVAL_KEY is required: set it to an API key")
   const progress = new Progress()
   try {
     collectGarbage()
@@ -61,12 +61,12 @@ const readService = async (
     if (error instanceof TypeError) {
       throw toUsageError(
         error.message.startsWith("apiKey")
-          ? "PROMPT_RETRIEVAL_API_KEY must be an API key without spaces or line breaks"
-          : "--base-url or PROMPT_RETRIEVAL_BASE_URL must be an http or https URL without credentials, query or fragment"
+          ? "PROMPT_RETRIEVAL_KEY must be an API key without spaces or line breaks"
+          : "--base-url or PROMPT_RETRIEVAL_URL must be an http or https URL without credentials, query or fragment"
       )
     }
     if (error instanceof UnauthorizedError)
-      throw new CommandError(`${error.message}; check PROMPT_RETRIEVAL_API_KEY`)
+      throw new CommandError(`${error.message}; check PROMPT_RETRIEVAL_KEY`)
     if (error instanceof PromptClientError) throw new CommandError(error.message)
     throw error
   } finally {
@@ -96,7 +96,7 @@ const write = async (options: PullOptions, env: Environment): Promise<number> =>
       `--out must not contain a ${typesFileName} that pull has not written: choose another directory`
     )
   }
-  const prompts = await readService(options, env.PROMPT_RETRIEVAL_API_KEY)
+  const prompts = await readService(options, env.PROMPT_RETRIEVAL_KEY)
   const types = renderTypes(prompts)
   collectGarbage()
   const summary = summarize(comparePrompts<KnownPrompt>(known, prompts))
@@ -124,7 +124,7 @@ const readIdentities = async (directory: string) => {
 
 const check = async (options: PullOptions, env: Environment): Promise<number> => {
   const { before, types } = await readIdentities(options.out)
-  const prompts = await readService(options, env.PROMPT_RETRIEVAL_API_KEY)
+  const prompts = await readService(options, env.PROMPT_RETRIEVAL_KEY)
   const summary = summarize(comparePrompts<PromptIdentity>(before, prompts))
   if (summary === "" && types === renderTypes(before)) return 0
   const { bundle } = await readExisting(options.out)
@@ -167,7 +167,7 @@ export const runPull = async (args: ReadonlyArray<string>, env: Environment): Pr
     return 0
   } catch (error) {
     if (!(error instanceof CommandError)) throw error
-    const key = env.PROMPT_RETRIEVAL_API_KEY
+    const key = env.PROMPT_RETRIEVAL_KEY
     const message = key ? error.message.replaceAll(key, "[API key]") : error.message
     process.stderr.write(`prompt-retrieval-client: ${printable(message)}\n`)
     return error.exitCode

@@ -66,8 +66,8 @@ const pull = async (args: ReadonlyArray<string>, env: Readonly<Record<string, st
   const child: ChildProcess = spawn(process.execPath, [main, "pull", ...args], {
     env: {
       PATH: process.env.PATH,
-      PROMPT_RETRIEVAL_API_KEY: apiKey,
-      PROMPT_RETRIEVAL_BASE_URL: api.service().url,
+      PROMPT_RETRIEVAL_KEY: apiKey,
+      PROMPT_RETRIEVAL_URL: api.service().url,
       ...env
     },
     stdio: ["ignore", "pipe", "pipe"]
@@ -105,7 +105,7 @@ const startProxy = async (
   await once(server, "listening")
   return {
     requests,
-    env: { PROMPT_RETRIEVAL_BASE_URL: `http://127.0.0.1:${(server.address() as AddressInfo).port}` },
+    env: { PROMPT_RETRIEVAL_URL: `http://127.0.0.1:${(server.address() as AddressInfo).port}` },
     close: () => {
       server.closeAllConnections()
       server.close()
@@ -243,7 +243,7 @@ export const supportAgent = {
   it("--frozen sends no request, needs no key and refuses damaged files, whose prompt it names", async () => {
     const out = makeDirectory("pull")
     await pull(["--out", out, "--tag", "production"])
-    const offline = { PROMPT_RETRIEVAL_API_KEY: "", PROMPT_RETRIEVAL_BASE_URL: "http://127.0.0.1:1" }
+    const offline = { PROMPT_RETRIEVAL_KEY: "", PROMPT_RETRIEVAL_URL: "http://127.0.0.1:1" }
     const frozen = () => pull(["--out", out, "--frozen"], offline)
     expect(await frozen()).toEqual({ code: 0, stdout: "", stderr: "" })
     const [bundle, types] = readBoth(out)
@@ -451,8 +451,8 @@ export const supportAgent = {
     [["--check", "--frozen"], /--check and --frozen exclude each other/],
     [["--frozen", "--tag", "x"], /--frozen reads no prompts/],
     [["production"], /only flags/],
-    [["--api-key", apiKey], /set PROMPT_RETRIEVAL_API_KEY/],
-    [["--base-url", "ftp://host"], /--base-url or PROMPT_RETRIEVAL_BASE_URL must be an http or https URL/]
+    [["--api-key", apiKey], /set PROMPT_RETRIEVAL_KEY/],
+    [["--base-url", "ftp://host"], /--base-url or PROMPT_RETRIEVAL_URL must be an http or https URL/]
   ] as const)("exits with 2 and one line for %j", async (args, message) => {
     const { code, stdout, stderr } = await pull(args)
     expect({ code, stdout }).toEqual({ code: 2, stdout: "" })
@@ -461,24 +461,24 @@ export const supportAgent = {
   })
 
   it.each([
-    ["without a key", { PROMPT_RETRIEVAL_API_KEY: "" }, 2, /PROMPT_RETRIEVAL_API_KEY is required/],
+    ["without a key", { PROMPT_RETRIEVAL_KEY: "" }, 2, /PROMPT_RETRIEVAL_KEY is required/],
     [
       "with a key that no header can carry",
-      { PROMPT_RETRIEVAL_API_KEY: "a b" },
+      { PROMPT_RETRIEVAL_KEY: "a b" },
       2,
-      /PROMPT_RETRIEVAL_API_KEY must be/
+      /PROMPT_RETRIEVAL_KEY must be/
     ],
     [
       "with a key that the service rejects",
-      { PROMPT_RETRIEVAL_API_KEY: `key_live_${"0".repeat(64)}` },
+      { PROMPT_RETRIEVAL_KEY: `key_live_${"0".repeat(64)}` },
       1,
-      /Invalid API key; check PROMPT_RETRIEVAL_API_KEY/
+      /Invalid API key; check PROMPT_RETRIEVAL_KEY/
     ],
-    ["of a service with another path", { PROMPT_RETRIEVAL_BASE_URL: "/elsewhere" }, 1, /check baseUrl/]
+    ["of a service with another path", { PROMPT_RETRIEVAL_URL: "/elsewhere" }, 1, /check baseUrl/]
   ] as const)("a pull %s exits with one line and writes nothing", async (_, env, exitCode, message) => {
     const out = makeDirectory("pull")
-    const url = (env as { PROMPT_RETRIEVAL_BASE_URL?: string }).PROMPT_RETRIEVAL_BASE_URL
-    const variables = url === undefined ? env : { PROMPT_RETRIEVAL_BASE_URL: api.service().url + url }
+    const url = (env as { PROMPT_RETRIEVAL_URL?: string }).PROMPT_RETRIEVAL_URL
+    const variables = url === undefined ? env : { PROMPT_RETRIEVAL_URL: api.service().url + url }
     const { code, stdout, stderr } = await pull(["--out", out], variables)
     expect({ code, stdout }).toEqual({ code: exitCode, stdout: "" })
     expect(stderr).toMatch(/^prompt-retrieval-client: [^\n]+\n$/)
@@ -496,7 +496,7 @@ export const supportAgent = {
       "--base-url",
       "--check",
       "--frozen",
-      "PROMPT_RETRIEVAL_API_KEY"
+      "PROMPT_RETRIEVAL_KEY"
     ]) {
       expect(stdout).toContain(name)
     }
