@@ -99,19 +99,20 @@ export class Cache {
 
   /**
    * Returns a target's body: from the cache within `ttl`, from the cache with a background refresh within `maxStale`,
-   * otherwise from the service. Background refreshes use `refreshSettings`, because no caller waits for them.
+   * otherwise from the service. Background refreshes use `refreshSettings`, because no caller waits for them. Without
+   * `refreshSettings`, the body always comes from the service.
    */
   async read(
     target: string,
     settings: CallSettings,
-    refreshSettings: CallSettings,
+    refreshSettings: CallSettings | undefined,
     load: Loader
   ): Promise<CacheResult> {
     if (!settings.signal?.aborted) {
       const failure = this.#failures.get(target)
       const isPaused = failure && now() < failure.retryAt
       const entry = this.#entries.get(target)
-      if (entry) {
+      if (entry && refreshSettings) {
         this.#store(this.#entries, target, entry)
         const age = getElapsed(entry.confirmedAt)
         if (age < this.#options.ttl) return { ...entry, source: "cached" }
@@ -239,6 +240,5 @@ const toTooOldError = ({ age, requestId }: ResponseInfo): ServiceUnavailableErro
     status: 503,
     code: "SERVICE_UNAVAILABLE",
     message: `The response is ${age / 1000} s old, which is more than ttl + maxStale`,
-    requestId,
-    retryAfter: undefined
+    requestId
   })

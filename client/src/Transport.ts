@@ -108,17 +108,6 @@ const maxRetryAfterMs = 60_000
 const computeBackoff = (attempt: number): number =>
   (Math.min(8000, 250 * 2 ** attempt) * (1 + Math.random())) / 2
 
-/**
- * Parses `Retry-After` (seconds or an HTTP date) to seconds. A date is compared with the response's `Date` header,
- * or with the local clock if there is none.
- */
-const parseRetryAfter = (headers: FetchResponse["headers"]): number | undefined => {
-  const value = headers.get("retry-after")?.trim() ?? ""
-  if (/^\d+$/.test(value)) return Number(value)
-  const millis = Date.parse(value) - (Date.parse(headers.get("date") ?? "") || Date.now())
-  return / GMT$/.test(value) && !Number.isNaN(millis) ? Math.max(0, Math.ceil(millis / 1000)) : undefined
-}
-
 /** Joins the messages of an error and its causes. */
 const describeCauses = (error: unknown): string => {
   const messages: Array<string> = []
@@ -143,12 +132,6 @@ const parseJson = (text: string): UnknownJson => {
     return undefined
   }
 }
-
-/**
- * Returns true if the service has a route for the path of a target. No route matches a percent-encoded character,
- * which only an invalid prompt id can contain.
- */
-const isServedPath = (target: string): boolean => !/^[^?]*%/.test(target)
 
 /** Parses a header whose value is a whole number. */
 const parseCount = (value: string | null): number | undefined =>
@@ -200,14 +183,13 @@ export class Transport {
             signal
           })
           const { status } = response
-          const retryAfter = parseRetryAfter(response.headers)
+          const retryAfter = parseCount(response.headers.get("retry-after"))
           if (retryAfter !== undefined) delay = Math.min(retryAfter * 1000, maxRetryAfterMs)
           if (status === 429) this.pause.extend(delay, this.#getRequestId(response))
           const isDiscarded = signal.aborted || (isTransient(status) && canRetryAfter(delay))
           const text = isDiscarded ? cancelBody(response) : await response.text()
           log(status, this.#getRequestId(response))
-          if (text !== undefined)
-            parse = () => this.#parse(target, response, text, retryAfter, isEnvelope, etag)
+          if (text !== undefined) parse = () => this.#parse(response, text, retryAfter, isEnvelope, etag)
         } catch (error) {
           log()
           if (!canRetryAfter(delay)) {
@@ -232,7 +214,6 @@ export class Transport {
 
   /** Parses a complete response, or throws the error that it represents. */
   #parse(
-    target: string,
     response: FetchResponse,
     text: string,
     retryAfter: number | undefined,
@@ -249,7 +230,7 @@ export class Transport {
     }
     const requestId = this.#getRequestId(response)
     const { code, message } = body?.error ?? {}
-    if (status === 404 && message === "Route not found" && isServedPath(target)) {
+    if (status === 404 && message === "Route not found") {
       throw new InvalidResponseError(
         "Unexpected response: 404 Route not found; check baseUrl",
         status,

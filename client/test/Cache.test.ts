@@ -15,7 +15,9 @@ import {
   rateLimited,
   serviceUnavailable,
   settle,
-  useFakeTimeWithoutJitter
+  useFakeTimeWithoutJitter,
+  promptId,
+  toId
 } from "./support.ts"
 
 useFakeTimeWithoutJitter()
@@ -35,7 +37,7 @@ const makeCachingClient = (responders: ReadonlyArray<Responder>, options: Partia
   const { client, requests } = makeScriptedClient(responders, { cache, ...options })
   /** Reads a prompt and returns its title, its source and the duration of the call. */
   const read = async (id = "p", call = {}) => {
-    const outcome = await settle(client.prompts.get(id, call))
+    const outcome = await settle(client.prompts.get(toId(id), call))
     if ("error" in outcome) throw outcome.error
     return [outcome.value.data.title, outcome.value.source, outcome.took]
   }
@@ -47,7 +49,7 @@ describe("the source of a result", () => {
   it("source is a property of every result that JSON, spread and comparison do not show", async () => {
     for (const options of [{}, { cache }]) {
       const { client } = makeScriptedClient([() => ok("a")], options)
-      const { value } = (await settle(client.prompts.get("p"))) as { value: object }
+      const { value } = (await settle(client.prompts.get(promptId))) as { value: object }
       expect(value).toEqual({ data: { title: "a" } })
       expect(JSON.stringify(value)).toBe('{"data":{"title":"a"}}')
       expect(Object.keys({ ...value })).toEqual(["data"])
@@ -74,8 +76,8 @@ describe("the source of a result", () => {
 
   it("a caller may modify its result without changing the cache or other callers' results", async () => {
     const { client } = makeCachingClient([() => ok("a")])
-    const results = await Promise.all([client.prompts.get("p"), client.prompts.get("p")])
-    results.push(await client.prompts.get("p"))
+    const results = await Promise.all([client.prompts.get(promptId), client.prompts.get(promptId)])
+    results.push(await client.prompts.get(promptId))
     for (const result of results) {
       expect(result.data.title).toBe("a")
       Object.assign(result.data, { title: "changed" })
@@ -84,8 +86,8 @@ describe("the source of a result", () => {
 
   it("a client without a cache sends a request for every call", async () => {
     const { client, requests } = makeScriptedClient([() => ok("a")])
-    await settle(Promise.all([client.prompts.get("p"), client.prompts.get("p")]))
-    await settle(client.prompts.get("p"))
+    await settle(Promise.all([client.prompts.get(promptId), client.prompts.get(promptId)]))
+    await settle(client.prompts.get(promptId))
     expect(requests.map(({ headers }) => headers["if-none-match"])).toEqual([undefined, undefined, undefined])
   })
 })
@@ -103,7 +105,7 @@ describe("the age of a result", () => {
     const { client, read, sentEtags } = makeCachingClient([revalidatable("a"), neverResponds])
     await read()
     await advance(1_000)
-    const sources = await Promise.all(Array.from({ length: 100 }, () => client.prompts.get("p")))
+    const sources = await Promise.all(Array.from({ length: 100 }, () => client.prompts.get(promptId)))
     expect(sources.map(({ source }) => source)).toEqual(Array(100).fill("stale"))
     expect(sentEtags()).toEqual([undefined, '"a"'])
   })
@@ -448,7 +450,7 @@ describe("concurrent reads of the same target", () => {
     const { client, requests } = makeCachingClient([
       () => new Promise<Response>((resolve) => (respond = resolve))
     ])
-    const reads = Array.from({ length: 1_000 }, () => client.prompts.get("p"))
+    const reads = Array.from({ length: 1_000 }, () => client.prompts.get(promptId))
     await flush()
     respond(ok("a"))
     const results = await Promise.all(reads)
@@ -461,10 +463,10 @@ describe("concurrent reads of the same target", () => {
     const { client, requests } = makeCachingClient([
       () => errorResponse(404, "NOT_FOUND", "Prompt not found")
     ])
-    const results = await Promise.allSettled([1, 2, 3].map(() => client.prompts.get("p")))
+    const results = await Promise.allSettled([1, 2, 3].map(() => client.prompts.get(promptId)))
     expect(results.map((result) => result.status)).toEqual(Array(3).fill("rejected"))
     expect(requests).toHaveLength(1)
-    expect(await captureError(client.prompts.get("p"))).toMatchObject({ status: 404 })
+    expect(await captureError(client.prompts.get(promptId))).toMatchObject({ status: 404 })
     expect(requests).toHaveLength(2)
   })
 
@@ -497,8 +499,8 @@ describe("concurrent reads of the same target", () => {
       () => ok("b")
     ])
     const [first, second, third] = [new AbortController(), new AbortController(), new AbortController()]
-    const one = client.prompts.get("p", { signal: first.signal })
-    const two = client.prompts.get("p", { signal: second.signal })
+    const one = client.prompts.get(promptId, { signal: first.signal })
+    const two = client.prompts.get(promptId, { signal: second.signal })
     await flush()
     first.abort("one")
     expect(await captureError(one)).toEqual(new AbortError("The call was aborted", { cause: "one" }))
@@ -507,26 +509,26 @@ describe("concurrent reads of the same target", () => {
     expect((await two).data.title).toBe("a")
 
     const alone = makeScriptedClient([neverResponds, () => ok("c")], { cache })
-    const call = alone.client.prompts.get("p", { signal: third.signal })
+    const call = alone.client.prompts.get(promptId, { signal: third.signal })
     await flush()
     third.abort()
     expect(await captureError(call)).toBeInstanceOf(AbortError)
     await flush()
     expect(alone.requests[0]!.signal.aborted).toBe(true)
     expect(vi.getTimerCount()).toBe(0)
-    expect((await alone.client.prompts.get("p")).data.title).toBe("c")
+    expect((await alone.client.prompts.get(promptId)).data.title).toBe("c")
   })
 
   it("a call never joins a request that was aborted by its last caller", async () => {
     for (let turns = 0; turns < 20; turns++) {
       const { client } = makeCachingClient([neverResponds, revalidatable("a")])
       const controller = new AbortController()
-      const first = client.prompts.get("p", { signal: controller.signal })
+      const first = client.prompts.get(promptId, { signal: controller.signal })
       first.catch(() => {})
       await flush()
       controller.abort()
       for (let turn = 0; turn < turns; turn++) await Promise.resolve()
-      const second = client.prompts.get("p", { timeout: 30_000 })
+      const second = client.prompts.get(promptId, { timeout: 30_000 })
       expect(
         await settle(second).then((outcome) => "error" in outcome && (outcome.error as Error).name)
       ).not.toBe("AbortError")
@@ -537,15 +539,15 @@ describe("concurrent reads of the same target", () => {
     const { client, requests } = makeCachingClient([neverResponds, neverResponds, () => ok("a")], {
       timeout: 1_000
     })
-    const early = client.prompts.get("p").catch((error) => error)
+    const early = client.prompts.get(promptId).catch((error) => error)
     await advance(600)
-    const late = client.prompts.get("p")
+    const late = client.prompts.get(promptId)
     await advance(400)
     expect(await early).toEqual(new TimeoutError("No result within 1000 ms"))
     // The shared request has timed out, the late call has not.
     expect(requests).toHaveLength(2)
     expect(await settle(late)).toEqual({ error: new TimeoutError("No result within 1000 ms"), took: 600 })
-    expect((await client.prompts.get("p")).data.title).toBe("a")
+    expect((await client.prompts.get(promptId)).data.title).toBe("a")
     expect(vi.getTimerCount()).toBe(0)
   })
 
@@ -579,7 +581,7 @@ describe("concurrent reads of the same target", () => {
     await read()
     await advance(1_000)
     const controller = new AbortController()
-    const { source } = await client.prompts.get("p", { signal: controller.signal })
+    const { source } = await client.prompts.get(promptId, { signal: controller.signal })
     controller.abort()
     await advance(1_000)
     expect(source).toBe("stale")
@@ -593,7 +595,7 @@ describe("concurrent reads of the same target", () => {
     expect(await read()).toEqual(["a", "stale", 0])
     await advance(1)
     const controller = new AbortController()
-    const joined = client.prompts.get("p", { signal: controller.signal })
+    const joined = client.prompts.get(promptId, { signal: controller.signal })
     await flush()
     controller.abort()
     expect(await captureError(joined)).toBeInstanceOf(AbortError)
@@ -604,7 +606,7 @@ describe("concurrent reads of the same target", () => {
   it("a call with an aborted signal rejects with an AbortError even if its result is cached", async () => {
     const { client, read } = makeCachingClient([revalidatable("a")])
     await read()
-    expect(await captureError(client.prompts.get("p", { signal: AbortSignal.abort() }))).toBeInstanceOf(
+    expect(await captureError(client.prompts.get(promptId, { signal: AbortSignal.abort() }))).toBeInstanceOf(
       AbortError
     )
   })
@@ -644,9 +646,9 @@ describe("the contents of the cache", () => {
     const { client, read } = makeCachingClient([
       () => new Promise<Response>((resolve) => respond.push(resolve))
     ])
-    const early = client.prompts.get("p")
+    const early = client.prompts.get(promptId)
     await advance(10)
-    const late = client.prompts.get("p", { timeout: 5_000 })
+    const late = client.prompts.get(promptId, { timeout: 5_000 })
     await flush()
     respond[1]!(ok("new"))
     expect((await late).data.title).toBe("new")

@@ -20,7 +20,8 @@ import {
   rateLimited,
   serviceUnavailable,
   settle,
-  useFakeTimeWithoutJitter
+  useFakeTimeWithoutJitter,
+  promptId
 } from "./support.ts"
 
 useFakeTimeWithoutJitter()
@@ -326,9 +327,9 @@ describe("the provenance of a result", () => {
       () => jsonResponse(200, { data: { resolved_content: "" } }),
       () => jsonResponse(200, { data: [], meta: { page: 1, per_page: 20, total: 0 } })
     ])
-    expect((await client.prompts.get("p")).version).toBe(5)
-    expect((await client.prompts.versions.get("p", 6)).version).toBe(6)
-    expect((await client.prompts.getResolved("p")).version).toBeUndefined()
+    expect((await client.prompts.get(promptId)).version).toBe(5)
+    expect((await client.prompts.versions.get(promptId, 6)).version).toBe(6)
+    expect((await client.prompts.getResolved(promptId)).version).toBeUndefined()
     expect((await client.prompts.list()).version).toBeUndefined()
   })
 
@@ -337,7 +338,7 @@ describe("the provenance of a result", () => {
       cache: {}
     })
     for (const source of ["fresh", "cached"]) {
-      const call = client.prompts.getResolved("p")
+      const call = client.prompts.getResolved(promptId)
       const response = await call.asResponse()
       expect([response!.status, response!.headers.get("X-Cache")]).toEqual([200, "MISS"])
       const result = await call.withResponse()
@@ -348,7 +349,7 @@ describe("the provenance of a result", () => {
 
   it("asResponse of a failed call rejects with its error, and the call itself stays handled", async () => {
     const { client } = makeScriptedClient([serviceUnavailable], { maxRetries: 0 })
-    expect(await captureError(client.prompts.get("p").asResponse())).toMatchObject({ status: 503 })
+    expect(await captureError(client.prompts.get(promptId).asResponse())).toMatchObject({ status: 503 })
     expect(await captureError(client.prompts.list().withResponse())).toMatchObject({ status: 503 })
   })
 

@@ -95,7 +95,7 @@ import { NotFoundError, PromptClient, type Signal } from "@prompt-retrieval/clie
 declare const signal: Signal
 const client = new PromptClient({ apiKey: "k", fetch: async () => ({
   status: 200, headers: { get: () => null }, body: null, text: async () => "" }) })
-const { data, source } = await client.prompts.get("p", { signal })
+const { data, source } = await client.prompts.get(promptId, { signal })
 export const title: string = data.title
 export const from: "fresh" | "cached" | "stale" = source
 // @ts-expect-error A result of type any would compile.
@@ -107,7 +107,7 @@ new PromptClient({ apiKey: 1 })
 // @ts-expect-error There is no such option.
 new PromptClient({ apikey: "k" })
 // @ts-expect-error Version numbers are numbers.
-client.prompts.versions.get("p", "1")
+client.prompts.versions.get(promptId, "1")
 for await (const { id } of client.prompts.list()) { const text: string = id; void text }
 export const code = (error: unknown): string => error instanceof NotFoundError ? error.code : ""
 `

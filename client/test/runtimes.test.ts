@@ -77,12 +77,12 @@ import { start } from "./program.js"
 console.log(await start(JSON.parse(process.argv[2])))
 `
 
-/** Prints the message of the client for an empty id. */
+/** Prints the message of the client for an empty name. */
 const required = `
 const { PromptClient } = require("@prompt-retrieval/client")
 new PromptClient({ apiKey: "k" }).prompts.get("").catch(({ message }) => console.log(message))
 `
-const loaded = "id must be a prompt id\n"
+const loaded = "prompt must be a name or an id\n"
 
 /** An empty project with the packed client installed, and the bundle that its own \`pull\` has written. */
 let project: string

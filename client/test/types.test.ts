@@ -146,7 +146,6 @@ it("the client's exported values keep their names", () => {
     "ServiceUnavailableError",
     "TimeoutError",
     "UnauthorizedError",
-    "apiErrorOf",
     "fillSlots",
     "verifyBundle"
   ])
