@@ -134,14 +134,15 @@ describe("pull", () => {
       const { title, prompt_type, target_model, resolved_content: content, fragment_count } = data
       const response = await fetch(`${api.service().url}/api/v1/prompts/${id}/resolved`, { headers })
       expect(bundle.prompts.find((prompt) => prompt.id === id)).toEqual({
-        ...{ id, title, prompt_type, target_model, content, fragment_count },
+        ...{ id, name: expect.any(String), title, prompt_type, target_model, content, fragment_count },
         version: prompts.find((prompt) => prompt.id === id)!.current_version,
         etag: response.headers.get("etag"),
         slots: [...findSlots(content)],
         sha256: expect.stringMatching(/^[0-9a-f]{64}$/)
       })
     }
-    expect(bundle.prompts.find(({ id }) => id === agent.id)!.slots).toEqual(["shop", "reader"])
+    const bundled = bundle.prompts.find(({ id }) => id === agent.id)!
+    expect([bundled.name, bundled.slots]).toEqual(["support-agent", ["shop", "reader"]])
   })
 
   it("writes a constant for each prompt", () => {
@@ -150,6 +151,7 @@ describe("pull", () => {
 /** Support agent */
 export const supportAgent = {
   id: "${agent.id}",
+  name: "support-agent",
   slots: ["shop", "reader"]
 } as const
 `)
@@ -174,14 +176,24 @@ export const supportAgent = {
     expect(readBoth(again)).toEqual(readBoth(directory))
   })
 
-  it("--tag and --type select prompts, and an empty selection writes an empty bundle and module", async () => {
+  it("--tag and --type select prompts; a selection without prompts fails unless --allow-empty is given", async () => {
     const out = makeDirectory("pull")
     const listTitles = () => readBundle(out).prompts.map(({ title }) => title)
     await pull(["--out", out, "--tag", "production"])
     expect(listTitles()).toEqual(["Support agent"])
     await pull(["--out", out, "--type=template"])
     expect(listTitles()).toEqual(["Announcement"])
-    expect(await pull(["--out", out, "--tag", "production", "--type", "template"])).toMatchObject({
+    const none = ["--out", out, "--tag", "production", "--type", "template"]
+    for (const args of [none, [...none, "--check"]]) {
+      expect(await pull(args)).toMatchObject({
+        code: 1,
+        stdout: "",
+        stderr:
+          "prompt-retrieval-client: no prompt matches; check --tag and --type, or allow it with --allow-empty\n"
+      })
+    }
+    expect(listTitles()).toEqual(["Announcement"])
+    expect(await pull([...none, "--allow-empty"])).toMatchObject({
       code: 0,
       stdout: "0 prompts: 1 removed\n"
     })
@@ -207,6 +219,8 @@ export const supportAgent = {
       expect(checked.stdout.split("\n")).toEqual([
         `--- ${agent.id} Support bot`,
         `+++ ${agent.id} Support bot`,
+        "-name: support-agent",
+        "+name: support-bot",
         "-title: Support agent",
         "+title: Support bot",
         "-version: 3",
@@ -273,12 +287,12 @@ export const supportAgent = {
     expect(readBoth(out)).toEqual(windows)
   })
 
-  it("writes only the file that differs, also if the earlier prompts.ts has an older header", async () => {
+  it("writes only the file that differs", async () => {
     const out = makeDirectory("pull")
     await pull(["--out", out, "--tag", "production"])
     const before = readBoth(out)
     const { ino } = statSync(join(out, bundleFile))
-    writeFileSync(join(out, typesFile), before[1]!.replace("npx --no ", "npx "))
+    writeFileSync(join(out, typesFile), `${before[1]}\n`)
     expect((await pull(["--out", out, "--tag", "production"])).stdout).toBe("1 prompt: rewritten\n")
     expect(readBoth(out)).toEqual(before)
     expect(statSync(join(out, bundleFile)).ino).toBe(ino)
@@ -372,6 +386,13 @@ export const supportAgent = {
       expect(bundled).toMatchObject({ version: 17, etag: expect.stringMatching(/^"[^"]+"$/) })
       expect(proxy.requests).toEqual([
         "/api/v1/prompts?per_page=100&tag=production",
+        // All prompts decide whether a name is unique: three pages, read until two readings agree.
+        ...["per_page=100", "page=2&per_page=100", "page=3&per_page=100"].map(
+          (query) => `/api/v1/prompts?${query}`
+        ),
+        ...["per_page=100", "page=2&per_page=100", "page=3&per_page=100"].map(
+          (query) => `/api/v1/prompts?${query}`
+        ),
         `/api/v1/prompts/${agent.id}/resolved`
       ])
     } finally {
@@ -450,6 +471,7 @@ export const supportAgent = {
     [["--check=yes"], /--check takes no value/],
     [["--check", "--frozen"], /--check and --frozen exclude each other/],
     [["--frozen", "--tag", "x"], /--frozen reads no prompts/],
+    [["--frozen", "--allow-empty"], /--frozen reads no prompts/],
     [["production"], /only flags/],
     [["--api-key", apiKey], /set PROMPT_RETRIEVAL_KEY/],
     [["--base-url", "ftp://host"], /--base-url or PROMPT_RETRIEVAL_URL must be an http or https URL/]
@@ -494,6 +516,7 @@ export const supportAgent = {
       "--type",
       "--out",
       "--base-url",
+      "--allow-empty",
       "--check",
       "--frozen",
       "PROMPT_RETRIEVAL_KEY"
