@@ -214,17 +214,12 @@ describe("limits of a call by name", () => {
   it("the timeout covers the list and the prompt, and a signal ends only its own call", async () => {
     const { service } = makeService(1)
     let delay = 700
-    const client = service
-      .connect({
-        fetch: undefined,
-        timeout: 1_000
-      })
-      .withOptions({
-        fetch: async (url, init) => {
-          await new Promise((resolve) => setTimeout(resolve, delay))
-          return service.fetch(url, init)
-        }
-      })
+    const client = service.connect({ timeout: 1_000 }).withOptions({
+      fetch: async (url, init) => {
+        await new Promise((resolve) => setTimeout(resolve, delay))
+        return service.fetch(url, init)
+      }
+    })
     expect(await settle(client.prompts.get("prompt-0"))).toMatchObject({
       error: { name: "TimeoutError", message: "No result within 1000 ms" },
       took: 1_000

@@ -134,19 +134,6 @@ export const program = async () => {
   })
 })
 
-it.each(Object.keys(nodes) as Array<keyof typeof nodes>)(
-  "npm ci builds @prompt-retrieval/client, so that the checkout can import it under %s",
-  async (version) => {
-    const [node, env] = nodes[version]
-    const script = 'import { PromptClient } from "@prompt-retrieval/client"; console.log(PromptClient.name)'
-    expect(await run(root, node, ["--input-type=module", "--eval", script], env)).toEqual({
-      code: 0,
-      stdout: "PromptClient\n",
-      stderr: ""
-    })
-  }
-)
-
 describe("clients of a running service", () => {
   const resources = makeResources()
   const demo = JSON.parse(readFileSync(join(root, "src/demo/workspace.json"), "utf8"))
