@@ -11,7 +11,7 @@ const client = new PromptClient({
 })
 
 for (const shop of ["Acme", "Globex"]) {
-  const { data, source } = await client.prompts.getResolved("cef02dd3-514f-5723-8852-d3305a2e66a8")
+  const { data, source } = await client.prompts.getResolved("support-agent")
   const [firstLine] = fillSlots(data.resolved_content, { shop }).split("\n")
   console.log(`${data.title} (${source}): ${firstLine}`)
 }

@@ -13,6 +13,6 @@ console.log(`${data.length} of ${meta.total} prompts`)
 for await (const prompt of client.prompts.list({ type: "system", per_page: 100 })) {
   console.log(prompt.title)
 }
-for await (const version of client.prompts.versions.list("cef02dd3-514f-5723-8852-d3305a2e66a8")) {
+for await (const version of client.prompts.versions.list("support-agent")) {
   console.log(version.version_number, version.change_summary)
 }

@@ -6,7 +6,7 @@
 import { fillSlots, PromptClient, type PromptReference } from "@prompt-retrieval/client"
 
 const prompts = {
-  supportAgent: { id: "cef02dd3-514f-5723-8852-d3305a2e66a8", slots: ["shop"] }
+  supportAgent: { name: "support-agent", slots: ["shop"] }
 } as const satisfies Readonly<Record<string, PromptReference>>
 
 const client = new PromptClient()

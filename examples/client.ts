@@ -7,5 +7,5 @@ import { fillSlots, PromptClient } from "@prompt-retrieval/client"
 
 const client = new PromptClient() // reads PROMPT_RETRIEVAL_KEY and PROMPT_RETRIEVAL_URL
 
-const { data } = await client.prompts.getResolved("cef02dd3-514f-5723-8852-d3305a2e66a8")
+const { data } = await client.prompts.getResolved("support-agent")
 console.log(fillSlots(data.resolved_content, { shop: "Acme" }))

@@ -73,7 +73,7 @@ export class PromptNames {
   }
 
   /** Reads the list of all prompts of the workspace, which replaces the earlier list. */
-  async read(list: AsyncIterable<TitledPrompt>): Promise<void> {
+  async read(list: AsyncIterable<TitledPrompt> | Iterable<TitledPrompt>): Promise<void> {
     const prompts: Array<TitledPrompt> = []
     for await (const prompt of list) prompts.push(prompt)
     this.#idsBySlug = new PromptNames(prompts).#idsBySlug

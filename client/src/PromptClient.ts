@@ -190,15 +190,20 @@ export class PromptClient {
       const list = (filter: PrefetchFilter) =>
         this.#listAll(filter, limits, (request) => respectRateLimit(signal, request))
       const ids = new Map<string, string | undefined>()
+      const listed: Array<PromptSummary> = []
       if (Array.isArray(selection)) {
         for (const prompt of selection) ids.set(toName(prompt), await this.#findId(prompt))
       } else {
         const prompts = list(selection as PrefetchFilter)
         requireRoom((await prompts).meta.total)
-        for await (const { id } of prompts) ids.set(id, id)
+        for await (const prompt of prompts) listed.push(prompt)
+        for (const { id } of listed) ids.set(id, id)
       }
       requireRoom(ids.size)
-      if ([...ids.values()].includes(undefined)) await this.#names.read(list({}))
+      // The names of selected prompts must be known if the service is down later.
+      const isPartial = Array.isArray(selection) ? [...ids.values()].includes(undefined) : toQuery(selection)
+      if (isPartial) await this.#names.read(list({}))
+      else if (listed.length) await this.#names.read(listed)
       const load = async (name: string) =>
         this.#readPrompt(ids.get(name) ?? this.#names.requireId(name), "/resolved", isSingleEnvelope, limits)
       return loadAll([...ids.keys()], load, { concurrency, onProgress, signal })

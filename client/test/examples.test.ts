@@ -25,7 +25,7 @@ const outputs: Readonly<Record<string, string | RegExp>> = {
     `Support agent (fresh): You are a support agent of Acme. ${agentLine}`,
     `Support agent (cached): You are a support agent of Globex. ${agentLine}\n`
   ].join("\n"),
-  "client-errors.ts": "Support agent\nno prompt 00000000-0000-4000-8000-000000000000\n",
+  "client-errors.ts": "Support agent\nNo prompt has the name suport-agent; did you mean support-agent?\n",
   "client-logging.ts":
     /^\{"level":"debug","message":"GET \/api\/v1\/prompts 200","method":"GET","path":"\/api\/v1\/prompts","status":200,"duration":[\d.]+,"requestId":"[^"]+","attempt":1\}\n$/,
   "client-pagination.ts":

@@ -170,6 +170,19 @@ describe("a prompt that is addressed by name", () => {
   })
 })
 
+it("prefetch with a filter learns all names, so that a name leads to the cached text during an outage", async () => {
+  for (const [filter, requests] of [
+    [{}, 1],
+    [{ tag: "production" }, 2]
+  ] as const) {
+    const { client, service, listed } = makeService(1, { cache: { ttl: 0 } })
+    await client.prefetch(filter)
+    service.failWith("no connection")
+    expect(await client.prompts.getResolved("prompt-0")).toMatchObject({ source: "stale" })
+    expect(listed()).toHaveLength(requests)
+  }
+})
+
 describe("the name of a prompt in a bundle", () => {
   const bundled = [
     { id: ids(1)[0]!, name: "prompt-0", content: "Bundled" },

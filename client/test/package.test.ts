@@ -110,7 +110,7 @@ new PromptClient({ apiKey: 1 })
 // @ts-expect-error There is no such option.
 new PromptClient({ apikey: "k" })
 // @ts-expect-error Version numbers are numbers.
-client.prompts.versions.get(promptId, "1")
+client.prompts.versions.get("p", "1")
 for await (const { id } of client.prompts.list()) { const text: string = id; void text }
 export const code = (error: unknown): string => error instanceof NotFoundError ? error.code : ""
 `

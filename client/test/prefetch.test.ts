@@ -39,7 +39,7 @@ const makeService = (
     open--
     if (pathname.endsWith("/prompts")) {
       const [page, per_page] = [Number(searchParams.get("page") ?? 1), Number(searchParams.get("per_page"))]
-      const data = ids.slice((page - 1) * per_page, page * per_page).map((id) => ({ id }))
+      const data = ids.slice((page - 1) * per_page, page * per_page).map((id) => ({ id, title: "" }))
       return jsonResponse(200, { data, meta: { page, per_page, total: ids.length } })
     }
     const id = pathname.split("/").at(-2)!
@@ -78,13 +78,16 @@ describe("prefetch", () => {
     const result = await prefetch({ tag: "production" })
     expect(result).toEqual({ loaded: 250, failures: [], took: expect.any(Number) })
     expect(maxOpen()).toBe(4)
-    expect(requests.filter(({ url }) => url.includes("?")).map(({ url }) => url.split("?")[1])).toEqual(
-      [1, 2, 3].map((page) => `${page === 1 ? "" : `page=${page}&`}per_page=100&tag=production`)
-    )
-    expect(requests).toHaveLength(253)
+    const pages = ["per_page=100", "page=2&per_page=100", "page=3&per_page=100"]
+    expect(requests.filter(({ url }) => url.includes("?")).map(({ url }) => url.split("?")[1])).toEqual([
+      ...pages.map((page) => `${page}&tag=production`),
+      // The list of all prompts has the names.
+      ...pages
+    ])
+    expect(requests).toHaveLength(256)
     const { data, source } = await client.prompts.getResolved(toId("p250"))
     expect([data.resolved_content, source]).toEqual(["Text of p250", "cached"])
-    expect(requests).toHaveLength(253)
+    expect(requests).toHaveLength(256)
   })
 
   it("loads ids and references, each once, with the given concurrency, and reports each prompt", async () => {
