@@ -68,6 +68,15 @@ export const toEntry = (
 })
 
 /**
+ * Returns true if the headers of a call only identify the request or the caller, so that they do not change the
+ * response. Any other header bypasses the cache.
+ */
+export const isCacheable = (headers: CallSettings["headers"] = {}): boolean =>
+  Object.keys(headers).every((name) =>
+    /^(x-request-id|traceparent|tracestate|baggage|user-agent)$/i.test(name)
+  )
+
+/**
  * Caches the bodies of successful responses by target (path and query). Entries are text, so that callers never share
  * an object. A 404 evicts its entry; a 401 or 403 to any client of the key evicts all entries (`evictAfter`), because
  * it concerns the key; any other failure leaves the entries unchanged.

@@ -4,7 +4,7 @@ import type { PromptClientError } from "./Errors.ts"
 import type { Signal } from "./Limits.ts"
 import type { PrefetchProgress } from "./Prefetch.ts"
 import type { ListParams, PageParams } from "./Resources.ts"
-import type { Fetch, Logger } from "./Transport.ts"
+import type { Fetch, Logger } from "./Fetch.ts"
 
 /** The defaults of the options, with times in milliseconds. */
 export const defaultOptions = {

@@ -1,6 +1,7 @@
-import { getElapsed, readClocks } from "./Age.ts"
+import { readClocks } from "./Age.ts"
 import { BundledPrompts } from "./BundledPrompts.ts"
-import { Cache, type CacheResult, type Loader, toEntry } from "./Cache.ts"
+import { Cache, isCacheable, type Loader, toEntry } from "./Cache.ts"
+import { isPageEnvelope, isSingleEnvelope, toQuery, toServiceResult } from "./Envelopes.ts"
 import { readVariable } from "./Environment.ts"
 import { isOutage, NotFoundError } from "./Errors.ts"
 import { KeyStatus } from "./KeyStatus.ts"
@@ -22,7 +23,7 @@ import { loadAll, type PrefetchResult, respectRateLimit } from "./Prefetch.ts"
 import type { PromptReference } from "./PromptReference.ts"
 import type { List, Prompts } from "./Prompts.ts"
 import type { ListParams, Page, PageParams, PromptResponse, PromptSummary } from "./Resources.ts"
-import { toCall, toFallbackResult, toResult } from "./Results.ts"
+import { toCall, toFallbackResult } from "./Results.ts"
 import { normalizeHeaders, Transport, type UnknownJson } from "./Transport.ts"
 
 /** Returns the name or the id of a prompt. */
@@ -30,43 +31,6 @@ const toName = (prompt: string | PromptReference): string => {
   const name = typeof prompt === "string" ? prompt : (prompt?.name ?? prompt?.id)
   if (typeof name !== "string" || name === "") throw new TypeError("prompt must be a name or an id")
   return name
-}
-
-/** Renders the defined parameters in alphabetical order, so that equal queries share a cache entry. */
-const toQuery = (params: object): string => {
-  const defined = Object.entries(params).filter(([, value]) => value !== undefined)
-  return defined.length ? `?${new URLSearchParams(defined.sort())}` : ""
-}
-
-const isObject = (value: unknown): boolean =>
-  typeof value === "object" && value !== null && !Array.isArray(value)
-
-const isSingleEnvelope = (body: UnknownJson): boolean => isObject(body?.data)
-
-const isPageEnvelope = (body: UnknownJson): boolean =>
-  Array.isArray(body?.data) &&
-  body.data.every(isObject) &&
-  [body.meta?.page, body.meta?.per_page, body.meta?.total].every(Number.isInteger) &&
-  body.meta.per_page > 0
-
-/** Headers that identify the request or the caller and never change the response. Any other header bypasses the cache. */
-const cacheNeutralHeaders = /^(x-request-id|traceparent|tracestate|baggage|user-agent)$/i
-
-/** Returns the version that the body of a prompt or a version names. */
-const findVersion = ({ data }: UnknownJson): number | undefined => data.current_version ?? data.version_number
-
-/** Returns the envelope of a read, with the details of where it comes from. */
-const toServiceResult = <E>({ text, info, confirmedAt, source }: CacheResult, envelope?: unknown): E => {
-  const parsed = (envelope ?? JSON.parse(text)) as object
-  const { etag, requestId, status, headers } = info
-  return toResult(parsed, {
-    source,
-    version: info.version ?? findVersion(parsed),
-    etag,
-    age: Math.round(getElapsed(confirmedAt)),
-    requestId,
-    response: { status, headers }
-  })
 }
 
 const promptsPath = "/api/v1/prompts"
@@ -292,9 +256,8 @@ export class PromptClient {
           notFound = error
         }
       }
-      const limits = { timeout, maxRetries }
-      const id = await this.#names.lookUp(name, knownId, Object.values(limits).join(), () =>
-        this.#listAll({}, limits)
+      const id = await this.#names.lookUp(name, knownId, `${timeout} ${maxRetries}`, () =>
+        this.#listAll({}, { timeout, maxRetries })
       )
       if (id === knownId) throw notFound
       return read(id, limited)
@@ -325,10 +288,7 @@ export class PromptClient {
     const settings = this.#toSettings(options)
     const send: Loader = (settings, etag) =>
       this.#keyStatus.observe(() => this.#transport.send(target, settings, isEnvelope, etag))
-    if (
-      this.#cache === undefined ||
-      !Object.keys(options.headers ?? {}).every((name) => cacheNeutralHeaders.test(name))
-    ) {
+    if (this.#cache === undefined || !isCacheable(options.headers)) {
       const requestedAt = readClocks()
       const response = await send(settings)
       const source = response.info.isServedStale ? "stale" : "fresh"
