@@ -12,7 +12,8 @@ import {
   type Responder,
   settle,
   useFakeTimeWithoutJitter,
-  promptId
+  promptId,
+  toId
 } from "./support.ts"
 import { cache, makeCachingClient, ok, revalidatable } from "./cachingClient.ts"
 

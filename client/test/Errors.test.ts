@@ -64,6 +64,7 @@ describe("an error response", () => {
         retryAfter: 7
       })
       expect(error.stack).toMatch(`${errorClasses[code]}: What happened\n`)
+      expect(error).toMatchObject({ documentation: `docs/http-api.md#${code.toLowerCase()}` })
     }
   )
 
@@ -73,6 +74,7 @@ describe("an error response", () => {
       const { client } = makeScriptedClient([() => errorResponse(418, code, "Short and stout")])
       const error = await captureError(client.prompts.get(promptId))
       expect(error.constructor).toBe(Client.PromptApiError)
+      expect(error).toMatchObject({ documentation: "docs/http-api.md#errors" })
       expect({ ...error, message: error.message }).toEqual({
         status: 418,
         code,
