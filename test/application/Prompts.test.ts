@@ -23,7 +23,7 @@ import {
   version,
   toPartStream
 } from "../support/archives.ts"
-import * as model from "../support/model.ts"
+import * as model from "../../src/adapters/outbound/memory/MemoryPromptRepo.ts"
 
 /** The names of the repository's methods that were called, in order. */
 class Calls extends Context.Service<Calls, Array<PropertyKey>>()("test/Calls") {
