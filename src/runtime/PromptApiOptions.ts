@@ -28,7 +28,7 @@ export interface PromptApiOptions {
   readonly basePath?: string | undefined
   /**
    * The URL at which callers reach the API, such as `https://example.com/prompts`, for the server in `/openapi.json`
-   * and for redirects. Default: the host of each request, with `basePath`.
+   * and for redirects. Default: both are paths.
    */
   readonly publicUrl?: string | undefined
 }

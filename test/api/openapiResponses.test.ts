@@ -1,3 +1,4 @@
+import { Ajv2020 } from "ajv/dist/2020.js"
 import { afterAll, beforeAll, expect, it } from "vitest"
 import demo from "../../src/demo/workspace.json" with { type: "json" }
 import type { Archive } from "../../src/application/formats/Archive.ts"
@@ -5,9 +6,7 @@ import { PromptType } from "../../src/domain/Prompt.ts"
 import { fragment, key, newId, prompt, sample, fragmentBinding } from "../support/archives.ts"
 import { connectTo, embedded, makeResources } from "../support/database.ts"
 import { startObservedService } from "../support/startObservedService.ts"
-import { prism, type Violation, parseViolations } from "../support/prism.ts"
 import type { Service } from "../support/service.ts"
-import { toStrictOpenApi } from "../support/strictOpenApi.ts"
 import { makeTenant } from "./startApi.ts"
 
 // biome-ignore lint/suspicious/noExplicitAny: the tests read arbitrary parts of a document
@@ -32,10 +31,17 @@ const pastDue = makeTenant({ billing_status: "past_due" })
 const resources = makeResources()
 let service: Service
 let withoutDatabase: Service
-/** The document of the service, and a copy that allows no fields or codes of later versions. */
 let openApi: Json
-let strictOpenApi: Json
-let proxy: string
+
+/** Returns a schema whose objects allow only the fields that they name. */
+const closeObjects = (part: Json): Json => {
+  if (Array.isArray(part)) return part.map(closeObjects)
+  if (typeof part !== "object" || part === null) return part
+  const closed = Object.fromEntries(Object.entries(part).map(([key, value]) => [key, closeObjects(value)]))
+  return part.type === "object" && part.properties !== undefined
+    ? { ...closed, additionalProperties: false }
+    : closed
+}
 
 const read = async (url: string): Promise<Json> => (await fetch(url)).json()
 
@@ -66,8 +72,6 @@ beforeAll(async () => {
   ])
     await database.importArchive(tenant)
   openApi = await read(`${service.url}/openapi.json`)
-  strictOpenApi = toStrictOpenApi(openApi)
-  proxy = await resources.acquire(prism(strictOpenApi, service.url))
 })
 
 afterAll(async () => {
@@ -82,36 +86,61 @@ const stored = `/api/v1/prompts/${greeting!.id}`
 interface SendOptions {
   readonly authorization?: string | undefined
   readonly headers?: Readonly<Record<string, string>>
-  readonly through?: string
+  readonly to?: string
 }
 
 const send = (
   target: string,
-  { authorization = `Bearer ${activeKey}`, headers = {}, through = proxy }: SendOptions = {}
+  { authorization = `Bearer ${activeKey}`, headers = {}, to = service.url }: SendOptions = {}
 ): Promise<Response> =>
-  fetch(through + target, { headers: authorization === "" ? headers : { authorization, ...headers } })
+  fetch(to + target, { headers: authorization === "" ? headers : { authorization, ...headers } })
 
-/** The violations that a proxy reports: where a request breaks the document, and how a response does. */
-const findViolations = async (response: Response) => {
-  await response.arrayBuffer()
-  const violations = parseViolations(response)
-  const locate = (side: Violation["location"][0]) =>
-    violations.filter(({ location }) => location[0] === side).map(({ location }) => location.join("."))
-  return {
-    status: response.status,
-    request: [...new Set(locate("request"))],
-    response: violations.filter(({ location }) => location[0] === "response")
-  }
+/** Returns a part of the document, or the part that it refers to. */
+const deref = (part: Json): Json =>
+  part.$ref === undefined
+    ? part
+    : part.$ref
+        .slice(2)
+        .split("/")
+        .reduce((at: Json, key: string) => at[key], openApi)
+
+const ajv = new Ajv2020({ strict: false, validateFormats: false })
+
+/** Whether a value has a schema of the document, without fields of later versions. */
+const matches = (schema: Json, value: unknown): boolean =>
+  ajv.validate(closeObjects({ ...schema, components: { schemas: openApi.components.schemas } }), value)
+
+const findOperation = (target: string): Json => {
+  const path = target.split("?")[0]!
+  const template = Object.keys(openApi.paths).find((template) =>
+    new RegExp(`^${template.replaceAll(/\{\w+\}/g, "[^/]+")}$`).test(path)
+  )!
+  return openApi.paths[template].get
+}
+
+/** Returns the status of a response, and what in the response does not match the document. */
+const findViolations = async (target: string, response: Response) => {
+  const documented = findOperation(target).responses[response.status]
+  if (documented === undefined) return { status: response.status, violations: ["status"] }
+  const { headers, content } = deref(documented)
+  const violations = Object.entries<Json>(headers).flatMap(([name, { required, schema }]) => {
+    const text = response.headers.get(name)
+    const isValid =
+      text === null ? !required : matches(schema, schema.type === "integer" ? Number(text) : text)
+    return isValid ? [] : [name]
+  })
+  const body = await response.text()
+  const media = content?.["application/json"]
+  if (media === undefined ? body !== "" : !matches(media.schema, JSON.parse(body))) violations.push("body")
+  return { status: response.status, violations }
 }
 
 const missing = `/api/v1/prompts/${newId()}`
 const hidden = `/api/v1/prompts/${foreign.archive.prompts[0]!.id}`
 const { revoked, ownerMustReset, legacy } = home.keys
 
-/** Requests by the status of their responses: the target, the token or header, and where the request is invalid. */
-const requests: ReadonlyArray<
-  readonly [status: number, target: string, options?: SendOptions, violations?: ReadonlyArray<string>]
-> = [
+/** Requests by the status of their responses: the target, and the token or header. */
+const requests: ReadonlyArray<readonly [status: number, target: string, options?: SendOptions]> = [
   [200, "/api/v1/prompts"],
   [200, "/api/v1/prompts?page=1&per_page=100"],
   [200, "/api/v1/prompts?per_page=9007199254740991"],
@@ -130,19 +159,18 @@ const requests: ReadonlyArray<
   [200, `${stored}/versions/1`],
   [200, `${stored}/versions/3`],
   [304, stored, { headers: { "if-none-match": "*", "x-request-id": "custom" } }],
-  [400, "/api/v1/prompts?page=0", {}, ["request.query.page"]],
-  [400, "/api/v1/prompts?page=two", {}, ["request.query.page"]],
-  [400, "/api/v1/prompts?page=1&page=2", {}, ["request.query.page"]],
-  [400, "/api/v1/prompts?per_page=-1", {}, ["request.query.per_page"]],
-  [400, "/api/v1/prompts?per_page=1.5", {}, ["request.query.per_page"]],
-  [400, "/api/v1/prompts?folder_id=1", {}, ["request.query.folder_id"]],
-  [400, "/api/v1/prompts?type=System", {}, ["request.query.type"]],
-  [400, `${stored}/versions?page=0`, {}, ["request.query.page"]],
-  // Prism treats an empty parameter as absent.
+  [400, "/api/v1/prompts?page=0"],
+  [400, "/api/v1/prompts?page=two"],
+  [400, "/api/v1/prompts?page=1&page=2"],
+  [400, "/api/v1/prompts?per_page=-1"],
+  [400, "/api/v1/prompts?per_page=1.5"],
+  [400, "/api/v1/prompts?folder_id=1"],
+  [400, "/api/v1/prompts?type=System"],
+  [400, `${stored}/versions?page=0`],
   [400, "/api/v1/prompts?folder_id="],
   [400, "/api/v1/prompts?type="],
-  [401, stored, { authorization: "" }, ["request"]],
-  [401, stored, { authorization: "Basic Zm9vOmJhcg==" }, ["request"]],
+  [401, stored, { authorization: "" }],
+  [401, stored, { authorization: "Basic Zm9vOmJhcg==" }],
   [401, stored, { authorization: "Bearer sk-1" }],
   [401, stored, { authorization: `Bearer key_live_${"0".repeat(64)}` }],
   [401, stored, { authorization: `Bearer ${revoked.plaintext}` }],
@@ -157,33 +185,28 @@ const requests: ReadonlyArray<
   [404, `${missing}/versions/1`],
   [404, hidden],
   [404, `${stored}/versions/4`],
-  [404, `${stored}/versions/0`, {}, ["request.path.version"]],
-  [404, `${stored}/versions/2147483648`, {}, ["request.path.version"]],
-  [404, `${stored}/versions/one`, {}, ["request.path.version"]],
-  [404, "/api/v1/prompts/greeting", {}, ["request.path.id"]],
-  [404, "/api/v1/prompts/a%20b", {}, ["request.path.id"]],
+  [404, `${stored}/versions/0`],
+  [404, `${stored}/versions/2147483648`],
+  [404, `${stored}/versions/one`],
+  [404, "/api/v1/prompts/greeting"],
+  [404, "/api/v1/prompts/a%20b"],
   [422, `/api/v1/prompts/${large.id}/resolved`]
 ]
 
-it.each(
-  requests.map(([status, target, options = {}, request = []]) => ({ status, target, options, request }))
-)("a $status matches the OpenAPI document: GET $target", async ({ status, target, options, request }) => {
-  expect(await findViolations(await send(target, options))).toEqual({ status, request, response: [] })
-})
-
-it("a 304 for a weak ETag matches the OpenAPI document", async () => {
-  const etag = (await send(stored)).headers.get("etag")!
-  const response = await send(stored, { headers: { "if-none-match": `W/${etag}` } })
-  expect(await findViolations(response)).toEqual({ status: 304, request: [], response: [] })
-})
+it.each(requests.map(([status, target, options = {}]) => ({ status, target, options })))(
+  "a $status matches the OpenAPI document: GET $target",
+  async ({ status, target, options }) => {
+    expect(await findViolations(target, await send(target, options))).toEqual({ status, violations: [] })
+  }
+)
 
 it("a 429 matches the OpenAPI document", async () => {
   const authorization = `Bearer ${home.keys.second.plaintext}`
   // Even if a minute ends meanwhile, one of these requests exceeds the limit.
   for (let i = 0; i <= 2 * perKey; i++) {
-    const found = await findViolations(await send(stored, { authorization }))
+    const found = await findViolations(stored, await send(stored, { authorization }))
     if (found.status === 200) continue
-    return expect(found).toEqual({ status: 429, request: [], response: [] })
+    return expect(found).toEqual({ status: 429, violations: [] })
   }
   expect.fail("the limit was never exceeded")
 })
@@ -191,67 +214,26 @@ it("a 429 matches the OpenAPI document", async () => {
 it.each(["/healthz", "/readyz", "/openapi.json"])(
   "GET %s without a key matches the OpenAPI document",
   async (path) => {
-    expect(await findViolations(await send(path, { authorization: "" }))).toEqual({
+    expect(await findViolations(path, await send(path, { authorization: "" }))).toEqual({
       status: 200,
-      request: [],
-      response: []
+      violations: []
     })
   }
 )
 
 it("a 503 of every endpoint and of /readyz matches the OpenAPI document", async () => {
-  const through = await resources.acquire(prism(strictOpenApi, withoutDatabase.url))
-  const targets = [
-    "/api/v1/prompts",
-    stored,
-    `${stored}/resolved`,
-    `${stored}/versions`,
-    `${stored}/versions/1`,
-    "/readyz"
-  ]
-  for (const target of targets)
-    expect(await findViolations(await send(target, { through }))).toEqual({
-      status: 503,
-      request: [],
-      response: []
-    })
+  for (const target of ["/api/v1/prompts", stored, `${stored}/resolved`, `${stored}/versions/1`, "/readyz"]) {
+    const response = await send(target, { to: withoutDatabase.url })
+    expect(await findViolations(target, response)).toEqual({ status: 503, violations: [] })
+  }
 })
 
-it("the proxy reports a body, a header and a status that do not match the OpenAPI document", async () => {
-  const planted = structuredClone(strictOpenApi)
-  planted.components.schemas.ResolvedPrompt.properties.fragment_count = { type: "string" }
-  const operation = planted.paths["/api/v1/prompts/{id}"].get
-  operation.responses[200].headers.ETag.schema.pattern = "^none$"
-  delete planted.paths["/api/v1/prompts"].get.responses[401]
-  const through = await resources.acquire(prism(planted, service.url))
-  const findLocations = async (target: string, options: SendOptions = {}) => {
-    const { response } = await findViolations(await send(target, { ...options, through }))
-    return response.map(({ location }) => location.join("."))
-  }
-  expect(await findLocations(`${stored}/resolved`)).toEqual(["response.body.data.fragment_count"])
-  expect(await findLocations(stored)).toEqual(["response.header.etag"])
-  const authorization = "Bearer sk-1"
-  expect(await findLocations("/api/v1/prompts", { authorization })).toEqual(["response"])
-})
-
-it("the proxy reports a field and an error code that the OpenAPI document does not name only if the document is made strict", async () => {
-  const planted = structuredClone(openApi)
-  const { ResolvedPrompt, NotFound } = planted.components.schemas
-  delete ResolvedPrompt.properties.fragment_count
-  ResolvedPrompt.required = ResolvedPrompt.required.filter((name: string) => name !== "fragment_count")
-  NotFound.properties.error.properties.code.examples = ["GONE"]
-  const findMessages = async (document: Json, target: string) => {
-    const through = await resources.acquire(prism(document, service.url))
-    const { response } = await findViolations(await send(target, { through }))
-    return response.map(({ location, message }) => `${location.join(".")}: ${message}`)
-  }
-  for (const target of [`${stored}/resolved`, missing])
-    expect(await findMessages(planted, target)).toEqual([])
-  const strict = toStrictOpenApi(planted)
-  expect(await findMessages(strict, `${stored}/resolved`)).toEqual([
-    expect.stringContaining("fragment_count")
-  ])
-  expect(await findMessages(strict, missing)).toEqual([expect.stringContaining("response.body.error.code")])
+it("the check finds a wrong status, header and body", async () => {
+  const faulty = new Response('{"data":{},"more":1}', { status: 200, headers: { etag: "none" } })
+  expect((await findViolations(stored, faulty)).violations).toEqual(
+    expect.arrayContaining(["Cache-Control", "ETag", "body"])
+  )
+  expect((await findViolations(stored, new Response("", { status: 418 }))).violations).toEqual(["status"])
 })
 
 /** Returns the example of a parameter or a body, which the page starts from. */
