@@ -12,7 +12,7 @@ import { WorkspaceStore } from "../../src/application/ports/WorkspaceStore.ts"
 import { PromptNotFound } from "../../src/domain/Prompt.ts"
 import { toTimestamp } from "../../src/domain/Timestamp.ts"
 import { VersionNotFound } from "../../src/domain/Version.ts"
-import { archive, prompt, toPartStream, version } from "../support/archives.ts"
+import { archive, prompt, version, toPartStream } from "../support/archives.ts"
 
 /** The names of the repository's methods that were called, in order. */
 class Calls extends Context.Service<Calls, Array<PropertyKey>>()("test/Calls") {

@@ -92,7 +92,7 @@ export const makeApp = Effect.gen(function* () {
     context.route = matched.route
     if (!isGetOrHead(request)) return Effect.fail(MethodNotAllowed)
     const endpoint = endpoints.get(matched.route)
-    if (endpoint === undefined) return operationalRoutes[matched.route as OperationalPath](context)
+    if (endpoint === undefined) return operationalRoutes[matched.route as OperationalPath](request)
     return Effect.flatMap(
       responseCache.load(context.cacheKey, admitAndRead(context, endpoint, matched)),
       ({ representation }) => respondIfMemoryAllows(request, representation, context.hasRoom)
