@@ -223,7 +223,7 @@ describe("a project with prompt-retrieval installed", () => {
       join(project, "consumer.ts"),
       `import { createPromptApi, PromptApiError, serviceLayer } from "prompt-retrieval"
 import { KeyStore } from "prompt-retrieval/application/ports/KeyStore"
-import { PromptRepo } from "prompt-retrieval/application/PromptRepo"
+import { PromptRepo } from "prompt-retrieval/application/ports/PromptRepo"
 import { Prompts } from "prompt-retrieval/application/Prompts"
 import { resolve } from "prompt-retrieval/domain/Resolution"
 export const read = async (id: string): Promise<string> => {

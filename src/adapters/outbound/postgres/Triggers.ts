@@ -42,7 +42,8 @@ const triggers: Readonly<Record<string, Readonly<Record<string, ReadonlyArray<st
   }
 }
 
-const expectedTriggers = Object.entries(triggers).flatMap(([option, tables]) =>
+/** Every trigger of the schema with its firing mode. */
+export const expectedTriggers = Object.entries(triggers).flatMap(([option, tables]) =>
   Object.entries(tables).flatMap(([trigger, tables]) => tables.map((table) => ({ table, trigger, option })))
 )
 
