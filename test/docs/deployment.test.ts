@@ -38,7 +38,7 @@ describe.skipIf(noPostgres !== undefined)("docs/deployment.md, Upgrade and roll 
     return blocked.length === all.length ? "all tables" : blocked.join(", ")
   }
 
-  it("lists every migration with its oldest program and the tables that it blocks", async () => {
+  it("lists every migration with the tables that it blocks", async () => {
     const rows = await Effect.runPromise(
       Effect.gen(function* () {
         const sql = yield* PgClient.PgClient

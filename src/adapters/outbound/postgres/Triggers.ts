@@ -38,7 +38,9 @@ const triggers: Readonly<Record<string, Readonly<Record<string, ReadonlyArray<st
     notify_insert: allButKeys,
     notify_update: content,
     notify_delete: allButKeys,
-    confirm_listings: ["prompt_tags"]
+    confirm_listings: ["prompt_tags"],
+    limit_insert: ["prompt_tags", "prompt_fragments"],
+    limit_update: ["prompt_tags", "prompt_fragments"]
   }
 }
 

@@ -295,7 +295,7 @@ describe.skipIf(noPostgres !== undefined)("migrations", () => {
         const sql = yield* PgClient.PgClient
         yield* runMigrations(migrations)
         const expected = yield* triggers
-        assert.strictEqual(expected.length, 55)
+        assert.strictEqual(expected.length, 59)
         const notifications = yield* sql.listen("prompt_retrieval_changes")
         yield* loadWithoutTriggers(
           sql`with home as (insert into workspaces default values returning id),

@@ -1,3 +1,23 @@
+import { minSlotLength, sizes } from "../../../../../domain/Sizes.ts"
+
+/** A column with the limit of names. */
+const name = (column: string): string =>
+  `${column} text not null default '' check (char_length(${column}) <= ${sizes.nameLength})`
+
+/** A column with the limit of descriptions. */
+const summary = (column: string): string =>
+  `${column} text not null default '' check (octet_length(${column}) <= ${sizes.summaryBytes})`
+
+/** A column with the limits of contents. The slots of short texts are not counted. */
+const content = (column: string): string =>
+  `${column} text not null default '' check (octet_length(${column}) <= ${sizes.contentBytes})
+      check (char_length(${column}) <= ${minSlotLength * sizes.contentSlots} or count_slots(${column}) <= ${sizes.contentSlots})`
+
+/** A column with the limits of free-form JSON. PostgreSQL cannot write JSON that nests thousands of levels deep. */
+const json = (column: string): string =>
+  `${column} jsonb not null default '{}' check (octet_length(${column}::text) <= ${sizes.jsonBytes})
+      check (not jsonb_path_exists(${column}, 'strict $.**{${sizes.jsonLevels}} ? (@.type() == "object" || @.type() == "array")'))`
+
 /** Restricts a column to the times that an archive can hold. */
 const time = (column: string): string =>
   `${column} timestamptz(3) check (${column} >= '0001-01-01 00:00:00+00' and ${column} < '10000-01-01 00:00:00+00')`
@@ -16,16 +36,20 @@ const promptId = "prompt_id uuid not null references prompts on delete cascade"
  * workspace's row, and every read leaves such rows out.
  */
 export const tables: ReadonlyArray<string> = [
+  // No repetition may exceed 255 in PostgreSQL's regular expressions.
+  `create function count_slots(content text) returns bigint language sql immutable strict parallel safe as $$
+    select count(*) from regexp_matches(content, '\\{\\{[^{}]{1,255}[^{}]?\\}\\}', 'g')
+  $$`,
   `create table workspaces (
     ${id},
-    name text not null default '' check (char_length(name) <= 256),
-    tier text not null default 'free',
+    ${name("name")},
+    tier text not null default 'free' check (char_length(tier) <= ${sizes.nameLength}),
     billing_status text not null default 'active'
       check (billing_status in ('active', 'past_due', 'over_limit', 'disputed'))
   )`,
   `create table users (
     ${id},
-    email text not null check (char_length(email) between 1 and 256),
+    email text not null check (email <> '' and char_length(email) <= ${sizes.nameLength}),
     must_reset_password boolean not null default false
   )`,
   "create unique index users_email on users (lower(email))",
@@ -33,7 +57,7 @@ export const tables: ReadonlyArray<string> = [
     ${id},
     workspace_id uuid references workspaces on delete cascade,
     created_by uuid not null references users,
-    name text not null default '' check (octet_length(name) <= 16777216),
+    ${name("name")},
     key_hash bytea not null unique check (octet_length(key_hash) = 32),
     key_start text not null default '0000' check (key_start ~ '^[0-9a-f]{4}$'),
     key_end text not null default '0000' check (key_end ~ '^[0-9a-f]{4}$'),
@@ -47,33 +71,33 @@ export const tables: ReadonlyArray<string> = [
   `create table folders (
     ${id},
     ${workspaceId},
-    name text not null default '' check (char_length(name) <= 256)
+    ${name("name")}
   )`,
   "create index folders_workspace on folders (workspace_id)",
   `create table tags (
     ${id},
     ${workspaceId},
-    name text not null default '' check (char_length(name) <= 256),
+    ${name("name")},
     color text not null default '#808080' check (color ~ '^#[0-9a-fA-F]{6}$'),
     unique (workspace_id, name) deferrable
   )`,
   `create table fragments (
     ${id},
     ${workspaceId},
-    name text not null default '' check (char_length(name) <= 256),
-    content text not null default '' check (octet_length(content) <= 16777216)
+    ${name("name")},
+    ${content("content")}
   )`,
   "create index fragments_workspace on fragments (workspace_id)",
   `create table prompts (
     ${id},
     ${workspaceId},
-    title text not null default '' check (octet_length(title) <= 16777216),
-    description text not null default '' check (octet_length(description) <= 16777216),
-    current_content text not null default '' check (octet_length(current_content) <= 16777216),
+    ${name("title")},
+    ${summary("description")},
+    ${content("current_content")},
     prompt_type text not null default 'user'
       check (prompt_type in ('system', 'user', 'assistant', 'template', 'few-shot', 'chain-of-thought')),
-    target_model text not null default '' check (octet_length(target_model) <= 16777216),
-    intent text not null default '' check (octet_length(intent) <= 16777216),
+    ${name("target_model")},
+    ${name("intent")},
     current_version integer not null default 1 check (current_version >= 0),
     folder_id uuid references folders on delete set null,
     is_favorite boolean not null default false,
@@ -96,16 +120,13 @@ export const tables: ReadonlyArray<string> = [
     ${id},
     ${promptId},
     version_number integer not null default 1 check (version_number > 0),
-    content text not null default '' check (octet_length(content) <= 16777216),
-    change_summary text not null default '' check (octet_length(change_summary) <= 16777216),
-    change_source text not null default '' check (octet_length(change_source) <= 16777216),
+    ${content("content")},
+    ${summary("change_summary")},
+    ${name("change_source")},
     parent_version_id uuid references prompt_versions on delete set null deferrable,
-    metadata jsonb not null default '{}' check (octet_length(metadata::text) <= 16777216) check (jsonb_typeof(metadata) = 'object'),
+    ${json("metadata")} check (jsonb_typeof(metadata) = 'object'),
     ${createdAt},
-    unique (prompt_id, version_number) include (created_at) deferrable,
-    constraint prompt_versions_metadata_depth check (
-      not jsonb_path_exists(metadata, 'strict $.**{100} ? (@.type() == "object" || @.type() == "array")')
-    )
+    unique (prompt_id, version_number) include (created_at) deferrable
   )`,
   `create index prompt_versions_parent on prompt_versions (parent_version_id)
     where parent_version_id is not null`,
@@ -114,7 +135,7 @@ export const tables: ReadonlyArray<string> = [
     ${promptId},
     fragment_id uuid not null references fragments on delete cascade,
     position integer not null default 0,
-    variable_overrides jsonb not null default '{}' check (octet_length(variable_overrides::text) <= 16777216)
+    ${json("variable_overrides")}
   )`,
   "create index prompt_fragments_prompt on prompt_fragments (prompt_id, position, id)",
   "create index prompt_fragments_fragment on prompt_fragments (fragment_id)",
