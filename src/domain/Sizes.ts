@@ -5,6 +5,8 @@
 export const sizes = {
   /** A content of a prompt, a version or a fragment, and a resolved content, in bytes of UTF-8. */
   contentBytes: 1024 * 1024,
+  /** The contents of a prompt and its fragments together, before their slots are filled, in bytes of UTF-8. */
+  sourceBytes: 2 * 1024 * 1024,
   /** A description of a prompt and a summary of a change, in bytes of UTF-8. */
   summaryBytes: 16 * 1024,
   /** `metadata` and `variable_overrides`, in bytes of the JSON that PostgreSQL writes. */
