@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import { Admission } from "../../../application/Admission.ts"
 import { Outage } from "../../../application/Outage.ts"
 import { Unavailable } from "../../../application/ports/Unavailable.ts"
-import { readPermits } from "../../../application/Turns.ts"
+import { withReadPermit } from "../../../application/ReadPermits.ts"
 import { PromptsGroup } from "./contract/Api.ts"
 import { type ApiError, MethodNotAllowed, RouteNotFound } from "./contract/Errors.ts"
 import { type Endpoint, makeEndpoints } from "./Endpoints.ts"
@@ -118,7 +118,7 @@ export const makeApp = Effect.gen(function* () {
               representation: representResource(body, caller.workspaceId)
             }))
       })
-      return readPermits.withPermit(caller.workspaceId)(read)
+      return withReadPermit(caller.workspaceId, read)
     })
 
   /** Logs and counts the request. */
