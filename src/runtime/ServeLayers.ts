@@ -5,7 +5,6 @@ import { LargeReads } from "../adapters/inbound/http/LargeReads.ts"
 import { PublicUrl } from "../adapters/inbound/http/request/PublicUrl.ts"
 import { defaultMaxConnections } from "../adapters/outbound/postgres/connection/ConnectionBudget.ts"
 import * as PostgresChangeFeed from "../adapters/outbound/postgres/PostgresChangeFeed.ts"
-import { PrimaryWatch } from "../adapters/outbound/postgres/replica/PrimaryWatch.ts"
 import { divideWithReplicas } from "../adapters/outbound/postgres/replica/ReplicaBudget.ts"
 import * as ReplicatedDatabase from "../adapters/outbound/postgres/replica/ReplicatedDatabase.ts"
 import { Lifecycle } from "../application/Lifecycle.ts"
@@ -24,23 +23,20 @@ const orderedLargeReadsLayer = Layer.effect(
     const { read: readOnPrimary } = yield* ReplicatedDatabase.PrimaryReads
     return largeReads === undefined
       ? undefined
-      : { respond: (read) => readOnPrimary(read.caller.workspaceId, largeReads.respond(read)) }
+      : { respond: (read) => readOnPrimary(largeReads.respond(read)) }
   })
 )
 
 /** A PostgreSQL server with replicas, and its change feed. */
 const replicatedDatabaseLayer = (databaseUrl: Redacted.Redacted, config: ServiceConfig) => {
   const { databaseFeedUrl, databaseReplicaUrls = [], databaseMaxConnections } = config
-  const revisions = new WorkspaceRevisions()
-  const watch = new PrimaryWatch(revisions)
   const budget = divideWithReplicas(databaseMaxConnections, databaseReplicaUrls.length)
   const replicas = databaseReplicaUrls.map((url) => ({
     name: describeDatabaseHost(Redacted.value(url)),
     url
   }))
   return orderedLargeReadsLayer.pipe(
-    Layer.provideMerge(ReplicatedDatabase.layer({ replicas, budget, revisions, watch })),
-    Layer.provideMerge(PostgresChangeFeed.makeLayer(revisions, databaseFeedUrl, watch)),
+    Layer.provideMerge(ReplicatedDatabase.layer({ replicas, budget, feedUrl: databaseFeedUrl })),
     Layer.provideMerge(requestDatabaseLayer({ url: databaseUrl }, budget.primary))
   )
 }

@@ -8,23 +8,19 @@ import { maxResolvedBytes, maxFragmentBytes } from "../../../domain/Resolution.t
 import type { Timestamp } from "../../../domain/Timestamp.ts"
 import type { VersionNumber } from "../../../domain/Version.ts"
 import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
-import type { ReadScope, Statement } from "./connection/Query.ts"
+import type { Statement } from "./connection/Query.ts"
 import { findById } from "./FindById.ts"
 
 /** Adds a parameter to a statement and returns its placeholder, such as `$1`. */
 type AddParameter = (value: unknown) => string
 
-/** Makes a statement that reads one workspace and, if something was not found, returns less than `rowCount` rows. */
-const makeStatement = (
-  workspace: WorkspaceId,
-  rowCount: 0 | 1,
-  makeText: (parameter: AddParameter) => string
-): Statement => {
+/** Makes a statement that, if something was not found, returns less than `expectedRows` rows. */
+const makeStatement = (expectedRows: 0 | 1, makeText: (parameter: AddParameter) => string): Statement => {
   const params: Array<unknown> = []
   return {
     text: makeText((value) => `$${params.push(value)}`),
     params,
-    scope: { ids: [workspace], rowCount }
+    expectedRows
   }
 }
 
@@ -110,7 +106,7 @@ export const selectPrompts = (
   page: Page,
   maxBytes = largeBytes
 ): Statement =>
-  makeStatement(workspace, 0, (parameter) => {
+  makeStatement(0, (parameter) => {
     const workspaceParam = parameter(workspace)
     const matching = selectMatching(workspaceParam, filter, parameter)
     return `select total.count as total, candidate.fits, ${selectSummary("p")}
@@ -127,7 +123,7 @@ export const selectPromptPage = (
   page: Page,
   maxBytes = largeBytes
 ): Statement =>
-  makeStatement(workspace, 0, (parameter) => {
+  makeStatement(0, (parameter) => {
     const workspaceParam = parameter(workspace)
     const ids = paginate(selectMatching(workspaceParam, filter, parameter), page, parameter)
     return `select candidate.fits, ${selectSummary("p")}
@@ -141,7 +137,7 @@ export const selectTitles = (
   workspace: WorkspaceId,
   after: Pick<PromptTitle, "id" | "updated_at"> | undefined
 ): Statement =>
-  makeStatement(workspace, 0, (parameter) => {
+  makeStatement(0, (parameter) => {
     const isOfWorkspace = `p.workspace_id = ${parameter(workspace)} and not p.is_archived`
     const follows =
       after === undefined
@@ -160,11 +156,6 @@ export interface PromptKey {
 /** The prompts that `$1` and `$2` request, as `candidate`, with their positions from 1 as `requested.ordinal`. */
 const requestedPrompts = `unnest($1::uuid[], $2::uuid[]) with ordinality requested (workspace_id, id, ordinal)
     join prompts candidate on candidate.workspace_id = requested.workspace_id and candidate.id = requested.id`
-
-const makeScope = (prompts: ReadonlyArray<PromptKey>): ReadScope => ({
-  ids: prompts.map(({ workspace }) => workspace),
-  rowCount: prompts.length
-})
 
 /** Returns the parameters `$1` and `$2` of `requestedPrompts`. */
 const toArrayParams = (prompts: ReadonlyArray<PromptKey>): ReadonlyArray<string> => [
@@ -191,7 +182,7 @@ const selectPromptsText = `select requested.ordinal::int, ${selectSummary("p")},
 export const selectPromptsByKey = (prompts: ReadonlyArray<PromptKey>, maxBytes = largeBytes): Statement => ({
   text: selectPromptsText,
   params: [...toArrayParams(prompts), maxBytes],
-  scope: makeScope(prompts)
+  expectedRows: prompts.length
 })
 
 /** The fragments of the prompt `candidate` as `f`, and how it binds them as `pf`. */
@@ -238,7 +229,7 @@ const selectSourcesText = `select requested.ordinal::int, ${selectSourceColumns(
 export const selectSources = (prompts: ReadonlyArray<PromptKey>): Statement => ({
   text: selectSourcesText,
   params: toArrayParams(prompts),
-  scope: makeScope(prompts)
+  expectedRows: prompts.length
 })
 
 /**
@@ -265,8 +256,7 @@ export const selectLargeSource = ({ workspace, id }: PromptKey): Statement => ({
       ) measured
     ) source
     where candidate.workspace_id = $1 and candidate.id = $2`,
-  params: [workspace, id],
-  scope: { ids: [workspace], rowCount: 1 }
+  params: [workspace, id]
 })
 
 /** Selects the total and one page of versions, like `selectPrompts`; no row at all if there is no such prompt. */
@@ -277,7 +267,7 @@ export const selectVersions = (
   page: Page,
   maxBytes = largeBytes
 ): Statement =>
-  makeStatement(workspace, 1, (parameter) => {
+  makeStatement(1, (parameter) => {
     const prompt = `p.workspace_id = ${parameter(workspace)} and p.id = ${parameter(id)}`
     const visible = `prompt_versions v where v.prompt_id = p.id${
       oldest === undefined ? "" : ` and v.created_at >= ${parameter(oldest)}`
@@ -311,7 +301,7 @@ export const selectVersion = (
   oldest: Timestamp | undefined,
   maxBytes = largeBytes
 ): Statement =>
-  makeStatement(workspace, 1, (parameter) => {
+  makeStatement(1, (parameter) => {
     const isWithin =
       maxBytes === unbounded
         ? "true"
