@@ -18,6 +18,12 @@ export type Proof =
   /** The change feed has reported it. */
   | "reported"
 
+interface Waiter {
+  readonly proof: Proof
+  readonly at: number
+  readonly resume: (result: Effect.Effect<void, Unavailable>) => void
+}
+
 /**
  * The position in the WAL that a standby must have replayed to run reads of this process, and the proofs that are needed
  * where reads move to another server. `ReadRouter` has the rules.
@@ -34,11 +40,13 @@ export class Fence {
   readonly #retryDelayMs: number
   readonly #markerPrefix = `${heartbeatPrefix}${crypto.randomUUID()} `
   readonly #isDue = Latch.makeUnsafe(false)
-  readonly #waiters = new Set<{ readonly proof: Proof; readonly at: number; readonly resume: () => void }>()
+  readonly #waiters = new Set<Waiter>()
   readonly #provenAt = { visible: Number.NEGATIVE_INFINITY, reported: Number.NEGATIVE_INFINITY }
   #revision = -1
   #at = Number.NEGATIVE_INFINITY
   #primary: ServerState | undefined
+  /** True after a marker has failed, until one succeeds. */
+  #isFailing = false
 
   /** @param query runs statements on the primary */
   constructor(
@@ -73,28 +81,37 @@ export class Fence {
     else if (this.#isOutdated) this.#isDue.openUnsafe()
   }
 
-  /** Succeeds once there is the proof for everything that was shown until `at`. Fails if that takes too long. */
+  /**
+   * Succeeds once there is the proof for everything that was shown until `at`. Fails if that takes too long, and at once while
+   * markers fail.
+   */
   await(proof: Proof, at: number): Effect.Effect<void, Unavailable> {
-    const wait = Effect.callback<void>((resume) => {
-      const waiter = { proof, at, resume: () => resume(Effect.void) }
+    const wait = Effect.callback<void, Unavailable>((resume) => {
+      const waiter = { proof, at, resume }
       this.#waiters.add(waiter)
       this.#isDue.openUnsafe()
       return Effect.sync(() => this.#waiters.delete(waiter))
     })
-    return Effect.suspend(() => (at < this.#provenAt[proof] ? Effect.void : failAfterTimeout(wait)))
+    return Effect.suspend(() => {
+      if (at < this.#provenAt[proof]) return Effect.void
+      return this.#isFailing ? Effect.fail(Unavailable) : failAfterTimeout(wait)
+    })
   }
 
   /** Sends markers until it is interrupted. */
   get run(): Effect.Effect<never> {
+    const onFailure = Effect.suspend(() => {
+      this.#isFailing = true
+      for (const { resume } of this.#waiters) resume(Effect.fail(Unavailable))
+      return Effect.delay(
+        Effect.sync(() => this.#isDue.openUnsafe()),
+        this.#retryDelayMs
+      )
+    })
     return this.#isDue.await.pipe(
       Effect.andThen(failAfterTimeout(this.#sendMarker)),
       // Every cause: a server that cannot run the statement is no primary.
-      Effect.catchCause(() =>
-        Effect.andThen(
-          Effect.sleep(this.#retryDelayMs),
-          Effect.sync(() => this.#isDue.openUnsafe())
-        )
-      ),
+      Effect.catchCause(() => onFailure),
       Effect.forever
     )
   }
@@ -110,6 +127,7 @@ export class Fence {
       const at = performance.now()
       const statement = { text: sendMarker, params: [channel, this.#markerPrefix + at] }
       return Effect.map(this.#query(statement), (rows) => {
+        this.#isFailing = false
         this.#prove("visible", at)
         const primary = decodePrimary(rows)
         // Without a further change, the position stays: each later one would keep standbys out of use for a moment.
@@ -126,7 +144,7 @@ export class Fence {
     this.#provenAt[proof] = Math.max(this.#provenAt[proof], at)
     for (const waiter of this.#waiters) {
       if (waiter.proof !== proof) continue
-      if (waiter.at < at) waiter.resume()
+      if (waiter.at < at) waiter.resume(Effect.void)
       else this.#isDue.openUnsafe()
     }
   }
