@@ -16,7 +16,7 @@ import { defaultRateLimits, type RateLimits } from "../application/Admission.ts"
 import { defaultOutageMaxAge } from "../application/Outage.ts"
 import { postgresUrl, publicUrl, type Rule, rateLimit, redisUrl } from "./ConfigRules.ts"
 import { splitServers } from "./ServerUrl.ts"
-import { fitsName, maxNameLength } from "../domain/Workspace.ts"
+import { fitsName, sizes } from "../domain/Sizes.ts"
 
 /** The configuration of this process, from its environment. */
 export interface ServiceConfig {
@@ -256,7 +256,7 @@ const otherConfig = Config.all({
     "PROMPT_RETRIEVAL_ACTOR",
     Config.String("PROMPT_RETRIEVAL_ACTOR"),
     undefined,
-    `must have at most ${maxNameLength} characters and no control characters`,
+    `must have at most ${sizes.nameLength} characters and no control characters`,
     (name) => fitsName(name) && !/\p{Cc}/u.test(name)
   ),
   logLevel: variable(

@@ -16,7 +16,6 @@ import {
   databaseKeysLayer,
   databaseLayer,
   databasePromptsLayer,
-  requestDatabaseLayer,
   type ServiceSettings,
   useCasesLayer
 } from "./RequestLayers.ts"
@@ -46,12 +45,7 @@ export const databaseApiLayer = (settings: ServiceSettings & DatabaseStores) => 
     Layer.provide(databaseFeed),
     Layer.provideMerge(outage),
     Layer.provideMerge(Layer.mergeAll(MetricObservations.layer, PostgresReadiness.layer, feed)),
-    Layer.provideMerge(
-      Layer.merge(
-        promptRepo === undefined ? requestDatabaseLayer(database) : databaseLayer(database),
-        Lifecycle.starting
-      )
-    )
+    Layer.provideMerge(Layer.merge(databaseLayer(database), Lifecycle.starting))
   )
 }
 

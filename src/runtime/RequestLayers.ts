@@ -6,7 +6,7 @@ import * as Redacted from "effect/Redacted"
 import * as CachingKeyStore from "../adapters/outbound/caching/CachingKeyStore.ts"
 import * as CachingPromptRepo from "../adapters/outbound/caching/CachingPromptRepo.ts"
 import * as MetricObservations from "../adapters/outbound/metrics/MetricObservations.ts"
-import { Database, type DatabaseOptions } from "../adapters/outbound/postgres/Database.ts"
+import { Database } from "../adapters/outbound/postgres/Database.ts"
 import * as PostgresChangeFeed from "../adapters/outbound/postgres/PostgresChangeFeed.ts"
 import * as PostgresKeyStore from "../adapters/outbound/postgres/PostgresKeyStore.ts"
 import * as PostgresPromptRepo from "../adapters/outbound/postgres/PostgresPromptRepo.ts"
@@ -16,7 +16,6 @@ import * as RedisRateLimiter from "../adapters/outbound/rate-limiter/RedisRateLi
 import { Admission, type RateLimits } from "../application/Admission.ts"
 import * as Outage from "../application/Outage.ts"
 import { Prompts } from "../application/Prompts.ts"
-import * as LargeReadThread from "./LargeReadThread.ts"
 
 // The layers that `ServeLayers.ts` and `PromptApiLayers.ts` share, and those that `src/index.ts` exports.
 // `CommandLayers.ts` composes the commands of operators, `testing.ts` the in-memory adapters.
@@ -58,7 +57,3 @@ export const serviceLayer = (settings: ServiceSettings) =>
     Layer.provideMerge(Outage.layer(settings.outageMaxAgeMs ?? 0)),
     Layer.provideMerge(Layer.merge(PostgresReadiness.layer, MetricObservations.layer))
   )
-
-/** A database for requests: the large-read thread uses it, too. */
-export const requestDatabaseLayer = (options: DatabaseOptions, maxConnections?: number) =>
-  Layer.provideMerge(LargeReadThread.layer(), databaseLayer(options, maxConnections))

@@ -10,7 +10,8 @@ import { PromptRepo } from "../../src/application/ports/PromptRepo.ts"
 import { Prompts } from "../../src/application/Prompts.ts"
 import { WorkspaceStore } from "../../src/application/ports/WorkspaceStore.ts"
 import { PromptNotFound } from "../../src/domain/Prompt.ts"
-import { maxResolvedBytes, ResolvedTooLarge } from "../../src/domain/Resolution.ts"
+import { ResolvedTooLarge } from "../../src/domain/Resolution.ts"
+import { sizes } from "../../src/domain/Sizes.ts"
 import { toTimestamp } from "../../src/domain/Timestamp.ts"
 import { VersionNotFound } from "../../src/domain/Version.ts"
 import {
@@ -117,7 +118,7 @@ describe("Prompts", () => {
   it.effect("getResolved fails if the resolved content exceeds the limit", () =>
     Effect.gen(function* () {
       const prompts = yield* Prompts
-      const half = fragment("x".repeat(maxResolvedBytes / 2))
+      const half = fragment("x".repeat(sizes.contentBytes / 2))
       const [fitting, exceeding] = [
         prompt({ current_content: "", fragments: [fragmentBinding(half, 1)] }),
         prompt({ current_content: "", fragments: [fragmentBinding(half, 1), fragmentBinding(half, 2)] })

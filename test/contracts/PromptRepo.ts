@@ -5,12 +5,10 @@ import * as Schema from "effect/Schema"
 import type { Archive } from "../../src/application/formats/Archive.ts"
 import type { KeyStore } from "../../src/application/ports/KeyStore.ts"
 import { type PromptFilter, PromptRepo } from "../../src/application/ports/PromptRepo.ts"
-import { JsonText } from "../../src/domain/Bindings.ts"
 import { WorkspaceStore } from "../../src/application/ports/WorkspaceStore.ts"
 import type { FolderId } from "../../src/domain/FolderId.ts"
 import type { Page } from "../../src/domain/Page.ts"
 import { type PromptId, PromptNotFound, PromptType } from "../../src/domain/Prompt.ts"
-import { maxFragmentBytes, ResolvedTooLarge } from "../../src/domain/Resolution.ts"
 import type { Timestamp } from "../../src/domain/Timestamp.ts"
 import { VersionNotFound } from "../../src/domain/Version.ts"
 import type { WorkspaceId } from "../../src/domain/WorkspaceId.ts"
@@ -557,30 +555,25 @@ export const testPromptRepo = <E>(
     it.effect("every text is returned byte for byte", () =>
       Effect.gen(function* () {
         const repo = yield* PromptRepo
-        const texts = [...awkwardTexts, "long ä😀\n".repeat(200_000)]
-        for (const text of texts) {
+        const longest = "long ä😀\n".repeat(70_000)
+        for (const text of [...awkwardTexts, longest]) {
+          const [short, summary] = [text.slice(0, 256), text.slice(0, 8_000)]
           const snippet = fragment(text)
           const one = prompt({
-            title: text,
-            description: text,
+            title: short,
+            description: summary,
             current_content: text,
-            target_model: text,
-            intent: text,
-            fragments: [fragmentBinding(snippet, 1, { variable_overrides: { text } })],
-            versions: [version(1, { content: text, change_summary: text, change_source: text })]
+            target_model: short,
+            intent: short,
+            fragments: [fragmentBinding(snippet, 1, { variable_overrides: { text: summary } })],
+            versions: [version(1, { content: text, change_summary: summary, change_source: short })]
           })
           const stored = archive({ fragments: [snippet], prompts: [one] })
           yield* importArchive(stored)
           const workspace = stored.workspace.id
           assert.isTrue((yield* repo.get(workspace, one.id)).current_content === text)
           assert.deepStrictEqual(yield* repo.get(workspace, one.id), model.getPrompt(stored, one))
-          const source = yield* repo.getSource(workspace, one.id)
-          // An adapter may return large overrides as JSON text.
-          const fragments = source.fragments.map(({ content, variable_overrides: overrides }) => ({
-            content,
-            variable_overrides: overrides instanceof JsonText ? JSON.parse(overrides.text) : overrides
-          }))
-          assert.deepStrictEqual({ ...source, fragments }, model.getSource(stored, one))
+          assert.deepStrictEqual(yield* repo.getSource(workspace, one.id), model.getSource(stored, one))
           assert.deepStrictEqual((yield* list(workspace)).items, model.listPrompts(stored, {}))
           assert.deepStrictEqual(
             yield* repo.getVersion(workspace, one.id, versionNumber(1), undefined),
@@ -618,40 +611,6 @@ export const testPromptRepo = <E>(
         assert.deepStrictEqual((yield* read(1)).metadata, freeForm)
         assert.deepStrictEqual((yield* read(2)).metadata, {})
       })
-    )
-
-    it.effect(
-      "getSource fails if the bound fragments together have more than maxFragmentBytes, each counted once per binding",
-      () =>
-        Effect.gen(function* () {
-          const repo = yield* PromptRepo
-          const half = fragment("é".repeat(maxFragmentBytes / 4))
-          const byte = fragment("x")
-          // An override may shorten a fragment, so the size of the result does not show whether a fragment is too
-          // large.
-          const overridden = { variable_overrides: { name: "value" } }
-          const full = prompt({
-            current_content: "more",
-            fragments: [fragmentBinding(half, 1, overridden), fragmentBinding(half, 2, overridden)]
-          })
-          const exceeding = prompt({
-            fragments: [
-              fragmentBinding(half, 1, overridden),
-              fragmentBinding(byte, 2),
-              fragmentBinding(half, 3, overridden)
-            ]
-          })
-          const stored = archive({ fragments: [half, byte], prompts: [full, exceeding] })
-          yield* importArchive(stored)
-          const source = yield* repo.getSource(stored.workspace.id, full.id)
-          assert.isTrue(
-            source.fragments.length === 2 && source.fragments.every(({ content }) => content === half.content)
-          )
-          assert.deepStrictEqual(
-            yield* Effect.flip(repo.getSource(stored.workspace.id, exceeding.id)),
-            ResolvedTooLarge(exceeding.id)
-          )
-        })
     )
 
     it.effect.prop(

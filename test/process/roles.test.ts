@@ -201,7 +201,6 @@ describe.skipIf(missing !== undefined)("deploy/roles.sql", () => {
   it("the roles have their privileges on the tables of later migrations", async () => {
     const later = {
       name: "later",
-      oldestProgram: migrations.length,
       statements: ["create table later (id bigint generated always as identity primary key, note text)"]
     }
     const migrateAs = (role: keyof RoleNames) =>

@@ -134,7 +134,7 @@ export const runReplicaModel = async (seed: number, steps: number, plantFault?: 
   const startRead = () => {
     const workspace = pick(workspaces)
     const pool = pick<keyof ReplicaSession>(["queryPrompts", "queryKeys"])
-    const statement: Statement = { text: workspace, params: [], expectedRows: 1 }
+    const statement: Statement = { text: workspace, params: [], ...(int(8) > 0 && { expectedRows: 1 }) }
     const read: ModelRead = {
       workspace,
       floor: Math.max(told.get(workspace) ?? 0, shown.get(workspace) ?? 0),
@@ -142,8 +142,7 @@ export const runReplicaModel = async (seed: number, steps: number, plantFault?: 
       mustBeLatest: !isFeedUp
     }
     running.push(read)
-    const run = int(8) === 0 ? router.readOnPrimary(primary[pool](statement)) : router.run(pool, statement)
-    Effect.runFork(run).addObserver((exit) => {
+    Effect.runFork(router.run(pool, statement)).addObserver((exit) => {
       running = running.filter((other) => other !== read)
       if (Exit.isFailure(exit)) return
       const version = (exit.value[0]?.version as number | undefined) ?? 0

@@ -3,6 +3,7 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import type { Caller } from "../../../application/Admission.ts"
 import { Prompts } from "../../../application/Prompts.ts"
+import { takeTurn } from "../../../application/Turns.ts"
 import { PromptsGroup } from "./contract/Api.ts"
 import { readPageEnvelope, toDataEnvelope } from "./contract/Envelope.ts"
 import type { ApiError } from "./contract/Errors.ts"
@@ -76,10 +77,13 @@ const makeEndpoint = (spec: EndpointSpec, handle: Handler<EndpointSpec>): Endpoi
   return (caller, { params, query }) =>
     Effect.fromResult(parseQueryParameters(query)).pipe(
       Effect.flatMap((query) => handle(caller, params as Params, query)),
+      Effect.tap(takeTurn),
       Effect.map(({ envelope, promptVersion }) => ({
-        ...encodeBody(encodeEnvelope(envelope)),
+        json: JSON.stringify(encodeEnvelope(envelope)),
         promptVersion
-      }))
+      })),
+      Effect.tap(takeTurn),
+      Effect.map(({ json, promptVersion }) => ({ ...encodeBody(json), promptVersion }))
     )
 }
 

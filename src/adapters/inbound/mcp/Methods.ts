@@ -1,4 +1,5 @@
 import * as Effect from "effect/Effect"
+import { takeTurn } from "../../../application/Turns.ts"
 import { isJsonObject, type JsonObject } from "../../../domain/Json.ts"
 import { fillSlots } from "../../../domain/Resolution.ts"
 import { filledTooLarge } from "./Errors.ts"
@@ -90,7 +91,7 @@ export const getMessage = (
   const { arguments: values = {} } = params
   const problem = findArgumentsTypeError(values)
   if (problem !== undefined) return Effect.fail(problem)
-  return Effect.flatMap(catalog.get(name), ({ prompt_type, content, slots }) => {
+  return Effect.flatMap(Effect.tap(catalog.get(name), takeTurn), ({ prompt_type, content, slots }) => {
     const texts = values as Readonly<Record<string, string>>
     const problem = findSlotMismatch(slots, texts)
     if (problem !== undefined) return Effect.fail(problem)
@@ -129,6 +130,7 @@ const callTool: Method = (params, { mode, catalog }) => {
   const output: Effect.Effect<JsonObject, RpcError> =
     tool.read === "list" ? listPage(catalog, input) : getMessage(catalog, input)
   return output.pipe(
+    Effect.tap(takeTurn),
     Effect.map((structuredContent) => ({
       content: [{ type: "text", text: JSON.stringify(structuredContent) }],
       structuredContent

@@ -4,7 +4,6 @@ import * as Schema from "effect/Schema"
 import { PromptRepo } from "../../../application/ports/PromptRepo.ts"
 import type { Page, PageOfItems } from "../../../domain/Page.ts"
 import { Prompt, PromptNotFound, PromptSummary, type PromptType } from "../../../domain/Prompt.ts"
-import { countFragmentBytes, maxFragmentBytes, ResolvedTooLarge } from "../../../domain/Resolution.ts"
 import { Version, VersionNotFound, VersionSummary } from "../../../domain/Version.ts"
 import { HostCalls } from "./HostCalls.ts"
 import type { WatchableStore } from "./HostChangeFeed.ts"
@@ -112,14 +111,7 @@ export const layer = (host: HostPromptRepo): Layer.Layer<PromptRepo> =>
       list,
       listPage: (workspace, filter, page) => Effect.map(list(workspace, filter, page), ({ items }) => items),
       get: (workspace, id) => findPrompt(() => host.get(workspace, id)),
-      getSource: (workspace, id) =>
-        Effect.flatMap(
-          findSource(() => host.getSource(workspace, id)),
-          (source) =>
-            countFragmentBytes(source) > maxFragmentBytes
-              ? Effect.fail(ResolvedTooLarge(id))
-              : Effect.succeed(source)
-        ),
+      getSource: (workspace, id) => findSource(() => host.getSource(workspace, id)),
       listVersions: (workspace, id, oldest, page) =>
         findVersionPage(() => host.listVersions(workspace, id, oldest, page)),
       getVersion: (workspace, id, number, oldest) =>

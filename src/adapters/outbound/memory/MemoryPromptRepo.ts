@@ -11,12 +11,7 @@ import {
   type PromptSummary,
   type Tag
 } from "../../../domain/Prompt.ts"
-import {
-  countFragmentBytes,
-  maxFragmentBytes,
-  type ResolutionSource,
-  ResolvedTooLarge
-} from "../../../domain/Resolution.ts"
+import type { ResolutionSource } from "../../../domain/Resolution.ts"
 import { type Version, VersionNotFound, type VersionSummary } from "../../../domain/Version.ts"
 import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
 import { MemoryState, type MemoryWorkspace } from "./MemoryState.ts"
@@ -116,11 +111,8 @@ const makePromptRepo = ({ workspaces }: MemoryState["Service"]): PromptRepo["Ser
       Effect.map(list(workspaceId, filter, page), ({ items }) => items),
     get: (workspaceId, id) =>
       Effect.map(find(workspaceId, id), ({ workspace, prompt }) => toPrompt(workspace, prompt)),
-    getSource: Effect.fnUntraced(function* (workspaceId, id) {
-      const { workspace, prompt } = yield* find(workspaceId, id)
-      const source = toSource(workspace, prompt)
-      return countFragmentBytes(source) > maxFragmentBytes ? yield* Effect.fail(ResolvedTooLarge(id)) : source
-    }),
+    getSource: (workspaceId, id) =>
+      Effect.map(find(workspaceId, id), ({ workspace, prompt }) => toSource(workspace, prompt)),
     listVersions: Effect.fnUntraced(function* (workspaceId, id, oldest, page) {
       const { prompt } = yield* find(workspaceId, id)
       const visible = prompt.versions.filter((version) => isVisible(version.created_at, oldest))

@@ -47,10 +47,6 @@ export class DatabaseServer extends Context.Service<
     readonly confirm: (server: string) => boolean
     /** Succeeds once `confirm` has returned false. */
     readonly contradiction: Effect.Effect<void>
-    /** Calls a function whenever the change feed comes up on another server than before. */
-    readonly onChange: (listener: () => void) => void
-    /** Returns the URL of the selected server alone. Throws if there is none. */
-    readonly findSelectedUrl: () => string
   }
 >()("prompt-retrieval/DatabaseServer") {}
 
@@ -64,7 +60,6 @@ export const makeDatabaseServer = (url: Redacted.Redacted): DatabaseServer["Serv
   const isSelected = hasSeveralHosts || parsed.targetSessionAttrs !== "any"
   const select = makeServerSelection(parsed)
   const sockets = new Map<Socket, "read" | "transaction">()
-  const listeners: Array<() => void> = []
   const contradictions = new Set<() => void>()
   let selected: ServerAddress | Error = isSelected ? new Error("no server is selected") : first
   /** The server of the change feed; `undefined` while the feed is down. */
@@ -134,9 +129,7 @@ export const makeDatabaseServer = (url: Redacted.Redacted): DatabaseServer["Serv
         closeSockets(hasChanged ? ["read", "transaction"] : ["read"])
         feedServer = server
         lastFeedServer = server
-        if (!hasChanged) return Effect.void
-        for (const listener of listeners) listener()
-        return log
+        return hasChanged ? log : Effect.void
       }),
     unfollow: Effect.sync(() => {
       feedServer = undefined
@@ -152,8 +145,6 @@ export const makeDatabaseServer = (url: Redacted.Redacted): DatabaseServer["Serv
       const report = () => resume(Effect.void)
       contradictions.add(report)
       return Effect.sync(() => contradictions.delete(report))
-    }),
-    onChange: (listener) => void listeners.push(listener),
-    findSelectedUrl: () => (isSelected ? parsed.urlOf(getSelected()) : Redacted.value(url))
+    })
   }
 }

@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import { isUnavailable, type Unavailable } from "../../../../application/ports/Unavailable.ts"
+import type { Unavailable } from "../../../../application/ports/Unavailable.ts"
 import type { WorkspaceRevisions } from "../../../../application/WorkspaceRevisions.ts"
 import type { Row, Statement } from "../connection/Query.ts"
 import type { Fence } from "./Fence.ts"
@@ -59,7 +59,7 @@ export class ReadRouter {
   /** Runs a statement on the server that the rules allow; one without `expectedRows` on the primary. */
   run(pool: keyof ReplicaSession, statement: Statement): Effect.Effect<Rows, Unavailable> {
     const { primary, isFeedUp, metrics } = this.#options
-    const readPrimary = this.readOnPrimary(primary[pool](statement))
+    const readPrimary = this.#readPrimary(pool, statement)
     if (statement.expectedRows === undefined) return readPrimary
     const countedRead = Effect.tap(readPrimary, () => Effect.sync(metrics.countPrimary))
     const readReplica = this.#readReplica(pool, statement)
@@ -99,15 +99,16 @@ export class ReadRouter {
     return Effect.suspend(() => (isFeedUp() ? readReplicaFirst : orReplica(countedRead)))
   }
 
-  /** Runs a read of the primary, in whatever way, under rule 3. */
-  readOnPrimary<A, E>(read: Effect.Effect<A, E>): Effect.Effect<A, E | Unavailable> {
-    const record = Effect.sync(() => {
-      this.#shownElsewhereAt = performance.now()
-    })
-    return Effect.suspend(() => this.#options.fence.await("visible", this.#shownByReplicaAt)).pipe(
-      Effect.andThen(read),
-      Effect.tap(record),
-      Effect.tapError((error) => (isUnavailable(error) ? Effect.void : record))
+  /** Reads the primary under rule 3. */
+  #readPrimary(pool: keyof ReplicaSession, statement: Statement): Effect.Effect<Rows, Unavailable> {
+    const { fence, primary } = this.#options
+    return Effect.suspend(() => fence.await("visible", this.#shownByReplicaAt)).pipe(
+      Effect.andThen(primary[pool](statement)),
+      Effect.tap(() =>
+        Effect.sync(() => {
+          this.#shownElsewhereAt = performance.now()
+        })
+      )
     )
   }
 

@@ -3,9 +3,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Redacted from "effect/Redacted"
-import { largeBytes } from "../../../../application/LargeReadPolicy.ts"
 import { ChangeFeed } from "../../../../application/ports/ChangeFeed.ts"
-import type { Unavailable } from "../../../../application/ports/Unavailable.ts"
 import { WorkspaceRevisions } from "../../../../application/WorkspaceRevisions.ts"
 import { makeColumnTypes } from "../connection/ColumnTypes.ts"
 import { type DatabaseServer, makeDatabaseServer } from "../connection/DatabaseServer.ts"
@@ -14,27 +12,14 @@ import { Database } from "../Database.ts"
 import * as PostgresChangeFeed from "../PostgresChangeFeed.ts"
 import { Fence } from "./Fence.ts"
 import { ReadRouter } from "./ReadRouter.ts"
+import { Replica, type ReplicaInUse } from "./Replica.ts"
 import type { ReplicaBudget } from "./ReplicaBudget.ts"
 import { makeReadMetrics } from "./ReplicaMetrics.ts"
-import { Replica, type ReplicaInUse } from "./Replica.ts"
-
-/** Runs reads that only the primary can run, in order with the reads of replicas. */
-export class PrimaryReads extends Context.Service<
-  PrimaryReads,
-  {
-    readonly read: <A, E>(read: Effect.Effect<A, E>) => Effect.Effect<A, E | Unavailable>
-  }
->()("prompt-retrieval/PrimaryReads") {}
-
-/** The address of a replica, and how logs and metrics name it. */
-export interface ReplicaAddress {
-  readonly name: string
-  readonly url: Redacted.Redacted
-}
 
 /** What a replicated database consists of. */
 export interface ReplicationOptions {
-  readonly replicas: ReadonlyArray<ReplicaAddress>
+  /** The URL of each replica, and how logs and metrics name it. */
+  readonly replicas: ReadonlyArray<{ readonly name: string; readonly url: Redacted.Redacted }>
   readonly budget: ReplicaBudget
   /** The URL of the connection that listens; undefined for the URL of the database. */
   readonly feedUrl: Redacted.Redacted | undefined
@@ -45,30 +30,19 @@ export interface ReplicationOptions {
  * show different states, and a move needs a proof. Each process begins with another one, so that processes share them.
  */
 const makeReplicaChoice = (replicas: ReadonlyArray<Replica>): (() => ReplicaInUse | undefined) => {
-  let active = Math.floor(Math.random() * replicas.length)
+  let active = replicas[Math.floor(Math.random() * replicas.length)]
   return () => {
-    if (replicas[active]?.usable === undefined)
-      active = Math.max(
-        0,
-        replicas.findIndex(({ usable }) => usable !== undefined)
-      )
-    return replicas[active]?.usable
+    if (active?.isConnected === false) active = replicas.find(({ isConnected }) => isConnected) ?? active
+    return active?.usable
   }
 }
 
-/**
- * The change feed of a database, and the database with its reads on replicas where `ReadRouter` allows. Large reads stay on
- * the primary.
- */
+/** The change feed of a database, and the database with its reads on replicas where `ReadRouter` allows. */
 export const layer = ({
   replicas,
   budget,
   feedUrl
-}: ReplicationOptions): Layer.Layer<
-  Database | ChangeFeed | PrimaryReads,
-  never,
-  Database | DatabaseServer | PgClient
-> =>
+}: ReplicationOptions): Layer.Layer<Database | ChangeFeed, never, Database | DatabaseServer | PgClient> =>
   Layer.effectContext(
     Effect.gen(function* () {
       const database = yield* Database
@@ -79,10 +53,7 @@ export const layer = ({
         ChangeFeed
       )
       const standbys = replicas.map(({ name, url }) => {
-        const config = {
-          ...makePoolConfig(makeDatabaseServer(url).config),
-          types: makeColumnTypes(largeBytes)
-        }
+        const config = { ...makePoolConfig(makeDatabaseServer(url).config), types: makeColumnTypes() }
         return new Replica({ name, config }, budget, fence)
       })
       const router = new ReadRouter({
@@ -98,12 +69,8 @@ export const layer = ({
       const replicated = Database.of({
         ...database,
         queryPrompts: (statement) => router.run("queryPrompts", statement),
-        queryKeys: (statement) => router.run("queryKeys", statement),
-        queryLargePrompts: (statement) => router.readOnPrimary(database.queryLargePrompts(statement))
+        queryKeys: (statement) => router.run("queryKeys", statement)
       })
-      return Context.make(Database, replicated).pipe(
-        Context.add(ChangeFeed, feed),
-        Context.add(PrimaryReads, { read: (read) => router.readOnPrimary(read) })
-      )
+      return Context.add(Context.make(Database, replicated), ChangeFeed, feed)
     })
   )

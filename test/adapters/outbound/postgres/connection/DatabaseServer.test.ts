@@ -87,21 +87,17 @@ describe.skipIf(noCluster !== undefined)("the server that connections lead to", 
 
       it("when the change feed comes up again, every connection for reads is closed, and those for transactions if the server is another one", async () => {
         const { haproxy, server } = await startBalanced()
-        let changes = 0
-        server.onChange(() => changes++)
         await follow(server)
         const reads = await connect(server)
         const transactions = await connect(server, server.transactionConfig)
         await Effect.runPromise(server.unfollow)
         await follow(server)
         expect(await Promise.all([reads, transactions].map(findPort))).toEqual([undefined, portOf(first)])
-        expect(changes).toBe(0)
 
         await Effect.runPromise(server.unfollow)
         await haproxy.switchOver()
         await follow(server)
         expect(await findPort(transactions)).toBeUndefined()
-        expect(changes).toBe(1)
       })
     }
   )
