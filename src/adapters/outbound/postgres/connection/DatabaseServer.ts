@@ -2,6 +2,7 @@ import { connect, isIP, type Socket } from "node:net"
 import type * as PgClient from "@effect/sql-pg/PgClient"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import * as Latch from "effect/Latch"
 import * as Redacted from "effect/Redacted"
 import { type ConnectionUrl, parseConnectionUrl, type ServerAddress } from "./ConnectionUrl.ts"
 import { makeServerSelection } from "./ServerSelection.ts"
@@ -45,7 +46,7 @@ export class DatabaseServer extends Context.Service<
      * connections are then closed, and the change feed must connect again.
      */
     readonly confirm: (server: string) => boolean
-    /** Succeeds once `confirm` has returned false. */
+    /** Succeeds once `confirm` has returned false, until `unfollow`. */
     readonly contradiction: Effect.Effect<void>
   }
 >()("prompt-retrieval/DatabaseServer") {}
@@ -60,7 +61,7 @@ export const makeDatabaseServer = (url: Redacted.Redacted): DatabaseServer["Serv
   const isSelected = hasSeveralHosts || parsed.targetSessionAttrs !== "any"
   const select = makeServerSelection(parsed)
   const sockets = new Map<Socket, "read" | "transaction">()
-  const contradictions = new Set<() => void>()
+  const isContradicted = Latch.makeUnsafe(false)
   let selected: ServerAddress | Error = isSelected ? new Error("no server is selected") : first
   /** The server of the change feed; `undefined` while the feed is down. */
   let feedServer: string | undefined
@@ -133,18 +134,15 @@ export const makeDatabaseServer = (url: Redacted.Redacted): DatabaseServer["Serv
       }),
     unfollow: Effect.sync(() => {
       feedServer = undefined
+      isContradicted.closeUnsafe()
     }),
     confirm: (server) => {
       if (feedServer === undefined || feedServer === server) return true
       feedServer = undefined
       closeSockets(["read", "transaction"])
-      for (const report of contradictions) report()
+      isContradicted.openUnsafe()
       return false
     },
-    contradiction: Effect.callback((resume) => {
-      const report = () => resume(Effect.void)
-      contradictions.add(report)
-      return Effect.sync(() => contradictions.delete(report))
-    })
+    contradiction: isContradicted.await
   }
 }

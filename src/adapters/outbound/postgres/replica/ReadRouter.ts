@@ -76,25 +76,16 @@ export class ReadRouter {
       )
 
     const readReplicaFirst = Effect.flatMap(readReplica, (outcome) => {
-      switch (outcome._tag) {
-        case "Found":
-          return Effect.sync(outcome.show)
-        case "Incomplete":
-          metrics.countRepeated()
-          return orReplica(
-            Effect.flatMap(primary[pool](statement), (latest) =>
+      if (outcome._tag === "Found") return Effect.sync(outcome.show)
+      if (outcome._tag === "Fenced") metrics.countFenced()
+      else if (outcome._tag !== "None") metrics.countRepeated()
+      return orReplica(
+        outcome._tag !== "Incomplete"
+          ? countedRead
+          : Effect.flatMap(primary[pool](statement), (latest) =>
               hasFurtherRow(latest, outcome.rows) ? countedRead : Effect.sync(outcome.show)
             )
-          )
-        case "Fenced":
-          metrics.countFenced()
-          return orReplica(countedRead)
-        case "Failed":
-          metrics.countRepeated()
-          return orReplica(countedRead)
-        case "None":
-          return countedRead
-      }
+      )
     })
     return Effect.suspend(() => (isFeedUp() ? readReplicaFirst : orReplica(countedRead)))
   }
@@ -124,7 +115,7 @@ export class ReadRouter {
       const revision = revisions.revision()
       const shownElsewhereAt = this.#shownElsewhereAt
       const prove = shownElsewhereAt < fence.at ? Effect.void : fence.await("reported", shownElsewhereAt)
-      const read = Effect.matchCauseEffect(session[pool](statement), {
+      return Effect.matchCauseEffect(session[pool](statement), {
         // Every cause: the pools of a replica that is lost interrupt their statements.
         onFailure: () => Effect.succeed<ReplicaOutcome>({ _tag: "Failed" }),
         onSuccess: (rows) =>
@@ -140,7 +131,6 @@ export class ReadRouter {
                 : { _tag: "Fenced" }
           })
       })
-      return read
     })
   }
 

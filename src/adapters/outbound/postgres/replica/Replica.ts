@@ -19,7 +19,7 @@ import { makeReplicaGauges } from "./ReplicaMetrics.ts"
 import { decodeStandby, type ServerState, type StandbyState, selectStandby } from "./ServerState.ts"
 
 /** How often the position is queried, in milliseconds. */
-const intervalMs = 50
+const intervalMs = 20
 /** After this long without a response, the connections to a replica are closed, in milliseconds. */
 const responseTimeoutMs = 500
 /** How long a replica waits before it is connected to again, in milliseconds. */
