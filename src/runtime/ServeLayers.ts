@@ -4,7 +4,6 @@ import * as Redacted from "effect/Redacted"
 import { PublicUrl } from "../adapters/inbound/http/request/PublicUrl.ts"
 import { defaultMaxConnections } from "../adapters/outbound/postgres/connection/ConnectionBudget.ts"
 import * as PostgresChangeFeed from "../adapters/outbound/postgres/PostgresChangeFeed.ts"
-import { PrimaryWatch } from "../adapters/outbound/postgres/replica/PrimaryWatch.ts"
 import { divideWithReplicas } from "../adapters/outbound/postgres/replica/ReplicaBudget.ts"
 import * as ReplicatedDatabase from "../adapters/outbound/postgres/replica/ReplicatedDatabase.ts"
 import { Lifecycle } from "../application/Lifecycle.ts"
@@ -18,16 +17,14 @@ import { describeDatabaseHost } from "./ServerUrl.ts"
 /** A PostgreSQL server with replicas, and its change feed. */
 const replicatedDatabaseLayer = (databaseUrl: Redacted.Redacted, config: ServiceConfig) => {
   const { databaseFeedUrl, databaseReplicaUrls = [], databaseMaxConnections } = config
-  const revisions = new WorkspaceRevisions()
-  const watch = new PrimaryWatch(revisions)
   const budget = divideWithReplicas(databaseMaxConnections, databaseReplicaUrls.length)
   const replicas = databaseReplicaUrls.map((url) => ({
     name: describeDatabaseHost(Redacted.value(url)),
     url
   }))
-  return ReplicatedDatabase.layer({ replicas, budget, revisions, watch }).pipe(
-    Layer.provideMerge(PostgresChangeFeed.makeLayer(revisions, databaseFeedUrl, watch)),
-    Layer.provideMerge(databaseLayer({ url: databaseUrl }, budget.primary))
+  return Layer.provideMerge(
+    ReplicatedDatabase.layer({ replicas, budget, feedUrl: databaseFeedUrl }),
+    databaseLayer({ url: databaseUrl }, budget.primary)
   )
 }
 

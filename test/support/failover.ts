@@ -121,8 +121,6 @@ export const balanceServers = Effect.fnUntraced(function* ({
     url,
     /** New connections lead to the standby, as a health check that knows the primary would decide. */
     switchOver: () => send("disable server primary/one; enable server primary/two"),
-    /** New connections lead to both servers in turn. */
-    alternate: () => send("enable server primary/one; enable server primary/two"),
     /** Ends the connections to the first primary, as `on-marked-down shutdown-sessions` does. */
     closeOldSessions: () => send("shutdown sessions server primary/one")
   }

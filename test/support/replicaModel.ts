@@ -1,9 +1,11 @@
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
 import type { Query, Row, Statement } from "../../src/adapters/outbound/postgres/connection/Query.ts"
-import { FenceQueue } from "../../src/adapters/outbound/postgres/replica/FenceQueue.ts"
-import type { ReplicaSession } from "../../src/adapters/outbound/postgres/replica/Replica.ts"
-import { type PoolName, ReadRouter } from "../../src/adapters/outbound/postgres/replica/ReadRouter.ts"
+import { Fence } from "../../src/adapters/outbound/postgres/replica/Fence.ts"
+import { ReadRouter } from "../../src/adapters/outbound/postgres/replica/ReadRouter.ts"
+import type { ReplicaInUse, ReplicaSession } from "../../src/adapters/outbound/postgres/replica/Replica.ts"
+import type { StandbyState } from "../../src/adapters/outbound/postgres/replica/ServerState.ts"
 import { Unavailable } from "../../src/application/ports/Unavailable.ts"
 import { WorkspaceRevisions } from "../../src/application/WorkspaceRevisions.ts"
 import { makeRandom } from "./random.ts"
@@ -18,8 +20,8 @@ interface Commit {
   readonly version: number
 }
 
-/** What the notification queue of the primary holds: a commit by its index in the WAL, or a heartbeat. */
-type Queued = { readonly commit: number } | { readonly sentAt: number }
+/** What the notification queue of the primary holds: a commit by its index in the WAL, or a marker. */
+type Queued = { readonly commit: number } | { readonly marker: string }
 
 /** A statement on its way to a server, and then back. */
 interface PendingStatement {
@@ -27,12 +29,12 @@ interface PendingStatement {
   readonly statement: Statement
   readonly resume: (exit: Exit.Exit<ReadonlyArray<Row>, Unavailable>) => void
   rows: ReadonlyArray<Row> | undefined
+  isCommitted: boolean
 }
 
 /** A standby, as the router sees it and as it is. */
 interface ModelReplica {
-  readonly fences: FenceQueue
-  usable: ReplicaSession | undefined
+  usable: ReplicaInUse | undefined
   /** The number of commits that it has replayed. */
   replayed: number
 }
@@ -42,8 +44,6 @@ interface ModelRead {
   readonly workspace: string
   /** The version that the caller must see at least. */
   readonly floor: number
-  /** The same for a key that is not found: only reads of the key itself have shown that it exists. */
-  readonly keyFloor: number
   /** The version on the primary, if that has been up since. */
   latest: number | undefined
   /** Whether the caller must see that version, because changes go unreported. */
@@ -51,9 +51,14 @@ interface ModelRead {
 }
 
 const primaryServer = -1
+const lineage = "lineage"
 
-/** Runs random steps, and returns what went wrong and what the reads did. */
-export const runReplicaModel = async (seed: number, steps: number) => {
+/**
+ * Runs random steps, and returns what went wrong and what the reads did.
+ *
+ * @param plantFault replaces a part of the fence by a defect
+ */
+export const runReplicaModel = async (seed: number, steps: number, plantFault?: (fence: Fence) => void) => {
   const { int, pick } = makeRandom(seed)
   const problems: Array<string> = []
   const counts = { replica: 0, primary: 0, fenced: 0, repeated: 0 }
@@ -64,31 +69,17 @@ export const runReplicaModel = async (seed: number, steps: number) => {
   let isPrimaryUp = true
   let queue: Array<Queued> = []
   let isFeedUp = true
-  let isDown = false
-  let epoch = 0
   let pending: Array<PendingStatement> = []
   let running: Array<ModelRead> = []
   const told = new Map<string, number>()
   const shown = new Map<string, number>()
-  const keysShown = new Map<string, number>()
-  let fence: { readonly revision: number; readonly at: number } | undefined
-  let polls: Array<{ readonly replica: ModelReplica; readonly epoch: number; readonly position: number }> = []
+  let polls: Array<{
+    readonly replica: ModelReplica
+    readonly session: ReplicaSession
+    readonly state: StandbyState
+  }> = []
 
   const revisions = new WorkspaceRevisions()
-  const watch = { confirmedAt: Number.NEGATIVE_INFINITY, requestFence: () => {} }
-  const barrier = {
-    provenAt: Number.NEGATIVE_INFINITY,
-    await: () =>
-      Effect.suspend(() => {
-        if (committing !== undefined || !isPrimaryUp) {
-          // The primary cannot run these reads, although it is up.
-          for (const read of running) read.latest = undefined
-          return Effect.fail(Unavailable)
-        }
-        barrier.provenAt = performance.now()
-        return Effect.void
-      })
-  }
 
   const versionAt = (workspace: string, position: number): number =>
     wal.slice(0, position).findLast((commit) => commit.workspace === workspace)?.version ?? 0
@@ -98,81 +89,69 @@ export const runReplicaModel = async (seed: number, steps: number) => {
     (server: number): Query =>
     (statement) =>
       Effect.callback((resume) => {
-        pending.push({ server, statement, resume: (exit) => resume(exit), rows: undefined })
+        pending.push({
+          server,
+          statement,
+          resume: (exit) => resume(exit),
+          rows: undefined,
+          isCommitted: false
+        })
       })
-  const makePools = (server: number) => ({
+  const makeSession = (server: number): ReplicaSession => ({
     queryPrompts: makeServer(server),
     queryKeys: makeServer(server)
   })
-  const makeSession = (server: number) => ({ epoch: ++epoch, ...makePools(server) })
+  const makeState = ({ replayed }: { readonly replayed: number }): StandbyState => ({
+    position: BigInt(replayed),
+    lineage,
+    server: "standby",
+    sinceLastMs: 0
+  })
   const replicas: ReadonlyArray<ModelReplica> = [0, 1].map((server) => ({
-    fences: new FenceQueue(),
-    usable: makeSession(server),
+    usable: { session: makeSession(server), state: makeState({ replayed: 0 }) },
     replayed: 0
   }))
   let active = replicas[0]!
 
+  const primary = makeSession(primaryServer)
+  const fence = new Fence(makeServer(primaryServer), revisions, 0)
+  plantFault?.(fence)
   const router = new ReadRouter({
     revisions,
-    watch,
-    barrier,
-    primary: makePools(primaryServer),
-    availability: {
-      get isDown() {
-        return isDown
-      },
-      reportDown: () => {
-        isDown = true
-      }
-    },
-    findReplica: () =>
-      active.usable === undefined ? undefined : { fences: active.fences, session: active.usable },
+    fence,
+    primary,
+    findReplica: () => active.usable,
     isFeedUp: () => isFeedUp,
     metrics: {
       countReplica: () => counts.replica++,
       countPrimary: () => counts.primary++,
       countFenced: () => counts.fenced++,
-      countRepeated: () => counts.repeated++,
-      setPrimaryDown: () => {}
+      countRepeated: () => counts.repeated++
     }
   })
+  const markers = Effect.runFork(fence.run)
 
   const startRead = () => {
     const workspace = pick(workspaces)
-    const pool = pick<PoolName>(["queryPrompts", "queryKeys"])
-    const readsKey = pool !== "queryPrompts"
-    const statement: Statement = {
-      text: workspace,
-      params: [],
-      scope: readsKey
-        ? {
-            ids: [`hash of ${workspace}`],
-            rowCount: 1,
-            findWorkspaces: (rows) => rows.map((row) => row.workspace as string)
-          }
-        : { ids: [workspace], rowCount: 1 }
-    }
+    const pool = pick<keyof ReplicaSession>(["queryPrompts", "queryKeys"])
+    const statement: Statement = { text: workspace, params: [], ...(int(8) > 0 && { expectedRows: 1 }) }
     const read: ModelRead = {
       workspace,
       floor: Math.max(told.get(workspace) ?? 0, shown.get(workspace) ?? 0),
-      keyFloor: Math.max(told.get(workspace) ?? 0, keysShown.get(workspace) ?? 0),
       latest: isPrimaryUp ? versionAt(workspace, visiblePosition()) : undefined,
-      mustBeLatest: !isFeedUp && !isDown
+      mustBeLatest: !isFeedUp
     }
     running.push(read)
     Effect.runFork(router.run(pool, statement)).addObserver((exit) => {
       running = running.filter((other) => other !== read)
       if (Exit.isFailure(exit)) return
       const version = (exit.value[0]?.version as number | undefined) ?? 0
-      const isMissingKey = readsKey && version === 0
-      const floor = isMissingKey ? read.keyFloor : read.floor
-      if (version < floor) problems.push(`${workspace}: version ${version} after ${floor}`)
+      if (version < read.floor) problems.push(`${workspace}: version ${version} after ${read.floor}`)
       if (version === 0 && (read.latest ?? 0) > 0)
         problems.push(`${workspace}: not found, although it exists`)
       if (read.mustBeLatest && version < (read.latest ?? 0))
         problems.push(`${workspace}: version ${version} of ${read.latest} while changes go unreported`)
       shown.set(workspace, Math.max(shown.get(workspace) ?? 0, version))
-      if (readsKey) keysShown.set(workspace, Math.max(keysShown.get(workspace) ?? 0, version))
     })
   }
 
@@ -187,11 +166,19 @@ export const runReplicaModel = async (seed: number, steps: number) => {
     if (pending.length === 0) return
     const statement = pick(pending)
     const { server, resume } = statement
+    const { params } = statement.statement
+    const isMarker = params.length > 0
     if (statement.rows === undefined) {
       const workspace = statement.statement.text
       const position = server === primaryServer ? visiblePosition() : replicas[server]!.replayed
       const version = versionAt(workspace, position)
-      statement.rows = version === 0 ? [] : [{ workspace, version } as unknown as Row]
+      if (isMarker) statement.rows = [{ position: String(wal.length), lineage } as unknown as Row]
+      else statement.rows = version === 0 ? [] : [{ workspace, version } as unknown as Row]
+    } else if (isMarker && !statement.isCommitted) {
+      // Waits for the other transaction that notifies.
+      if (committing !== undefined) return
+      statement.isCommitted = true
+      queue.push({ marker: params[1] as string })
     } else {
       pending = pending.filter((other) => other !== statement)
       resume(Exit.succeed(statement.rows))
@@ -214,41 +201,40 @@ export const runReplicaModel = async (seed: number, steps: number) => {
       const { workspace, version } = wal[next.commit]!
       revisions.invalidate(workspace)
       told.set(workspace, version)
-    } else watch.confirmedAt = next.sentAt
+      fence.onNotification(workspace)
+    } else fence.onNotification(next.marker)
     queue.shift()
   }
 
   const reconnectFeed = () => {
     if (isFeedUp || !isPrimaryUp || committing !== undefined) return
     isFeedUp = true
-    isDown = false
     queue = []
     revisions.invalidateAll()
-    watch.confirmedAt = performance.now()
+    fence.onNotification("heartbeat")
     for (const workspace of workspaces) told.set(workspace, versionAt(workspace, wal.length))
   }
 
   const poll = () => {
     const replica = pick(replicas)
     if (replica.usable !== undefined)
-      polls.push({ replica, epoch: replica.usable.epoch, position: replica.replayed })
+      polls.push({ replica, session: replica.usable.session, state: makeState(replica) })
   }
 
   const endPoll = () => {
     const [done] = polls
     polls = polls.slice(1)
-    if (done !== undefined && done.replica.usable?.epoch === done.epoch)
-      done.replica.fences.advance(BigInt(done.position))
+    if (done === undefined || done.replica.usable?.session !== done.session) return
+    done.replica.usable = { session: done.session, state: done.state }
   }
 
   const restartReplica = () => {
     const server = pick([0, 1])
     const replica = replicas[server]!
     failStatements(server)
-    replica.fences.losePosition()
     if (replica.usable === undefined) {
       replica.replayed = int(replica.replayed + 1)
-      replica.usable = makeSession(server)
+      replica.usable = { session: makeSession(server), state: makeState(replica) }
     } else replica.usable = undefined
   }
 
@@ -270,20 +256,6 @@ export const runReplicaModel = async (seed: number, steps: number) => {
       }
     ],
     [80, deliver],
-    [
-      30,
-      () => isPrimaryUp && isFeedUp && committing === undefined && queue.push({ sentAt: performance.now() })
-    ],
-    [
-      60,
-      () => {
-        if (fence === undefined) fence = { revision: revisions.revision(), at: performance.now() }
-        else if (isPrimaryUp) {
-          for (const { fences } of replicas) fences.add({ ...fence, position: BigInt(wal.length) })
-          fence = undefined
-        }
-      }
-    ],
     [80, poll],
     [80, endPoll],
     [6, restartReplica],
@@ -297,7 +269,6 @@ export const runReplicaModel = async (seed: number, steps: number) => {
       3,
       () => {
         isFeedUp = false
-        fence = undefined
       }
     ],
     [15, reconnectFeed],
@@ -307,7 +278,6 @@ export const runReplicaModel = async (seed: number, steps: number) => {
         if (committing !== undefined) return
         isPrimaryUp = false
         isFeedUp = false
-        fence = undefined
         for (const read of running) read.latest = undefined
         failStatements(primaryServer)
       }
@@ -316,7 +286,6 @@ export const runReplicaModel = async (seed: number, steps: number) => {
       15,
       () => {
         isPrimaryUp = true
-        isDown = false
       }
     ]
   ]
@@ -332,5 +301,6 @@ export const runReplicaModel = async (seed: number, steps: number) => {
     act()
     await new Promise((resolve) => setImmediate(resolve))
   }
+  await Effect.runPromise(Fiber.interrupt(markers))
   return { problems, counts }
 }

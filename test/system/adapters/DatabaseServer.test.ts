@@ -5,7 +5,10 @@ import * as Redacted from "effect/Redacted"
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
 import { makeDatabaseServer } from "../../../src/adapters/outbound/postgres/connection/DatabaseServer.ts"
 import { makePoolConfig } from "../../../src/adapters/outbound/postgres/connection/PoolConfig.ts"
-import { makeSetUpSession } from "../../../src/adapters/outbound/postgres/connection/SessionSetup.ts"
+import {
+  makeSetUpSession,
+  serverIdentity
+} from "../../../src/adapters/outbound/postgres/connection/SessionSetup.ts"
 import { describeSqlError } from "../../../src/adapters/outbound/postgres/connection/SqlErrors.ts"
 import { type Cluster, freshCluster } from "../../support/cluster.ts"
 import { makeResources } from "../../support/database.ts"
@@ -32,8 +35,16 @@ describe("the server that connections lead to", () => {
   type Server = ReturnType<typeof makeDatabaseServer>
   const connect = (server: Server, config = server.config) =>
     resources.acquire(Effect.orDie(PgConnection.make(makePoolConfig(config))))
-  const confirm = (server: Server, connection: PgConnection.PgConnection): Promise<boolean> =>
+  const setUp = (server: Server, connection: PgConnection.PgConnection): Promise<boolean> =>
     Effect.runPromise(Effect.map(Effect.exit(makeSetUpSession(server)(connection)), Exit.isSuccess))
+  /** Connects as the change feed does, and makes that server the only one. */
+  const follow = async (server: Server): Promise<void> => {
+    const connection = await connect(server, server.feedConfig)
+    const { rows } = await Effect.runPromise(
+      connection.query(`select ${serverIdentity} as server`, [], false)
+    )
+    await Effect.runPromise(server.follow(rows[0]!.server as string))
+  }
   /** Returns the port of the server that a connection leads to; `undefined` if the connection is closed. */
   const findPort = (connection: PgConnection.PgConnection): Promise<unknown> =>
     Effect.runPromise(
@@ -50,58 +61,65 @@ describe("the server that connections lead to", () => {
       return { haproxy, server: makeDatabaseServer(Redacted.make(haproxy.url)) }
     }
 
-    it("a connection to the earlier server that is confirmed after the change is refused, and nothing else is closed", async () => {
+    it("a connection to another server than the change feed is refused, and every connection is closed", async () => {
       const { haproxy, server } = await startBalanced()
-      expect(await confirm(server, await connect(server))).toBe(true)
-      const late = await connect(server)
-      expect(await findPort(late)).toBe(portOf(first))
+      await follow(server)
+      const reads = await connect(server)
+      expect(await setUp(server, reads)).toBe(true)
+      const transactions = await connect(server, server.transactionConfig)
       await haproxy.switchOver()
+      const contradiction = Effect.runPromise(server.contradiction)
       const current = await connect(server)
-      expect(await confirm(server, current)).toBe(true)
-
-      let changes = 0
-      server.onChange(() => changes++)
-      expect(await confirm(server, late)).toBe(false)
-      expect(await confirm(server, await connect(server))).toBe(true)
       expect(await findPort(current)).toBe(portOf(second))
-      expect(changes).toBe(0)
-    })
-
-    it("every confirmed connection to the earlier server is closed, and every connection that is never confirmed", async () => {
-      const { haproxy, server } = await startBalanced()
-      const confirmed = await connect(server)
-      expect(await confirm(server, confirmed)).toBe(true)
-      const other = await connect(server)
-      expect(await confirm(server, other)).toBe(true)
-      const unconfirmed = await connect(server, server.unconfirmedConfig)
-      expect(await findPort(unconfirmed)).toBe(portOf(first))
-      await haproxy.switchOver()
-      let changes = 0
-      server.onChange(() => changes++)
-      expect(await confirm(server, await connect(server))).toBe(true)
-      expect(changes).toBe(1)
-      expect(await Promise.all([confirmed, other, unconfirmed].map(findPort))).toEqual(
+      expect(await setUp(server, current)).toBe(false)
+      await contradiction
+      expect(await Promise.all([reads, transactions, current].map(findPort))).toEqual(
         Array(3).fill(undefined)
       )
+      // Until the feed is up again, no server is the wrong one.
+      expect(await setUp(server, await connect(server))).toBe(true)
+    })
+
+    it("when the change feed comes up again, every connection for reads is closed, and those for transactions if the server is another one", async () => {
+      const { haproxy, server } = await startBalanced()
+      await follow(server)
+      const reads = await connect(server)
+      const transactions = await connect(server, server.transactionConfig)
+      await Effect.runPromise(server.unfollow)
+      await follow(server)
+      expect(await Promise.all([reads, transactions].map(findPort))).toEqual([undefined, portOf(first)])
+
+      await Effect.runPromise(server.unfollow)
+      await haproxy.switchOver()
+      await follow(server)
+      expect(await findPort(transactions)).toBeUndefined()
     })
   })
 
   describe("with several hosts", () => {
-    it("a connection to the earlier server that is confirmed after the change is refused", async () => {
+    it("the first server is used, and the next one if that does not respond", async () => {
       const server = makeDatabaseServer(Redacted.make(joinHosts([first, second])))
-      const late = await connect(server)
-      expect(await findPort(late)).toBe(portOf(first))
+      expect(await findPort(await connect(server))).toBe(portOf(first))
       try {
-        // The selection gets no response, while open connections stay.
         first.freeze()
-        const current = await connect(server)
-        expect(await confirm(server, current)).toBe(true)
-        first.thaw()
-        expect(await confirm(server, late)).toBe(false)
-        expect(await findPort(current)).toBe(portOf(second))
+        expect(await findPort(await connect(server))).toBe(portOf(second))
       } finally {
         first.thaw()
       }
+      expect(await findPort(await connect(server))).toBe(portOf(first))
+    })
+
+    it("while the change feed is up, connections lead to its server, although an earlier host responds again", async () => {
+      const server = makeDatabaseServer(Redacted.make(joinHosts([first, second])))
+      try {
+        first.freeze()
+        await follow(server)
+      } finally {
+        first.thaw()
+      }
+      expect(await findPort(await connect(server))).toBe(portOf(second))
+      await Effect.runPromise(server.unfollow)
+      expect(await findPort(await connect(server))).toBe(portOf(first))
     })
 
     it("a URL without a password gives the driver none, as a URL of one host does", async () => {

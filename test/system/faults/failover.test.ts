@@ -186,59 +186,9 @@ describe("a service whose PostgreSQL primary fails over", () => {
         .toBe(200)
       await expect.poll(() => readTitle(service), patience).toBe("Promoted")
       await expectFresh(setting)
-      expect(service.output()).toContain(
-        "PostgreSQL was restarted or replaced; its earlier connections are closed"
-      )
+      const line = "PostgreSQL was restarted or replaced; its earlier connections are closed"
+      await expect.poll(() => service.output().includes(line), patience).toBe(true)
     })
-
-    it("a URL that leads to two servers in turn is reported once, disables caching, and does not close connections again and again", async () => {
-      const pair = await resources.acquire(startPair(archive))
-      const standby = await resources.acquire(pair.connectToStandby)
-      const primary = await resources.acquire(connectTo({ DATABASE_URL: pair.primary.url }))
-      const haproxy = await resources.acquire(balanceServers(pair))
-      await haproxy.alternate()
-      const service = await serve(haproxy.url)
-      const countLines = (text: string) => service.output().split(text).length - 1
-      const readAll = () =>
-        Promise.all(Array.from({ length: 20 }, () => send(service, uncachedPath(item), authorization)))
-      await expect
-        .poll(
-          async () => {
-            await readAll()
-            return countLines("leads to several PostgreSQL servers in turn; caching disabled")
-          },
-          { timeout: 40_000, interval: 200 }
-        )
-        .toBe(1)
-      const changes = countLines("PostgreSQL was restarted or replaced")
-      // The probes of the service last some milliseconds.
-      const listConnections = async () =>
-        (
-          await Promise.all(
-            [primary, standby].map(({ sql }) =>
-              sql(`select pid from pg_stat_activity where pid <> pg_backend_pid() and backend_type = 'client backend'
-                and application_name = 'prompt-retrieval' and backend_start < now() - interval '1 s'`)
-            )
-          )
-        ).flat()
-      await readAll()
-      await setTimeout(2_000)
-      const before = await listConnections()
-      expect(before.length).toBeGreaterThan(2)
-      for (let round = 0; round < 20; round++) {
-        for (const { status } of await readAll()) expect(status).toBe(200)
-        await setTimeout(300)
-      }
-      expect(await listConnections()).toEqual(expect.arrayContaining([...before]))
-      expect(countLines("PostgreSQL was restarted or replaced")).toBe(changes)
-      expect(countLines("leads to several PostgreSQL servers in turn")).toBe(1)
-      // Nothing is cached: every read shows an edit that was replayed.
-      await primary.sql(setTitle, ["Edited", prompt])
-      await expect
-        .poll(() => standby.sql("select title from prompts where id = $1", [prompt]), patience)
-        .toEqual([{ title: "Edited" }])
-      for (let i = 0; i < 20; i++) expect(await readTitle(service)).toBe("Edited")
-    }, 120_000)
 
     it("instances that restart one after the other during a failover answer every request with 200 or 503 and Retry-After", async () => {
       const pair = await resources.acquire(startPair(archive))

@@ -93,7 +93,6 @@ describe("a service with a standby that is 5 s behind", { timeout: 180_000 }, ()
     }
     for (const { archive } of tenants) await setTitle(sql, archive.prompts[0]!.id, 0)
     await waitUntilOnReplica(service, tenants[0]!)
-    await waitUntilOnReplica(service, idle)
 
     const revoked = tenants.flatMap(({ further, path }) =>
       further.map(({ plaintext, stored }) => ({ plaintext, id: stored.id, path }))
@@ -110,14 +109,11 @@ describe("a service with a standby that is 5 s behind", { timeout: 180_000 }, ()
           path,
           plaintext,
           onReply: (reply: Reply) => observe(plaintext, reply, reply.status === 401 ? 1 : 0)
-        })),
-        // An eighth of the reads.
-        ...Array.from({ length: 20 }, () => ({ path: idle.path, plaintext: idle.active.plaintext }))
+        }))
       ],
       6
     )
     const commits = new Map<string, Array<{ readonly value: number; readonly at: number }>>()
-    const before = await service.metric(replicaReads)
     for (let i = 1; i <= 1_000; i++) {
       const { path, archive } = tenants[i % tenants.length]!
       await setTitle(sql, archive.prompts[0]!.id, i)
@@ -130,8 +126,9 @@ describe("a service with a standby that is 5 s behind", { timeout: 180_000 }, ()
       }
       await setTimeout(8)
     }
-    // Until every standby has replayed the last commit.
-    await setTimeout(6_000)
+    // Until the standby runs reads again.
+    const before = await service.metric(replicaReads)
+    await expect.poll(() => service.metric(replicaReads), poll).toBeGreaterThan(before + 20)
     const replies = await load.stop()
     const steps = [...observed.values()].map(countStepsBack)
     const visibility = [...commits].flatMap(([name, all]) => findVisibility(observed.get(name)!, all))
@@ -144,7 +141,6 @@ describe("a service with a standby that is 5 s behind", { timeout: 180_000 }, ()
     expect(quantile(visibility, 0.99)).toBeLessThanOrEqual(100 + quantile(durations, 0.99))
     // A read of the standby would be 5 s old.
     expect(Math.max(...visibility)).toBeLessThan(4_000)
-    expect((await service.metric(replicaReads)) - before).toBeGreaterThan(20)
     expect(await service.metric("replica_fenced_reads_total")).toBeGreaterThan(20)
   })
 
@@ -202,7 +198,7 @@ describe("a service with a standby that is 5 s behind", { timeout: 180_000 }, ()
 describe("a service whose standbys fail", { timeout: 180_000 }, () => {
   const resources = makeResources()
   const tenants = Array.from({ length: 4 }, () => makeReplicaTenant(2))
-  const [tenant, other] = tenants as [(typeof tenants)[0], (typeof tenants)[0]]
+  const [tenant] = tenants as [(typeof tenants)[0]]
   let service: ReplicatedService
   let standbys: ReadonlyArray<Cluster>
   let primary: Cluster
@@ -255,9 +251,9 @@ describe("a service whose standbys fail", { timeout: 180_000 }, () => {
     }
   )
 
-  it("while the standby is 1 h behind, edits are visible, unchanged workspaces are read from it, and its lag is reported", async () => {
+  it("while the standby is 1 h behind, edits are visible, the primary runs the reads, and the lag is reported", async () => {
     const [standby] = standbys
-    await waitUntilOnReplica(service, other)
+    await waitUntilOnReplica(service, tenant)
     const onStandby = await resources.acquire(connectTo({ DATABASE_URL: standby!.url }))
     const setDelay = async (delay: string) => {
       await onStandby.sql(`alter system set recovery_min_apply_delay = '${delay}'`)
@@ -270,18 +266,15 @@ describe("a service whose standbys fail", { timeout: 180_000 }, () => {
       const visible = async () => toNumber(await readUncached(service, tenant.path, tenant.active.plaintext))
       await expect.poll(visible, poll).toBe(100 + i)
     }
-    await waitUntilOnReplica(service, other)
     await expect.poll(() => service.metric(gaugeOf("lag_seconds", standby!)), poll).toBeGreaterThan(10)
     const replies = await load.stop()
     expect(countStatuses(replies)).toEqual({ 200: replies.length })
     const { host } = new URL(standby!.url)
     const lines = () => listReplicaLines(service)
-    expect(lines()).toContain(
-      `Replica ${host} is more than 10 s behind; reads of what has changed go to the primary`
-    )
+    expect(lines()).toContain(`Replica ${host} is out of use: it is more than 10 s behind`)
     await setDelay("0")
     await waitUntilOnReplica(service, tenant)
-    await expect.poll(lines, poll).toContain(`Replica ${host} has caught up`)
+    expect(lines().at(-1)).toBe(`Replica ${host} is in use again`)
   })
 
   it("while the primary is away, the standby serves what it has replayed, unknown keys included", async () => {
@@ -290,9 +283,8 @@ describe("a service whose standbys fail", { timeout: 180_000 }, () => {
     await waitUntilOnReplica(service, tenant)
     for (const { path, active } of tenants) await waitUntilOnReplica(service, { path, active })
     await primary.kill()
-    const down = () => service.metric("replica_primary_down")
     const load = startReadLoad(service, targets, 2)
-    await expect.poll(down, poll).toBe(1)
+    await expect.poll(() => service.metric("change_feed_up"), poll).toBe(0)
     for (const { path, further } of tenants) {
       for (const { plaintext } of further)
         expect((await readUncached(service, path, plaintext)).status).toBe(200)
@@ -304,17 +296,14 @@ describe("a service whose standbys fail", { timeout: 180_000 }, () => {
     await setTimeout(5_000)
     const replies = await load.stop()
     expect(countStatuses(replies)).toEqual({ 200: replies.length })
-    expect(listReplicaLines(service)).toContain("Primary unreachable; replicas serve what they have replayed")
 
     await primary.start()
-    await expect.poll(down, poll).toBe(0)
     await expect.poll(() => service.metric("change_feed_up"), poll).toBe(1)
     const after = await resources.acquire(connectTo({ DATABASE_URL: primary.url }))
     await setTitle(after.sql, tenant.archive.prompts[0]!.id, 201)
     const visible = async () => toNumber(await readUncached(service, tenant.path, tenant.active.plaintext))
     await expect.poll(visible, poll).toBe(201)
     await waitUntilOnReplica(service, tenant)
-    await expect.poll(() => listReplicaLines(service), poll).toContain("Primary restored")
     sql = after.sql
   })
 

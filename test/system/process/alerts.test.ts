@@ -83,10 +83,6 @@ const conditions: Readonly<Record<string, Condition>> = {
     fires: { 'replica_up{replica="standby:5432"}': "1x140 0x10" },
     quiet: { 'replica_up{replica="standby:5432"}': "1x146 0x4" }
   },
-  PromptRetrievalReplicaBehind: {
-    fires: { 'replica_lag_seconds{replica="standby:5432"}': "31x150" },
-    quiet: { 'replica_lag_seconds{replica="standby:5432"}': "30x150" }
-  },
   PromptRetrievalEventLoopLate: {
     fires: { nodejs_eventloop_lag_p99_seconds: "0.11x150" },
     quiet: { nodejs_eventloop_lag_p99_seconds: "0.1x150" }

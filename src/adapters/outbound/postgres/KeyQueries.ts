@@ -2,12 +2,8 @@ import * as Schema from "effect/Schema"
 import * as Struct from "effect/Struct"
 import { ApiKeyId, type KeyHash, type KeyRecord } from "../../../domain/ApiKey.ts"
 import { Timestamp } from "../../../domain/Timestamp.ts"
-import type { Row, Statement } from "./connection/Query.ts"
+import type { Statement } from "./connection/Query.ts"
 import { WorkspaceRow } from "./WorkspaceRows.ts"
-
-/** Returns the workspaces of rows with `keyColumns`. */
-const findWorkspaces = (rows: ReadonlyArray<Row>): ReadonlyArray<string | undefined> =>
-  rows.map(({ workspace }) => (workspace as { readonly id: string } | null)?.id)
 
 const keyColumns = `k.id, k.revoked_at is not null as revoked, k.expires_at, u.must_reset_password as owner_must_reset,
       case when w.id is not null
@@ -26,7 +22,7 @@ const selectKeysText = `select requested.ordinal::int, ${keyColumns}
 export const selectKeysByHash = (hashes: ReadonlyArray<KeyHash>): Statement => ({
   text: selectKeysText,
   params: [`{${hashes.join()}}`],
-  scope: { ids: hashes, rowCount: hashes.length, findWorkspaces }
+  expectedRows: hashes.length
 })
 
 /** Decodes a row of `selectKeysByHash`. */

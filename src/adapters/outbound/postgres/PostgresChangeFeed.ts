@@ -13,15 +13,10 @@ import { WorkspaceRevisions } from "../../../application/WorkspaceRevisions.ts"
 import { makeStateLog } from "../../../application/StateLog.ts"
 import { elapsedBetween, type Instant } from "../../../domain/Instant.ts"
 import { DatabaseServer, makeDatabaseServer } from "./connection/DatabaseServer.ts"
-import {
-  checkOwnSession,
-  confirmServer,
-  requireCurrentServer,
-  serverIdentity
-} from "./connection/SessionSetup.ts"
+import { checkOwnSession, serverIdentity } from "./connection/SessionSetup.ts"
+import { makeConnectionError } from "./connection/Timeouts.ts"
 import { PauseDetector } from "./PauseDetector.ts"
 import { setChangeFeedUp } from "./ChangeFeedMetric.ts"
-import type { ChangeObserver } from "./ChangeObserver.ts"
 import { channel, heartbeatPrefix, recordChange } from "./NotifyChannel.ts"
 
 /** How long a received heartbeat keeps the feed up, counted from when it was sent, in milliseconds. */
@@ -29,10 +24,11 @@ const heartbeatTtlMs = 3000
 const heartbeatInterval = "1 second"
 /** How often the feed checks whether its last heartbeat has expired. */
 const checkInterval = "250 millis"
-/** How often the feed checks that its server is still the one that the URL asks for. */
-const serverCheckInterval = "5 seconds"
 /** How long the feed waits before it reconnects. */
 const reconnectDelay = "500 millis"
+
+/** Receives each notification after it was recorded, from the first heartbeat of a connection on. */
+export type NotificationObserver = (payload: string) => void
 
 /** Sends a notification, and returns the identity of the server: that behind a pooler may have changed. */
 const sendNotification = `select pg_notify($1, $2), ${serverIdentity} as server`
@@ -42,6 +38,8 @@ const reasons = {
   pooler: "a pooler drops notifications; DATABASE_FEED_URL must lead directly to PostgreSQL",
   otherDatabase: "DATABASE_FEED_URL must lead to the same database as DATABASE_URL"
 } as const
+
+const otherServerError = makeConnectionError("the connection leads to another server than before")
 
 /** Writes the moment at which a heartbeat is sent into its payload. */
 const formatSentAt = ({ monotonic, wall }: Instant): string => `${monotonic} ${wall}`
@@ -62,17 +60,17 @@ const parseSentAt = (text: string): Instant => {
 const makeChangeFeed = (
   revisions: WorkspaceRevisions,
   listenerUrl: Redacted.Redacted | undefined,
-  observer: ChangeObserver | undefined
+  observer: NotificationObserver | undefined
 ) =>
   Effect.gen(function* () {
     const sql = yield* PgClient.PgClient
     const server = yield* DatabaseServer
     const listenerServer = listenerUrl === undefined ? server : makeDatabaseServer(listenerUrl)
-    const makeConfig = ({ config }: DatabaseServer["Service"]) => ({
+    const makeConfig = ({ feedConfig }: DatabaseServer["Service"]) => ({
       ...sql.config,
       password: undefined,
       ssl: undefined,
-      ...config
+      ...feedConfig
     })
     const notifierConfig = makeConfig(server)
     const listenerConfig = makeConfig(listenerServer)
@@ -100,48 +98,51 @@ const makeChangeFeed = (
 
     const pauses = yield* PauseDetector.make
     // After a pause, changes wait to be read. A heartbeat that was sent since then arrives after them.
-    const isUp = () =>
-      isAlive() &&
-      lastContact !== undefined &&
-      lastContact.at.monotonic >= pauses.lastEnd() &&
-      !server.isAlternating()
+    const isUp = () => isAlive() && lastContact !== undefined && lastContact.at.monotonic >= pauses.lastEnd()
 
-    const markDown = Effect.sync(() => {
+    const markDown = Effect.suspend(() => {
       upUntil = undefined
+      return server.unfollow
     })
 
-    const onHeartbeat = (sentAt: Instant, isFirst: boolean): Effect.Effect<void> => {
-      // Changes before this connection listened were missed. Until now, the revisions are those of the last contact.
-      if (isFirst) revisions.invalidateAll()
+    const onHeartbeat = (sentAt: Instant): Effect.Effect<void> => {
       upUntil = { monotonic: sentAt.monotonic + heartbeatTtlMs, wall: sentAt.wall + heartbeatTtlMs }
       lastContact = { at: sentAt, revisionOf }
       suspectedReason = undefined
-      observer?.onHeartbeat(sentAt)
       return reportUp
     }
 
-    /** Makes the handler of the notifications of one connection. */
-    const makeNotificationHandler = () => {
+    /** Makes the handler of the notifications of one connection, whose heartbeats are sent to `identity`. */
+    const makeNotificationHandler = (identity: string) => {
       let isFirst = true
-      return (payload: string): Effect.Effect<void> => {
+      const handle = (payload: string): Effect.Effect<void> => {
         if (payload.startsWith(ownHeartbeatPrefix)) {
           const sentAt = parseSentAt(payload.slice(ownHeartbeatPrefix.length))
           // A heartbeat that is too late proves nothing about the present.
           if (elapsedBetween(sentAt, readInstant()) >= heartbeatTtlMs) return Effect.void
-          const wasFirst = isFirst
+          if (!isFirst) return onHeartbeat(sentAt)
           isFirst = false
-          return onHeartbeat(sentAt, wasFirst)
+          // Changes before this connection listened were missed. Until now, the revisions are those of the last contact.
+          revisions.invalidateAll()
+          return Effect.andThen(
+            server.follow(identity),
+            Effect.suspend(() => onHeartbeat(sentAt))
+          )
         }
-        if (!payload.startsWith(heartbeatPrefix)) {
-          recordChange(revisions, payload)
-          observer?.onChange()
-        }
+        if (!payload.startsWith(heartbeatPrefix)) recordChange(revisions, payload)
         return Effect.void
       }
+      return (payload: string): Effect.Effect<void> =>
+        Effect.andThen(
+          handle(payload),
+          Effect.sync(() => {
+            if (!isFirst) observer?.(payload)
+          })
+        )
     }
 
     /**
-     * Sends heartbeats until the connection is lost, or leads to an outdated server behind a pooler.
+     * Sends heartbeats until the connection is lost, or leads to another server behind a pooler.
      *
      * @param identity the server of the connection
      * @param reason why the heartbeats may not arrive
@@ -158,9 +159,7 @@ const makeChangeFeed = (
           Effect.suspend(() => {
             if (!isUp()) suspectedReason = reason
             const { server: responding } = rows[0] as unknown as { readonly server: string }
-            if (responding === identity) return Effect.void
-            identity = responding
-            return requireCurrentServer(server, responding)
+            return responding === identity ? Effect.void : Effect.fail(otherServerError)
           })
         ),
         Effect.repeat(Schedule.spaced(heartbeatInterval))
@@ -187,13 +186,13 @@ const makeChangeFeed = (
       const [listener, notifier] = yield* Effect.all([connect(listenerConfig), connect(notifierConfig)], {
         concurrency: 2
       })
-      const identity = yield* confirmServer(server, notifier)
-      yield* confirmServer(listenerServer, listener)
+      const { rows } = yield* notifier.query(`select ${serverIdentity} as server`, [], false)
+      const { server: identity } = rows[0] as unknown as { readonly server: string }
       const isDirect = yield* checkOwnSession(listener)
       const notifications = yield* listener.listen(channel)
       // Runs before `listen` is undone, which would wait for a response that a silent connection never gives.
       yield* Effect.addFinalizer(() => disconnect)
-      const onNotification = makeNotificationHandler()
+      const onNotification = makeNotificationHandler(identity)
       const handleNotifications = Effect.forever(
         Effect.flatMap(Queue.take(notifications), ({ payload }) => onNotification(payload))
       )
@@ -202,24 +201,14 @@ const makeChangeFeed = (
           ? undefined
           : reasons.otherDatabase
         : reasons.pooler
-      yield* Effect.forkScoped(Effect.repeat(server.check, Schedule.spaced(serverCheckInterval)))
       yield* Effect.raceAllFirst([
         handleNotifications,
         sendHeartbeats(notifier, identity, reason),
-        ...(observer === undefined ? [] : [observer.follow(notifier)])
+        server.contradiction
       ])
     }).pipe(Effect.ensuring(markDown))
 
-    /** Waits while connections lead to several servers: notifications of one say nothing about reads of another. */
-    const awaitOneServer = Effect.gen(function* () {
-      yield* reportDown
-      while (server.isAlternating()) {
-        yield* Effect.sleep(serverCheckInterval)
-        yield* server.check
-      }
-    })
-
-    yield* Effect.suspend(() => (server.isAlternating() ? awaitOneServer : Effect.scoped(listen))).pipe(
+    yield* Effect.scoped(listen).pipe(
       // Every cause: `disconnect` interrupts the fibers that use the closed connections.
       Effect.catchCause(() => reportDown),
       Effect.andThen(Effect.sleep(reconnectDelay)),
@@ -239,12 +228,12 @@ const makeChangeFeed = (
  *
  * @param listenerUrl the URL of the connection that listens; undefined for the URL of the database. A pooler that
  * runs each transaction in another session cannot listen.
- * @param observer follows the feed
+ * @param observer receives each notification after it was recorded
  */
 export const makeLayer = (
   revisions: WorkspaceRevisions,
   listenerUrl?: Redacted.Redacted,
-  observer?: ChangeObserver
+  observer?: NotificationObserver
 ): Layer.Layer<ChangeFeed, never, PgClient.PgClient | DatabaseServer> =>
   Layer.effect(ChangeFeed, makeChangeFeed(revisions, listenerUrl, observer))
 

@@ -7,6 +7,6 @@ import { Database } from "./Database.ts"
 export const layer: Layer.Layer<Readiness, never, Database> = Layer.effect(
   Readiness,
   Effect.map(Database, ({ queryPrompts }) => ({
-    check: Effect.asVoid(queryPrompts({ text: "select 1", params: [], scope: { ids: [], rowCount: 1 } }))
+    check: Effect.asVoid(queryPrompts({ text: "select 1", params: [], expectedRows: 1 }))
   }))
 )

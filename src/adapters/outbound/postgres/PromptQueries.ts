@@ -7,23 +7,19 @@ import { sizes } from "../../../domain/Sizes.ts"
 import type { Timestamp } from "../../../domain/Timestamp.ts"
 import type { VersionNumber } from "../../../domain/Version.ts"
 import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
-import type { ReadScope, Statement } from "./connection/Query.ts"
+import type { Statement } from "./connection/Query.ts"
 import { findById } from "./FindById.ts"
 
 /** Adds a parameter to a statement and returns its placeholder, such as `$1`. */
 type AddParameter = (value: unknown) => string
 
-/** Makes a statement that reads one workspace and, if something was not found, returns less than `rowCount` rows. */
-const makeStatement = (
-  workspace: WorkspaceId,
-  rowCount: 0 | 1,
-  makeText: (parameter: AddParameter) => string
-): Statement => {
+/** Makes a statement that, if something was not found, returns less than `expectedRows` rows. */
+const makeStatement = (expectedRows: 0 | 1, makeText: (parameter: AddParameter) => string): Statement => {
   const params: Array<unknown> = []
   return {
     text: makeText((value) => `$${params.push(value)}`),
     params,
-    scope: { ids: [workspace], rowCount }
+    expectedRows
   }
 }
 
@@ -80,7 +76,7 @@ const selectMatching = (workspace: string, filter: PromptFilter, parameter: AddP
  * fetched. An empty page is one row without a prompt.
  */
 export const selectPrompts = (workspace: WorkspaceId, filter: PromptFilter, page: Page): Statement =>
-  makeStatement(workspace, 0, (parameter) => {
+  makeStatement(0, (parameter) => {
     const workspaceParam = parameter(workspace)
     const matching = selectMatching(workspaceParam, filter, parameter)
     return `select total.count as total, p.*
@@ -91,7 +87,7 @@ export const selectPrompts = (workspace: WorkspaceId, filter: PromptFilter, page
 
 /** Selects one page of prompts without the total. */
 export const selectPromptPage = (workspace: WorkspaceId, filter: PromptFilter, page: Page): Statement =>
-  makeStatement(workspace, 0, (parameter) => {
+  makeStatement(0, (parameter) => {
     const workspaceParam = parameter(workspace)
     const ids = paginate(selectMatching(workspaceParam, filter, parameter), page, parameter)
     return `${selectPage(ids)} order by p.updated_at desc, p.id desc`
@@ -102,7 +98,7 @@ export const selectTitles = (
   workspace: WorkspaceId,
   after: Pick<PromptTitle, "id" | "updated_at"> | undefined
 ): Statement =>
-  makeStatement(workspace, 0, (parameter) => {
+  makeStatement(0, (parameter) => {
     const isOfWorkspace = `p.workspace_id = ${parameter(workspace)} and not p.is_archived`
     const follows =
       after === undefined
@@ -121,11 +117,6 @@ export interface PromptKey {
 /** The prompts that `$1` and `$2` request, as `p`, with their positions from 1 as `requested.ordinal`. */
 const requestedPrompts = `unnest($1::uuid[], $2::uuid[]) with ordinality requested (workspace_id, id, ordinal)
     join prompts p on p.workspace_id = requested.workspace_id and p.id = requested.id`
-
-const makeScope = (prompts: ReadonlyArray<PromptKey>): ReadScope => ({
-  ids: prompts.map(({ workspace }) => workspace),
-  rowCount: prompts.length
-})
 
 /** Returns the parameters `$1` and `$2` of `requestedPrompts`. */
 const toArrayParams = (prompts: ReadonlyArray<PromptKey>): ReadonlyArray<string> => [
@@ -151,7 +142,7 @@ const selectPromptsText = `select requested.ordinal::int, ${summaryColumns}, p.c
 export const selectPromptsByKey = (prompts: ReadonlyArray<PromptKey>): Statement => ({
   text: selectPromptsText,
   params: toArrayParams(prompts),
-  scope: makeScope(prompts)
+  expectedRows: prompts.length
 })
 
 const aggregateFragments = (value: string, name: string): string =>
@@ -181,7 +172,7 @@ const selectSourcesText = `select requested.ordinal::int, p.id, p.title, p.promp
 export const selectSources = (prompts: ReadonlyArray<PromptKey>): Statement => ({
   text: selectSourcesText,
   params: toArrayParams(prompts),
-  scope: makeScope(prompts)
+  expectedRows: prompts.length
 })
 
 /** Selects the total and one page of versions, like `selectPrompts`; no row at all if there is no such prompt. */
@@ -191,7 +182,7 @@ export const selectVersions = (
   oldest: Timestamp | undefined,
   page: Page
 ): Statement =>
-  makeStatement(workspace, 1, (parameter) => {
+  makeStatement(1, (parameter) => {
     const prompt = `p.workspace_id = ${parameter(workspace)} and p.id = ${parameter(id)}`
     const visible = `prompt_versions v where v.prompt_id = p.id${
       oldest === undefined ? "" : ` and v.created_at >= ${parameter(oldest)}`
@@ -220,7 +211,6 @@ export const selectVersion = (
   oldest: Timestamp | undefined
 ): Statement =>
   makeStatement(
-    workspace,
     1,
     (parameter) => `select v.id, v.prompt_id, v.version_number, v.content, v.change_summary, v.change_source,
         parent.id as parent_version_id, v.metadata, v.created_at

@@ -3,5 +3,5 @@ import { serveWithFault } from "./plantFault.ts"
 // A change feed that reconnects assumes that nothing has changed meanwhile.
 await serveWithFault({
   file: "adapters/outbound/postgres/PostgresChangeFeed.ts",
-  replacements: { "if (isFirst) revisions.invalidateAll()\n": "" }
+  replacements: { "          revisions.invalidateAll()\n": "" }
 })

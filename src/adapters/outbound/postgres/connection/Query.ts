@@ -7,22 +7,15 @@ import type { Unavailable } from "../../../../application/ports/Unavailable.ts"
 /** A row that is not decoded yet. */
 export type Row = PgConnection.Row
 
-/** What a statement reads, so that a replica can run it. */
-export interface ReadScope {
-  /** The ids of workspaces, or the hashes of keys whose workspaces are unknown before the read. */
-  readonly ids: ReadonlyArray<string>
-  /** The number of rows if everything that is requested exists. With fewer rows, something was not found. */
-  readonly rowCount: number
-  /** Returns the workspaces of rows, if `ids` does not have them; `undefined` for a row without a workspace. */
-  readonly findWorkspaces?: (rows: ReadonlyArray<Row>) => ReadonlyArray<string | undefined>
-}
-
 /** One SQL statement with its parameters `$1`, `$2`, … */
 export interface Statement {
   readonly text: string
   readonly params: ReadonlyArray<unknown>
-  /** Without a scope, the statement runs on the primary. */
-  readonly scope?: ReadScope
+  /**
+   * The number of rows if everything that is requested exists: with fewer rows, something was not found. Replicas run only
+   * statements that have it. If it can be more than 1, the rows have a column `ordinal` that tells them apart.
+   */
+  readonly expectedRows?: number
 }
 
 /** Runs one statement that changes nothing and returns its rows. */

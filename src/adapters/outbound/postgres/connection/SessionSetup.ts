@@ -40,26 +40,7 @@ export const checkOwnSession = (connection: PgConnection): Effect.Effect<boolean
     ({ rows }) => (rows[0] as unknown as SetUpRow).is_own
   )
 
-const replacedServerError = makeConnectionError("the connection leads to a server that was replaced")
-
-/** Fails if the server of a connection is not the current one. */
-export const requireCurrentServer = (
-  { confirm }: DatabaseServer["Service"],
-  server: string
-): Effect.Effect<void, SqlError> =>
-  Effect.flatMap(confirm(server), (isCurrent) => (isCurrent ? Effect.void : Effect.fail(replacedServerError)))
-
-/** Confirms the server that a connection leads to, and returns its identity. Fails if it is not the current one. */
-export const confirmServer = (
-  server: DatabaseServer["Service"],
-  connection: PgConnection
-): Effect.Effect<string, SqlError> =>
-  Effect.gen(function* () {
-    const { rows } = yield* connection.query(`select ${serverIdentity} as server`, [], false)
-    const identity = (rows[0] as unknown as SetUpRow).server
-    yield* requireCurrentServer(server, identity)
-    return identity
-  })
+const replacedServerError = makeConnectionError("the connection leads to another server than the change feed")
 
 /**
  * Sets up the session of a connection. Succeeds with true if the session belongs to this connection alone, so that
@@ -68,8 +49,8 @@ export const confirmServer = (
 export type SetUpSession = (connection: PgConnection) => Effect.Effect<boolean, SqlError>
 
 /**
- * Returns the function that sets up the sessions of one database and confirms its server; it fails if that is not the
- * current one. A warning is logged once if a pooler's sessions have no statement timeout.
+ * Returns the function that sets up the sessions of one database; it fails if a session is on another server than the
+ * change feed. A warning is logged once if a pooler's sessions have no statement timeout.
  */
 export const makeSetUpSession = (databaseServer: DatabaseServer["Service"]): SetUpSession => {
   let hasWarned = false
@@ -77,7 +58,7 @@ export const makeSetUpSession = (databaseServer: DatabaseServer["Service"]): Set
     Effect.gen(function* () {
       const { rows } = yield* connection.query(setUp, [String(connection.processId)], false)
       const { is_own, role, timeout, server } = rows[0] as unknown as SetUpRow
-      yield* requireCurrentServer(databaseServer, server)
+      if (!databaseServer.confirm(server)) return yield* Effect.fail(replacedServerError)
       if (timeout === "0" && !hasWarned) {
         hasWarned = true
         yield* Effect.logWarning(

@@ -2,50 +2,42 @@ import type * as PgClient from "@effect/sql-pg/PgClient"
 import * as PgConnection from "@effect/sql-pg/PgConnection"
 import * as Cause from "effect/Cause"
 import * as Data from "effect/Data"
-import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
 import type * as Scope from "effect/Scope"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import { Unavailable } from "../../../../application/ports/Unavailable.ts"
 import { makeStateLog } from "../../../../application/StateLog.ts"
 import type { Query } from "../connection/Query.ts"
 import { makeQuery } from "../connection/QueryPool.ts"
-import { checkOwnSession } from "../connection/SessionSetup.ts"
+import { checkOwnSession, serverIdentity, type SetUpSession } from "../connection/SessionSetup.ts"
 import { describeSqlError, isConnectionLost } from "../connection/SqlErrors.ts"
-import { replicaDeadlines } from "../connection/Timeouts.ts"
+import { makeConnectionError, replicaDeadlines, statementTimeoutMs } from "../connection/Timeouts.ts"
 import type { UnavailableMapper } from "../connection/UnavailableMapper.ts"
-import { type Fence, FenceQueue } from "./FenceQueue.ts"
-import { makeReplicaGauges } from "./ReplicaMetrics.ts"
+import type { Fence } from "./Fence.ts"
 import type { ReplicaBudget } from "./ReplicaBudget.ts"
-import { makeReplicaSessionSetup } from "./ReplicaSessionSetup.ts"
-import { decodeStandby, findLineageProblem, type Lineage, selectStandby } from "./ServerState.ts"
-import { WakeableSleep } from "./WakeableSleep.ts"
+import { makeReplicaGauges } from "./ReplicaMetrics.ts"
+import { decodeStandby, type ServerState, type StandbyState, selectStandby } from "./ServerState.ts"
 
-/** How often the position is queried while no fence waits for it, in milliseconds. */
-const idleIntervalMs = 500
-/** How often it is queried at most, in milliseconds. */
-const minIntervalMs = 10
-/** After this long without a response, a replica is out of use, in milliseconds. */
+/** How often the position is queried, in milliseconds. */
+const intervalMs = 20
+/** After this long without a response, the connections to a replica are closed, in milliseconds. */
 const responseTimeoutMs = 500
-/** After this long without a response, a connection counts as lost, in milliseconds. */
-const connectionTimeoutMs = 5_000
 /** How long a replica waits before it is connected to again, in milliseconds. */
 const reconnectDelayMs = 500
-const silence = `no response for ${responseTimeoutMs} ms`
-/** A replica that is further behind counts as far behind, in milliseconds. */
-const farBehindMs = 10_000
+/** A replica that is further behind is not used, in milliseconds. */
+const maxLagMs = 10_000
 
-/** Numbers the connections to all replicas. */
-let lastEpoch = 0
-
-/** The open connections to a replica. */
+/** The pools of one connection to a replica. They lead to one server, which never goes back while they are open. */
 export interface ReplicaSession {
-  /** Grows with each session of any replica. */
-  readonly epoch: number
   readonly queryPrompts: Query
   readonly queryKeys: Query
-  /** Uses the connections of `queryPrompts`: a statement that a lock blocks for 1 s is repeated on the primary. */
+}
+
+/** A replica that can run reads. */
+export interface ReplicaInUse {
+  readonly session: ReplicaSession
+  /** The state that the last finished query of its position returned. */
+  readonly state: StandbyState
 }
 
 /** Where a replica is and how its log lines and metrics name it. */
@@ -57,196 +49,141 @@ export interface ReplicaServer {
 /** Why a replica cannot be used. */
 class ReplicaProblem extends Data.TaggedError("ReplicaProblem")<{ readonly message: string }> {}
 
+const fail = (message: string): Effect.Effect<never, ReplicaProblem> =>
+  Effect.fail(new ReplicaProblem({ message }))
+
+const otherServerError = makeConnectionError("another server responded, or the replica has gone back")
+
+/**
+ * Makes the set-up of sessions that must lead to a server at a position or later. A connection stays with its server, and
+ * a server that goes back, because it recovers from a crash, closes all connections. So what holds when a session is
+ * set up holds as long as its connection.
+ */
+export const makeReplicaSessionSetup =
+  (findState: () => StandbyState): SetUpSession =>
+  (connection) =>
+    Effect.suspend(() => {
+      const { server, position } = findState()
+      const text = `select set_config('plan_cache_mode', 'force_generic_plan', false),
+        set_config('statement_timeout', '${statementTimeoutMs}', false),
+        ${serverIdentity} = $1 and pg_is_in_recovery()
+          and pg_last_wal_replay_lsn() - '0/0' >= $2::text::numeric as "isSame"`
+      return connection.query(text, [server, String(position)], false)
+    }).pipe(
+      Effect.flatMap(({ rows }) =>
+        rows[0]?.isSame === true ? Effect.succeed(true) : Effect.fail(otherServerError)
+      )
+    )
+
 /** One standby: follows its position, and offers its pools while it can be used. */
 export class Replica {
-  readonly name: string
-  readonly fences = new FenceQueue()
   readonly #config: PgClient.PgPoolConfig
   readonly #budget: ReplicaBudget
-  readonly #onChange: () => void
-  readonly #sleep = new WakeableSleep()
+  readonly #fence: Pick<Fence, "primary">
   readonly #gauges
-  readonly #upLog
-  readonly #lagLog
-  #session: ReplicaSession | undefined
+  readonly #stateLog
+  #inUse: ReplicaInUse | undefined
+  /** False after a connection failed, until the next response. */
   #isResponding = false
-  #isFarBehind = false
-  #primary: Lineage | undefined
-  #retire = Deferred.makeUnsafe<void>()
 
-  /** @param onChange called when the replica may have become usable or unusable */
-  constructor({ name, config }: ReplicaServer, budget: ReplicaBudget, onChange: () => void) {
-    this.name = name
+  constructor({ name, config }: ReplicaServer, budget: ReplicaBudget, fence: Pick<Fence, "primary">) {
     this.#config = config
     this.#budget = budget
-    this.#onChange = onChange
+    this.#fence = fence
     this.#gauges = makeReplicaGauges(name)
-    this.#upLog = makeStateLog({
+    this.#stateLog = makeStateLog({
       failed: `Replica ${name} is out of use`,
       restored: `Replica ${name} is in use again`
     })
-    this.#lagLog = makeStateLog({
-      failed: `Replica ${name} is more than ${farBehindMs / 1_000} s behind; reads of what has changed go to the primary`,
-      restored: `Replica ${name} has caught up`
-    })
   }
 
-  /** The session for reads, or `undefined` if the replica cannot be used. */
-  get usable(): ReplicaSession | undefined {
-    return this.#isResponding ? this.#session : undefined
+  /** The replica with its last state; `undefined` if it cannot run reads. */
+  get usable(): ReplicaInUse | undefined {
+    return this.#isResponding ? this.#inUse : undefined
   }
 
-  /** The session for reads, although the replica may not respond. */
-  get session(): ReplicaSession | undefined {
-    return this.#session
-  }
-
-  get isFarBehind(): boolean {
-    return this.#isFarBehind
-  }
-
-  /** Adds a fence of the primary that has this lineage. */
-  addFence(fence: Fence, primary: Lineage): void {
-    if (this.#primary !== undefined && findLineageProblem(this.#primary, primary) !== undefined) {
-      this.fences.clear()
-      this.#suspend()
-    }
-    this.#primary = primary
-    this.fences.add(fence)
-    this.#sleep.wake()
-  }
-
-  /** Closes the connections; the replica is connected to again. */
-  retire(): void {
-    this.#suspend()
-    Deferred.doneUnsafe(this.#retire, Exit.void)
+  /** True while it has connections for reads. */
+  get isConnected(): boolean {
+    return this.#inUse !== undefined
   }
 
   /** Connects, follows the position, and connects again, until it is interrupted. */
   get run(): Effect.Effect<never> {
-    const attempt = Effect.suspend(() => {
-      this.#retire = Deferred.makeUnsafe()
-      return Effect.raceFirst(Effect.scoped(this.#follow), Deferred.await(this.#retire))
-    })
-    return attempt.pipe(
-      Effect.matchCauseEffect({
-        onFailure: (cause) =>
-          Cause.hasInterruptsOnly(cause) ? Effect.void : this.#reportDown(describeCause(cause)),
-        onSuccess: () => Effect.void
-      }),
+    return Effect.scoped(this.#follow).pipe(
+      Effect.catchCause((cause) => this.#stateLog.down(describeCause(cause))),
       Effect.andThen(Effect.sleep(reconnectDelayMs)),
       Effect.forever
     )
   }
 
   get #follow(): Effect.Effect<never, SqlError | ReplicaProblem, Scope.Scope> {
-    const self = this
-    return Effect.gen(function* () {
-      const connection = yield* PgConnection.make(self.#config)
-      if (!(yield* checkOwnSession(connection)))
-        return yield* new ReplicaProblem({ message: "it leads to a pooler" })
-      self.fences.losePosition()
-      yield* Effect.addFinalizer(() => Effect.sync(() => self.#close()))
-      let server: string | undefined
+    return Effect.gen({ self: this }, function* () {
+      const connection = yield* PgConnection.make(this.#config)
+      if (!(yield* checkOwnSession(connection))) return yield* fail("it leads to a pooler")
       for (;;) {
-        const standby = decodeStandby(yield* self.#queryState(connection))
-        if (standby === undefined) return yield* new ReplicaProblem({ message: "it is not a standby" })
-        const primary = self.#primary
+        const state = yield* queryState(connection)
+        const { primary } = this.#fence
         if (primary !== undefined) {
-          const problem = findLineageProblem(standby, primary)
-          if (problem !== undefined) return yield* new ReplicaProblem({ message: problem })
-          if (server !== undefined && server !== standby.server)
-            return yield* new ReplicaProblem({ message: "its URL leads to different servers" })
-          self.fences.advance(standby.position)
-          if (server === undefined) {
-            server = standby.server
-            self.#session = yield* self.#openSession(server)
-          }
-          yield* self.#reportUp
+          yield* this.#check(state, primary)
+          this.#inUse = { session: this.#inUse?.session ?? (yield* this.#openSession(state)), state }
+          this.#isResponding = true
+          this.#gauges.setUp(true)
+          yield* this.#stateLog.up
         }
-        yield* self.#sleep.sleep(self.#findInterval())
+        yield* Effect.sleep(intervalMs)
       }
       // Before the pools close, which may wait for their statements.
-    }).pipe(Effect.ensuring(Effect.sync(() => this.#suspend())))
+    }).pipe(Effect.ensuring(Effect.sync(() => this.#close())))
   }
 
-  /** Queries the state. The replica is out of use while it does not respond. */
-  #queryState(connection: PgConnection.PgConnection) {
-    const onSilence = Effect.suspend(() => {
-      this.#suspend()
-      return this.#upLog.down(silence)
-    })
-    const query = Effect.map(connection.query(selectStandby, [], false), ({ rows }) => rows)
-    return Effect.raceFirst(
-      query,
-      Effect.delay(onSilence, responseTimeoutMs).pipe(
-        Effect.andThen(Effect.sleep(connectionTimeoutMs)),
-        Effect.andThen(Effect.fail(new ReplicaProblem({ message: silence })))
-      )
-    )
+  /** Fails if the replica cannot be used. */
+  #check(state: StandbyState, primary: ServerState): Effect.Effect<void, ReplicaProblem> {
+    if (state.lineage !== primary.lineage)
+      return fail(`it replays the WAL ${state.lineage}, the primary writes ${primary.lineage}`)
+    if (this.#inUse !== undefined && this.#inUse.state.server !== state.server)
+      return fail("its URL leads to different servers")
+    // Heartbeats are transactions, so the last one is recent.
+    const lagMs = state.position >= primary.position ? 0 : state.sinceLastMs
+    this.#gauges.setLag(lagMs / 1_000)
+    return lagMs < maxLagMs ? Effect.void : fail(`it is more than ${maxLagMs / 1_000} s behind`)
   }
 
   /** Opens the pools, which connect when they are first used. */
-  #openSession(server: string): Effect.Effect<ReplicaSession, SqlError, Scope.Scope> {
-    const epoch = ++lastEpoch
-    const setUpSession = makeReplicaSessionSetup(server, () => this.fences.position ?? 0n)
+  #openSession(first: StandbyState): Effect.Effect<ReplicaSession, SqlError, Scope.Scope> {
+    const setUpSession = makeReplicaSessionSetup(() => this.#inUse?.state ?? first)
     const open = (pool: string, connections: number) =>
       makeQuery(this.#config, pool, connections, this.#mapFailure, setUpSession, replicaDeadlines)
     return Effect.zipWith(
       open("replica-read", this.#budget.prompts),
       open("replica-lookup", this.#budget.keys),
-      (queryPrompts, queryKeys) => ({ epoch, queryPrompts, queryKeys })
+      (queryPrompts, queryKeys) => ({ queryPrompts, queryKeys })
     )
   }
 
-  /** Every failed read is repeated elsewhere. If its connection failed, the replica must prove that it responds. */
+  /** Every failed read is repeated elsewhere. */
   readonly #mapFailure: UnavailableMapper = <A, E, R>(effect: Effect.Effect<A, E | SqlError, R>) =>
     Effect.catchIf(effect, isSqlError, (error) => {
-      if (isConnectionLost(error)) this.#check()
+      if (isConnectionLost(error)) this.#isResponding = false
       return Effect.fail(Unavailable)
       // TypeScript does not know that `isSqlError` excludes exactly `SqlError` from a generic error type.
     }) as Effect.Effect<A, Exclude<E, SqlError> | Unavailable, R>
 
-  #check(): void {
-    this.#isResponding = false
-    this.#sleep.wake()
-  }
-
-  #suspend(): void {
-    this.#isResponding = false
-    this.#gauges.setUp(false)
-    this.#onChange()
-  }
-
   #close(): void {
-    this.#session = undefined
-    this.#suspend()
-  }
-
-  get #reportUp(): Effect.Effect<void> {
-    return Effect.suspend(() => {
-      const next = this.fences.next
-      const lagMs = next === undefined ? 0 : performance.now() - next.at
-      this.#isFarBehind = lagMs > farBehindMs
-      this.#isResponding = true
-      this.#gauges.setUp(true)
-      this.#gauges.setLag(lagMs / 1_000)
-      this.#onChange()
-      return Effect.andThen(this.#upLog.up, this.#isFarBehind ? this.#lagLog.down() : this.#lagLog.up)
-    })
-  }
-
-  #reportDown(reason: string): Effect.Effect<void> {
-    return this.#upLog.down(reason)
-  }
-
-  /** While a fence waits, the position is queried the more often the less time it has waited. */
-  #findInterval(): number {
-    const next = this.fences.next
-    if (next === undefined) return idleIntervalMs
-    return Math.min(idleIntervalMs, Math.max(minIntervalMs, (performance.now() - next.at) / 10))
+    this.#inUse = undefined
+    this.#gauges.setUp(false)
   }
 }
+
+const queryState = (connection: PgConnection.PgConnection) =>
+  Effect.flatMap(connection.query(selectStandby, [], false), ({ rows }) => {
+    const state = decodeStandby(rows)
+    return state === undefined ? fail("it is not a standby") : Effect.succeed(state)
+  }).pipe(
+    Effect.timeoutOrElse({
+      duration: responseTimeoutMs,
+      orElse: () => fail(`no response for ${responseTimeoutMs} ms`)
+    })
+  )
 
 const describeCause = (cause: Cause.Cause<unknown>): string => {
   const error = Cause.squash(cause)

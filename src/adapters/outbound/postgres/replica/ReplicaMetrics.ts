@@ -22,25 +22,18 @@ const makeReadCounter = (target: "replica" | "primary") =>
   )
 
 /** Counts the reads that replicas are for. */
-export const makeReadMetrics = () => {
-  const primaryDown = Metric.gauge("prompt_retrieval_replica_primary_down", {
-    description: "1 while the primary does not respond and replicas serve alone"
-  })
-  primaryDown.updateUnsafe(0, metricRegistry)
-  return {
-    countReplica: makeReadCounter("replica"),
-    countPrimary: makeReadCounter("primary"),
-    countFenced: makeCounter(
-      "prompt_retrieval_replica_fenced_reads_total",
-      "Reads that ran on the primary because the replica has not replayed a change"
-    ),
-    countRepeated: makeCounter(
-      "prompt_retrieval_replica_repeated_reads_total",
-      "Reads that were repeated on the primary because the replica failed or did not find something"
-    ),
-    setPrimaryDown: (isDown: boolean): void => primaryDown.updateUnsafe(isDown ? 1 : 0, metricRegistry)
-  }
-}
+export const makeReadMetrics = () => ({
+  countReplica: makeReadCounter("replica"),
+  countPrimary: makeReadCounter("primary"),
+  countFenced: makeCounter(
+    "prompt_retrieval_replica_fenced_reads_total",
+    "Reads that ran on the primary because the replica has not replayed a change"
+  ),
+  countRepeated: makeCounter(
+    "prompt_retrieval_replica_repeated_reads_total",
+    "Reads that were repeated on the primary because the replica failed or did not find something"
+  )
+})
 export type ReadMetrics = ReturnType<typeof makeReadMetrics>
 
 /** Registers the gauges of one replica. */

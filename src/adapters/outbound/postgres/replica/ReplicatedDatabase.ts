@@ -1,90 +1,76 @@
+import type { PgClient } from "@effect/sql-pg/PgClient"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Redacted from "effect/Redacted"
 import { ChangeFeed } from "../../../../application/ports/ChangeFeed.ts"
-import type { Unavailable } from "../../../../application/ports/Unavailable.ts"
-import type { WorkspaceRevisions } from "../../../../application/WorkspaceRevisions.ts"
+import { WorkspaceRevisions } from "../../../../application/WorkspaceRevisions.ts"
 import { makeColumnTypes } from "../connection/ColumnTypes.ts"
-import { makeDatabaseServer } from "../connection/DatabaseServer.ts"
+import { type DatabaseServer, makeDatabaseServer } from "../connection/DatabaseServer.ts"
 import { makePoolConfig } from "../connection/PoolConfig.ts"
 import { Database } from "../Database.ts"
-import { CommitBarrier } from "./CommitBarrier.ts"
-import { PrimaryAvailability } from "./PrimaryAvailability.ts"
-import type { PrimaryWatch } from "./PrimaryWatch.ts"
+import * as PostgresChangeFeed from "../PostgresChangeFeed.ts"
+import { Fence } from "./Fence.ts"
 import { ReadRouter } from "./ReadRouter.ts"
+import { Replica, type ReplicaInUse } from "./Replica.ts"
 import type { ReplicaBudget } from "./ReplicaBudget.ts"
 import { makeReadMetrics } from "./ReplicaMetrics.ts"
-import { ReplicaSet } from "./ReplicaSet.ts"
-
-/** Runs reads that only the primary can run, in order with the reads of replicas. */
-export class PrimaryReads extends Context.Service<
-  PrimaryReads,
-  {
-    /** Runs a read of a workspace, or of a key's hash, that uses the primary. */
-    readonly read: <A, E>(id: string, read: Effect.Effect<A, E>) => Effect.Effect<A, E | Unavailable>
-  }
->()("prompt-retrieval/PrimaryReads") {}
-
-/** The address of a replica, and how logs and metrics name it. */
-export interface ReplicaAddress {
-  readonly name: string
-  readonly url: Redacted.Redacted
-}
 
 /** What a replicated database consists of. */
 export interface ReplicationOptions {
-  readonly replicas: ReadonlyArray<ReplicaAddress>
+  /** The URL of each replica, and how logs and metrics name it. */
+  readonly replicas: ReadonlyArray<{ readonly name: string; readonly url: Redacted.Redacted }>
   readonly budget: ReplicaBudget
-  readonly revisions: WorkspaceRevisions
-  /** Follows the change feed of the primary. */
-  readonly watch: PrimaryWatch
+  /** The URL of the connection that listens; undefined for the URL of the database. */
+  readonly feedUrl: Redacted.Redacted | undefined
 }
 
-/** Runs the reads of a database on its replicas where `ReadRouter` allows. */
+/**
+ * Returns the function that chooses the replica for a read: a process uses one while it is connected, because two standbys
+ * show different states, and a move needs a proof. Each process begins with another one, so that processes share them.
+ */
+const makeReplicaChoice = (replicas: ReadonlyArray<Replica>): (() => ReplicaInUse | undefined) => {
+  let active = replicas[Math.floor(Math.random() * replicas.length)]
+  return () => {
+    if (active?.isConnected === false) active = replicas.find(({ isConnected }) => isConnected) ?? active
+    return active?.usable
+  }
+}
+
+/** The change feed of a database, and the database with its reads on replicas where `ReadRouter` allows. */
 export const layer = ({
   replicas,
   budget,
-  revisions,
-  watch
-}: ReplicationOptions): Layer.Layer<Database | PrimaryReads, never, Database | ChangeFeed> =>
+  feedUrl
+}: ReplicationOptions): Layer.Layer<Database | ChangeFeed, never, Database | DatabaseServer | PgClient> =>
   Layer.effectContext(
     Effect.gen(function* () {
       const database = yield* Database
-      const feed = yield* ChangeFeed
-      const isFeedUp = () => feed.revision() !== undefined
-      const metrics = makeReadMetrics()
-      const set = new ReplicaSet(
-        replicas.map(({ name, url }) => ({
-          name,
-          config: {
-            ...makePoolConfig(makeDatabaseServer(url).config),
-            types: makeColumnTypes()
-          }
-        })),
-        budget
+      const revisions = new WorkspaceRevisions()
+      const fence = new Fence(database.queryKeys, revisions)
+      const feed = Context.get(
+        yield* Layer.build(PostgresChangeFeed.makeLayer(revisions, feedUrl, fence.onNotification)),
+        ChangeFeed
       )
-      const availability = new PrimaryAvailability(database.queryKeys, isFeedUp, metrics.setPrimaryDown)
+      const standbys = replicas.map(({ name, url }) => {
+        const config = { ...makePoolConfig(makeDatabaseServer(url).config), types: makeColumnTypes() }
+        return new Replica({ name, config }, budget, fence)
+      })
       const router = new ReadRouter({
         revisions,
-        watch,
-        barrier: new CommitBarrier(database.queryKeys),
+        fence,
         primary: database,
-        availability,
-        findReplica: () => set.find(availability.isDown),
-        isFeedUp,
-        metrics
+        findReplica: makeReplicaChoice(standbys),
+        isFeedUp: () => feed.revision() !== undefined,
+        metrics: makeReadMetrics()
       })
-      watch.setListener((fence, primary) => set.addFence(fence, primary))
-      yield* set.run
-      yield* Effect.forkScoped(availability.run)
+      yield* Effect.forEach(standbys, ({ run }) => Effect.forkScoped(run), { discard: true })
+      yield* Effect.forkScoped(fence.run)
       const replicated = Database.of({
         ...database,
         queryPrompts: (statement) => router.run("queryPrompts", statement),
         queryKeys: (statement) => router.run("queryKeys", statement)
       })
-      return Context.make(Database, replicated).pipe(
-        Context.add(PrimaryReads, { read: (id, read) => router.readOnPrimary(id, read) })
-      )
+      return Context.add(Context.make(Database, replicated), ChangeFeed, feed)
     })
   )

@@ -1,85 +1,68 @@
 import * as Schema from "effect/Schema"
 import { makeFirstRowDecoder } from "../connection/RowDecoder.ts"
 import { serverIdentity } from "../connection/SessionSetup.ts"
-import { type Position, parsePosition } from "./Position.ts"
 
-/** Identifies the WAL that positions belong to. */
-export interface Lineage {
-  /** The identifier of the cluster, which its standbys share. */
-  readonly system: string
-  /** The OID of the database. */
-  readonly database: string
-  /** The timeline: each promotion of a standby begins a new one. */
-  readonly timeline: number
+/** Where a server is in its WAL. */
+export interface ServerState {
+  /** In bytes. */
+  readonly position: bigint
+  /** Identifies the WAL: the cluster, the database, and the timeline, which a promotion begins. */
+  readonly lineage: string
 }
 
-const lineageColumns = `(select system_identifier::text from pg_control_system()) as system,
-  (select oid::text from pg_database where datname = current_database()) as database`
+/** The state of a standby. */
+export interface StandbyState extends ServerState {
+  readonly server: string
+  /** Time since the primary made the last transaction that the standby has replayed, in milliseconds. */
+  readonly sinceLastMs: number
+}
 
-/** Selects the state of the primary. The position is after every record that is in the WAL, flushed or not. */
-export const selectPrimary = `select position::text, left(pg_walfile_name(position), 8) as timeline, ${lineageColumns}
-  from (select case when not pg_is_in_recovery() then pg_current_wal_insert_lsn() end) wal (position)`
+const formatLineage = (
+  timeline: string
+): string => `concat_ws('/', (select system_identifier from pg_control_system()),
+    (select oid from pg_database where datname = current_database()), ${timeline})`
+
+/**
+ * Notifies, and selects the state of the primary; fails on a standby. The position is after every record that is in the
+ * WAL, flushed or not. Does not wait for the disk, or for long behind another transaction that notifies.
+ */
+export const sendMarker = `select set_config('synchronous_commit', 'off', true),
+  set_config('lock_timeout', '250ms', true), pg_notify($1, $2), (position - '0/0')::text as position,
+  ${formatLineage("('x' || left(pg_walfile_name(position), 8))::bit(32)::int")} as lineage
+  from (select pg_current_wal_insert_lsn()) wal (position)`
 
 const decodePrimaryRow = makeFirstRowDecoder(
-  Schema.Struct({
-    position: Schema.NullOr(Schema.String),
-    timeline: Schema.NullOr(Schema.String),
-    system: Schema.String,
-    database: Schema.String
-  })
+  Schema.Struct({ position: Schema.String, lineage: Schema.String })
 )
 
-/** The state of the primary. */
-export interface PrimaryState extends Lineage {
-  readonly position: Position
-}
-
-/** Decodes the row of `selectPrimary`; `undefined` if the server is a standby. */
-export const decodePrimary = (rows: ReadonlyArray<unknown>): PrimaryState | undefined => {
-  const { position, timeline, system, database } = decodePrimaryRow(rows)
-  return position === null || timeline === null
-    ? undefined
-    : { position: parsePosition(position), timeline: Number.parseInt(timeline, 16), system, database }
+/** Decodes the row of `sendMarker`. */
+export const decodePrimary = (rows: ReadonlyArray<unknown>): ServerState => {
+  const { position, lineage } = decodePrimaryRow(rows)
+  return { lineage, position: BigInt(position) }
 }
 
 /**
  * Selects the state of a standby. The timeline is the one that it receives, which only some roles may see, or the one of
  * its last restart point, which may be minutes behind.
  */
-export const selectStandby = `select pg_is_in_recovery() as is_standby, pg_last_wal_replay_lsn()::text as position,
-  ${serverIdentity} as server, ${lineageColumns},
-  greatest(
-    (select timeline_id from pg_control_checkpoint()), (select max(received_tli) from pg_stat_wal_receiver)
-  ) as timeline`
+export const selectStandby = `select pg_is_in_recovery() as "isStandby", ${serverIdentity} as server,
+  (pg_last_wal_replay_lsn() - '0/0')::text as position,
+  coalesce(extract(epoch from clock_timestamp() - pg_last_xact_replay_timestamp()) * 1000, 0)::float8 as "sinceLastMs",
+  ${formatLineage(`greatest((select timeline_id from pg_control_checkpoint()),
+    (select max(received_tli) from pg_stat_wal_receiver))`)} as lineage`
 
 const decodeStandbyRow = makeFirstRowDecoder(
   Schema.Struct({
-    is_standby: Schema.Boolean,
-    position: Schema.NullOr(Schema.String),
+    isStandby: Schema.Boolean,
     server: Schema.String,
-    system: Schema.String,
-    database: Schema.String,
-    timeline: Schema.Int
+    position: Schema.NullOr(Schema.String),
+    sinceLastMs: Schema.Number,
+    lineage: Schema.String
   })
 )
 
-/** The state of a standby. */
-export interface StandbyState extends Lineage {
-  readonly position: Position
-  readonly server: string
-}
-
 /** Decodes the row of `selectStandby`; `undefined` if the server is not a standby. */
 export const decodeStandby = (rows: ReadonlyArray<unknown>): StandbyState | undefined => {
-  const { is_standby, position, ...state } = decodeStandbyRow(rows)
-  return !is_standby || position === null ? undefined : { ...state, position: parsePosition(position) }
-}
-
-/** Returns why a standby does not replay the WAL of the primary; `undefined` if it does. */
-export const findLineageProblem = (standby: Lineage, primary: Lineage): string | undefined => {
-  if (standby.system !== primary.system) return "it belongs to another database cluster"
-  if (standby.database !== primary.database) return "its URL names another database"
-  if (standby.timeline !== primary.timeline)
-    return `it is on timeline ${standby.timeline}, the primary is on ${primary.timeline}`
-  return undefined
+  const { isStandby, position, ...state } = decodeStandbyRow(rows)
+  return !isStandby || position === null ? undefined : { ...state, position: BigInt(position) }
 }

@@ -2,7 +2,7 @@ import * as PgConnection from "@effect/sql-pg/PgConnection"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import { afterAll, describe, expect, it } from "vitest"
-import { makeReplicaSessionSetup } from "../../../src/adapters/outbound/postgres/replica/ReplicaSessionSetup.ts"
+import { makeReplicaSessionSetup } from "../../../src/adapters/outbound/postgres/replica/Replica.ts"
 import { decodeStandby, selectStandby } from "../../../src/adapters/outbound/postgres/replica/ServerState.ts"
 import { type Cluster, freshCluster, makeStandby } from "../../support/cluster.ts"
 import { makeResources } from "../../support/database.ts"
@@ -25,7 +25,7 @@ describe("the set-up of a replica's sessions", () => {
     const [standby, other] = [await startStandby(), await startStandby()]
     const first = await connect(standby.url)
     const state = decodeStandby((await Effect.runPromise(first.query(selectStandby, [], false))).rows)
-    const setUp = makeReplicaSessionSetup(state!.server, () => state!.position)
+    const setUp = makeReplicaSessionSetup(() => state!)
     const isAccepted = async (url: string) =>
       Effect.runPromise(
         Effect.match(setUp(await connect(url)), { onSuccess: () => true, onFailure: () => false })

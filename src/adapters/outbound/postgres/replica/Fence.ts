@@ -1,0 +1,154 @@
+import * as Effect from "effect/Effect"
+import * as Latch from "effect/Latch"
+import { Unavailable } from "../../../../application/ports/Unavailable.ts"
+import type { WorkspaceRevisions } from "../../../../application/WorkspaceRevisions.ts"
+import type { Query } from "../connection/Query.ts"
+import { channel, heartbeatPrefix } from "../NotifyChannel.ts"
+import { decodePrimary, type ServerState, sendMarker } from "./ServerState.ts"
+
+/** How long a marker may take, and how long a read waits for a proof, in milliseconds. */
+const timeoutMs = 1_000
+/** How long the fence waits after a marker failed, in milliseconds. */
+const defaultRetryDelayMs = 200
+
+/** What a marker proves of everything that any server showed before the marker was sent. */
+export type Proof =
+  /** The primary shows it. */
+  | "visible"
+  /** The change feed has reported it. */
+  | "reported"
+
+interface Waiter {
+  readonly proof: Proof
+  readonly at: number
+  readonly resume: (result: Effect.Effect<void, Unavailable>) => void
+}
+
+/**
+ * The position in the WAL that a standby must have replayed to run reads of this process, and the proofs that are needed
+ * where reads move to another server. `ReadRouter` has the rules.
+ *
+ * Both come from *markers*: a statement that notifies, and returns the position of the primary. PostgreSQL commits
+ * transactions that notify one after the other, and delivers their notifications in this order, each after its
+ * transaction is visible. So once a marker is committed, every change that any server showed before is visible on the
+ * primary; and once its notification has arrived, the change feed has reported all of them. At most one marker is in
+ * flight; the next one is for all that was requested meanwhile.
+ */
+export class Fence {
+  readonly #query: Query
+  readonly #revisions: Pick<WorkspaceRevisions, "revision">
+  readonly #retryDelayMs: number
+  readonly #markerPrefix = `${heartbeatPrefix}${crypto.randomUUID()} `
+  readonly #isDue = Latch.makeUnsafe(false)
+  readonly #waiters = new Set<Waiter>()
+  readonly #provenAt = { visible: Number.NEGATIVE_INFINITY, reported: Number.NEGATIVE_INFINITY }
+  #revision = -1
+  #at = Number.NEGATIVE_INFINITY
+  #primary: ServerState | undefined
+  /** True after a marker has failed, until one succeeds. */
+  #isFailing = false
+
+  /** @param query runs statements on the primary */
+  constructor(
+    query: Query,
+    revisions: Pick<WorkspaceRevisions, "revision">,
+    retryDelayMs = defaultRetryDelayMs
+  ) {
+    this.#query = query
+    this.#revisions = revisions
+    this.#retryDelayMs = retryDelayMs
+  }
+
+  /** The state of the primary after the last reported change; `undefined` before it is known. */
+  get primary(): ServerState | undefined {
+    return this.#primary
+  }
+
+  /** When that state was queried, by the monotonic clock. Everything that was visible then is before its position. */
+  get at(): number {
+    return this.#at
+  }
+
+  /** Returns true if a standby has replayed every change that was reported until now. */
+  isPassedBy({ position, lineage }: ServerState): boolean {
+    return !this.#isOutdated && lineage === this.#primary?.lineage && position >= this.#primary.position
+  }
+
+  /** Receives each notification of the change feed, after the feed has recorded it. */
+  readonly onNotification = (payload: string): void => {
+    if (payload.startsWith(this.#markerPrefix))
+      this.#prove("reported", Number(payload.slice(this.#markerPrefix.length)))
+    else if (this.#isOutdated) this.#isDue.openUnsafe()
+  }
+
+  /**
+   * Succeeds once there is the proof for everything that was shown until `at`. Fails if that takes too long, and at once while
+   * markers fail.
+   */
+  await(proof: Proof, at: number): Effect.Effect<void, Unavailable> {
+    const wait = Effect.callback<void, Unavailable>((resume) => {
+      const waiter = { proof, at, resume }
+      this.#waiters.add(waiter)
+      this.#isDue.openUnsafe()
+      return Effect.sync(() => this.#waiters.delete(waiter))
+    })
+    return Effect.suspend(() => {
+      if (at < this.#provenAt[proof]) return Effect.void
+      return this.#isFailing ? Effect.fail(Unavailable) : failAfterTimeout(wait)
+    })
+  }
+
+  /** Sends markers until it is interrupted. */
+  get run(): Effect.Effect<never> {
+    const onFailure = Effect.suspend(() => {
+      this.#isFailing = true
+      for (const { resume } of this.#waiters) resume(Effect.fail(Unavailable))
+      return Effect.delay(
+        Effect.sync(() => this.#isDue.openUnsafe()),
+        this.#retryDelayMs
+      )
+    })
+    return this.#isDue.await.pipe(
+      Effect.andThen(failAfterTimeout(this.#sendMarker)),
+      // Every cause: a server that cannot run the statement is no primary.
+      Effect.catchCause(() => onFailure),
+      Effect.forever
+    )
+  }
+
+  get #isOutdated(): boolean {
+    return this.#revisions.revision() > this.#revision
+  }
+
+  get #sendMarker(): Effect.Effect<void, Unavailable> {
+    return Effect.suspend(() => {
+      this.#isDue.closeUnsafe()
+      const revision = this.#revisions.revision()
+      const at = performance.now()
+      const statement = { text: sendMarker, params: [channel, this.#markerPrefix + at] }
+      return Effect.map(this.#query(statement), (rows) => {
+        this.#isFailing = false
+        this.#prove("visible", at)
+        const primary = decodePrimary(rows)
+        // Without a further change, the position stays: each later one would keep standbys out of use for a moment.
+        if (revision === this.#revision && primary.lineage === this.#primary?.lineage) return
+        this.#revision = revision
+        this.#at = at
+        this.#primary = primary
+        if (this.#isOutdated) this.#isDue.openUnsafe()
+      })
+    })
+  }
+
+  #prove(proof: Proof, at: number): void {
+    this.#provenAt[proof] = Math.max(this.#provenAt[proof], at)
+    for (const waiter of this.#waiters) {
+      if (waiter.proof !== proof) continue
+      if (waiter.at < at) waiter.resume(Effect.void)
+      else this.#isDue.openUnsafe()
+    }
+  }
+}
+
+const failAfterTimeout = <E>(effect: Effect.Effect<void, E>): Effect.Effect<void, E | Unavailable> =>
+  Effect.timeoutOrElse(effect, { duration: timeoutMs, orElse: () => Effect.fail(Unavailable) })
