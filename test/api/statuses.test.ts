@@ -7,7 +7,7 @@ import type { Service } from "../support/service.ts"
 import { authorize, endpointTargets, fastestBackend, makeTenant } from "./startApi.ts"
 
 const home = sample()
-/** Nine fragments of 1 MiB each exceed the 8 MiB that resolved content may have. */
+/** Fragments of 1 MiB each exceed the 1 MiB that resolved content may have. */
 const megabyte = fragment("x".repeat(1024 * 1024))
 const large = prompt({
   fragments: Array.from({ length: 9 }, (_, position) => fragmentBinding(megabyte, position))

@@ -84,7 +84,8 @@ describe("makeRejection", () => {
         ],
         body,
         isPermanent: false,
-        isFreedWhenSent: false
+        isFreedWhenSent: false,
+        workspace: undefined
       }
     )
     assert.deepStrictEqual(response.headers.slice(4), headers)
