@@ -15,7 +15,6 @@ import { PromptRepo } from "prompt-retrieval/application/ports/PromptRepo"
 import { InvalidKey } from "prompt-retrieval/domain/ApiKey"
 import { paginate } from "prompt-retrieval/domain/Page"
 import { PromptNotFound } from "prompt-retrieval/domain/Prompt"
-import { countFragmentBytes, maxFragmentBytes, ResolvedTooLarge } from "prompt-retrieval/domain/Resolution"
 import { type Version, VersionNotFound } from "prompt-retrieval/domain/Version"
 import { type Archive, makeKeyStoreTests, makePromptRepoTests } from "prompt-retrieval/testing"
 
@@ -76,7 +75,7 @@ const promptRepo = Layer.succeed(PromptRepo, {
       tags: findTags(workspace, prompt as Archive["prompts"][number])
     })),
   getSource: (workspaceId, id) =>
-    Effect.flatMap(find(workspaceId, id), ({ workspace, prompt }) => {
+    Effect.map(find(workspaceId, id), ({ workspace, prompt }) => {
       const { title, prompt_type, target_model, current_content, current_version } = prompt
       const fragments = prompt.fragments
         .toSorted((a, b) => ascending(a.position, b.position) || ascending(a.id, b.id))
@@ -84,10 +83,7 @@ const promptRepo = Layer.succeed(PromptRepo, {
           content: workspace.fragments.find(({ id }) => id === fragment_id)?.content ?? "",
           variable_overrides
         }))
-      const source = { id, title, prompt_type, target_model, current_content, current_version, fragments }
-      return countFragmentBytes(source) > maxFragmentBytes
-        ? Effect.fail(ResolvedTooLarge(id))
-        : Effect.succeed(source)
+      return { id, title, prompt_type, target_model, current_content, current_version, fragments }
     }),
   listVersions: (workspaceId, id, oldest, page) =>
     Effect.map(find(workspaceId, id), ({ prompt }) => {

@@ -15,7 +15,7 @@ import {
 import type { RateLimits } from "../application/Admission.ts"
 import { postgresUrl, publicUrl, type Rule, rateLimit, redisUrl } from "./ConfigRules.ts"
 import { splitServers } from "./ServerUrl.ts"
-import { fitsName, maxNameLength } from "../domain/Workspace.ts"
+import { fitsName, sizes } from "../domain/Sizes.ts"
 
 /** The configuration of this process, from its environment. */
 export interface ServiceConfig {
@@ -238,7 +238,7 @@ const otherConfig = Config.all({
   outageMaxAgeMs: Config.map(variable("OUTAGE_MAX_AGE", duration), Duration.toMillis),
   shutdownGraceMs,
   actor: optional("PROMPT_RETRIEVAL_ACTOR", {
-    rule: `must have at most ${maxNameLength} characters and no control characters`,
+    rule: `must have at most ${sizes.nameLength} characters and no control characters`,
     parse: (name) => (fitsName(name) && !/\p{Cc}/u.test(name) ? name : undefined)
   }),
   logLevel: variable(

@@ -20,7 +20,7 @@ import { makeRepeatingLog } from "../application/RepeatingLog.ts"
 import { Lifecycle } from "../application/Lifecycle.ts"
 import { WorkspaceRevisions } from "../application/WorkspaceRevisions.ts"
 import { parseOptions, type PromptApiOptions, type PromptApiSettings } from "./PromptApiOptions.ts"
-import { requestDatabaseLayer, serviceLayer } from "./RequestLayers.ts"
+import { databaseLayer, serviceLayer } from "./RequestLayers.ts"
 import { startServing } from "./Startup.ts"
 import * as HostLogger from "./telemetry/HostLogger.ts"
 import { formatJsonLine } from "./telemetry/JsonLogger.ts"
@@ -85,7 +85,7 @@ const startServingOrRetry = Effect.catchTag(
 const apiLayer = ({ databaseUrl, databaseFeedUrl, ...settings }: PromptApiSettings) =>
   serviceLayer(settings).pipe(
     Layer.provideMerge(PostgresChangeFeed.makeLayer(new WorkspaceRevisions(), databaseFeedUrl)),
-    Layer.provideMerge(Layer.merge(requestDatabaseLayer({ url: databaseUrl }), Lifecycle.starting))
+    Layer.provideMerge(Layer.merge(databaseLayer({ url: databaseUrl }), Lifecycle.starting))
   )
 
 /** Measures the process if metrics are collected. Returns the function that formats all metrics. */

@@ -7,7 +7,7 @@ import * as Redacted from "effect/Redacted"
 import * as CachingKeyStore from "../adapters/outbound/caching/CachingKeyStore.ts"
 import * as CachingPromptRepo from "../adapters/outbound/caching/CachingPromptRepo.ts"
 import * as MetricObservations from "../adapters/outbound/metrics/MetricObservations.ts"
-import { Database, type DatabaseOptions } from "../adapters/outbound/postgres/Database.ts"
+import { Database } from "../adapters/outbound/postgres/Database.ts"
 import * as PostgresChangeFeed from "../adapters/outbound/postgres/PostgresChangeFeed.ts"
 import * as PostgresKeyStore from "../adapters/outbound/postgres/PostgresKeyStore.ts"
 import * as PostgresPromptRepo from "../adapters/outbound/postgres/PostgresPromptRepo.ts"
@@ -20,7 +20,6 @@ import * as Outage from "../application/Outage.ts"
 import { ChangeFeed } from "../application/ports/ChangeFeed.ts"
 import { Readiness } from "../application/ports/Readiness.ts"
 import { Prompts } from "../application/Prompts.ts"
-import * as LargeReadThread from "./LargeReadThread.ts"
 
 // The layers that `ServeLayers.ts` and `PromptApi.ts` share, and those that `src/index.ts` exports.
 // `CommandLayers.ts` composes the commands of operators, `testing.ts` the in-memory adapters.
@@ -83,7 +82,3 @@ export const ownStoresLayer = (settings: Pick<ServiceSettings, "redisUrl" | "rat
       )
     )
   )
-
-/** A database for requests: the large-read thread uses it, too. */
-export const requestDatabaseLayer = (options: DatabaseOptions, maxConnections?: number) =>
-  Layer.provideMerge(LargeReadThread.layer(), databaseLayer(options, maxConnections))

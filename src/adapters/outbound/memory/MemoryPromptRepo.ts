@@ -11,12 +11,7 @@ import {
   type PromptSummary,
   type Tag
 } from "../../../domain/Prompt.ts"
-import {
-  countFragmentBytes,
-  maxFragmentBytes,
-  type ResolutionSource,
-  ResolvedTooLarge
-} from "../../../domain/Resolution.ts"
+import type { ResolutionSource } from "../../../domain/Resolution.ts"
 import type { Timestamp } from "../../../domain/Timestamp.ts"
 import { type Version, VersionNotFound, type VersionSummary } from "../../../domain/Version.ts"
 import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
@@ -129,11 +124,8 @@ const makePromptRepo = ({ workspaces }: MemoryState["Service"]): PromptRepo["Ser
       Effect.map(list(workspaceId, filter, page), ({ items }) => items),
     get: (workspaceId, id) =>
       Effect.map(find(workspaceId, id), ({ workspace, prompt }) => getPrompt(workspace, prompt)),
-    getSource: Effect.fnUntraced(function* (workspaceId, id) {
-      const { workspace, prompt } = yield* find(workspaceId, id)
-      const source = getSource(workspace, prompt)
-      return countFragmentBytes(source) > maxFragmentBytes ? yield* Effect.fail(ResolvedTooLarge(id)) : source
-    }),
+    getSource: (workspaceId, id) =>
+      Effect.map(find(workspaceId, id), ({ workspace, prompt }) => getSource(workspace, prompt)),
     listVersions: (workspaceId, id, oldest, page) =>
       Effect.map(find(workspaceId, id), ({ prompt }) =>
         paginate(listVersions(prompt, oldest).map(toVersionSummary), page)
