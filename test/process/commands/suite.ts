@@ -97,7 +97,8 @@ export const testCommands = ({ acquire, name }: Backend): void => {
         expect({ code, stderr }).toEqual({ code: 0, stderr: expect.stringContaining("has no API access") })
         outputs.push(stderr)
       }
-      expect(issued.stdout).toMatch(/^key_live_[0-9a-f]{64}\n\nThis key is shown only once: store it where /)
+      expect(issued.stdout).toMatch(/^key_live_[0-9a-f]{64}\n$/)
+      expect(issued.stderr).toContain("This key is shown only once: store it where ")
       const summary = `key_live_${key.slice(9, 13)}...${key.slice(-4)}`
       const expectedListing = {
         id,
@@ -202,7 +203,8 @@ export const testCommands = ({ acquire, name }: Backend): void => {
       const dated = await run([...issue, "--expires", "2099-01-01"], env)
       expect(dated).toMatchObject({
         code: 0,
-        stdout: expect.stringContaining("expires at 2099-01-01T00:00:00.000Z.")
+        stdout: expect.stringMatching(/^key_live_[0-9a-f]{64}\n$/),
+        stderr: expect.stringContaining("expires at 2099-01-01T00:00:00.000Z.")
       })
 
       const second = await json("keys", "rotate", first.id, "--expires", "2098-01-31T12:00+01:00")
@@ -222,8 +224,9 @@ export const testCommands = ({ acquire, name }: Backend): void => {
       }
       await expect.poll(readUse, { timeout: 10_000 }).toMatch(time)
       const fourth = await run(["keys", "rotate", third.id, "--ends", "now"], env)
-      expect(fourth.stdout).toMatch(
-        /^key_live_[0-9a-f]{64}\n\nThis key is shown only once(.*\n)+The replaced key key_live_\w{4}\.\.\.\w{4} was revoked at /
+      expect(fourth.stdout).toMatch(/^key_live_[0-9a-f]{64}\n$/)
+      expect(fourth.stderr).toMatch(
+        /^This key is shown only once(.*\n)+The replaced key key_live_\w{4}\.\.\.\w{4} was revoked at /
       )
       await waitForStatus(path, third.key, 401)
       const table = await run(["keys", "list", "--workspace", shop.id], env)
@@ -284,6 +287,12 @@ export const testCommands = ({ acquire, name }: Backend): void => {
       await run(["workspaces", "create", "--name", "Named"], {
         ...env,
         PROMPT_RETRIEVAL_ACTOR: "pipeline 7"
+      })
+      const created = await run(["workspaces", "create", "--name", "Printed"], env)
+      expect(created).toMatchObject({
+        code: 0,
+        stdout: expect.stringMatching(/^[0-9a-f-]{36}\n$/),
+        stderr: ""
       })
       const log = await run(["audit", "list"], env)
       expect(log.stdout).toMatch(/^TIME +ACTOR +ACTION +WORKSPACE +SUBJECT +DETAILS\n/)
