@@ -11,8 +11,8 @@ const system = ["test/system/**", "client/test/system/**"]
 
 /** Tests that start no process of the project. Their files share the modules that they import. */
 const pure = [
-  "client/test/{Cache,Errors,Slots,Transport,paging,types}.test.ts",
-  "client/test/pull/{Bundle,Identifiers,LineDiff}.test.ts",
+  "client/test/{Cache,Errors,Slots,Transport,cacheOutage,limits,paging,retryAfter,sharedReads,types}.test.ts",
+  "client/test/pull/{Bundle,Identifiers}.test.ts",
   "test/adapters/inbound/http/**/*.test.ts",
   "test/adapters/inbound/cli/{ArchiveFile,PromptDiff,PromptDirectory,PromptPaths,PromptText}.test.ts",
   "test/adapters/outbound/{caching,memory}/**/*.test.ts",

@@ -1,7 +1,11 @@
 import { configDefaults, defineConfig } from "vitest/config"
 
 /** Tests that assert short durations, or restart and disturb programs. No other test runs at the same time. */
-const sensitive = ["test/system/faults/*.test.ts", "test/system/adapters/RedisRateLimiter.test.ts"]
+const sensitive = [
+  "test/system/faults/*.test.ts",
+  "test/system/adapters/RedisRateLimiter.test.ts",
+  "test/system/process/sharedLimits.test.ts"
+]
 
 /** The contract suites run on the oldest supported PostgreSQL, too. */
 const contracts = ["test/adapters/outbound/postgres/{contracts,Migrations,Schema}.test.ts"]

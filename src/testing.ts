@@ -17,7 +17,7 @@
  *   yield* importArchive(JSON.parse(readFileSync("workspace.json", "utf8")))
  *   const admission = yield* Admission
  *   const prompts = yield* Prompts
- *   const caller = yield* admission.admit(process.env.API_KEY)
+ *   const caller = yield* admission.admit(process.env.PROMPT_RETRIEVAL_KEY)
  *   const { items, total } = yield* prompts.list(caller, { type: "system" }, { page: 1, per_page: 20 })
  *   const { resolved_content } = yield* prompts.getResolved(caller, items[0]!.id)
  *   return { total, resolved_content }

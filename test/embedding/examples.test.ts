@@ -147,11 +147,11 @@ const request = async (path, headers) => {
   const response = await application.request(path, { headers })
   return [response.status, await response.text()]
 }
-const authorization = "Bearer " + process.env.API_KEY
+const authorization = "Bearer " + process.env.PROMPT_RETRIEVAL_KEY
 const { PROMPT } = process.env
 console.log(JSON.stringify([await request(PROMPT, { authorization }), (await request(PROMPT))[0], await request("/")]))
 await close()`
-    expect(await evaluate(code, { ...env, API_KEY: key, PROMPT: path })).toEqual([
+    expect(await evaluate(code, { ...env, PROMPT_RETRIEVAL_KEY: key, PROMPT: path })).toEqual([
       [200, JSON.stringify({ data: resolved })],
       401,
       [200, "a page of the application\n"]
@@ -162,17 +162,14 @@ await close()`
     const code = `
 import { close, GET, getResolvedText, HEAD } from "./route-handler.ts"
 const request = (method) =>
-  new Request(process.env.URL, { method, headers: { authorization: "Bearer " + process.env.API_KEY } })
+  new Request(process.env.URL, { method, headers: { authorization: "Bearer " + process.env.PROMPT_RETRIEVAL_KEY } })
 const [get, head] = [await GET(request("GET")), await HEAD(request("HEAD"))]
 const text = await getResolvedText("${demo.workspace.id}", "${id}")
 console.log(JSON.stringify([await get.json(), head.status, await head.text(), text]))
 await close()`
-    expect(await evaluate(code, { ...env, API_KEY: key, URL: `http://host.example${path}` })).toEqual([
-      { data: resolved },
-      200,
-      "",
-      resolved.resolved_content
-    ])
+    expect(
+      await evaluate(code, { ...env, PROMPT_RETRIEVAL_KEY: key, URL: `http://host.example${path}` })
+    ).toEqual([{ data: resolved }, 200, "", resolved.resolved_content])
   })
 
   it("in-process.ts reads prompts without a key", async () => {

@@ -10,7 +10,7 @@ import { anyText } from "./bundles.ts"
 
 const titles = Arbitrary.array(anyText, { maxLength: 12 })
 const toPrompts = (titles: ReadonlyArray<string>) =>
-  titles.map((title) => ({ id: newId<string>(), title, slots: [title] }))
+  titles.map((title) => ({ id: newId<string>(), name: title, title, slots: [title] }))
 
 const name = (...titles: ReadonlyArray<string>) => [...nameConstants(toPrompts(titles)).values()]
 

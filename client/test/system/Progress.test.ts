@@ -19,7 +19,7 @@ const runOnTerminal = "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(p
 const pullOnTerminal = async (url: string) => {
   const args = [process.execPath, main, "pull", "--out", makeDirectory("progress")]
   const child = spawn("python3", ["-c", runOnTerminal, ...args], {
-    env: { PATH: process.env.PATH, PROMPT_RETRIEVAL_API_KEY: "key_live_0", PROMPT_RETRIEVAL_BASE_URL: url },
+    env: { PATH: process.env.PATH, PROMPT_RETRIEVAL_KEY: "key_live_0", PROMPT_RETRIEVAL_URL: url },
     stdio: ["ignore", "pipe", "inherit"]
   })
   let output = ""

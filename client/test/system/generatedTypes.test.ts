@@ -4,8 +4,8 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { newId } from "../../../test/support/archives.ts"
 import { bin, install, makeProject, pack, removeDirectories, run } from "../../../test/support/packages.ts"
 import { findTool } from "../../../test/support/tools.ts"
+import { renderBundle } from "../../src/pull/BundleFile.ts"
 import { renderTypes } from "../../src/pull/TypesFile.ts"
-import { toBytes } from "../makeBundle.ts"
 import { bundledPrompt } from "../pull/bundles.ts"
 
 const client = join(import.meta.dirname, "../..")
@@ -35,14 +35,20 @@ const difficult = [
 ]
 
 const generated = renderTypes([
-  { id: "cef02dd3-514f-5723-8852-d3305a2e66a8", title: "Support agent", slots: ["shop"] },
-  { id: "2ab10e69-adc5-54f8-bc21-f905cbf73c5d", title: "Greeting", slots: [] },
+  {
+    id: "cef02dd3-514f-5723-8852-d3305a2e66a8",
+    name: "support-agent",
+    title: "Support agent",
+    slots: ["shop"]
+  },
+  { id: "2ab10e69-adc5-54f8-bc21-f905cbf73c5d", name: "greeting", title: "Greeting", slots: [] },
   {
     id: "2f09a46d-59a9-5bfa-8dc0-320892cb5a82",
+    name: "order",
     title: "Order",
     slots: ["order_id", 'a "b"', "\u202e", "\\"]
   },
-  ...difficult.map((title) => ({ id: newId<string>(), title, slots: [title] }))
+  ...difficult.map((title) => ({ id: newId<string>(), name: title, title, slots: [title] }))
 ])
 
 /** Uses the constants as an application does. The lines with an expected error must not compile. */
@@ -100,7 +106,7 @@ describe("prompts.ts", () => {
   beforeAll(async () => {
     project = makeProject("generated-types")
     await install(project, await pack(client))
-    const bundle = toBytes([bundledPrompt(), bundledPrompt({ content: "" })])
+    const bundle = renderBundle([bundledPrompt(), bundledPrompt({ content: "" })])
     writeFileSync(join(project, "bundle.json"), bundle)
     writeFileSync(join(project, "prompts.ts"), generated)
     writeFileSync(join(project, "user.ts"), user)
@@ -126,7 +132,7 @@ describe("prompts.ts", () => {
       types: [],
       lib: ["ES2022"],
       outDir: `out-${version}`,
-      rootDir: "../pull",
+      rootDir: ".",
       ...options
     }
     writeFileSync(
@@ -135,8 +141,8 @@ describe("prompts.ts", () => {
     )
     const compiler = compilers[version]
     return compiler === undefined
-      ? run(project, bin("tsc"), ["-p", "../pull"])
-      : run(project, process.execPath, [findTool(`${compiler}/bin/tsc`), "-p", "../pull"])
+      ? run(project, bin("tsc"), ["-p", "."])
+      : run(project, process.execPath, [findTool(`${compiler}/bin/tsc`), "-p", "."])
   }
   const success = { code: 0, stdout: "", stderr: "" }
 

@@ -70,12 +70,12 @@ import { start } from "./program.js"
 console.log(await start(JSON.parse(process.argv[2])))
 `
 
-/** Prints the message of the client for an empty id. */
+/** Prints the message of the client for an empty name. */
 const required = `
 const { PromptClient } = require("@prompt-retrieval/client")
 new PromptClient({ apiKey: "k" }).prompts.get("").catch(({ message }) => console.log(message))
 `
-const loaded = "id must be a prompt id\n"
+const loaded = "prompt must be a name or an id\n"
 
 /** An empty project with the packed client installed, and the bundle that its own \`pull\` has written. */
 let project: string
@@ -87,7 +87,7 @@ beforeAll(async () => {
   writeFileSync(join(project, "program.js"), program)
   writeFileSync(join(project, "entry.js"), entry)
   writeFileSync(join(project, "required.cjs"), required)
-  const env = { PROMPT_RETRIEVAL_API_KEY: demoKey.plaintext, PROMPT_RETRIEVAL_BASE_URL: api.service().url }
+  const env = { PROMPT_RETRIEVAL_KEY: demoKey.plaintext, PROMPT_RETRIEVAL_URL: api.service().url }
   pulled = await run(project, "npx", ["--offline", "--no", "@prompt-retrieval/client", "pull"], env)
   const bundle = JSON.parse(readFileSync(join(project, "prompts.bundle.json"), "utf8"))
   const { url: baseUrl } = api.service()

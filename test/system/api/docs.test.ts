@@ -8,7 +8,7 @@ import * as Effect from "effect/Effect"
 import { chromium, type Page } from "playwright-core"
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
 import { openApi } from "../../../src/adapters/inbound/http/docs/OpenApi.ts"
-import { makeResources, postgres } from "../../support/database.ts"
+import { embedded, makeResources } from "../../support/database.ts"
 import { exchange, getHeader } from "../../support/rawHttp.ts"
 import { startObservedService } from "../../support/startObservedService.ts"
 import type { Service } from "../../support/service.ts"
@@ -22,7 +22,7 @@ const resources = makeResources()
 let service: Service
 let withPublicUrl: Service
 beforeAll(async () => {
-  const env = await resources.acquire(postgres.acquire)
+  const env = await resources.acquire(embedded.acquire)
   const limits = { RATE_LIMIT_PER_PROCESS: String(perProcess) }
   service = await startObservedService({ ...env, ...limits }, "/readyz", ["--demo"])
   // Nothing listens on port 9.

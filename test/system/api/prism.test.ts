@@ -3,7 +3,7 @@ import demo from "../../../src/demo/workspace.json" with { type: "json" }
 import type { Archive } from "../../../src/application/formats/Archive.ts"
 import { PromptType } from "../../../src/domain/Prompt.ts"
 import { fragment, key, newId, prompt, sample, fragmentBinding } from "../../support/archives.ts"
-import { connectTo, makeResources, postgres } from "../../support/database.ts"
+import { connectTo, embedded, makeResources } from "../../support/database.ts"
 import { startObservedService } from "../../support/startObservedService.ts"
 import { prism, type Violation, parseViolations } from "../../support/prism.ts"
 import type { Service } from "../../support/service.ts"
@@ -40,7 +40,7 @@ let proxy: string
 const read = async (url: string): Promise<Json> => (await fetch(url)).json()
 
 beforeAll(async () => {
-  const env = await resources.acquire(postgres.acquire)
+  const env = await resources.acquire(embedded.acquire)
   // Nothing listens on port 1.
   withoutDatabase = await startObservedService(
     { DATABASE_URL: "postgres://nobody@127.0.0.1:1/none" },
@@ -96,9 +96,7 @@ const findViolations = async (response: Response) => {
   await response.arrayBuffer()
   const violations = parseViolations(response)
   const locate = (side: Violation["location"][0]) =>
-    violations
-      .filter(({ location }) => location[0] === side)
-      .map(({ location }) => location.join("../../api"))
+    violations.filter(({ location }) => location[0] === side).map(({ location }) => location.join("."))
   return {
     status: response.status,
     request: [...new Set(locate("request"))],
@@ -228,7 +226,7 @@ it("the proxy reports a body, a header and a status that do not match the OpenAP
   const through = await resources.acquire(prism(planted, service.url))
   const findLocations = async (target: string, options: SendOptions = {}) => {
     const { response } = await findViolations(await send(target, { ...options, through }))
-    return response.map(({ location }) => location.join("../../api"))
+    return response.map(({ location }) => location.join("."))
   }
   expect(await findLocations(`${stored}/resolved`)).toEqual(["response.body.data.fragment_count"])
   expect(await findLocations(stored)).toEqual(["response.header.etag"])
@@ -245,7 +243,7 @@ it("the proxy reports a field and an error code that the OpenAPI document does n
   const findMessages = async (document: Json, target: string) => {
     const through = await resources.acquire(prism(document, service.url))
     const { response } = await findViolations(await send(target, { through }))
-    return response.map(({ location, message }) => `${location.join("../../api")}: ${message}`)
+    return response.map(({ location, message }) => `${location.join(".")}: ${message}`)
   }
   for (const target of [`${stored}/resolved`, missing])
     expect(await findMessages(planted, target)).toEqual([])

@@ -159,7 +159,7 @@ describe("deploy/compose.yaml", () => {
     for (const service of Object.values<Manifest>(compose.services)) {
       for (const volume of service.volumes ?? []) {
         const [source] = volume.split(":")
-        if (source.startsWith("../../deploy/")) expect(existsSync(join(deploy, source)), source).toBe(true)
+        if (source.startsWith("./")) expect(existsSync(join(deploy, source)), source).toBe(true)
         else expect(compose.volumes).toHaveProperty(source)
       }
       const dependencies = Array.isArray(service.depends_on)

@@ -323,19 +323,19 @@ describe("prompts of rows that other programs wrote", () => {
           return tagged.items.map(({ title, updated_at }) => [title, updated_at])
         })
         const id = own.prompt.id
-        const after = (time: string) => [[own.prompt.title, time]]
-        assert.deepStrictEqual(yield* listed({}), after(own.prompt.updated_at))
+        const titleAt = (time: string) => [[own.prompt.title, time]]
+        assert.deepStrictEqual(yield* listed({}), titleAt(own.prompt.updated_at))
         yield* sql`update prompts set updated_at = '2027-01-01Z' where id = ${id}`
-        assert.deepStrictEqual(yield* listed({}), after("2027-01-01T00:00:00.000Z"))
+        assert.deepStrictEqual(yield* listed({}), titleAt("2027-01-01T00:00:00.000Z"))
         assert.deepStrictEqual(yield* listed({ type: "user" }), [])
         yield* sql`update prompts set prompt_type = 'user' where id = ${id}`
-        assert.deepStrictEqual(yield* listed({ type: "user" }), after("2027-01-01T00:00:00.000Z"))
+        assert.deepStrictEqual(yield* listed({ type: "user" }), titleAt("2027-01-01T00:00:00.000Z"))
         yield* sql`delete from folders where id = ${own.drawer.id}`
         assert.deepStrictEqual(yield* listed({ folder_id: own.drawer.id as FolderId }), [])
         yield* sql`update prompts set is_archived = true where id = ${id}`
         assert.deepStrictEqual(yield* listed({}), [])
         yield* sql`update prompts set is_archived = false where id = ${id}`
-        assert.deepStrictEqual(yield* listed({}), after("2027-01-01T00:00:00.000Z"))
+        assert.deepStrictEqual(yield* listed({}), titleAt("2027-01-01T00:00:00.000Z"))
         // A moved prompt is not listed by a tag of its former workspace.
         yield* sql`update prompts set workspace_id = ${other.id} where id = ${id}`
         assert.deepStrictEqual(yield* listed({}), [])
