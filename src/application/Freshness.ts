@@ -62,6 +62,12 @@ export class RevisionedCache<Value> {
     return this.#find(key)?.value
   }
 
+  /** Like `get`, without counting a lookup. */
+  peek(key: string): Value | undefined {
+    const entry = this.#entries.get(key)
+    return entry !== undefined && this.#isCurrent(entry) ? entry.value : undefined
+  }
+
   /**
    * Runs `read` with the value of a key. Succeeds with `undefined` if there is no value, or if its workspace changed
    * while `read` ran, because the result may be newer than the value.

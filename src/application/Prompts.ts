@@ -12,30 +12,28 @@ import {
   parsePromptId,
   type ResolvedPrompt
 } from "../domain/Prompt.ts"
-import { Resolution, type ResolvedTooLarge } from "../domain/Resolution.ts"
+import { type ResolutionSource, type ResolvedTooLarge, resolveInSteps } from "../domain/Resolution.ts"
 import { parseVersionNumber, type Version, VersionNotFound, type VersionSummary } from "../domain/Version.ts"
 import type { Caller } from "./Admission.ts"
 import { type PromptFilter, PromptRepo } from "./ports/PromptRepo.ts"
 import { withSpanIfTraced } from "./Spans.ts"
-import { largeBytes, LargeReadDeferred, LargeReadPolicy } from "./LargeReadPolicy.ts"
 import type { Unavailable } from "./ports/Unavailable.ts"
+import { takeTurn } from "./Turns.ts"
 
-/** The number of code units that a resolution processes before it yields to other requests. */
-const unitsPerTurn = 32 * 1024
+/** The overrides of a fragment that took longer than this are large, in milliseconds. */
+const longStepMs = 1
 
-/** Small rows may resolve to large content, which is then a large read. */
-const deferUnderPolicy = Effect.flatMap(LargeReadPolicy, (policy) =>
-  policy === "defer" ? Effect.die(new LargeReadDeferred()) : Effect.void
-)
-
-const resolveInTurns = (resolution: Resolution): Effect.Effect<ResolvedPrompt, ResolvedTooLarge> => {
-  const result = resolution.run(unitsPerTurn)
-  const proceed =
-    result === undefined
-      ? Effect.flatMap(Effect.yieldNow, () => resolveInTurns(resolution))
-      : Effect.fromResult(result)
-  return resolution.resolvedLength > largeBytes ? Effect.andThen(deferUnderPolicy, proceed) : proceed
-}
+const resolveInTurns = Effect.fnUntraced(function* (source: ResolutionSource) {
+  const steps = resolveInSteps(source)
+  let units = source.current_content.length
+  for (;;) {
+    yield* takeTurn(units)
+    const startedAt = performance.now()
+    const step = steps.next()
+    if (step.done === true) return yield* Effect.fromResult(step.value)
+    units = performance.now() - startedAt > longStepMs ? Number.POSITIVE_INFINITY : step.value
+  }
+})
 
 /** A resolved prompt, and the version that was resolved, if the store reports it. */
 export interface ResolvedVersion {
@@ -91,7 +89,7 @@ export class Prompts extends Context.Service<
         requirePromptId(id).pipe(
           Effect.flatMap((prompt) => repo.getSource(caller.workspaceId, prompt)),
           Effect.flatMap((source) =>
-            Effect.map(resolveInTurns(new Resolution(source)), (prompt) => ({
+            Effect.map(resolveInTurns(source), (prompt) => ({
               prompt,
               current_version: source.current_version
             }))

@@ -12,16 +12,10 @@ export interface MigrationReport {
   readonly ran: ReadonlyArray<MigrationInfo>
 }
 
-/** The schema version that a database has recorded. */
-export interface SchemaVersion {
+/** The state of the database's schema, as this program sees it. */
+export interface SchemaStatus {
   /** The number of the last migration that ran; 0 before the first. */
   readonly version: number
-  /** The oldest program that may use the schema, as the number of migrations that the program knows. */
-  readonly oldestProgram: number
-}
-
-/** The state of the database's schema, as this program sees it. */
-export interface SchemaStatus extends SchemaVersion {
   /** The migrations of this program that have not run, in their order. */
   readonly pending: ReadonlyArray<MigrationInfo>
 }

@@ -4,10 +4,6 @@ import { maxInt32, minInt32 } from "./Int32.ts"
 import { Timestamp } from "./Timestamp.ts"
 import { parseUuid, Uuid } from "./Uuid.ts"
 
-// Kept for embedders that import these ids from this module.
-export { FolderId } from "./FolderId.ts"
-export { WorkspaceId } from "./WorkspaceId.ts"
-
 export const PromptId = Uuid.pipe(Schema.brand("PromptId")).annotate({ description: "Id of the prompt." })
 export type PromptId = typeof PromptId.Type
 

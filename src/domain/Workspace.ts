@@ -3,7 +3,9 @@ import { ApiKeyId, KeyHash, UserId } from "./ApiKey.ts"
 import { BillingStatus, Tier } from "./Billing.ts"
 import { FolderId } from "./FolderId.ts"
 import { isExactNumber, isStorableNumber } from "./Json.ts"
+import { countJsonBytes } from "./JsonSize.ts"
 import { Prompt, PromptId, Tag, TagId } from "./Prompt.ts"
+import { fitsBytes, fitsSlots, sizes } from "./Sizes.ts"
 import { Timestamp } from "./Timestamp.ts"
 import { Uuid } from "./Uuid.ts"
 import { VersionId, VersionNumber } from "./Version.ts"
@@ -11,18 +13,9 @@ import { WorkspaceId } from "./WorkspaceId.ts"
 
 // The content of a workspace, as operators import, revise and export it. Readers see it as `Prompt` and `Version`.
 
-/** The largest single text of a workspace, in bytes of UTF-8. */
-export const maxTextBytes = 16 * 1024 * 1024
-
-/** The deepest nesting of free-form JSON. */
-const maxDepth = 100
-
 const findTextProblem = (text: string): string | undefined => {
   if (text.includes("\0")) return "must not contain the NUL character"
-  if (!text.isWellFormed()) return "must be well-formed Unicode"
-  if (text.length * 3 > maxTextBytes && Buffer.byteLength(text) > maxTextBytes)
-    return `must be at most ${maxTextBytes} bytes of UTF-8`
-  return undefined
+  return text.isWellFormed() ? undefined : "must be well-formed Unicode"
 }
 
 const numberProblem = "must hold numbers that JSON can write"
@@ -32,7 +25,7 @@ const findJsonProblem = (value: unknown, depth = 0): string | undefined => {
   if (typeof value === "number") return Number.isFinite(value) ? undefined : numberProblem
   if (typeof value !== "object" || value === null) return undefined
   if (isExactNumber(value)) return isStorableNumber(value.rawJSON) ? undefined : numberProblem
-  if (depth === maxDepth) return `must nest at most ${maxDepth} levels deep`
+  if (depth === sizes.jsonLevels) return `must nest at most ${sizes.jsonLevels} levels deep`
   for (const [key, member] of Object.entries(value)) {
     const problem = findTextProblem(key) ?? findJsonProblem(member, depth + 1)
     if (problem !== undefined) return problem
@@ -40,26 +33,47 @@ const findJsonProblem = (value: unknown, depth = 0): string | undefined => {
   return undefined
 }
 
-/** Text that PostgreSQL can store: well-formed Unicode without NUL, at most `maxTextBytes`. */
-export const Text = Schema.String.check(Schema.makeFilter(findTextProblem))
+/** Text that PostgreSQL can store: well-formed Unicode without NUL. */
+const AnyText = Schema.String.check(Schema.makeFilter(findTextProblem))
 
-/** The longest name of anything in a workspace, and the longest email, in characters. PostgreSQL's columns have this limit. */
-export const maxNameLength = 256
+const makeText = (maxBytes: number) =>
+  AnyText.check(
+    Schema.makeFilter((text: string) =>
+      fitsBytes(text, maxBytes) ? undefined : `must be at most ${maxBytes} bytes of UTF-8`
+    )
+  )
 
-/** Returns true if a text has at most `maxNameLength` characters. PostgreSQL counts code points, not UTF-16 code units. */
-export const fitsName = (text: string): boolean =>
-  text.length <= maxNameLength || (text.length <= 2 * maxNameLength && [...text].length <= maxNameLength)
-
-/** A name: 1 to `maxNameLength` characters of text. */
-export const Name = Text.check(
-  Schema.isMinLength(1, { message: "must not be empty" }),
-  Schema.isMaxCodePoints(maxNameLength, { message: `must be at most ${maxNameLength} characters` })
+/** A text of one line, such as a title. */
+const ShortText = AnyText.check(
+  Schema.isMaxCodePoints(sizes.nameLength, { message: `must be at most ${sizes.nameLength} characters` })
 )
+
+/** A description of a prompt or of a change. */
+const Summary = makeText(sizes.summaryBytes)
+
+/** The content of a prompt, a version or a fragment. */
+const Content = makeText(sizes.contentBytes).check(
+  Schema.makeFilter((text: string) =>
+    fitsSlots(text) ? undefined : `must have at most ${sizes.contentSlots} slots`
+  )
+)
+
+/** A name: not empty. */
+export const Name = ShortText.check(Schema.isMinLength(1, { message: "must not be empty" }))
 
 /** A JSON object with any members. A number may be an `ExactNumber`. */
 export const FreeForm = Schema.Record(Schema.String, Schema.Unknown).check(
-  Schema.makeFilter((map: object) => findJsonProblem(map))
+  Schema.makeFilter((map: object) => {
+    const problem = findJsonProblem(map)
+    if (problem !== undefined) return problem
+    return countJsonBytes(map) <= sizes.jsonBytes
+      ? undefined
+      : `must be at most ${sizes.jsonBytes} bytes of JSON`
+  })
 )
+
+const makeList = <A extends Schema.Constraint>(item: A, maxItems: number) =>
+  Schema.Array(item).check(Schema.isMaxLength(maxItems, { message: `must have at most ${maxItems} items` }))
 
 /** The four digits at either end of a key. */
 const KeyEnd = Schema.String.check(
@@ -87,7 +101,7 @@ export const StoredKey = Schema.Struct({
   id: ApiKeyId,
   workspace_id: Schema.NullOr(WorkspaceId),
   created_by: UserId,
-  name: Text,
+  name: ShortText,
   key_hash: KeyHash,
   key_start: KeyEnd,
   key_end: KeyEnd,
@@ -105,7 +119,7 @@ export const WorkspaceTag = Schema.Struct({ id: TagId, name: Name, color: Tag.fi
 export type WorkspaceTag = typeof WorkspaceTag.Type
 
 /** A text that prompts share. */
-export const Fragment = Schema.Struct({ id: Uuid, name: Name, content: Text })
+export const Fragment = Schema.Struct({ id: Uuid, name: Name, content: Content })
 export type Fragment = typeof Fragment.Type
 
 /** A fragment's place in a prompt, with the values of its slots. */
@@ -123,24 +137,30 @@ export type PromptFragment = typeof PromptFragment.Type
 export const PromptVersion = Schema.Struct({
   id: VersionId,
   version_number: VersionNumber,
-  content: Text,
-  change_summary: Text,
-  change_source: Text,
+  content: Content,
+  change_summary: Summary,
+  change_source: ShortText,
   parent_version_id: Schema.NullOr(VersionId),
   metadata: FreeForm,
   created_at: Timestamp
 })
 export type PromptVersion = typeof PromptVersion.Type
 
+/** Limits the tags of a prompt. */
+export const limitTags = <A extends Schema.Constraint>(item: A) => makeList(item, sizes.promptTags)
+
+/** Limits the fragments of a prompt. */
+export const limitFragments = <A extends Schema.Constraint>(item: A) => makeList(item, sizes.promptFragments)
+
 /** A prompt with the ids of its tags, its fragments and all of its versions. */
 export const WorkspacePrompt = Schema.Struct({
   id: PromptId,
-  title: Text,
-  description: Text,
-  current_content: Text,
+  title: ShortText,
+  description: Summary,
+  current_content: Content,
   prompt_type: Prompt.fields.prompt_type,
-  target_model: Text,
-  intent: Text,
+  target_model: ShortText,
+  intent: ShortText,
   current_version: Prompt.fields.current_version,
   folder_id: Schema.NullOr(FolderId),
   is_favorite: Schema.Boolean,
@@ -148,8 +168,8 @@ export const WorkspacePrompt = Schema.Struct({
   sort_order: Prompt.fields.sort_order,
   created_at: Timestamp,
   updated_at: Timestamp,
-  tags: Schema.Array(TagId),
-  fragments: Schema.Array(PromptFragment),
+  tags: limitTags(TagId),
+  fragments: limitFragments(PromptFragment),
   versions: Schema.Array(PromptVersion)
 })
 export type WorkspacePrompt = typeof WorkspacePrompt.Type

@@ -1,7 +1,6 @@
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
-import { LargeReads } from "../adapters/inbound/http/LargeReads.ts"
 import { PublicUrl } from "../adapters/inbound/http/request/PublicUrl.ts"
 import { defaultMaxConnections } from "../adapters/outbound/postgres/connection/ConnectionBudget.ts"
 import * as PostgresChangeFeed from "../adapters/outbound/postgres/PostgresChangeFeed.ts"
@@ -11,22 +10,10 @@ import * as ReplicatedDatabase from "../adapters/outbound/postgres/replica/Repli
 import { Lifecycle } from "../application/Lifecycle.ts"
 import { WorkspaceRevisions } from "../application/WorkspaceRevisions.ts"
 import type { ServiceConfig } from "./Config.ts"
-import { requestDatabaseLayer, serviceLayer } from "./RequestLayers.ts"
+import { databaseLayer, serviceLayer } from "./RequestLayers.ts"
 import { describeDatabaseHost } from "./ServerUrl.ts"
 
 // The composition root of `serve`.
-
-/** Runs the large reads of a separate thread, which uses the primary, in order with the reads of replicas. */
-const orderedLargeReadsLayer = Layer.effect(
-  LargeReads,
-  Effect.gen(function* () {
-    const largeReads = yield* LargeReads
-    const { read: readOnPrimary } = yield* ReplicatedDatabase.PrimaryReads
-    return largeReads === undefined
-      ? undefined
-      : { respond: (read) => readOnPrimary(read.caller.workspaceId, largeReads.respond(read)) }
-  })
-)
 
 /** A PostgreSQL server with replicas, and its change feed. */
 const replicatedDatabaseLayer = (databaseUrl: Redacted.Redacted, config: ServiceConfig) => {
@@ -38,10 +25,9 @@ const replicatedDatabaseLayer = (databaseUrl: Redacted.Redacted, config: Service
     name: describeDatabaseHost(Redacted.value(url)),
     url
   }))
-  return orderedLargeReadsLayer.pipe(
-    Layer.provideMerge(ReplicatedDatabase.layer({ replicas, budget, revisions, watch })),
+  return ReplicatedDatabase.layer({ replicas, budget, revisions, watch }).pipe(
     Layer.provideMerge(PostgresChangeFeed.makeLayer(revisions, databaseFeedUrl, watch)),
-    Layer.provideMerge(requestDatabaseLayer({ url: databaseUrl }, budget.primary))
+    Layer.provideMerge(databaseLayer({ url: databaseUrl }, budget.primary))
   )
 }
 
@@ -52,7 +38,7 @@ const singleDatabaseLayer = (
 ) =>
   Layer.provideMerge(
     PostgresChangeFeed.makeLayer(new WorkspaceRevisions(), databaseFeedUrl),
-    requestDatabaseLayer({ url: databaseUrl }, databaseMaxConnections)
+    databaseLayer({ url: databaseUrl }, databaseMaxConnections)
   )
 
 /** The embedded database, which this process runs. Its modules are loaded only when this layer is built. */

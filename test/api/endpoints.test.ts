@@ -1,8 +1,8 @@
 import * as Result from "effect/Result"
 import { describe, expect, it } from "vitest"
 import { resolve } from "../../src/domain/Resolution.ts"
-import { fragment, fragmentBinding, newId, prompt, sample } from "../support/archives.ts"
-import * as model from "../support/model.ts"
+import { fragment, newId, prompt, sample, fragmentBinding } from "../support/archives.ts"
+import * as model from "../../src/adapters/outbound/memory/MemoryPromptRepo.ts"
 import { getHeader } from "../support/rawHttp.ts"
 import {
   expectError,

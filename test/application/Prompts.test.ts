@@ -10,9 +10,11 @@ import { Prompts } from "../../src/application/Prompts.ts"
 import { PromptRepo } from "../../src/application/ports/PromptRepo.ts"
 import { WorkspaceStore } from "../../src/application/ports/WorkspaceStore.ts"
 import { PromptNotFound } from "../../src/domain/Prompt.ts"
+import { ResolvedTooLarge } from "../../src/domain/Resolution.ts"
+import { sizes } from "../../src/domain/Sizes.ts"
 import { toTimestamp } from "../../src/domain/Timestamp.ts"
 import { VersionNotFound } from "../../src/domain/Version.ts"
-import { archive, prompt, toPartStream, version } from "../support/archives.ts"
+import { archive, fragment, fragmentBinding, prompt, version, toPartStream } from "../support/archives.ts"
 
 /** The names of the repository's methods that were called, in order. */
 class Calls extends Context.Service<Calls, Array<PropertyKey>>()("test/Calls") {
@@ -51,6 +53,24 @@ const toCaller = ({ workspace }: Archive, tier: string = workspace.tier) => ({
 const everything = { page: 1, per_page: 100 }
 
 describe("Prompts", () => {
+  it.effect("getResolved fails if the resolved content exceeds the limit", () =>
+    Effect.gen(function* () {
+      const prompts = yield* Prompts
+      const half = fragment("x".repeat(sizes.contentBytes / 2))
+      const [fitting, exceeding] = [
+        prompt({ current_content: "", fragments: [fragmentBinding(half, 1)] }),
+        prompt({ current_content: "", fragments: [fragmentBinding(half, 1), fragmentBinding(half, 2)] })
+      ]
+      const own = archive({ fragments: [half], prompts: [fitting, exceeding] })
+      yield* load(own)
+      assert.strictEqual((yield* prompts.getResolved(toCaller(own), fitting.id)).fragment_count, 1)
+      assert.deepStrictEqual(
+        yield* Effect.flip(prompts.getResolved(toCaller(own), exceeding.id)),
+        ResolvedTooLarge(exceeding.id)
+      )
+    }).pipe(Effect.provide(layer))
+  )
+
   const malformed = [
     "",
     "1",

@@ -30,8 +30,8 @@ const resolved = {
 
 const servers = ["express.ts", "fastify.ts", "node-http.ts"]
 const modules = ["hono.ts", "node-listener.ts", "route-handler.ts"]
-const programs = ["in-process.ts", "memory-repo.ts", "host-stores.ts", "resolve.ts"]
-const tests = ["memory-testing.ts", "properties.ts", "store-testing.ts"]
+const programs = ["in-process.ts", "resolve.ts"]
+const tests = ["memory-testing.ts", "own-store.ts", "properties.ts"]
 
 /** A project that contains all examples and imports the packages as sources. */
 let project: string
@@ -181,16 +181,18 @@ await close()`
   })
 })
 
-it.each([
-  ["memory-repo.ts", "Greet {{customer}}.\n\nBe brief.\n"],
-  ["resolve.ts", "Greet {{customer}}.\n\nBe brief.\n"],
-  ["host-stores.ts", '200 "Greet {{customer}}.\\n\\nBe brief."\n200 "Welcome {{customer}}.\\n\\nBe brief."\n']
-])("%s resolves a prompt without a database", async (example, stdout) => {
-  expect(await runNode([example])).toEqual({ code: 0, stdout, stderr: "" })
+it("resolve.ts resolves a prompt without a database", async () => {
+  expect(await runNode(["resolve.ts"])).toEqual({
+    code: 0,
+    stdout: "Greet {{customer}}.\n\nBe brief.\n",
+    stderr: ""
+  })
 })
 
 it.each(tests)("the tests in %s pass", async (example) => {
   const { code, stdout, stderr } = await runNode(["--test", "--test-reporter=spec", example])
   expect({ code, stderr }).toEqual({ code: 0, stderr: "" })
-  expect(stdout).toMatch(/ℹ tests 2\n.*ℹ pass 2\n/s)
+  const [, count] = /ℹ tests (\d+)\n/.exec(stdout)!
+  expect(Number(count)).toBeGreaterThan(1)
+  expect(stdout).toContain(`ℹ pass ${count}\n`)
 })

@@ -5,8 +5,7 @@ import { basename, dirname, join } from "node:path"
 import { build } from "esbuild"
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
 import { programVersion } from "../../src/application/ProgramVersion.ts"
-import { archive, key, prompt, user, workspace } from "../support/archives.ts"
-import { connectTo, embedded, makeResources, postgres } from "../support/database.ts"
+import { embedded, makeResources, postgres } from "../support/database.ts"
 import {
   bin,
   install,
@@ -213,7 +212,7 @@ describe("a project with prompt-retrieval installed", () => {
       join(project, "consumer.ts"),
       `import { createPromptApi, PromptApiError, serviceLayer } from "prompt-retrieval"
 import { KeyStore } from "prompt-retrieval/application/ports/KeyStore"
-import { PromptRepo } from "prompt-retrieval/application/PromptRepo"
+import { PromptRepo } from "prompt-retrieval/application/ports/PromptRepo"
 import { Prompts } from "prompt-retrieval/application/Prompts"
 import { resolve } from "prompt-retrieval/domain/Resolution"
 export const read = async (id: string): Promise<string> => {
@@ -328,20 +327,13 @@ for (const port of process.argv.slice(2)) {
       expect(await runCommand(["import", join(root, "src/demo/workspace.json")], env)).toMatchObject({
         code: 0
       })
-      const [home, owner] = [workspace(), user()]
-      const ownKey = key(home.id, owner)
-      const large = prompt({ current_content: "x".repeat(400_000) })
-      const database = await resources.acquire(connectTo(env))
-      await database.importArchive(
-        archive({ workspace: home, users: [owner], api_keys: [ownKey.stored], prompts: [large] })
-      )
-      script = [join(root, "src/demo/workspace.json"), large.id, ownKey.plaintext]
+      script = [join(root, "src/demo/workspace.json")]
       writeFileSync(
         join(project, "run.js"),
         `import { readFileSync } from "node:fs"
 import { createPromptApi } from "prompt-retrieval"
 const run = async () => {
-  const [, , file, id, key] = process.argv
+  const [, , file] = process.argv
   const basePath = "/prompts"
   const api = await createPromptApi({ databaseUrl: process.env.DATABASE_URL, metrics: true, basePath })
   const { workspace } = JSON.parse(readFileSync(file, "utf8"))
@@ -356,13 +348,8 @@ const run = async () => {
   const pages = await Promise.all(["/api/v1/prompts", "/readyz", "/openapi.json", "/docs"].map((path) => request(path)))
   const statuses = pages.map(([status]) => status)
   const { info, servers } = JSON.parse(pages[2][1])
-  const readLarge = async (query) => {
-    const [, body] = await request("/api/v1/prompts/" + id + query, { authorization: "Bearer " + key })
-    return JSON.parse(body).data.current_content.length
-  }
-  const large = [await readLarge(""), await readLarge("?again")]
   const isCounted = api.metrics().includes('route="/docs"')
-  console.log(JSON.stringify({ total: all.total, fragments: resolved.fragment_count, statuses, info, servers, large, isCounted }))
+  console.log(JSON.stringify({ total: all.total, fragments: resolved.fragment_count, statuses, info, servers, isCounted }))
   await api.close()
 }
 run()`
@@ -379,17 +366,15 @@ run()`
           statuses: [401, 200, 200, 200],
           info: expect.objectContaining({ version: manifest.version }),
           servers: [{ url: "http://localhost/prompts" }],
-          large: [400_000, 400_000],
           isCounted: true
         }
       })
     }
 
     it.each(versions)(
-      "works under Node %s, with the thread for large reads",
+      "works under Node %s",
       async (version) => {
         const result = await run(project, installed[version]!, ["run.js", ...script], env)
-        // Without its program, the thread would log a warning.
         expect(result.stderr).toBe("")
         expectOutput(result)
       },
@@ -399,7 +384,7 @@ run()`
     it.each(
       versions.flatMap((version) => (["esm", "cjs"] as const).map((format) => [format, version] as const))
     )(
-      "bundled by esbuild as %s in an empty folder works under Node %s, and warns once that large reads delay others",
+      "bundled by esbuild as %s in an empty folder works under Node %s",
       async (format, version) => {
         const directory = makeDirectory("bundle")
         const bundle = join(directory, format === "esm" ? "bundle.mjs" : "bundle.cjs")
@@ -413,7 +398,7 @@ run()`
         })
         expect(readdirSync(directory)).toEqual([basename(bundle)])
         const result = await run(directory, installed[version]!, [bundle, ...script], env)
-        expect(result.stderr).toMatch(/^[^\n]*Large-read thread did not start[^\n]*\n$/)
+        expect(result.stderr).toBe("")
         expectOutput(result)
       },
       60_000

@@ -20,7 +20,6 @@ export const setup = async (): Promise<(() => void) | undefined> => {
     // The same layout as `dist`, because some modules find others by their paths.
     entryPoints: {
       "program/main": "src/main.ts",
-      "program/LargeReadWorker": "src/runtime/LargeReadWorker.ts",
       "client/index": "client/src/index.ts"
     },
     outdir: directory,

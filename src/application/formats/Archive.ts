@@ -10,6 +10,8 @@ import { VersionId } from "../../domain/Version.ts"
 import {
   Folder,
   Fragment,
+  limitFragments,
+  limitTags,
   PromptFragment,
   PromptVersion,
   StoredKey,
@@ -89,8 +91,8 @@ export const ArchivePrompt = Schema.Struct({
   folder_id: Schema.NullOr(anyCase(FolderId)),
   created_at: Time,
   updated_at: Time,
-  tags: Schema.Array(anyCase(TagId)),
-  fragments: Schema.Array(
+  tags: limitTags(anyCase(TagId)),
+  fragments: limitFragments(
     Schema.Struct({ ...PromptFragment.fields, id: anyCase(Uuid), fragment_id: anyCase(Uuid) })
   ),
   versions: Schema.Array(ArchiveVersion)

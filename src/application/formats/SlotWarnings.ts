@@ -1,6 +1,5 @@
-import { toSlotText } from "../../domain/Bindings.ts"
 import type { Problem } from "../../domain/Problem.ts"
-import { findSlots } from "../../domain/Resolution.ts"
+import { findSlots, toSlotText } from "../../domain/Resolution.ts"
 import type { PromptFiles } from "./PromptFiles.ts"
 
 /**

@@ -47,8 +47,7 @@ export class PromptRepo extends Context.Service<
     ) => Effect.Effect<Prompt, PromptNotFound | Unavailable>
     /**
      * Returns the input of a prompt's resolution, its fragments ordered by `position`, then by the join row's id.
-     * Fails if the fragments together are larger than `maxFragmentBytes`. May fail if the resolved content is
-     * certain to be larger than `maxResolvedBytes`.
+     * May fail if the contents together are larger than `sizes.sourceBytes`; the resolution fails otherwise.
      */
     readonly getSource: (
       workspace: WorkspaceId,

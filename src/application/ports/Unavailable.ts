@@ -6,12 +6,11 @@
  * `PromptNotFound` or this one) is a tagged value without a stack trace, because creating a stack trace costs
  * several times as much as rejecting a request. An operational failure (one that stops a command or the process,
  * such as a port that is in use) is a `Data.TaggedError` with a message for the operator. Anything else is a
- * defect. One exception: `LargeReadDeferred` is a defect, so that the errors of the ports do not name a decision of
- * the HTTP adapter.
+ * defect.
  */
 export const Unavailable = { _tag: "Unavailable" } as const
 export type Unavailable = typeof Unavailable
 
-/** Returns true for `Unavailable`, also if it comes from another thread. */
+/** Returns true for `Unavailable`. */
 export const isUnavailable = (error: unknown): error is Unavailable =>
   (error as { readonly _tag?: unknown } | null | undefined)?._tag === Unavailable._tag

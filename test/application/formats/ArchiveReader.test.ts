@@ -5,7 +5,7 @@ import * as Schema from "effect/Schema"
 import type { Archive } from "../../../src/application/formats/Archive.ts"
 import { ArchiveReader } from "../../../src/application/formats/ArchiveReader.ts"
 import { InvalidContent, type Problem } from "../../../src/domain/Problem.ts"
-import { maxTextBytes } from "../../../src/domain/Workspace.ts"
+import { sizes } from "../../../src/domain/Sizes.ts"
 import {
   archive,
   archives,
@@ -170,7 +170,11 @@ describe("ArchiveReader", () => {
     ["tags[0].color", "red", "must be a color like #rrggbb"],
     ["tags[0].color", "#12345", "must be a color like #rrggbb"],
     ["fragments[0].content", "\0", nul],
-    ["fragments[0].content", `${"é".repeat(maxTextBytes / 2)}x`, "must be at most 16777216 bytes of UTF-8"],
+    [
+      "fragments[0].content",
+      `${"é".repeat(sizes.contentBytes / 2)}x`,
+      "must be at most 1048576 bytes of UTF-8"
+    ],
     ["prompts[0].current_content", "a\udc00", unicode],
     [
       "prompts[0].prompt_type",
@@ -214,7 +218,7 @@ describe("ArchiveReader", () => {
   })
 
   it.each<readonly [string, unknown]>([
-    ["fragments[0].content", "é".repeat(maxTextBytes / 2)],
+    ["fragments[0].content", "é".repeat(sizes.contentBytes / 2)],
     ["prompts[0].fragments[0].variable_overrides", nest(99)],
     ["tags[0].name", "😀".repeat(128)],
     ["prompts[0].sort_order", -2147483648],

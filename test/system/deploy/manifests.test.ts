@@ -133,7 +133,7 @@ describe("deploy/kubernetes", () => {
       ...["startupProbe", "livenessProbe", "readinessProbe"].map((probe) => container[probe].httpGet.port)
     ]
     expect(used.filter((port) => !ports.includes(port))).toEqual([])
-    const variables = serveVariables.map(({ name }) => name)
+    const variables: ReadonlyArray<string> = serveVariables
     const set = [...container.env, ...migrate.spec.template.spec.containers[0].env]
     expect(set.map(({ name }) => name).filter((name) => !variables.includes(name))).toEqual([])
   })
@@ -170,7 +170,7 @@ describe("deploy/compose.yaml", () => {
   })
 
   it("gives each instance longer to stop than the process takes, and sets only variables that exist", () => {
-    const variables = serveVariables.map(({ name }) => name)
+    const variables: ReadonlyArray<string> = serveVariables
     for (const name of ["one", "two"]) {
       const { environment, stop_grace_period } = compose.services[name]
       expect(parseSeconds(stop_grace_period)).toBeGreaterThan(stopSeconds(environment.SHUTDOWN_GRACE))

@@ -38,7 +38,7 @@ describe("docs/deployment.md, Upgrade and roll back", () => {
     return blocked.length === all.length ? "all tables" : blocked.join(", ")
   }
 
-  it("lists every migration with its oldest program and the tables that it blocks", async () => {
+  it("lists every migration with the tables that it blocks", async () => {
     const rows = await Effect.runPromise(
       Effect.gen(function* () {
         const sql = yield* PgClient.PgClient
@@ -49,9 +49,9 @@ describe("docs/deployment.md, Upgrade and roll back", () => {
         }, sql.withTransaction)
         return yield* Effect.forEach(
           migrations,
-          Effect.fnUntraced(function* ({ name, oldestProgram, statements }, index) {
+          Effect.fnUntraced(function* ({ name, statements }, index) {
             const blocked = yield* runMigration(statements)
-            const cells = [index + 1, name, oldestProgram].map(String)
+            const cells = [index + 1, name].map(String)
             return [...cells, describeTables(blocked, "reads"), describeTables(blocked, "writes")]
           })
         )

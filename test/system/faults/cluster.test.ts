@@ -1,6 +1,6 @@
 import { setTimeout } from "node:timers/promises"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { prompt, sample } from "../../support/archives.ts"
+import { sample } from "../../support/archives.ts"
 import { type Cluster, freshCluster } from "../../support/cluster.ts"
 import { connectTo, makeResources } from "../../support/database.ts"
 import {
@@ -19,10 +19,7 @@ const recoveryMs = 2_000
 
 describe("a PostgreSQL server that fails and recovers", () => {
   const resources = makeResources()
-  const { archive: small, keys } = sample()
-  /** The large-read thread reads rows of this size. */
-  const large = prompt({ current_content: "x".repeat(1024 * 1024) })
-  const archive = { ...small, prompts: [...small.prompts, large] }
+  const { archive, keys } = sample()
   const authorization = `Bearer ${keys.active.plaintext}`
   const path = "/api/v1/prompts?per_page=1"
   let cluster: Cluster
@@ -82,24 +79,6 @@ describe("a PostgreSQL server that fails and recovers", () => {
     await cluster.start()
     expect(await waitUntilOk(service, path, authorization)).toBeLessThan(recoveryMs)
     expect((await sendReads(30)).map(({ status }) => status)).toEqual(Array(30).fill(200))
-  })
-
-  it.each([
-    ["crash", () => cluster.stop()],
-    ["clean shutdown", () => cluster.shutDown()]
-  ])("large reads get data again after a restart of PostgreSQL that follows a %s", async (_, end) => {
-    const largePath = `/api/v1/prompts/${large.id}`
-    const readLarge = async () => {
-      const { status, body } = await send(service, uncachedPath(largePath), authorization)
-      return { status, isWhole: body.includes(large.current_content) }
-    }
-    const found = { status: 200, isWhole: true }
-    expect(await readLarge()).toEqual(found)
-    await end()
-    expect(await readLarge()).toMatchObject({ status: 503 })
-    await cluster.start()
-    await waitUntilOk(service, largePath, authorization)
-    expect(await Promise.all(Array.from({ length: 10 }, readLarge))).toEqual(Array(10).fill(found))
   })
 
   it("reads get 503 within the deadline while PostgreSQL is frozen, and data within 2 s of its thaw", async () => {

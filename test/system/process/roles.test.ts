@@ -199,7 +199,6 @@ describe("deploy/roles.sql", () => {
   it("the roles have their privileges on the tables of later migrations", async () => {
     const later = {
       name: "later",
-      oldestProgram: migrations.length,
       statements: ["create table later (id bigint generated always as identity primary key, note text)"]
     }
     const migrateAs = (role: keyof RoleNames) =>

@@ -13,7 +13,8 @@ import type {
   WorkspaceNotFound
 } from "../../../application/ports/WorkspaceStore.ts"
 import type { PromptNotFound } from "../../../domain/Prompt.ts"
-import { maxResolvedBytes, type ResolvedTooLarge } from "../../../domain/Resolution.ts"
+import type { ResolvedTooLarge } from "../../../domain/Resolution.ts"
+import { sizes } from "../../../domain/Sizes.ts"
 import type { CommandError, UsageError } from "./CommandError.ts"
 import type { AmbiguousName } from "./Names.ts"
 import { toPrintable, quote } from "./Output.ts"
@@ -126,7 +127,7 @@ const errors: {
   ResolvedTooLarge: {
     exitCode: failureExitCode,
     message: ({ id }) =>
-      `the resolved content of prompt ${id} is larger than ${maxResolvedBytes / 2 ** 20} MiB; shorten the prompt or its fragments`
+      `the resolved content of prompt ${id} is larger than ${sizes.contentBytes / 2 ** 20} MiB; shorten the prompt or its fragments`
   },
   Unavailable: { exitCode: failureExitCode, message: () => "the database cannot be reached" },
   UsageError: { exitCode: usageExitCode, message: ({ message }) => message },

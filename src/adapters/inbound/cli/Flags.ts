@@ -6,18 +6,18 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import { keyPrefix } from "../../../domain/ApiKey.ts"
 import { Tier } from "../../../domain/Billing.ts"
-import { fitsName, maxNameLength } from "../../../domain/Workspace.ts"
+import { fitsName, sizes } from "../../../domain/Sizes.ts"
 import { workspaceVariable } from "./Environment.ts"
 
-/** Returns true for an email address of at most `maxNameLength` characters. */
+/** Returns true for an email address of at most `sizes.nameLength` characters. */
 export const isEmail = (text: string): boolean => /^[^\s@]+@[^\s@]+$/.test(text) && fitsName(text)
 
-export const describeEmail = (): string => `an email address of at most ${maxNameLength} characters`
+export const describeEmail = (): string => `an email address of at most ${sizes.nameLength} characters`
 
-/** Returns true for a name: 1 to `maxNameLength` characters. */
+/** Returns true for a name: 1 to `sizes.nameLength` characters. */
 export const isName = (text: string): boolean => text !== "" && fitsName(text)
 
-export const describeName = (): string => `1 to ${maxNameLength} characters`
+export const describeName = (): string => `1 to ${sizes.nameLength} characters`
 
 /** Makes a flag optional: undefined if it is absent. */
 export const optional = <A>(flag: Flag.Flag<A>): Flag.Flag<A | undefined> =>

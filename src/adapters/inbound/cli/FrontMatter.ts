@@ -26,26 +26,27 @@ import {
 import { formatIssue } from "../../../application/formats/SchemaIssues.ts"
 import { type ExactNumber, isExactNumber, parseNumber, formatDecimal } from "../../../domain/Json.ts"
 import type { Problem } from "../../../domain/Problem.ts"
+import { limitFragments, limitTags } from "../../../domain/Workspace.ts"
 
 // The text of a prompt or a fragment: front matter in YAML between two lines of `---`, or none, then the body. The
 // format is described in docs/prompts-as-files.md.
 
-const { title: Text } = ArchivePrompt.fields
+const { title, description, target_model, intent, current_content } = ArchivePrompt.fields
 const { name: Name } = ArchiveFolder.fields
 
 /** The front matter of a prompt. */
 export const PromptFrontMatter = Schema.Struct({
   id: Schema.optionalKey(ArchivePrompt.fields.id),
-  title: Schema.optionalKey(Text),
-  description: Schema.optionalKey(Text),
+  title: Schema.optionalKey(title),
+  description: Schema.optionalKey(description),
   type: Schema.optionalKey(ArchivePrompt.fields.prompt_type),
-  model: Schema.optionalKey(Text),
-  intent: Schema.optionalKey(Text),
-  tags: Schema.optionalKey(Schema.Array(Name)),
+  model: Schema.optionalKey(target_model),
+  intent: Schema.optionalKey(intent),
+  tags: Schema.optionalKey(limitTags(Name)),
   favorite: Schema.optionalKey(Schema.Boolean),
   sort_order: Schema.optionalKey(ArchivePrompt.fields.sort_order),
   fragments: Schema.optionalKey(
-    Schema.Array(
+    limitFragments(
       Schema.Struct({
         fragment: Schema.String,
         with: Schema.optionalKey(ArchiveVersion.fields.metadata)
@@ -53,7 +54,7 @@ export const PromptFrontMatter = Schema.Struct({
     )
   ),
   /** The name of the folder, or null for no folder, if the path does not express it. */
-  folder: Schema.optionalKey(Schema.NullOr(Text))
+  folder: Schema.optionalKey(Schema.NullOr(title))
 })
 export type PromptFrontMatter = typeof PromptFrontMatter.Type
 
@@ -206,7 +207,7 @@ export const parseText = <FrontMatter>(
   )
   if (Result.isFailure(decoded)) return Result.fail(toProblems(path, decoded.failure.issue))
   const content = toContent(parts)
-  const body = Schema.decodeUnknownResult(Schema.Struct({ body: Text }))({ body: content })
+  const body = Schema.decodeUnknownResult(Schema.Struct({ body: current_content }))({ body: content })
   if (Result.isFailure(body)) return Result.fail(toProblems(path, body.failure.issue))
   return Result.succeed({ frontMatter: decoded.success, body: content })
 }

@@ -22,10 +22,9 @@ const migrateSchema = Effect.fnUntraced(function* (asJson: boolean) {
   yield* print(asJson, { migrated: true, ...report }, formatReport(report))
 })
 
-const formatStatus = ({ version, oldestProgram, pending }: SchemaStatus): string =>
+const formatStatus = ({ version, pending }: SchemaStatus): string =>
   [
     `Schema version: ${version}`,
-    `Oldest program that may use it: one that knows version ${oldestProgram}`,
     `Pending migrations: ${pending.length === 0 ? "none" : ""}`.trimEnd(),
     ...pending.map((migration) => `  ${formatMigration(migration)}`)
   ].join("\n")
@@ -34,8 +33,8 @@ const formatStatus = ({ version, oldestProgram, pending }: SchemaStatus): string
 const printStatus = Effect.fnUntraced(function* (asJson: boolean) {
   const { schemaStatus } = yield* Operations
   const status = yield* schemaStatus
-  const { version, oldestProgram: oldest_program, pending } = status
-  yield* print(asJson, { version, oldest_program, pending }, formatStatus(status))
+  yield* print(asJson, status, formatStatus(status))
+  const { pending } = status
   if (pending.length > 0) {
     return yield* Effect.fail(
       new CommandError({

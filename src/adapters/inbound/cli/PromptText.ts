@@ -13,7 +13,7 @@ import {
   toPromptState
 } from "../../../application/formats/PromptFiles.ts"
 import type { PromptId } from "../../../domain/Prompt.ts"
-import { fitsName, maxNameLength } from "../../../domain/Workspace.ts"
+import { fitsName, sizes } from "../../../domain/Sizes.ts"
 import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
 import { FragmentFrontMatter, parseText, PromptFrontMatter, renderText, updateText } from "./FrontMatter.ts"
 import { deriveId, extension, fragmentName, makeHasFolderInPath, pathToFolder } from "./PromptPaths.ts"
@@ -251,7 +251,7 @@ const parsePrompt = (
         file,
         problems: [
           ...problems,
-          { path, message: `the folder's name must be at most ${maxNameLength} characters` }
+          { path, message: `the folder's name must be at most ${sizes.nameLength} characters` }
         ]
       }
 }

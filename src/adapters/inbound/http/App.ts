@@ -3,11 +3,11 @@ import * as Effect from "effect/Effect"
 import { Admission } from "../../../application/Admission.ts"
 import { Outage } from "../../../application/Outage.ts"
 import { Unavailable } from "../../../application/ports/Unavailable.ts"
+import { withReadPermit } from "../../../application/ReadPermits.ts"
 import { PromptsGroup } from "./contract/Api.ts"
 import { type ApiError, MethodNotAllowed, RouteNotFound } from "./contract/Errors.ts"
 import { type Endpoint, makeEndpoints } from "./Endpoints.ts"
 import { type HttpRequest, type HttpResponse, isGetOrHead, withCommonHeaders } from "./HttpMessage.ts"
-import { withLargeReads } from "./LargeReads.ts"
 import { recordRequest } from "./observability/RequestLog.ts"
 import { inSpan, checkIsTraced } from "./observability/Tracing.ts"
 import { makeOutageResponder } from "./OutageResponder.ts"
@@ -44,7 +44,7 @@ const withRequestDeadline = withDeadline(deadlineMs, Unavailable)
 /** Makes the app, for any transport. A request passes the functions below from top to bottom. */
 export const makeApp = Effect.gen(function* () {
   const admission = yield* Admission
-  const endpoints = yield* Effect.flatMap(makeEndpoints, withLargeReads)
+  const endpoints = yield* makeEndpoints
   const operationalRoutes = yield* makeOperationalRoutes
   const responseCache = yield* makeResponseCache
   const outage = yield* Outage
@@ -92,7 +92,7 @@ export const makeApp = Effect.gen(function* () {
     context.route = matched.route
     if (!isGetOrHead(request)) return Effect.fail(MethodNotAllowed)
     const endpoint = endpoints.get(matched.route)
-    if (endpoint === undefined) return operationalRoutes[matched.route as OperationalPath](context)
+    if (endpoint === undefined) return operationalRoutes[matched.route as OperationalPath](request)
     return Effect.flatMap(
       responseCache.load(context.cacheKey, admitAndRead(context, endpoint, matched)),
       ({ representation }) => respondIfMemoryAllows(request, representation, context.hasRoom)
@@ -107,11 +107,18 @@ export const makeApp = Effect.gen(function* () {
   ): Effect.Effect<CachedResponse, ApiError> =>
     Effect.flatMap(admission.admit(parseBearerToken(context.request.headers.authorization)), (caller) => {
       context.caller = caller
-      return Effect.map(endpoint(caller, matched), (body) => ({
-        caller,
-        route: matched.route,
-        representation: representResource(body)
-      }))
+      const read = Effect.suspend((): Effect.Effect<CachedResponse, ApiError> => {
+        // Another request may have read the same while this one waited for its permit.
+        const cached = responseCache.peek(context.cacheKey)
+        return cached !== undefined
+          ? Effect.succeed(cached)
+          : Effect.map(endpoint(caller, matched), (body) => ({
+              caller,
+              route: matched.route,
+              representation: representResource(body, caller.workspaceId)
+            }))
+      })
+      return withReadPermit(caller.workspaceId, read)
     })
 
   /** Logs and counts the request. */

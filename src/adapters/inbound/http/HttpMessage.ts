@@ -1,3 +1,5 @@
+import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
+
 /** A request as the transport has read it. */
 export interface HttpRequest {
   readonly method: string
@@ -20,6 +22,8 @@ export interface HttpResponse {
   readonly isPermanent?: boolean
   /** True if nobody else uses the body, so that its memory can be freed as soon as the response is sent. */
   readonly isFreedWhenSent?: boolean
+  /** The workspace that the body counts for until the client has received it. */
+  readonly workspace?: WorkspaceId | undefined
 }
 
 /**
@@ -55,12 +59,13 @@ export const makeEntityHeaders = (body: Uint8Array, contentType: string) => ({
 
 /** Adds the headers that every response has: the request id and `nosniff`. */
 export const withCommonHeaders = (
-  { status, headers, body, isPermanent, isFreedWhenSent }: HttpResponse,
+  { status, headers, body, isPermanent, isFreedWhenSent, workspace }: HttpResponse,
   requestId: string
 ): HttpResponse => ({
   status,
   headers: ["x-request-id", requestId, "x-content-type-options", "nosniff", ...headers],
   body,
   isPermanent: isPermanent === true,
-  isFreedWhenSent: isFreedWhenSent === true
+  isFreedWhenSent: isFreedWhenSent === true,
+  workspace
 })

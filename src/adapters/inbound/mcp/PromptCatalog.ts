@@ -7,6 +7,8 @@ import { ChangeFeed } from "../../../application/ports/ChangeFeed.ts"
 import { maxTitlesPerRead } from "../../../application/ports/PromptTitles.ts"
 import { Unavailable } from "../../../application/ports/Unavailable.ts"
 import { Prompts } from "../../../application/Prompts.ts"
+import { withReadPermit } from "../../../application/ReadPermits.ts"
+import { takeTurnFor } from "../../../application/Turns.ts"
 import type { PromptId, PromptSummary, PromptType } from "../../../domain/Prompt.ts"
 import type { PromptNames } from "../../../domain/PromptNames.ts"
 import { findSlots } from "../../../domain/Resolution.ts"
@@ -54,8 +56,6 @@ const readTimeout = "5 seconds"
 const maxAgeMs = 30_000
 /** Maximum sizes of all entries of each cache together, in bytes. */
 const maxCacheBytes = 32 * 1024 * 1024
-/** A content of more code units is not cached. */
-const maxCachedUnits = 512 * 1024
 /** The approximate memory of an entry in addition to its texts, and of one name, in bytes. */
 const entryBytes = 256
 const nameBytes = 256
@@ -134,7 +134,7 @@ export const makePromptCatalogs = Effect.gen(function* () {
 
   const resolve = (caller: Caller, id: PromptId) =>
     Effect.map(
-      prompts.getResolved(caller, id),
+      takeTurnFor(prompts.getResolved(caller, id)),
       ({ prompt_type, resolved_content: content }): PromptContent => ({
         prompt_type,
         content,
@@ -142,27 +142,43 @@ export const makePromptCatalogs = Effect.gen(function* () {
       })
     )
 
+  /** Runs a read once it has a permit, unless another request has cached its result meanwhile. */
+  const readOnce = <A, E>(
+    { workspaceId }: Caller,
+    findCached: () => A | undefined,
+    read: Effect.Effect<A, E>
+  ): Effect.Effect<A, E> => {
+    const cached = findCached()
+    if (cached !== undefined) return Effect.succeed(cached)
+    return withReadPermit(
+      workspaceId,
+      Effect.suspend(() => {
+        const cached = findCached()
+        return cached === undefined ? read : Effect.succeed(cached)
+      })
+    )
+  }
+
   const getContent = (caller: Caller, id: PromptId) => {
     const workspace = caller.workspaceId
-    const cached = findContent(workspace, id)
-    if (cached !== undefined) return Effect.succeed(cached)
-    return contentCache.load(`${workspace} ${id}`, resolve(caller, id), (value) =>
-      value.content.length <= maxCachedUnits ? { workspace, value } : undefined
-    )
+    const read = contentCache.load(`${workspace} ${id}`, resolve(caller, id), (value) => ({
+      workspace,
+      value
+    }))
+    return readOnce(caller, () => findContent(workspace, id), read)
   }
 
   /** Returns the slots of a prompt: none if the prompt is too large to be got, `undefined` if it was deleted meanwhile. */
   const getSlots = (caller: Caller, id: PromptId): Effect.Effect<Slots | undefined, Unavailable> => {
     const workspace = caller.workspaceId
     const key = `${workspace} ${id}`
-    const cached = slotsCache.get(key)
-    if (cached !== undefined) return Effect.succeed(cached)
     const read = resolve(caller, id).pipe(
       Effect.map(({ slots }) => (slots.length > maxSlots ? [] : slots)),
       Effect.catchTag("ResolvedTooLarge", () => Effect.succeed<Slots>([]))
     )
+    const load = slotsCache.load(key, read, (value) => ({ workspace, value }))
     return Effect.catchTag(
-      slotsCache.load(key, read, (value) => ({ workspace, value })),
+      readOnce(caller, () => slotsCache.get(key), load),
       "PromptNotFound",
       () => Effect.undefined
     )
@@ -176,7 +192,10 @@ export const makePromptCatalogs = Effect.gen(function* () {
 
   const readPage = Effect.fnUntraced(function* (caller: Caller, page: number) {
     const names = yield* getNames(caller)
-    const { items, total } = yield* prompts.list(caller, {}, { page, per_page: pageSize })
+    const { items, total } = yield* withReadPermit(
+      caller.workspaceId,
+      prompts.list(caller, {}, { page, per_page: pageSize })
+    )
     const listed = yield* Effect.forEach(items, (summary) => listPrompt(caller, names, summary), {
       concurrency: maxResolving
     })

@@ -2,7 +2,6 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { LRUCache } from "lru-cache"
 import { type CacheEntry, RevisionedCache, SingleFlight } from "../../../application/Freshness.ts"
-import { LargeReadPolicy } from "../../../application/LargeReadPolicy.ts"
 import { Outage } from "../../../application/Outage.ts"
 import { ChangeFeed } from "../../../application/ports/ChangeFeed.ts"
 import { type PromptFilter, PromptRepo } from "../../../application/ports/PromptRepo.ts"
@@ -18,7 +17,7 @@ const maxAgeMs = 30_000
 
 const toKey = (...parts: ReadonlyArray<unknown>): string => JSON.stringify(parts)
 
-/** Runs concurrent reads with the same arguments and the same large-read policy once, protected by the circuit breaker. */
+/** Runs concurrent reads with the same arguments once, protected by the circuit breaker. */
 const coalesce = <Arguments extends ReadonlyArray<unknown>, A, E>(
   feed: ChangeFeed["Service"],
   outage: Outage["Service"],
@@ -26,9 +25,7 @@ const coalesce = <Arguments extends ReadonlyArray<unknown>, A, E>(
 ) => {
   const reads = new SingleFlight<A, E>(feed)
   return (workspace: WorkspaceId, ...args: Arguments): Effect.Effect<A, E | Unavailable> =>
-    Effect.flatMap(LargeReadPolicy, (policy) =>
-      outage.protect(reads.run(toKey(policy, workspace, ...args), workspace, read(workspace, ...args)))
-    )
+    outage.protect(reads.run(toKey(workspace, ...args), workspace, read(workspace, ...args)))
 }
 
 /** Caches the total of each filter, apart from the page, so that only the first page of a list counts its prompts. */

@@ -4,7 +4,6 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type { SqlClient } from "effect/sql/SqlClient"
 import type { SqlError } from "effect/sql/SqlError"
-import { largeBytes } from "../../../application/LargeReadPolicy.ts"
 import type { Unavailable } from "../../../application/ports/Unavailable.ts"
 import { makeColumnTypes } from "./connection/ColumnTypes.ts"
 import { defaultMaxConnections, divideConnections } from "./connection/ConnectionBudget.ts"
@@ -21,10 +20,8 @@ export type { DatabaseOptions }
 export class Database extends Context.Service<
   Database,
   {
-    /** Queries everything but large prompts and keys. */
+    /** Queries everything but keys. */
     readonly queryPrompts: Query
-    /** Queries large prompts and versions on a separate connection: no other query waits while their rows are sent. */
-    readonly queryLargePrompts: Query
     /** Queries keys on separate connections: a key lookup never waits behind a slow query of prompts. */
     readonly queryKeys: Query
     /**
@@ -52,7 +49,7 @@ const makeLayer = (options: DatabaseOptions, maxConnections: number) => {
   const server = makeDatabaseServer(options.url)
   const config = makePoolConfig(server.config)
   const connections = divideConnections(maxConnections)
-  const queryConfig = { ...config, types: makeColumnTypes(largeBytes) }
+  const queryConfig = { ...config, types: makeColumnTypes() }
   return Layer.effect(
     Database,
     Effect.gen(function* () {
@@ -63,11 +60,6 @@ const makeLayer = (options: DatabaseOptions, maxConnections: number) => {
         makeQuery(config, name, maxConnections, mapToUnavailable, setUpSession)
       return Database.of({
         queryPrompts: yield* makePool(queryConfig, "read", connections.prompts),
-        queryLargePrompts: yield* makePool(
-          { ...config, types: makeColumnTypes(largeBytes, "large") },
-          "large-read",
-          connections.largePrompts
-        ),
         queryKeys: yield* makePool(queryConfig, "lookup", connections.keys),
         transact: (work) =>
           mapToUnavailable(sql.withTransaction(Effect.andThen(sql`set local statement_timeout = 0`, work)))

@@ -1,12 +1,7 @@
 import * as Schema from "effect/Schema"
-import type { SchemaVersion } from "../../../application/SchemaStatus.ts"
 import { makeFirstRowDecoder } from "./connection/RowDecoder.ts"
 
-/**
- * The record of the migrations that ran. Every program refuses a database whose largest id here exceeds the number
- * of migrations that the program knows, also a program that was released before expand migrations existed. The id
- * of a migration is therefore the negative of its number while programs that do not know the migration may run.
- */
+/** The table that records the migrations that ran. */
 export const migrationTable = "prompt_retrieval_migrations"
 
 /** Creates the table unless it exists. */
@@ -19,23 +14,19 @@ export const createMigrationTable = `create table if not exists ${migrationTable
 /** Makes concurrent migrations wait for each other. Only migrations use this lock number. */
 export const lockMigrations = `select pg_advisory_xact_lock(hashtext('${migrationTable}'))`
 
-/** Records that migration number `$1`, with name `$2`, ran. Programs that do not know it may still run. */
-export const insertMigration = `insert into ${migrationTable} (id, name) values (-$1::integer, $2)`
+/** Records that migration number `$1`, with name `$2`, ran. */
+export const insertMigration = `insert into ${migrationTable} (id, name) values ($1, $2)`
 
-/** Excludes the programs that know fewer than `$1` migrations. */
-export const excludeOlderPrograms = `update ${migrationTable} set id = -id where id < 0 and id >= -$1::integer`
-
-/** Selects the `SchemaVersion` from the table. */
+/** Selects the number of the last migration that ran. */
 export const selectSchemaVersion = {
-  text: `select coalesce(max(abs(id)), 0)::int as version, coalesce(max(id), 0)::int as "oldestProgram"
-    from ${migrationTable}`,
+  text: `select coalesce(max(id), 0) as version from ${migrationTable}`,
   params: []
 }
 
+const decodeVersionRow = makeFirstRowDecoder(Schema.Struct({ version: Schema.Int }))
+
 /** Decodes the row of `selectSchemaVersion`. */
-export const decodeSchemaVersion: (rows: ReadonlyArray<unknown>) => SchemaVersion = makeFirstRowDecoder(
-  Schema.Struct({ version: Schema.Int, oldestProgram: Schema.Int })
-)
+export const decodeSchemaVersion = (rows: ReadonlyArray<unknown>): number => decodeVersionRow(rows).version
 
 /** Selects whether the table exists and may be read, the version of the server, and the role of the connection. */
 export const selectServerState = {

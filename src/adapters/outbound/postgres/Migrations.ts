@@ -2,22 +2,12 @@ import * as PgClient from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import type { Unavailable } from "../../../application/ports/Unavailable.ts"
-import type {
-  MigrationInfo,
-  MigrationReport,
-  SchemaStatus,
-  SchemaVersion
-} from "../../../application/SchemaStatus.ts"
+import type { MigrationInfo, MigrationReport, SchemaStatus } from "../../../application/SchemaStatus.ts"
 import { makeStateLog } from "../../../application/StateLog.ts"
 import { describeSqlError, sqlState } from "./connection/SqlErrors.ts"
 import { Database } from "./Database.ts"
 import * as record from "./MigrationRecord.ts"
 import * as initial from "./migrations/0001_initial.ts"
-import * as changes from "./migrations/0002_changes.ts"
-import * as metadataDepth from "./migrations/0003_metadata_depth.ts"
-import * as concurrentWrites from "./migrations/0004_concurrent_writes.ts"
-import * as keyExpiryAndAudit from "./migrations/0005_key_expiry_and_audit.ts"
-import * as importedFiles from "./migrations/0006_imported_files.ts"
 import {
   findServerMismatch,
   migrationDenied,
@@ -32,24 +22,11 @@ import { decodeTriggers, enableTrigger, selectWrongTriggers, repairStatements } 
 
 interface Migration {
   readonly name: string
-  /**
-   * The oldest program that works on the schema after this migration, as the number of migrations that the program
-   * knows. An expand migration only adds, and names the program before it or an older one. A contract migration
-   * removes what older programs use, and names the first program that no longer uses it.
-   */
-  readonly oldestProgram: number
   readonly statements: ReadonlyArray<string>
 }
 
 /** All migrations in their order, numbered from 1. A released migration never changes: some database has run it. */
-export const migrations: ReadonlyArray<Migration> = [
-  { name: "initial", oldestProgram: 1, statements: initial.statements },
-  { name: "changes", oldestProgram: 2, statements: changes.statements },
-  { name: "metadata depth", oldestProgram: 3, statements: metadataDepth.statements },
-  { name: "concurrent writes", oldestProgram: 4, statements: concurrentWrites.statements },
-  { name: "key expiry and audit", oldestProgram: 4, statements: keyExpiryAndAudit.statements },
-  { name: "imported files", oldestProgram: 4, statements: importedFiles.statements }
-]
+export const migrations: ReadonlyArray<Migration> = [{ name: "initial", statements: initial.statements }]
 
 const toInfo = ({ id, name }: MigrationInfo): MigrationInfo => ({ id, name })
 
@@ -67,22 +44,22 @@ const lockRetryDelay = "500 millis"
 /** 55P03 is the end of `lock_timeout`. */
 const isLockTimeout = (error: unknown): boolean => isSqlError(error) && sqlState(error) === "55P03"
 
-/** Reads what the database has recorded about its migrations. */
+/** Reads the number of the last migration that ran; 0 before the first. */
 const readSchemaVersion = Effect.gen(function* () {
   const { queryPrompts: query } = yield* Database
   const state = record.decodeServerState(yield* query(record.selectServerState))
   const mismatch = findServerMismatch(state.serverVersion)
   if (mismatch !== undefined) return yield* Effect.fail(mismatch)
-  if (!state.tableExists) return { version: 0, oldestProgram: 0 }
+  if (!state.tableExists) return 0
   if (!state.isReadable) {
     return yield* Effect.fail(versionUnreadable(state.role, `SELECT on table ${record.migrationTable}`))
   }
   return record.decodeSchemaVersion(yield* query(record.selectSchemaVersion))
 })
 
-/** Returns the migrations that have not run. Fails if the schema excludes the program with these migrations. */
-const findPending = ({ version, oldestProgram }: SchemaVersion, all: ReadonlyArray<Migration>) =>
-  oldestProgram > all.length
+/** Returns the migrations that have not run. Fails if the schema is newer than the program with these migrations. */
+const findPending = (version: number, all: ReadonlyArray<Migration>) =>
+  version > all.length
     ? Effect.fail(schemaTooNew(version, all.length))
     : Effect.succeed(all.map((migration, index) => ({ ...migration, id: index + 1 })).slice(version))
 
@@ -93,12 +70,11 @@ const runPending = Effect.fnUntraced(function* (all: ReadonlyArray<Migration>) {
   yield* sql.unsafe(record.createMigrationTable)
   const before = record.decodeSchemaVersion(yield* sql.unsafe(record.selectSchemaVersion.text))
   const pending = yield* findPending(before, all)
-  for (const { id, name, oldestProgram, statements } of pending) {
+  for (const { id, name, statements } of pending) {
     yield* Effect.forEach(statements, (statement) => sql.unsafe(statement), { discard: true })
     yield* sql.unsafe(record.insertMigration, [id, name])
-    yield* sql.unsafe(record.excludeOlderPrograms, [oldestProgram])
   }
-  return { version: Math.max(before.version, all.length), ran: pending.map(toInfo) }
+  return { version: all.length, ran: pending.map(toInfo) }
 })
 
 /** The server denied a migration. */
@@ -142,9 +118,9 @@ export const runMigrations = (
   all: ReadonlyArray<Migration>
 ): Effect.Effect<MigrationReport, SchemaMismatch | Unavailable, Database | PgClient.PgClient> =>
   Effect.gen(function* () {
-    const before = yield* readSchemaVersion
-    const pending = yield* findPending(before, all)
-    return pending.length === 0 ? { version: before.version, ran: [] } : yield* transactPending(all)
+    const version = yield* readSchemaVersion
+    const pending = yield* findPending(version, all)
+    return pending.length === 0 ? { version, ran: [] } : yield* transactPending(all)
   })
 
 const restoreChanged = Effect.gen(function* () {
@@ -172,23 +148,23 @@ const restoreTriggers = Effect.gen(function* () {
 /**
  * Brings the schema to the version of this program and returns what ran. All pending migrations run in one
  * transaction, each once, however many processes start at the same time. Then enables the triggers that are not
- * enabled as the schema says. Only reads if nothing is pending, even on a newer schema that this program may use.
- * Fails if this program may not use the schema, or if the server denies a migration.
+ * enabled as the schema says. Only reads if nothing is pending.
+ * Fails if the schema is newer than this program, or if the server denies a migration.
  */
 export const migrate = Effect.tap(runMigrations(migrations), restoreTriggers)
 
 /**
- * Returns the version of the schema and the migrations that are pending; changes nothing. Fails if this program may
- * not use the schema.
+ * Returns the version of the schema and the migrations that are pending; changes nothing. Fails if the schema
+ * is newer than this program.
  */
 export const readSchemaStatus: Effect.Effect<SchemaStatus, SchemaMismatch | Unavailable, Database> =
   Effect.gen(function* () {
-    const recorded = yield* readSchemaVersion
-    const pending = yield* findPending(recorded, migrations)
-    return { ...recorded, pending: pending.map(toInfo) }
+    const version = yield* readSchemaVersion
+    const pending = yield* findPending(version, migrations)
+    return { version, pending: pending.map(toInfo) }
   })
 
-/** Fails if this program may not use the schema or a migration is pending; changes nothing. */
+/** Fails if the schema is newer than this program or a migration is pending; changes nothing. */
 export const assertSchemaCurrent: Effect.Effect<void, SchemaMismatch | Unavailable, Database> = Effect.gen(
   function* () {
     const { version, pending } = yield* readSchemaStatus

@@ -1,10 +1,9 @@
-import { largeBytes } from "../../../application/LargeReadPolicy.ts"
 import { maxTitlesPerRead } from "../../../application/ports/PromptTitles.ts"
 import type { PromptFilter } from "../../../application/ports/PromptRepo.ts"
 import { isWithinOffsetLimit, maxPerPage, offset, type Page } from "../../../domain/Page.ts"
 import { type PromptId, PromptSummary, type PromptTitle } from "../../../domain/Prompt.ts"
 import { maxSlugSourceLength } from "../../../domain/PromptNames.ts"
-import { maxResolvedBytes, maxFragmentBytes } from "../../../domain/Resolution.ts"
+import { sizes } from "../../../domain/Sizes.ts"
 import type { Timestamp } from "../../../domain/Timestamp.ts"
 import type { VersionNumber } from "../../../domain/Version.ts"
 import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
@@ -39,40 +38,17 @@ const paginate = (ordered: string, page: Page, parameter: AddParameter): string 
       ) page limit ${maxPerPage}`
     : `${ordered} limit 0`
 
-// All statements below leave out the columns, including `id`, of rows that are larger than their `maxBytes`, so that
-// large rows are read separately by a statement with `unbounded`.
-
-/** JSON of more stored bytes than this counts as large, because PostgreSQL must read it to know its size as text. */
-const inlineStoredBytes = 64 * 1024
-/** The value of `maxBytes` that sends rows of any size. */
-export const unbounded = 2 ** 31 - 1
-/** The value of `maxBytes` for lists whose page is large. */
-export const maxPageBytes = 64 * 1024 * 1024
-
-/** Joins the candidate row as `row` if the condition holds, otherwise nulls. PostgreSQL knows the size of a text without reading it. */
-const joinRowIf = (condition: string, row: string): string =>
-  `left join lateral (select candidate.* where ${condition}) ${row} on true`
-
-/** Adds the sizes of columns, as bigint. */
-const sumBytes = (...columns: ReadonlyArray<string>): string =>
-  `0::bigint + ${columns.map((column) => `octet_length(candidate.${column})`).join(" + ")}`
-
-const selectSummary = (row: string): string =>
-  Object.keys(PromptSummary.fields)
-    .map((column) => `${row}.${column}`)
-    .join(", ")
+const summaryColumns = Object.keys(PromptSummary.fields)
+  .map((column) => `p.${column}`)
+  .join(", ")
 
 /**
- * Selects the rows of one page as `candidate`, with `fits`: whether all of them together have at most `maxBytes`. The
- * join takes the workspace from `ids`. With a parameter instead, the generic plan would read the whole workspace for each
- * row of the page if most workspaces have a few prompts.
+ * Selects the prompts of the ids as `p`. The join takes the workspace from `ids`. With a parameter instead, the generic
+ * plan would read the whole workspace for each row of the page if most workspaces have a few prompts.
  */
-const selectPage = (ids: string, maxBytes: string): string =>
-  `(
-      select ${selectSummary("candidate")},
-        sum(${sumBytes("title", "description", "target_model", "intent")}) over () <= ${maxBytes} as fits
-      from (${ids}) page join prompts candidate on candidate.id = page.id and candidate.workspace_id = page.workspace_id
-    ) candidate`
+const selectPage = (ids: string): string =>
+  `select ${summaryColumns}
+      from (${ids}) page join prompts p on p.id = page.id and p.workspace_id = page.workspace_id`
 
 /**
  * Selects the ids of the prompts that match a filter, in the order of the list. Each combination of filters has a
@@ -101,39 +77,24 @@ const selectMatching = (workspace: string, filter: PromptFilter, parameter: AddP
 
 /**
  * Selects the total and one page of prompts. Both use one index in its order; only the rows of the page are
- * fetched. An empty page is one row without a prompt; a page larger than `maxBytes` has rows without prompts and
- * with a false `fits`.
+ * fetched. An empty page is one row without a prompt.
  */
-export const selectPrompts = (
-  workspace: WorkspaceId,
-  filter: PromptFilter,
-  page: Page,
-  maxBytes = largeBytes
-): Statement =>
+export const selectPrompts = (workspace: WorkspaceId, filter: PromptFilter, page: Page): Statement =>
   makeStatement(workspace, 0, (parameter) => {
     const workspaceParam = parameter(workspace)
     const matching = selectMatching(workspaceParam, filter, parameter)
-    return `select total.count as total, candidate.fits, ${selectSummary("p")}
+    return `select total.count as total, p.*
       from (select count(*)::int from (${matching} offset 0) matching) total
-      left join ${selectPage(paginate(matching, page, parameter), parameter(maxBytes))} on true
-      ${joinRowIf("candidate.fits", "p")}
-      order by candidate.updated_at desc, candidate.id desc`
+      left join (${selectPage(paginate(matching, page, parameter))}) p on true
+      order by p.updated_at desc, p.id desc`
   })
 
-/** Selects one page of prompts without the total. A page larger than `maxBytes` has rows without prompts. */
-export const selectPromptPage = (
-  workspace: WorkspaceId,
-  filter: PromptFilter,
-  page: Page,
-  maxBytes = largeBytes
-): Statement =>
+/** Selects one page of prompts without the total. */
+export const selectPromptPage = (workspace: WorkspaceId, filter: PromptFilter, page: Page): Statement =>
   makeStatement(workspace, 0, (parameter) => {
     const workspaceParam = parameter(workspace)
     const ids = paginate(selectMatching(workspaceParam, filter, parameter), page, parameter)
-    return `select candidate.fits, ${selectSummary("p")}
-      from ${selectPage(ids, parameter(maxBytes))}
-      ${joinRowIf("candidate.fits", "p")}
-      order by candidate.updated_at desc, candidate.id desc`
+    return `${selectPage(ids)} order by p.updated_at desc, p.id desc`
   })
 
 /** Selects the titles that follow `after` in the order of the list, cut as `truncateTitle` does. */
@@ -157,9 +118,9 @@ export interface PromptKey {
   readonly id: PromptId
 }
 
-/** The prompts that `$1` and `$2` request, as `candidate`, with their positions from 1 as `requested.ordinal`. */
+/** The prompts that `$1` and `$2` request, as `p`, with their positions from 1 as `requested.ordinal`. */
 const requestedPrompts = `unnest($1::uuid[], $2::uuid[]) with ordinality requested (workspace_id, id, ordinal)
-    join prompts candidate on candidate.workspace_id = requested.workspace_id and candidate.id = requested.id`
+    join prompts p on p.workspace_id = requested.workspace_id and p.id = requested.id`
 
 const makeScope = (prompts: ReadonlyArray<PromptKey>): ReadScope => ({
   ids: prompts.map(({ workspace }) => workspace),
@@ -172,7 +133,7 @@ const toArrayParams = (prompts: ReadonlyArray<PromptKey>): ReadonlyArray<string>
   `{${prompts.map(({ id }) => id).join()}}`
 ]
 
-const selectPromptsText = `select requested.ordinal::int, ${selectSummary("p")}, p.current_content, f.id as folder_id, p.is_favorite, p.is_archived,
+const selectPromptsText = `select requested.ordinal::int, ${summaryColumns}, p.current_content, f.id as folder_id, p.is_favorite, p.is_archived,
       p.sort_order,
       coalesce((
         select json_agg(json_build_object('id', t.id, 'name', t.name, 'color', t.color) order by t.name collate "C")
@@ -181,59 +142,41 @@ const selectPromptsText = `select requested.ordinal::int, ${selectSummary("p")},
         where pt.prompt_id = p.id
       ), '[]') as tags
     from ${requestedPrompts}
-    ${joinRowIf(`${sumBytes("title", "description", "target_model", "intent", "current_content")} <= $3`, "p")}
     left join ${findById("folders", "p.folder_id", ["workspace_id"])} f on f.workspace_id = p.workspace_id`
 
 /**
  * Selects prompts with their folders and tags. A folder or tag of another workspace is left out. `ordinal` is the
- * position in `prompts`; a prompt that is larger than `maxBytes` has no other column.
+ * position in `prompts`.
  */
-export const selectPromptsByKey = (prompts: ReadonlyArray<PromptKey>, maxBytes = largeBytes): Statement => ({
+export const selectPromptsByKey = (prompts: ReadonlyArray<PromptKey>): Statement => ({
   text: selectPromptsText,
-  params: [...toArrayParams(prompts), maxBytes],
+  params: toArrayParams(prompts),
   scope: makeScope(prompts)
 })
 
-/** The fragments of the prompt `candidate` as `f`, and how it binds them as `pf`. */
-const boundFragments = `prompt_fragments pf
-            join ${findById("fragments", "pf.fragment_id", ["workspace_id", "content"])} f
-              on f.workspace_id = candidate.workspace_id
-          where pf.prompt_id = candidate.id`
+const aggregateFragments = (value: string, name: string): string =>
+  `coalesce(array_agg(${value} order by position, id) filter (where bytes <= ${sizes.sourceBytes}), '{}') as ${name}`
 
-/** Selects what resolution needs of `candidate` if the condition holds, and the fragments of `source`. */
-const selectSourceColumns = (condition: string): string =>
-  `${["id", "title", "prompt_type", "target_model", "current_content", "current_version"]
-    .map((column) => `case when ${condition} then candidate.${column} end as ${column}`)
-    .join(", ")}, source.contents, source.overrides`
-
-const aggregateFragments = (condition: string): string => {
-  const aggregate = (value: string) =>
-    `coalesce(array_agg(${value} order by position, id) filter (where ${condition}), '{}')`
-  return `${aggregate("content")} as contents, ${aggregate("variable_overrides::text")} as overrides`
-}
-
-const sourceBytes = sumBytes("title", "target_model", "current_content")
-
-/**
- * Joins the fragments of `candidate` as `source`. `source.fits` is true if the prompt and its fragments together have at
- * most `largeBytes`. The stored size of overrides counts, because PostgreSQL must read them to know their size as text.
- */
-const joinFragments = `cross join lateral (
-        select ${aggregateFragments("fits")}, coalesce(bool_and(fits), ${sourceBytes} <= ${largeBytes}) as fits
-        from (
-          select pf.id, pf.position, pf.variable_overrides, f.content,
-            ${sourceBytes} + sum(octet_length(f.content)) over () <= ${largeBytes}
-              and sum(pg_column_size(pf.variable_overrides)) over () <= ${inlineStoredBytes} as fits
-          from ${boundFragments}
-        ) measured
-      ) source`
-
-const selectSourcesText = `select requested.ordinal::int, ${selectSourceColumns("source.fits")}
-      from ${requestedPrompts} ${joinFragments}`
+// PostgreSQL knows the size of a text without reading it.
+const selectSourcesText = `select requested.ordinal::int, p.id, p.title, p.prompt_type, p.target_model, p.current_content,
+      p.current_version, source.*
+    from ${requestedPrompts}
+    cross join lateral (
+      select coalesce(max(bytes) > ${sizes.sourceBytes}, false) as too_large,
+        ${aggregateFragments("content", "contents")}, ${aggregateFragments("variable_overrides::text", "overrides")}
+      from (
+        select pf.id, pf.position, pf.variable_overrides, f.content,
+          octet_length(p.current_content) + sum(octet_length(f.content)) over () as bytes
+        from prompt_fragments pf
+        join ${findById("fragments", "pf.fragment_id", ["workspace_id", "content"])} f
+          on f.workspace_id = p.workspace_id
+        where pf.prompt_id = p.id
+      ) bound
+    ) source`
 
 /**
- * Selects prompts with the contents and overrides of their fragments. `ordinal` is the position in `prompts`; a prompt
- * that is larger than `largeBytes` with its fragments has no other value.
+ * Selects prompts with the contents and overrides of their fragments. `ordinal` is the position in `prompts`.
+ * `too_large` is true without any fragment if the contents together are larger than `sizes.sourceBytes`.
  */
 export const selectSources = (prompts: ReadonlyArray<PromptKey>): Statement => ({
   text: selectSourcesText,
@@ -241,41 +184,12 @@ export const selectSources = (prompts: ReadonlyArray<PromptKey>): Statement => (
   scope: makeScope(prompts)
 })
 
-/**
- * Selects a prompt of any size like `selectSources`. If its resolved content is certain to be too large, the row
- * has no value but a true `too_large`: `current_content` and the text that no binding can shorten exceed
- * `maxResolvedBytes`, or the fragments or their overrides exceed `maxFragmentBytes`.
- */
-export const selectLargeSource = ({ workspace, id }: PromptKey): Statement => ({
-  text: `select ${selectSourceColumns("not source.too_large")}, source.too_large
-    from prompts candidate
-    cross join lateral (
-      select ${aggregateFragments("not too_large")},
-        coalesce(bool_or(too_large), octet_length(candidate.current_content) > ${maxResolvedBytes}) as too_large
-      from (
-        select pf.id, pf.position, pf.variable_overrides, f.content,
-          octet_length(candidate.current_content) + sum(2 + case
-            when pg_column_size(pf.variable_overrides) > 16 then 0
-            when pf.variable_overrides = '{}' then octet_length(f.content)
-            else 0
-          end) over () > ${maxResolvedBytes}
-            or sum(octet_length(f.content)) over () > ${maxFragmentBytes}
-            or sum(octet_length(pf.variable_overrides::text)) over () > ${maxFragmentBytes} as too_large
-        from ${boundFragments}
-      ) measured
-    ) source
-    where candidate.workspace_id = $1 and candidate.id = $2`,
-  params: [workspace, id],
-  scope: { ids: [workspace], rowCount: 1 }
-})
-
 /** Selects the total and one page of versions, like `selectPrompts`; no row at all if there is no such prompt. */
 export const selectVersions = (
   workspace: WorkspaceId,
   id: PromptId,
   oldest: Timestamp | undefined,
-  page: Page,
-  maxBytes = largeBytes
+  page: Page
 ): Statement =>
   makeStatement(workspace, 1, (parameter) => {
     const prompt = `p.workspace_id = ${parameter(workspace)} and p.id = ${parameter(id)}`
@@ -287,42 +201,32 @@ export const selectVersions = (
       page,
       parameter
     )
-    return `select total.count as total, candidate.fits, v.version_number, v.change_summary, v.change_source, v.created_at
-      from prompts p
-      cross join lateral (select count(*)::int from ${visible}) total
+    // Without OFFSET 0, PostgreSQL may count once for each row of the page.
+    return `select p.total, v.version_number, v.change_summary, v.change_source, v.created_at
+      from (select p.id, (select count(*)::int from ${visible}) as total from prompts p where ${prompt} offset 0) p
       left join lateral (
-        select candidate.version_number, candidate.change_summary, candidate.change_source, candidate.created_at,
-          sum(${sumBytes("change_summary", "change_source")}) over () <= ${parameter(maxBytes)} as fits
+        select v.version_number, v.change_summary, v.change_source, v.created_at
         from (${numbers}) page
-        join prompt_versions candidate on candidate.prompt_id = p.id and candidate.version_number = page.version_number
-      ) candidate on true
-      ${joinRowIf("candidate.fits", "v")}
-      where ${prompt}
-      order by candidate.version_number desc`
+        join prompt_versions v on v.prompt_id = p.id and v.version_number = page.version_number
+      ) v on true
+      order by v.version_number desc`
   })
 
-/**
- * Selects a version. A parent of another prompt is left out; a version larger than `maxBytes` is a row of nulls.
- */
+/** Selects a version. A parent of another prompt is left out. */
 export const selectVersion = (
   workspace: WorkspaceId,
   id: PromptId,
   number: VersionNumber,
-  oldest: Timestamp | undefined,
-  maxBytes = largeBytes
+  oldest: Timestamp | undefined
 ): Statement =>
-  makeStatement(workspace, 1, (parameter) => {
-    const isWithin =
-      maxBytes === unbounded
-        ? "true"
-        : `${sumBytes("content", "change_summary", "change_source")} <= ${parameter(maxBytes)}
-          and pg_column_size(candidate.metadata) <= ${inlineStoredBytes}`
-    return `select v.id, v.prompt_id, v.version_number, v.content, v.change_summary, v.change_source,
+  makeStatement(
+    workspace,
+    1,
+    (parameter) => `select v.id, v.prompt_id, v.version_number, v.content, v.change_summary, v.change_source,
         parent.id as parent_version_id, v.metadata, v.created_at
-      from prompts p join prompt_versions candidate on candidate.prompt_id = p.id
-      ${joinRowIf(isWithin, "v")}
+      from prompts p join prompt_versions v on v.prompt_id = p.id
       left join ${findById("prompt_versions", "v.parent_version_id", ["prompt_id"])} parent on parent.prompt_id = p.id
       where p.workspace_id = ${parameter(workspace)} and p.id = ${parameter(id)}
-        and candidate.version_number = ${parameter(number)}
-        ${oldest === undefined ? "" : `and candidate.created_at >= ${parameter(oldest)}`}`
-  })
+        and v.version_number = ${parameter(number)}
+        ${oldest === undefined ? "" : `and v.created_at >= ${parameter(oldest)}`}`
+  )

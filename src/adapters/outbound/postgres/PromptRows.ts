@@ -1,5 +1,4 @@
 import * as Schema from "effect/Schema"
-import { JsonText } from "../../../domain/Bindings.ts"
 import { parseJson } from "../../../domain/Json.ts"
 import type { PageOfItems } from "../../../domain/Page.ts"
 import { Prompt, PromptSummary } from "../../../domain/Prompt.ts"
@@ -47,12 +46,6 @@ const decodeSourceRow = Schema.decodeUnknownSync(
   })
 )
 
-/** Overrides with more code units than this are parsed step by step while the prompt is resolved. */
-const maxParsedOverrides = 16 * 1024
-
-const parseOverrides = (text = "{}"): unknown =>
-  text.length > maxParsedOverrides ? new JsonText(text) : parseJson(text)
-
 /** Decodes the source in a row of `selectSources`, if it is not too large. */
 export const decodeSource = (row: Row): ResolutionSource => {
   const { contents, overrides, ...source } = decodeSourceRow(row)
@@ -60,7 +53,10 @@ export const decodeSource = (row: Row): ResolutionSource => {
     ...source,
     fragments: contents.map((content, index) => ({
       content,
-      variable_overrides: parseOverrides(overrides[index])
+      // Parsed when it is needed: all overrides of a prompt may take much more memory than their texts.
+      get variable_overrides() {
+        return parseJson(overrides[index] ?? "{}")
+      }
     }))
   }
 }

@@ -38,11 +38,14 @@ const triggers: Readonly<Record<string, Readonly<Record<string, ReadonlyArray<st
     notify_insert: allButKeys,
     notify_update: content,
     notify_delete: allButKeys,
-    confirm_listings: ["prompt_tags"]
+    confirm_listings: ["prompt_tags"],
+    limit_insert: ["prompt_tags", "prompt_fragments"],
+    limit_update: ["prompt_tags", "prompt_fragments"]
   }
 }
 
-const expectedTriggers = Object.entries(triggers).flatMap(([option, tables]) =>
+/** Every trigger of the schema with its firing mode. */
+export const expectedTriggers = Object.entries(triggers).flatMap(([option, tables]) =>
   Object.entries(tables).flatMap(([trigger, tables]) => tables.map((table) => ({ table, trigger, option })))
 )
 

@@ -11,7 +11,7 @@ import { PromptTitles } from "../../../../src/application/ports/PromptTitles.ts"
 import { Unavailable } from "../../../../src/application/ports/Unavailable.ts"
 import { WorkspaceStore } from "../../../../src/application/ports/WorkspaceStore.ts"
 import { Prompts } from "../../../../src/application/Prompts.ts"
-import { maxResolvedBytes } from "../../../../src/domain/Resolution.ts"
+import { sizes } from "../../../../src/domain/Sizes.ts"
 import { archive, instant, prompt, toPartStream, workspace } from "../../../support/archives.ts"
 import { switchedFeed } from "../../../support/switchedFeed.ts"
 
@@ -102,7 +102,7 @@ describe("the catalog of a workspace", () => {
   it.effect("lists a prompt that is too large without arguments, and fails to get it", () =>
     Effect.gen(function* () {
       const { catalog } = yield* makeCatalog([
-        prompt({ title: "Large", current_content: `{{a}}${"x".repeat(maxResolvedBytes)}` })
+        prompt({ title: "Large", current_content: `{{a}}${"x".repeat(sizes.contentBytes)}` })
       ])
       assert.deepStrictEqual(
         (yield* catalog.list(undefined)).prompts.map(({ name, slots }) => [name, slots]),
@@ -166,18 +166,6 @@ describe("the catalog of a workspace", () => {
       yield* catalog.list(undefined)
       assert.deepStrictEqual(store.reads, ["list"])
       assert.deepStrictEqual((yield* catalog.get("large")).slots, ["a"])
-    }).pipe(Effect.scoped)
-  )
-
-  it.effect("serves a text of more than 1 MiB, but does not cache it", () =>
-    Effect.gen(function* () {
-      const { catalog, store } = yield* makeCatalog([
-        prompt({ title: "Large", current_content: "x".repeat(600 * 1024) })
-      ])
-      yield* catalog.get("large")
-      store.reads.length = 0
-      assert.strictEqual((yield* catalog.get("large")).content.length, 600 * 1024)
-      assert.deepStrictEqual(store.reads, ["getSource"])
     }).pipe(Effect.scoped)
   )
 

@@ -1,6 +1,6 @@
 import * as PgClient from "@effect/sql-pg/PgClient"
 import * as PgConnection from "@effect/sql-pg/PgConnection"
-import { assert, describe, it, layer } from "@effect/vitest"
+import { assert, describe, layer } from "@effect/vitest"
 import * as Arbitrary from "effect/Arbitrary"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -8,12 +8,11 @@ import * as Fiber from "effect/Fiber"
 import * as Queue from "effect/Queue"
 import * as Schema from "effect/Schema"
 import { channel } from "../../../../src/adapters/outbound/postgres/NotifyChannel.ts"
-import { migrate, migrations, runMigrations } from "../../../../src/adapters/outbound/postgres/Migrations.ts"
 import * as queries from "../../../../src/adapters/outbound/postgres/PromptQueries.ts"
 import type { PromptFilter } from "../../../../src/application/ports/PromptRepo.ts"
 import type { FolderId } from "../../../../src/domain/FolderId.ts"
 import type { WorkspaceId } from "../../../../src/domain/WorkspaceId.ts"
-import { emptyDatabase, migratedDatabase } from "../../../support/postgres.ts"
+import { migratedDatabase } from "../../../support/postgres.ts"
 
 const id = <A extends string>(kind: string, index: number): A =>
   `00000000-0000-4000-800${kind}-00000000000${index}` as A
@@ -342,22 +341,4 @@ describe("concurrent writes", () => {
         )
     )
   })
-
-  it.live("the migration corrects tag lists and notifies every workspace", () =>
-    Effect.gen(function* () {
-      const client = yield* PgClient.PgClient
-      yield* runMigrations(migrations.slice(0, 3))
-      for (const text of reset.split(";")) yield* client.unsafe(text)
-      yield* client.unsafe("alter table prompt_tags disable trigger user")
-      yield* client.unsafe("update prompt_tags set listed_at = null, prompt_type = 'assistant'")
-      yield* client.unsafe("alter table prompt_tags enable trigger user")
-      yield* client.unsafe(
-        `insert into prompt_tags (prompt_id, tag_id) values ('${prompts[0]}', '${tags[0]}')`
-      )
-      const notifications = yield* client.listen(channel)
-      yield* migrate
-      assert.strictEqual((yield* Queue.take(notifications)).payload, "*")
-      yield* assertLists("after the migration")
-    }).pipe(Effect.scoped, Effect.provide(emptyDatabase))
-  )
 })

@@ -1,13 +1,10 @@
 import * as PgClient from "@effect/sql-pg/PgClient"
-import { assert, describe, it, layer } from "@effect/vitest"
-import * as Arbitrary from "effect/Arbitrary"
+import { assert, describe, it } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Queue from "effect/Queue"
-import * as Result from "effect/Result"
 import * as Schedule from "effect/Schedule"
-import * as Schema from "effect/Schema"
 import { Database } from "../../../../src/adapters/outbound/postgres/Database.ts"
 import {
   assertSchemaCurrent,
@@ -51,7 +48,6 @@ const readHistory = Effect.flatMap(
 const makeTracedMigrations = (count: number) =>
   Array.from({ length: count }, (_, index) => ({
     name: `step ${index + 1}`,
-    oldestProgram: index + 1,
     statements: [
       "create table if not exists trace (step int)",
       `insert into trace values (${index + 1})`,
@@ -63,8 +59,6 @@ const readTrace = Effect.flatMap(
   PgClient.PgClient,
   (sql) => sql<{ readonly step: number }>`select step from trace order by step`
 ).pipe(Effect.map((rows) => rows.map(({ step }) => step)))
-
-const SmallCount = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 4 }))
 
 /**
  * Creates a role without privileges and returns its name. Acquire it before the databases in which it gets
@@ -97,19 +91,12 @@ describe("migrations", () => {
       })
       const all = migrations.map(({ name }, index) => ({ id: index + 1, name }))
       const version = migrations.length
-      assert.deepStrictEqual(yield* readSchemaStatus, { version: 0, oldestProgram: 0, pending: all })
+      assert.deepStrictEqual(yield* readSchemaStatus, { version: 0, pending: all })
       assert.deepStrictEqual(yield* migrate, { version, ran: all })
       assert.deepStrictEqual(yield* readTables, allTables)
       assert.deepStrictEqual(yield* migrate, { version, ran: [] })
       yield* assertSchemaCurrent
-      assert.deepStrictEqual(yield* readHistory, [
-        { id: -6, name: "imported files" },
-        { id: -5, name: "key expiry and audit" },
-        { id: 1, name: "initial" },
-        { id: 2, name: "changes" },
-        { id: 3, name: "metadata depth" },
-        { id: 4, name: "concurrent writes" }
-      ])
+      assert.deepStrictEqual(yield* readHistory, [{ id: 1, name: "initial" }])
     }).pipe(Effect.provide(emptyDatabase))
   )
 
@@ -135,7 +122,7 @@ describe("migrations", () => {
     Effect.gen(function* () {
       const broken = [
         ...makeTracedMigrations(1),
-        { name: "broken", oldestProgram: 2, statements: ["create table half ()", "select 1/0"] }
+        { name: "broken", statements: ["create table half ()", "select 1/0"] }
       ]
       const exit = yield* Effect.exit(runMigrations(broken))
       assert.strictEqual(exit._tag, "Failure")
@@ -156,12 +143,11 @@ describe("migrations", () => {
         const reader = yield* Effect.forkChild(
           sql.withTransaction(Effect.andThen(sql`select from prompts`, Deferred.await(hasRead)))
         )
-        const expand = {
-          name: "expand",
-          oldestProgram: migrations.length,
+        const later = {
+          name: "later",
           statements: ["alter table prompts add column added text"]
         }
-        const migration = yield* Effect.forkChild(runMigrations([...migrations, expand]))
+        const migration = yield* Effect.forkChild(runMigrations([...migrations, later]))
         const waiting = sql`select from pg_locks where relation = 'prompts'::regclass and not granted`
         yield* Effect.repeat(waiting, {
           until: (rows) => rows.length > 0,
@@ -174,23 +160,9 @@ describe("migrations", () => {
         yield* Fiber.join(reader)
         assert.deepStrictEqual(yield* Fiber.join(migration), {
           version: migrations.length + 1,
-          ran: [{ id: migrations.length + 1, name: "expand" }]
+          ran: [{ id: migrations.length + 1, name: "later" }]
         })
       }).pipe(Effect.provide(emptyDatabase))
-  )
-
-  it.live("migrate keeps existing metadata that nests deeper than new metadata may", () =>
-    Effect.gen(function* () {
-      const sql = yield* PgClient.PgClient
-      yield* runMigrations(migrations.slice(0, 2))
-      const deep = `{"a":${"[".repeat(3000)}${"]".repeat(3000)}}`
-      yield* sql`with home as (insert into workspaces default values returning id),
-        prompt as (insert into prompts (workspace_id) select id from home returning id)
-        insert into prompt_versions (prompt_id, metadata) select id, ${deep}::text::jsonb from prompt`
-      yield* migrate
-      const [left] = yield* sql`select replace(metadata::text, ' ', '') as metadata from prompt_versions`
-      assert.deepStrictEqual(left, { metadata: deep })
-    }).pipe(Effect.provide(emptyDatabase))
   )
 
   it.live("migrate rejects a schema that is newer than the program", () =>
@@ -206,28 +178,6 @@ describe("migrations", () => {
       assert.deepStrictEqual(yield* Effect.flip(assertSchemaCurrent), newer)
     }).pipe(Effect.provide(emptyDatabase))
   )
-
-  it.live("migrate and commands accept a schema that later expand migrations have changed", () =>
-    Effect.gen(function* () {
-      const { oldestProgram } = yield* Effect.andThen(migrate, readSchemaStatus)
-      const version = migrations.length + 1
-      const expand = { name: "expand", oldestProgram, statements: ["create table added ()"] }
-      assert.deepStrictEqual(yield* runMigrations([...migrations, expand]), {
-        version,
-        ran: [{ id: version, name: "expand" }]
-      })
-      assert.deepStrictEqual(yield* migrate, { version, ran: [] })
-      yield* assertSchemaCurrent
-      assert.deepStrictEqual(yield* readSchemaStatus, { version, oldestProgram, pending: [] })
-    }).pipe(Effect.provide(emptyDatabase))
-  )
-
-  it("no migration excludes a program that knows it, or accepts a program from before the first release", () => {
-    for (const [index, { name, oldestProgram }] of migrations.entries()) {
-      assert.isAtLeast(oldestProgram, 1, name)
-      assert.isAtMost(oldestProgram, index + 1, name)
-    }
-  })
 
   it.live(
     "migrate needs no write privilege if nothing is pending, and reports the missing privilege otherwise",
@@ -269,8 +219,8 @@ describe("migrations", () => {
         yield* Effect.flatMap(PgClient.PgClient, (sql) =>
           Effect.forEach(grant(role).split(";"), (statement) => sql.unsafe(statement))
         ).pipe(Effect.provide(connect(database)))
-        const expand = { name: "expand", oldestProgram: migrations.length, statements: [] }
-        const error = yield* Effect.flip(runMigrations([...migrations, expand])).pipe(
+        const later = { name: "later", statements: [] }
+        const error = yield* Effect.flip(runMigrations([...migrations, later])).pipe(
           Effect.provide(connect(database, role))
         )
         assert.deepStrictEqual(error, {
@@ -338,7 +288,7 @@ describe("migrations", () => {
         const sql = yield* PgClient.PgClient
         yield* runMigrations(migrations)
         const expected = yield* triggers
-        assert.strictEqual(expected.length, 55)
+        assert.strictEqual(expected.length, 59)
         const notifications = yield* sql.listen("prompt_retrieval_changes")
         yield* loadWithoutTriggers(
           sql`with home as (insert into workspaces default values returning id),
@@ -385,44 +335,6 @@ describe("migrations", () => {
         yield* migrate.pipe(Effect.provide(connect(database)))
         assert.deepStrictEqual(yield* triggers.pipe(Effect.provide(connect(database))), before)
       })
-    )
-  })
-})
-
-describe("programs of different versions", () => {
-  layer(emptyDatabase, { excludeTestServices: true })((it) => {
-    it.effect.prop(
-      "a program may use a schema if and only if no migration of the schema needs a newer program",
-      {
-        // For each migration, how many of the programs before it may use its schema.
-        olderPrograms: Arbitrary.array(Arbitrary.schema(SmallCount), { minLength: 1, maxLength: 6 }),
-        // How many of the migrations run first.
-        first: Arbitrary.schema(SmallCount)
-      },
-      ({ olderPrograms, first }) =>
-        Effect.gen(function* () {
-          const sql = yield* PgClient.PgClient
-          const all = olderPrograms.map((count, index) => ({
-            name: `step ${index + 1}`,
-            oldestProgram: Math.max(1, index + 1 - count),
-            statements: []
-          }))
-          yield* sql`drop table if exists prompt_retrieval_migrations`
-          yield* runMigrations(all.slice(0, first))
-          yield* runMigrations(all)
-          const version = all.length
-          const oldestProgram = Math.max(...all.map(({ oldestProgram }) => oldestProgram))
-          for (let program = 1; program <= version; program++) {
-            const result = yield* Effect.result(runMigrations(all.slice(0, program)))
-            const mayUse = program >= oldestProgram
-            assert.strictEqual(Result.isSuccess(result), mayUse, `program ${program}`)
-            // The check of the programs that were released before expand migrations existed.
-            const [row] =
-              yield* sql`select max(id) <= ${program} as "mayUse" from prompt_retrieval_migrations`
-            assert.deepStrictEqual(row, { mayUse }, `program ${program}`)
-          }
-        }),
-      { arbitrary: { runs: 15, maxShrinks: 20 } }
     )
   })
 })

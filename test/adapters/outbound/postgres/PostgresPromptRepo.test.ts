@@ -1,16 +1,13 @@
 import * as PgClient from "@effect/sql-pg/PgClient"
 import { assert, describe, layer } from "@effect/vitest"
-import * as Cause from "effect/Cause"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import * as KeyStore from "../../../../src/adapters/outbound/postgres/PostgresKeyStore.ts"
 import * as PostgresPromptRepo from "../../../../src/adapters/outbound/postgres/PostgresPromptRepo.ts"
 import * as WorkspaceStore from "../../../../src/adapters/outbound/postgres/PostgresWorkspaceStore.ts"
-import { LargeReadPolicy, LargeReadDeferred } from "../../../../src/application/LargeReadPolicy.ts"
 import * as Keys from "../../../../src/application/ports/KeyStore.ts"
 import { type PromptFilter, PromptRepo } from "../../../../src/application/ports/PromptRepo.ts"
 import * as Workspaces from "../../../../src/application/ports/WorkspaceStore.ts"
@@ -113,135 +110,22 @@ describe("prompts of rows that other programs wrote", () => {
       })
     )
 
-    it.effect("prompts are the same whether they are read in a batch or, if large, alone", () =>
+    it.effect("getSource fails, without reading them, if the contents together exceed 2 MiB", () =>
       Effect.gen(function* () {
         const { own, repo, sql } = yield* twoWorkspaces
-        const sizes = [0, 262_000, 262_200, 300_000, 1_000_000]
-        for (const [column, size] of [
-          ...sizes.map((size) => ["current_content", size] as const),
-          ...(["title", "description", "target_model", "intent"] as const).map(
-            (name) => [name, 300_000] as const
-          )
-        ]) {
-          yield* sql`update prompts set ${sql(column)} = ${"é".repeat(size / 2)} where id = ${own.prompt.id}`
-          const read = yield* repo.get(own.id, own.prompt.id)
-          assert.strictEqual(read[column].length, size / 2)
-          assert.deepStrictEqual(read.tags, [own.label])
-          const source = yield* repo.getSource(own.id, own.prompt.id)
-          assert.strictEqual(source.current_content, read.current_content)
-          assert.deepStrictEqual(source.fragments, [{ content: "own", variable_overrides: {} }])
-        }
-      })
-    )
-
-    it.effect("getVersion returns large content, summary or metadata unchanged", () =>
-      Effect.gen(function* () {
-        const { own, repo, sql } = yield* twoWorkspaces
-        const text = "é".repeat(150_000)
-        // Random digits, which do not compress.
-        const list = Array.from({ length: 20_000 }, () => crypto.randomUUID())
-        yield* sql`insert into prompt_versions (prompt_id, version_number, content, change_summary, metadata) values
-          (${own.prompt.id}, 3001, ${text}, '', '{}'),
-          (${own.prompt.id}, 3002, '', ${text}, '{}'),
-          (${own.prompt.id}, 3003, '', '', ${JSON.stringify({ list })}::text::jsonb)`
-        const versionOf = (number: number) =>
-          repo.getVersion(own.id, own.prompt.id, number as VersionNumber, undefined)
-        assert.strictEqual((yield* versionOf(3001)).content, text)
-        assert.strictEqual((yield* versionOf(3002)).change_summary, text)
-        assert.deepStrictEqual((yield* versionOf(3003)).metadata, { list })
-      })
-    )
-
-    it.effect(
-      "with the policy defer, every read dies with LargeReadDeferred if its rows are large and succeeds if they are small",
-      () =>
-        Effect.gen(function* () {
-          const { own, repo, sql } = yield* twoWorkspaces
-          const [id, first] = [own.prompt.id, 1 as VersionNumber]
-          yield* sql`insert into prompt_versions (prompt_id, version_number, content) values (${id}, 1, 'small')`
-          const reads: ReadonlyArray<readonly [string, Effect.Effect<unknown, unknown>]> = [
-            ["get", repo.get(own.id, id)],
-            ["getSource", repo.getSource(own.id, id)],
-            ["getVersion", repo.getVersion(own.id, id, first, undefined)],
-            ["list", repo.list(own.id, {}, everything)],
-            ["listPage", repo.listPage(own.id, {}, everything)],
-            ["listVersions", repo.listVersions(own.id, id, undefined, everything)]
-          ]
-          /** Reads everything under each policy. Returns the names of the reads that were deferred. */
-          const compare = Effect.gen(function* () {
-            const deferred: Array<string> = []
-            for (const [name, read] of reads) {
-              const whole = yield* read
-              assert.deepStrictEqual(yield* Effect.provideService(read, LargeReadPolicy, "expect"), whole)
-              const exit = yield* Effect.exit(Effect.provideService(read, LargeReadPolicy, "defer"))
-              if (Exit.isSuccess(exit)) assert.deepStrictEqual(exit.value, whole)
-              else {
-                assert.instanceOf(Cause.squash(exit.cause), LargeReadDeferred)
-                deferred.push(name)
-              }
-            }
-            return deferred
-          })
-          const large = "é".repeat(150_000)
-          assert.deepStrictEqual(yield* compare, [])
-          yield* sql`update prompts set current_content = ${large} where id = ${id}`
-          assert.deepStrictEqual(yield* compare, ["get", "getSource"])
-          yield* sql`update prompts set current_content = '', description = ${large} where id = ${id}`
-          assert.deepStrictEqual(yield* compare, ["get", "list", "listPage"])
-          yield* sql`update prompts set description = '' where id = ${id}`
-          yield* sql`update prompt_versions set change_summary = ${large} where prompt_id = ${id}`
-          assert.deepStrictEqual(yield* compare, ["getVersion", "listVersions"])
+        const outcome = Effect.fnUntraced(function* (content: number) {
+          yield* sql`update prompts set current_content = ${"x".repeat(content)} where id = ${own.prompt.id}`
+          const read = yield* Effect.result(repo.getSource(own.id, own.prompt.id))
+          return read._tag === "Success" ? Resolution.resolve(read.success)._tag : read.failure._tag
         })
-    )
-
-    it.effect("a page is large if its rows are large together, and fails above 64 MiB", () =>
-      Effect.gen(function* () {
-        const { own, repo, sql } = yield* twoWorkspaces
-        const fill = (count: number, size: number) => sql`
-          insert into prompts (workspace_id, title, description)
-          select ${own.id}, 'Filled', repeat('x', ${size}::int) from generate_series(1, ${count}::int)`
-        const defer = (per_page: number) =>
-          Effect.exit(
-            Effect.provideService(repo.list(own.id, {}, { page: 1, per_page }), LargeReadPolicy, "defer")
-          )
-        yield* fill(9, 30_000)
-        assert.isTrue(Exit.isSuccess(yield* defer(8)))
-        assert.isTrue(Exit.isFailure(yield* defer(9)))
-        assert.strictEqual((yield* repo.list(own.id, {}, everything)).items.length, 10)
-        yield* fill(5, 16_000_000)
-        assert.strictEqual((yield* repo.list(own.id, {}, { page: 1, per_page: 4 })).items.length, 4)
-        const exit = yield* Effect.exit(repo.list(own.id, {}, everything))
-        assert.isTrue(Exit.isFailure(exit) && String(Cause.squash(exit.cause)).includes("64 MiB"))
+        yield* sql`update fragments set content = repeat('x', 1048576) where id = ${own.snippet.id}`
+        assert.strictEqual(yield* outcome(0), "Failure")
+        yield* sql`insert into prompt_fragments (prompt_id, fragment_id) values (${own.prompt.id}, ${own.snippet.id})`
+        assert.strictEqual(yield* outcome(0), "Failure")
+        assert.strictEqual(yield* outcome(1), "ResolvedTooLarge")
+        yield* sql`delete from prompt_fragments where prompt_id = ${own.prompt.id}`
+        assert.strictEqual(yield* outcome(1048576), "Success")
       })
-    )
-
-    it.effect(
-      "getSource fails with ResolvedTooLarge exactly when no binding can bring the content to 8 MiB; otherwise resolve decides",
-      () =>
-        Effect.gen(function* () {
-          const { own, repo, sql } = yield* twoWorkspaces
-          const MiB = 1024 * 1024
-          const outcome = Effect.fnUntraced(function* (content: number, size: number, overrides: object) {
-            yield* sql`update prompts set current_content = ${"x".repeat(content)} where id = ${own.prompt.id}`
-            yield* sql`update fragments set content = ${"{{a}}".padEnd(size, "x")} where id = ${own.snippet.id}`
-            yield* sql`update prompt_fragments set variable_overrides = ${JSON.stringify(overrides)}::text::jsonb
-            where prompt_id = ${own.prompt.id}`
-            const read = yield* Effect.result(repo.getSource(own.id, own.prompt.id))
-            return read._tag === "Success" ? Resolution.resolve(read.success)._tag : read.failure._tag
-          })
-          const large = 8 * MiB - 2 - 5
-          assert.strictEqual(yield* outcome(large, 5, {}), "Success")
-          assert.strictEqual(yield* outcome(large + 1, 5, {}), "ResolvedTooLarge")
-          // Fits because a binding shortens the fragment.
-          assert.strictEqual(yield* outcome(large + 1, 5, { a: "1234" }), "Success")
-          assert.strictEqual(yield* outcome(8 * MiB - 2, 5, { a: "" }), "Success")
-          assert.strictEqual(yield* outcome(8 * MiB - 1, 5, { a: "" }), "ResolvedTooLarge")
-          // The binding does not shorten the fragment, which is known only once the prompt is resolved.
-          assert.strictEqual(yield* outcome(large + 1, 5, { a: "12345" }), "Failure")
-          yield* sql`delete from prompt_fragments where prompt_id = ${own.prompt.id}`
-          assert.strictEqual(yield* outcome(8 * MiB, 0, {}), "Success")
-          assert.strictEqual(yield* outcome(8 * MiB + 1, 0, {}), "ResolvedTooLarge")
-        })
     )
 
     it.effect("getVersion omits a parent that belongs to another prompt", () =>

@@ -11,7 +11,7 @@ const prompt = "00000000-0000-4000-8000-000000000003"
 const fragment = "00000000-0000-4000-8000-000000000004"
 const hash = `decode('${"ab".repeat(32)}', 'hex')`
 const own = `workspace_id) values ('${home}'`
-const tooLong = "repeat('x', 16 * 1024 * 1024 + 1)"
+const tooLong = "repeat('x', 1024 * 1024 + 1)"
 
 /** A map that nests `depth` levels deep, with a scalar at the bottom. */
 const nest = (depth: number) =>

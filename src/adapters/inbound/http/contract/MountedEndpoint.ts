@@ -2,6 +2,7 @@ import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import type { AdmittedCaller } from "../../../../application/Admission.ts"
 import type { HttpResponse } from "../HttpMessage.ts"
+import type { HasRoom } from "../response/ResponseMemory.ts"
 
 /** The body of a request is larger than `maxBodyBytes` of the endpoint. */
 export const BodyTooLarge = { _tag: "BodyTooLarge" } as const
@@ -19,8 +20,7 @@ export interface MountedRequest {
   /** The token of the `Authorization` header; `undefined` if the header is missing or malformed. */
   readonly token: string | undefined
   readonly requestId: string
-  /** Returns true if the memory for responses has room for one more body. */
-  readonly hasRoom: (bodyBytes: number) => boolean
+  readonly hasRoom: HasRoom
   /** Returns true if no other response of the connection is in flight, so that a streamed response can start now. */
   readonly canStream: () => boolean
 }

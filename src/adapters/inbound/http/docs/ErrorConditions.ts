@@ -1,5 +1,5 @@
 import { keyPrefix } from "../../../../domain/ApiKey.ts"
-import { maxResolvedBytes } from "../../../../domain/Resolution.ts"
+import { sizes } from "../../../../domain/Sizes.ts"
 import type { ErrorTag } from "../contract/Errors.ts"
 
 /** The condition that each error reports, as a clause. */
@@ -23,7 +23,7 @@ export const errorConditions: Readonly<Record<ErrorTag, string>> = {
   ExpectationFailed: "the `Expect` header is not `100-continue`",
   RateLimited: "the rate limit of the key or of the process is exceeded: wait for `Retry-After`",
   HeadersTooLarge: "the request headers are too large",
-  ResolvedTooLarge: `the resolved content would exceed ${maxResolvedBytes / 1024 / 1024} MiB`,
+  ResolvedTooLarge: `the resolved content would exceed ${sizes.contentBytes / 1024 / 1024} MiB`,
   InternalError: "an unexpected failure occurred",
   Unavailable: "the service is starting, stopping or overloaded, or cannot read its database in time"
 }

@@ -1,4 +1,5 @@
 import { hash } from "node:crypto"
+import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import {
   makeEntityHeaders,
   type HeaderFields,
@@ -51,11 +52,9 @@ export const toResourceHeaders = (promptVersion: number | undefined): HeaderFiel
     : { ...cachingHeaders, "prompt-version": String(promptVersion) }
 
 /**
- * Encodes an envelope as JSON in separate memory. `Buffer.from` would put a small body into a pool, which a cached
- * body pins.
+ * Encodes JSON in separate memory. `Buffer.from` would put a small body into a pool, which a cached body pins.
  */
-export const encodeBody = (envelope: unknown): BodyWithEtag => {
-  const json = JSON.stringify(envelope)
+export const encodeBody = (json: string): BodyWithEtag => {
   const body = Buffer.allocUnsafeSlow(Buffer.byteLength(json))
   body.write(json)
   return { body, etag: computeEtag(body) }
@@ -67,7 +66,7 @@ export const toRepresentation = (
   contentType: string,
   caching: HeaderFields,
   etag: string = computeEtag(body),
-  isFreedWhenSent = false
+  workspace?: WorkspaceId
 ): Representation => {
   const headers = { ...caching, etag }
   return {
@@ -76,21 +75,19 @@ export const toRepresentation = (
       status: 200,
       headers: toRawHeaders({ ...makeEntityHeaders(body, contentType), ...headers }),
       body,
-      isFreedWhenSent
+      isFreedWhenSent: workspace !== undefined && body.length > maxCachedBytes,
+      workspace
     },
     notModified: { status: 304, headers: toRawHeaders(headers), body: noBody }
   }
 }
 
 /** Returns the representation of a resource of the API. A body that is too large for the cache is used once. */
-export const representResource = ({ body, etag, promptVersion }: BodyWithEtag): Representation =>
-  toRepresentation(
-    body,
-    "application/json",
-    toResourceHeaders(promptVersion),
-    etag,
-    body.length > maxCachedBytes
-  )
+export const representResource = (
+  { body, etag, promptVersion }: BodyWithEtag,
+  workspace: WorkspaceId
+): Representation =>
+  toRepresentation(body, "application/json", toResourceHeaders(promptVersion), etag, workspace)
 
 const entityTag = /(?:W\/)?("[^"]*")/g
 

@@ -80,6 +80,11 @@ export class ResponseCache {
     return key === undefined ? undefined : this.#responses.get(key)
   }
 
+  /** Like `get`, without counting a lookup. */
+  peek(key: string | undefined): CachedResponse | undefined {
+    return key === undefined ? undefined : this.#responses.peek(key)
+  }
+
   /** Returns the entry under a key, however old, if it may be served while the database does not respond. */
   findLastKnown(key: string | undefined): CacheEntry<CachedResponse> | undefined {
     const entry = key === undefined ? undefined : this.#entries.peek(key, { allowStale: true })
@@ -98,6 +103,8 @@ export class ResponseCache {
     return Effect.suspend(() => {
       const deletionsAtStart = this.#deletions
       return this.#responses.load(key, respond, (response, revisionAtStart) => {
+        // A response that another request has cached meanwhile is not stored again: its age would start anew.
+        if (response === this.#entries.peek(key)?.value) return undefined
         const workspace = response.caller.workspaceId
         if (this.#isChanged(key, response, revisionAtStart)) this.#outage.invalidate(workspace)
         return this.#deletions === deletionsAtStart ? { workspace, value: response } : undefined

@@ -1,10 +1,11 @@
 import * as Effect from "effect/Effect"
 import { Unavailable } from "../../../../application/ports/Unavailable.ts"
+import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import { freeBody, type HttpRequest, type HttpResponse } from "../HttpMessage.ts"
 import { type Representation, respondConditionally } from "./Representation.ts"
 
-/** Returns true if the memory for responses that clients have not received yet has room for one more body. */
-export type HasRoom = (bodyBytes: number) => boolean
+/** Returns true if the memory for responses that clients have not received yet has room for one more body of a workspace. */
+export type HasRoom = (bodyBytes: number, workspace: WorkspaceId | undefined) => boolean
 
 const failWithoutRoom = Effect.andThen(
   Effect.logWarning("Clients read their responses too slowly; large response replaced by 503"),
@@ -18,7 +19,7 @@ export const respondIfMemoryAllows = (
   hasRoom: HasRoom
 ): Effect.Effect<HttpResponse, Unavailable> => {
   const response = respondConditionally(request, representation)
-  const hasRoomForBody = request.method === "HEAD" || hasRoom(response.body.length)
+  const hasRoomForBody = request.method === "HEAD" || hasRoom(response.body.length, response.workspace)
   const { full } = representation
   if (full.isFreedWhenSent === true && (response !== full || !hasRoomForBody)) freeBody(full.body)
   return hasRoomForBody ? Effect.succeed(response) : failWithoutRoom

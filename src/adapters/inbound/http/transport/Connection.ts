@@ -1,5 +1,6 @@
 import { type IncomingMessage, ServerResponse } from "node:http"
 import type { Socket } from "node:net"
+import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import { ReaderProgress } from "./ReaderProgress.ts"
 
 /** The state of one connection, which its `ConnectionTracker` updates. */
@@ -42,6 +43,8 @@ export class TrackedResponse extends ServerResponse {
   heldBytes = 0
   /** The part of the body that no other response shares. */
   ownedBytes = 0
+  /** The workspace that `ownedBytes` count for. */
+  workspace: WorkspaceId | undefined = undefined
   /** True if the client wanted to keep the connection, for a response that a shutdown has marked as the last one. */
   keepsAlive = true
   /** True if the request has an `Expect` header other than `100-continue`. */

@@ -23,8 +23,6 @@ export interface ConnectionLimits {
   readonly idleCloseGraceMs: number
   /** While the server drains, a client that has read nothing for this long is disconnected. */
   readonly drainStallTimeoutMs: number
-  /** A client that has read nothing for this long is disconnected if its memory is needed for other responses. */
-  readonly stallBeforeEvictionMs: number
   readonly maxHeadBytes: number
   readonly maxConnections: number
   /** Pipelined requests of a connection that run at the same time. */
@@ -43,7 +41,7 @@ export interface ConnectionLimits {
   readonly maxUnsentBytesPerConnection: number
   /** In-flight requests of all connections. Above this, connections that exceed their equal share are destroyed. */
   readonly maxRequests: number
-  /** Response bytes of all connections that clients have not received. Above this, large responses become 503. */
+  /** Response bytes of all connections that clients have not received. Large responses beyond a fair share become 503. */
   readonly maxUnsentBytes: number
 }
 
@@ -61,7 +59,6 @@ export const connectionLimits: ConnectionLimits = {
   drainTimeoutMs: 10_000,
   idleCloseGraceMs: 500,
   drainStallTimeoutMs: 8_000,
-  stallBeforeEvictionMs: 5_000,
   maxHeadBytes: 16 * 1024,
   maxConnections: 10_000,
   maxRunningPerConnection: 16,

@@ -1,10 +1,12 @@
 import type { IncomingMessage, ServerResponse } from "node:http"
 import type { Socket } from "node:net"
 import type { Duplex } from "node:stream"
+import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import type { HttpResponse } from "../HttpMessage.ts"
 import { Connection, type TrackedResponse } from "./Connection.ts"
-import { type ConnectionLimits, smallBodyBytes } from "./ConnectionLimits.ts"
+import type { ConnectionLimits } from "./ConnectionLimits.ts"
 import { findSocketHandle, stopParsing } from "./NodeInternals.ts"
+import { UnreadMemory } from "./UnreadMemory.ts"
 
 /** The approximate memory that a finished response holds in addition to its body. */
 const responseOverheadBytes = 1024
@@ -32,12 +34,13 @@ export class ConnectionTracker {
   /** The time of the last sweep: precise enough for the age of a connection, and cheaper to read than the clock. */
   #now = performance.now()
   #requests = 0
-  #ownedBytes = 0
+  readonly #unread: UnreadMemory
   #isDraining = false
 
   constructor(limits: ConnectionLimits, start: StartRequest) {
     this.#limits = limits
     this.#start = start
+    this.#unread = new UnreadMemory(limits.maxUnsentBytes)
     this.#sweeper = setInterval(() => this.#sweep(), limits.sweepIntervalMs).unref()
   }
 
@@ -102,31 +105,9 @@ export class ConnectionTracker {
     }
   }
 
-  /**
-   * Returns true if there is room for another response body of this size. Small bodies always have room; for a
-   * large one, clients that have stalled make room.
-   */
-  hasRoom(bytes: number): boolean {
-    if (bytes <= smallBodyBytes || this.#fits(bytes)) return true
-    this.#evictStalled(bytes)
-    return this.#fits(bytes)
-  }
-
-  #fits(bytes: number): boolean {
-    return this.#ownedBytes + bytes <= this.#limits.maxUnsentBytes
-  }
-
-  /** Disconnects clients that have stalled, those with the most unsent bytes first, until a body fits. */
-  #evictStalled(bytes: number): void {
-    const { stallBeforeEvictionMs } = this.#limits
-    const stalled = Array.from(this.#connections.values()).filter(({ reader }) =>
-      reader.hasStalled(this.#now, stallBeforeEvictionMs)
-    )
-    stalled.sort((a, b) => b.unsentBytes - a.unsentBytes)
-    for (const connection of stalled) {
-      if (this.#fits(bytes)) return
-      this.#destroy(connection)
-    }
+  /** Returns true if there is room for another response body of this size. */
+  hasRoom(bytes: number, workspace: WorkspaceId | undefined): boolean {
+    return this.#unread.hasRoom(bytes, workspace)
   }
 
   /** Returns true if no other response is in flight on the connection of a response, so that it can be streamed. */
@@ -154,7 +135,8 @@ export class ConnectionTracker {
       connection.unsentBytes += response.heldBytes
       if (content.isPermanent !== true) {
         response.ownedBytes = length
-        this.#ownedBytes += length
+        response.workspace = content.workspace
+        this.#unread.add(length, content.workspace)
       }
     }
     this.#startQueued(connection)
@@ -229,7 +211,7 @@ export class ConnectionTracker {
     responses.splice(index, 1)
     if (index < connection.startedCount) connection.startedCount--
     this.#requests--
-    this.#ownedBytes -= response.ownedBytes
+    this.#unread.add(-response.ownedBytes, response.workspace)
     connection.unsentBytes -= response.heldBytes
     connection.idleSince = this.#now
     if (connection.latestRequest === response.req && response.req.complete)
@@ -278,7 +260,7 @@ export class ConnectionTracker {
     connection.isClosed = true
     this.#connections.delete(connection.socket)
     this.#requests -= connection.responses.length
-    for (const { ownedBytes } of connection.responses) this.#ownedBytes -= ownedBytes
+    for (const { ownedBytes, workspace } of connection.responses) this.#unread.add(-ownedBytes, workspace)
     connection.responses.length = 0
     connection.onIdle = undefined
   }

@@ -14,6 +14,7 @@ import { recordRequest } from "../observability/RequestLog.ts"
 import { inSpan, checkIsTraced } from "../observability/Tracing.ts"
 import { parseBearerToken } from "../request/Authorization.ts"
 import { chooseRequestId } from "../request/RequestId.ts"
+import type { HasRoom } from "../response/ResponseMemory.ts"
 import type { TrackedResponse } from "./Connection.ts"
 import type { ConnectionTracker } from "./ConnectionTracker.ts"
 import { BodyReader } from "./RequestBody.ts"
@@ -78,7 +79,7 @@ export const makeMountedResponder = (
     const isTraced = yield* checkIsTraced
     const bodies = new BodyReader(endpoint.maxBodyBytes)
     const route = endpoint.path
-    const hasRoom = (bytes: number): boolean => tracker.hasRoom(bytes)
+    const hasRoom: HasRoom = (bytes, workspace) => tracker.hasRoom(bytes, workspace)
 
     return (request: IncomingMessage, response: TrackedResponse): void => {
       mergeAuthorizationHeaders(request)

@@ -5,6 +5,7 @@ import * as Exit from "effect/Exit"
 import { makeApp } from "../App.ts"
 import { BadRequest, ExpectationFailed, RouteNotFound } from "../contract/Errors.ts"
 import { MountedEndpoint } from "../contract/MountedEndpoint.ts"
+import type { HasRoom } from "../response/ResponseMemory.ts"
 import { TrackedResponse } from "./Connection.ts"
 import type { ConnectionLimits } from "./ConnectionLimits.ts"
 import { ConnectionTracker } from "./ConnectionTracker.ts"
@@ -21,7 +22,7 @@ export const makeNodeServer = (limits: ConnectionLimits) =>
     const { rejectRequest, rejectConnection, rejectParserError } = yield* makeRejections(tracker)
     const app = yield* makeApp
     const fork = Effect.runForkWith(yield* Effect.context<never>())
-    const hasRoom = (bytes: number): boolean => tracker.hasRoom(bytes)
+    const hasRoom: HasRoom = (bytes, workspace) => tracker.hasRoom(bytes, workspace)
     const enqueueResponse = makeResponseBatcher()
 
     const startRequest = (response: TrackedResponse): void => {

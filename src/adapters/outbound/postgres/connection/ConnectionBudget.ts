@@ -2,8 +2,6 @@
 export interface ConnectionBudget {
   /** Reads of prompts. */
   readonly prompts: number
-  /** Reads of large prompts: in the worker thread for HTTP, in the main thread for reads in process. */
-  readonly largePrompts: number
   /** Key lookups. */
   readonly keys: number
   /** Transactions and writes in the background. */
@@ -15,7 +13,7 @@ export interface ConnectionBudget {
 /** The connections of a process without `DATABASE_MAX_CONNECTIONS`. */
 export const defaultMaxConnections = 12
 
-/** One connection for each purpose, and two for the change feed. */
+/** One connection for each purpose, two for reads of prompts, and two for the change feed. */
 export const minMaxConnections = 6
 
 /** More connections for transactions are useless: administration runs few at once. */
@@ -32,8 +30,7 @@ export const divideConnections = (max: number): ConnectionBudget => {
   const spareReads = spare - (transactions - 1)
   const keys = 1 + Math.floor(spareReads / 3)
   return {
-    prompts: 1 + spareReads - (keys - 1),
-    largePrompts: 1,
+    prompts: 2 + spareReads - (keys - 1),
     keys,
     transactions,
     changeFeed: 2

@@ -14,7 +14,7 @@ export interface DatabaseOptions {
 export const multiplexConcurrency = 8
 
 /** Large enough for the largest row: a prompt's content, its fragments and their overrides. */
-const maxMessageSize = 128 * 1024 * 1024
+const maxMessageSize = 16 * 1024 * 1024
 
 /**
  * Returns the configuration that all pools of a database share. There is no minimum of connections, so a pool can

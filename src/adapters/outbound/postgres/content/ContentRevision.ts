@@ -45,13 +45,14 @@ const writeEdit = Effect.fnUntraced(function* (
   if (dryRun) return
 
   yield* sql.unsafe(queries.deferConstraints)
-  yield* writeContent(sql, rows)
   const findPromptsWith = (list: "tags" | "fragments") =>
     edit.prompts.filter((prompt) => prompt[list] !== undefined).map(({ row }) => row.id)
   const [tagged, composed] = [findPromptsWith("tags"), findPromptsWith("fragments")]
+  // Deleted first: the schema limits the rows of a prompt.
+  if (composed.length > 0) yield* sql.unsafe(queries.deleteOtherBindingsOfPrompts(from), [composed])
+  yield* writeContent(sql, rows)
   if (tagged.length > 0) yield* sql.unsafe(queries.deleteOtherTagsOfPrompts(from), [tagged])
   if (spool.has("prompt_tags")) yield* sql.unsafe(queries.insertTags(from))
-  if (composed.length > 0) yield* sql.unsafe(queries.deleteOtherBindingsOfPrompts(from), [composed])
   if (edit.removedFragments.length > 0) {
     yield* sql.unsafe(queries.deleteFragments, [edit.removedFragments, workspace])
   }

@@ -76,9 +76,10 @@ const mergeArchive = Effect.fnUntraced(function* (
   const write = (text: string, params?: ReadonlyArray<unknown>) => executeCounted(sql, text, params)
   yield* sql.unsafe(queries.deferConstraints)
   let added = yield* write(queries.insertMissing(from, "workspaces"))
+  // Deleted first: the schema limits the fragments of a prompt.
+  let removed = yield* write(queries.deleteOtherContent(from, "prompt_fragments"), [workspace])
   const content = yield* writeContent(sql, rows)
   added += content.added
-  let removed = 0
   if (spool.has("prompts")) {
     removed += yield* write(queries.deleteOtherTagsOfStagedPrompts(from))
     if (spool.has("prompt_tags")) added += yield* write(queries.insertTags(from))

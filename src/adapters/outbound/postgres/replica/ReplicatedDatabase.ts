@@ -2,7 +2,6 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Redacted from "effect/Redacted"
-import { largeBytes } from "../../../../application/LargeReadPolicy.ts"
 import { ChangeFeed } from "../../../../application/ports/ChangeFeed.ts"
 import type { Unavailable } from "../../../../application/ports/Unavailable.ts"
 import type { WorkspaceRevisions } from "../../../../application/WorkspaceRevisions.ts"
@@ -42,7 +41,7 @@ export interface ReplicationOptions {
   readonly watch: PrimaryWatch
 }
 
-/** Runs the reads of a database on its replicas where `ReadRouter` allows. Large reads stay on the primary. */
+/** Runs the reads of a database on its replicas where `ReadRouter` allows. */
 export const layer = ({
   replicas,
   budget,
@@ -60,7 +59,7 @@ export const layer = ({
           name,
           config: {
             ...makePoolConfig(makeDatabaseServer(url).config),
-            types: makeColumnTypes(largeBytes)
+            types: makeColumnTypes()
           }
         })),
         budget
@@ -82,11 +81,7 @@ export const layer = ({
       const replicated = Database.of({
         ...database,
         queryPrompts: (statement) => router.run("queryPrompts", statement),
-        queryKeys: (statement) => router.run("queryKeys", statement),
-        queryLargePrompts: (statement) =>
-          statement.scope === undefined
-            ? database.queryLargePrompts(statement)
-            : router.readOnPrimary(statement.scope.ids[0] ?? "", database.queryLargePrompts(statement))
+        queryKeys: (statement) => router.run("queryKeys", statement)
       })
       return Context.make(Database, replicated).pipe(
         Context.add(PrimaryReads, { read: (id, read) => router.readOnPrimary(id, read) })

@@ -42,7 +42,7 @@ const setUp = (serves: boolean) => {
         Effect.sync(() => ({
           caller,
           route: "/",
-          representation: representResource(encodeBody("x".repeat(kibibytes * 1024)))
+          representation: representResource(encodeBody("x".repeat(kibibytes * 1024)), caller.workspaceId)
         }))
       )
     )
@@ -87,7 +87,7 @@ describe("ResponseCache", () => {
     const represent = (text: string, promptVersion?: number) => ({
       caller,
       route: "/",
-      representation: representResource({ ...encodeBody(text), promptVersion })
+      representation: representResource({ ...encodeBody(text), promptVersion }, caller.workspaceId)
     })
     const older = represent("x", 1)
 

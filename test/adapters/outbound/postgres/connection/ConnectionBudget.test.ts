@@ -14,9 +14,9 @@ describe("divideConnections", () => {
     "uses every connection, gives each purpose at least one, and never less for a greater maximum",
     { max },
     ({ max }) => {
-      const { prompts, largePrompts, keys, transactions, changeFeed } = divideConnections(max)
-      assert.strictEqual(prompts + largePrompts + keys + transactions + changeFeed, max)
-      assert.isAtLeast(Math.min(prompts, largePrompts, keys, transactions), 1)
+      const { prompts, keys, transactions, changeFeed } = divideConnections(max)
+      assert.strictEqual(prompts + keys + transactions + changeFeed, max)
+      assert.isAtLeast(Math.min(prompts, keys, transactions), 1)
       assert.strictEqual(changeFeed, 2)
       const greater = divideConnections(max + 1)
       for (const part of ["prompts", "keys", "transactions"] as const)
@@ -26,8 +26,7 @@ describe("divideConnections", () => {
 
   it("divides the default as docs/limits.md says", () => {
     assert.deepStrictEqual(divideConnections(defaultMaxConnections), {
-      prompts: 3,
-      largePrompts: 1,
+      prompts: 4,
       keys: 2,
       transactions: 4,
       changeFeed: 2

@@ -1,0 +1,30 @@
+import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
+import { smallBodyBytes } from "./ConnectionLimits.ts"
+
+/** Counts the bytes of the responses that clients have not received, by workspace. */
+export class UnreadMemory {
+  readonly #maxBytes: number
+  readonly #bytesOf = new Map<WorkspaceId | undefined, number>()
+  #bytes = 0
+
+  constructor(maxBytes: number) {
+    this.#maxBytes = maxBytes
+  }
+
+  /**
+   * Returns true if a workspace may add a response body of this size. Small bodies always have room. A workspace may
+   * hold as much as remains free for the others, so that none can take the share of another one.
+   */
+  hasRoom(bytes: number, workspace: WorkspaceId | undefined): boolean {
+    const held = (this.#bytesOf.get(workspace) ?? 0) + bytes
+    return bytes <= smallBodyBytes || held <= this.#maxBytes - this.#bytes - bytes
+  }
+
+  /** Adds the bytes of a response; a negative number removes them. */
+  add(bytes: number, workspace: WorkspaceId | undefined): void {
+    const held = (this.#bytesOf.get(workspace) ?? 0) + bytes
+    this.#bytes += bytes
+    if (held === 0) this.#bytesOf.delete(workspace)
+    else this.#bytesOf.set(workspace, held)
+  }
+}

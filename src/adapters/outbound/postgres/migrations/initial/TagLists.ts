@@ -1,0 +1,84 @@
+/** True for a row `t` of `prompt_tags` whose copies differ from the prompt `p`. */
+const isOutdated = `(t.workspace_id, t.listed_at, t.prompt_type, t.folder_id) is distinct from
+          (p.workspace_id, case when not p.is_archived then p.updated_at end, p.prompt_type, p.folder_id)`
+
+/**
+ * The triggers that copy to `prompt_tags` what a tag's list needs from the prompt. `listed_at` is the prompt's
+ * `updated_at`, or null where the tag does not list the prompt. The copies equal `prompts` at every isolation level.
+ *
+ * An update of a prompt renews the tag rows that it can see. It cannot see a row of another open transaction, nor, under
+ * REPEATABLE READ, a row that was committed after its snapshot. A transaction that adds a tag row therefore also writes
+ * the prompt: the two transactions wait for each other, and the later one sees the row or fails with a serialization
+ * failure. A prompt that the transaction itself has written is not written again.
+ */
+export const tagLists: ReadonlyArray<string> = [
+  `create function set_listing() returns trigger language plpgsql set search_path from current as $$
+    declare
+      prompt record;
+    begin
+      select p.workspace_id, case when not p.is_archived then p.updated_at end as listed_at, p.prompt_type, p.folder_id
+      into prompt from prompts p where p.id = new.prompt_id;
+      -- A logical subscriber may receive the row before the prompt; the row then has the publisher's values.
+      if found then
+        new.workspace_id := prompt.workspace_id;
+        new.listed_at := prompt.listed_at;
+        new.prompt_type := prompt.prompt_type;
+        new.folder_id := prompt.folder_id;
+      end if;
+      return new;
+    end
+  $$`,
+  `create trigger set_listing before insert or update on prompt_tags
+    for each row execute function set_listing()`,
+  `create function renew_listings() returns trigger language plpgsql set search_path from current as $$
+    begin
+      update prompt_tags set listed_at = null where prompt_id = new.id;
+      return null;
+    end
+  $$`,
+  `create trigger renew_listings after update on prompts for each row
+    when ((old.workspace_id, old.updated_at, old.is_archived, old.prompt_type, old.folder_id)
+      is distinct from (new.workspace_id, new.updated_at, new.is_archived, new.prompt_type, new.folder_id))
+    execute function renew_listings()`,
+  // For replicas, where an inserted prompt can have tag rows.
+  `create trigger renew_listings_insert after insert on prompts
+    for each row execute function renew_listings()`,
+  // Prompts are locked in the order of their ids, so that two such statements do not deadlock. The plans depend on
+  // the number of rows, so they are not cached.
+  `create function confirm_listings() returns trigger language plpgsql set search_path from current as $$
+    declare
+      written bigint;
+    begin
+      execute $query$
+        with unwritten as materialized (
+          select p.id from prompts p
+          where p.id in (select prompt_id from new_rows) and p.xmin <> pg_current_xact_id()::xid
+          order by p.id for no key update
+        )
+        update prompts p set sort_order = p.sort_order from unwritten u where p.id = u.id
+      $query$;
+      get diagnostics written = row_count;
+      if written > 0 then
+        execute $query$
+          update prompt_tags t set listed_at = null from new_rows n join prompts p on p.id = n.prompt_id
+          where t.prompt_id = n.prompt_id and t.tag_id = n.tag_id and ${isOutdated}
+        $query$;
+      end if;
+      return null;
+    end
+  $$`,
+  `create trigger confirm_listings after insert on prompt_tags referencing new table as new_rows
+    for each statement execute function confirm_listings()`,
+  `create function confirm_listing() returns trigger language plpgsql set search_path from current as $$
+    begin
+      update prompts set sort_order = sort_order where id = new.prompt_id;
+      update prompt_tags t set listed_at = null from prompts p
+      where t.prompt_id = new.prompt_id and t.tag_id = new.tag_id and p.id = t.prompt_id and ${isOutdated};
+      return null;
+    end
+  $$`,
+  `create trigger confirm_listing after insert on prompt_tags
+    for each row execute function confirm_listing()`,
+  `create trigger confirm_listing_update after update on prompt_tags for each row
+    when (old.prompt_id <> new.prompt_id) execute function confirm_listing()`
+]

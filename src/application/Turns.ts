@@ -1,0 +1,53 @@
+import * as Effect from "effect/Effect"
+
+// All services of a process share one event loop, so these are values of the module.
+
+/** Steps with fewer UTF-16 code units take less than a tenth of a millisecond. */
+const smallUnits = 32 * 1024
+
+/** The turns between two large steps. Node accepts one connection in each turn, and an empty turn takes microseconds. */
+const turnsBetween = 16
+
+const waiting: Array<() => void> = []
+let turnsLeft = 0
+
+const countDown = (): void => {
+  turnsLeft--
+  if (turnsLeft === 0) {
+    const start = waiting.shift()
+    if (waiting.length > 0) startCountdown()
+    start?.()
+  } else setImmediate(countDown)
+}
+
+const startCountdown = (): void => {
+  turnsLeft = turnsBetween
+  setImmediate(countDown)
+}
+
+/**
+ * Waits for a turn of the event loop in which no other large step starts, so that the steps of many large responses do
+ * not add up to a pause. Returns at once if the text that the next step processes is small.
+ *
+ * @param units the length of the text
+ */
+export const takeTurn = (units: number): Effect.Effect<void> =>
+  units < smallUnits
+    ? Effect.void
+    : Effect.callback<void>((resume) => {
+        waiting.push(() => resume(Effect.void))
+        if (turnsLeft === 0) startCountdown()
+      })
+
+/** Returns the length of all texts in a value: an object of texts and numbers, or a list of such objects. */
+export const countUnits = (value: unknown): number => {
+  if (typeof value === "string") return value.length
+  if (typeof value !== "object" || value === null) return 8
+  let units = 0
+  for (const member of Object.values(value)) units += countUnits(member)
+  return units
+}
+
+/** Runs a read, and takes a turn for the step that processes its result. */
+export const takeTurnFor = <A, E>(read: Effect.Effect<A, E>): Effect.Effect<A, E> =>
+  Effect.tap(read, (result) => takeTurn(countUnits(result)))
