@@ -4,12 +4,12 @@ import { once } from "node:events"
 import { hostname, tmpdir, userInfo } from "node:os"
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
-import { setTimeout } from "node:timers/promises"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import type { Archive } from "../../../src/application/formats/Archive.ts"
 import { archive, instant, prompt, sample, version, workspace } from "../../support/archives.ts"
-import { type Backend, connectTo, embedded, makeResources } from "../../support/database.ts"
-import { type CommandResult, currentProgram, run, type Service, startService } from "../../support/service.ts"
+import { type Backend, connectTo, makeResources } from "../../support/database.ts"
+import { runInProcess as run } from "../../support/commandLine.ts"
+import { type CommandResult, currentProgram, type Service, startService } from "../../support/service.ts"
 
 const root = join(import.meta.dirname, "../../..")
 const scratch = mkdtempSync(join(tmpdir(), "commands-"))
@@ -570,36 +570,5 @@ export const testCommands = ({ acquire, name }: Backend): void => {
         expect(await found()).toHaveLength(1)
       }
     )
-
-    if (name === embedded.name) {
-      it("committed imports survive any number of SIGKILLs of the service, at any time", async () => {
-        const imported: Array<string> = []
-        for (let round = 0; round < 3; round++) {
-          const { archive: original } = sample()
-          await importText(original)
-          imported.push(original.workspace.id)
-          const cutShort = run(["import", "-"], env, JSON.stringify(sample().archive))
-          await setTimeout(200 + 400 * round)
-          const exit = once(service.process, "exit")
-          service.process.kill("SIGKILL")
-          await exit
-          await cutShort
-          service = await startService({ ...env, LOG_LEVEL: "All" })
-          const ids = (await json("workspaces", "list")).map(({ id }: { id: string }) => id)
-          expect(ids).toEqual(expect.arrayContaining(imported))
-          const { code, stdout } = await run(["export", "--workspace", imported[0]!], env)
-          expect(code).toBe(0)
-          expect(JSON.parse(stdout).prompts).toHaveLength(original.prompts.length)
-        }
-      })
-
-      it("a second serve on the same DATA_DIR exits with 1 and names the process that uses the directory", async () => {
-        const second = await run(["serve"], { ...env, PORT: "0" })
-        expect(second).toMatchObject({ code: 1, stdout: "" })
-        expect(second.stderr).toContain(
-          `${env.DATA_DIR} is in use by another process (pid ${service.process.pid})`
-        )
-      })
-    }
   })
 }
