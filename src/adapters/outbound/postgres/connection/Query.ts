@@ -37,7 +37,6 @@ export const execute = (
 /** Runs one statement in the current transaction of a client and returns the number of rows that it wrote. */
 export const executeCounted = (
   sql: PgClient,
-  text: string,
-  params: ReadonlyArray<unknown> = []
+  { text, params }: Statement
 ): Effect.Effect<number, SqlError> =>
   Effect.map(sql.unsafe(text, params).raw, (result) => (result as PgConnection.Result).rowCount)
