@@ -108,8 +108,7 @@ const mapThrown = <A>(step: () => A, toError: (cause: unknown) => Error): A => {
   }
 }
 
-const openArchive = (file: string): AsyncIterable<Uint8Array> =>
-  createReadStream(file, { highWaterMark: 256 * 1024 })
+const openArchive = (file: string): AsyncIterable<Uint8Array> => createReadStream(file)
 
 const space = 0x20
 

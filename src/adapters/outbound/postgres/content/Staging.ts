@@ -10,7 +10,7 @@ import type { ImportRow } from "./ImportRows.ts"
  * The size of a full batch, in characters. PostgreSQL keeps the rows of a statement for triggers and foreign keys, and
  * writes them to files if they are more than a few megabytes.
  */
-const fullBatchLength = 1024 * 1024
+const fullBatchLength = 256 * 1024
 
 /**
  * The rows of an import or an edit, in temporary tables of the current transaction. No other connection sees the rows,
@@ -79,8 +79,8 @@ export const makeStaging = Effect.fnUntraced(function* (sql: PgClient) {
   const staging: Staging = {
     add: Effect.fnUntraced(function* (rows) {
       for (const { table, path, row } of rows) {
-        let batch = batches.get(table)
-        if (batch === undefined) batches.set(table, (batch = { rows: [], length: 0, count: 0 }))
+        const batch = batches.get(table) ?? { rows: [], length: 0, count: 0 }
+        batches.set(table, batch)
         const json = JSON.stringify({ ...row, path, ordinal: batch.count++ })
         batch.rows.push(json)
         batch.length += json.length

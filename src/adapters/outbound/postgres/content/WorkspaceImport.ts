@@ -37,11 +37,7 @@ const stageArchive = Effect.fnUntraced(function* <E>(
 })
 
 /** Updates and adds the staged rows of content. Returns the number of rows that were changed and added. */
-export const writeContent = Effect.fnUntraced(function* (
-  sql: PgClient,
-  { has }: Staging,
-  workspace: string
-) {
+export const writeContent = Effect.fnUntraced(function* (sql: PgClient, { has }: Staging, workspace: string) {
   let [changed, added] = [0, 0]
   for (const table of contentTables.filter(has)) {
     changed += yield* executeCounted(sql, queries.updateContent(table, workspace))
