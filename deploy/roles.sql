@@ -48,7 +48,7 @@ revoke create on schema public from public;
 grant usage, create on schema public to :"owner";
 grant usage on schema public to :"service", :"admin";
 grant connect on database :"DBNAME" to :"owner", :"service", :"admin";
--- Imports of more than 128 KiB use temporary tables.
+-- Imports and edits of content use temporary tables.
 grant temporary on database :"DBNAME" to :"admin";
 
 -- The tables of later migrations.

@@ -115,7 +115,7 @@ const inexactPattern = /(?:^|["\s]:|[\s,[])-?(?:\d{16}|(?=[\d.]{17})\d+\.|\d+\.\
 const escapedNamePattern = /[{,]\s*"[^"\\]*\\/
 
 /** Returns the index of the quotation mark that ends a JSON string; `at` is any index within the string. */
-export const findStringEnd = (text: string, at: number): number => {
+const findStringEnd = (text: string, at: number): number => {
   for (let end = text.indexOf('"', at); ; end = text.indexOf('"', end + 1)) {
     let slashes = 0
     while (text[end - 1 - slashes] === "\\") slashes++
@@ -211,18 +211,14 @@ const parseExactly = (text: string): unknown => {
   return root[0]
 }
 
-/** Returns true for literals, and for numbers of which `JSON.parse` surely keeps every digit. */
-export const isPlainScalar = (text: string): boolean => /^(?:true|false|null|-?[1-9]\d{0,14}|0)$/.test(text)
-
 /**
  * Parses JSON like `JSON.parse`, but every number like `parseNumber`. Also parses names with escape sequences
  * correctly, which `JSON.parse` may not (nodejs/node#63785).
- *
- * @param isExact whether every scalar of the text is plain
  */
-export const parseJson = (text: string, isExact = !inexactPattern.test(text)): unknown => {
+export const parseJson = (text: string): unknown => {
   const value = JSON.parse(text)
-  return isExact && !(text.includes("\\") && escapedNamePattern.test(text)) ? value : parseExactly(text)
+  const isExact = !inexactPattern.test(text) && !(text.includes("\\") && escapedNamePattern.test(text))
+  return isExact ? value : parseExactly(text)
 }
 
 /**

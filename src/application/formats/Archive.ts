@@ -99,22 +99,6 @@ export const ArchivePrompt = Schema.Struct({
 })
 export type ArchivePrompt = typeof ArchivePrompt.Type
 
-/** A time that `Time` decodes to itself. */
-const CanonicalTime = Timestamp.check(
-  Schema.makeFilter((text: string) => isRepresentable(parseTime(text)) && normalizeTime(text) === text)
-)
-
-/**
- * The prompts that `ArchivePrompt` decodes to themselves, as an export writes them. Effect compiles this schema,
- * because it transforms nothing.
- */
-export const CanonicalPrompt = Schema.Struct({
-  ...WorkspacePrompt.fields,
-  created_at: CanonicalTime,
-  updated_at: CanonicalTime,
-  versions: Schema.Array(Schema.Struct({ ...PromptVersion.fields, created_at: CanonicalTime }))
-})
-
 export const archiveFormat = "prompt-retrieval/workspace@1"
 
 /** A whole workspace as a file. */

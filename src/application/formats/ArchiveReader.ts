@@ -1,4 +1,3 @@
-import * as Option from "effect/Option"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { isExactNumber, isJsonObject } from "../../domain/Json.ts"
@@ -12,8 +11,7 @@ import {
   ArchivePrompt,
   ArchiveTag,
   ArchiveUser,
-  ArchiveWorkspace,
-  CanonicalPrompt
+  ArchiveWorkspace
 } from "./Archive.ts"
 import { ProblemList } from "./ProblemList.ts"
 import { archiveMembers, isWorkspaceList, type RawPart } from "./RawPart.ts"
@@ -60,27 +58,6 @@ const decoders = {
   prompts: makeDecoder(ArchivePrompt)
 }
 
-const decodeCanonical = Schema.decodeUnknownOption(CanonicalPrompt)
-
-const haveSameSize = (a: object, b: object | undefined): boolean =>
-  b !== undefined && Object.keys(a).length === Object.keys(b).length
-
-/**
- * Decodes a prompt as an export writes it, in a third of the time that any other takes. Returns `undefined` for all
- * others.
- */
-const decodeCanonicalPrompt = (value: unknown): ArchivePrompt | undefined => {
-  const prompt = Option.getOrUndefined(decodeCanonical(value))
-  if (prompt === undefined) return undefined
-  // The decoder drops members that the schema does not have.
-  const raw = value as ArchivePrompt
-  const isWhole =
-    haveSameSize(prompt, raw) &&
-    prompt.fragments.every((item, index) => haveSameSize(item, raw.fragments[index])) &&
-    prompt.versions.every((item, index) => haveSameSize(item, raw.versions[index]))
-  return isWhole ? prompt : undefined
-}
-
 const appendPath = (base: string, segments: ReadonlyArray<unknown>): string =>
   segments.reduce<string>(
     (path, segment) => (typeof segment === "number" ? `${path}[${segment}]` : `${path}.${String(segment)}`),
@@ -108,8 +85,7 @@ export class ArchiveReader {
     if (index === undefined) return this.#readMember(key, value)
     if (!isWorkspaceList(key)) return undefined
     const itemPath = `${key}[${index}]`
-    const canonical = key === "prompts" ? decodeCanonicalPrompt(value) : undefined
-    const item = canonical ?? this.#decode<unknown>(decoders[key], itemPath, value)
+    const item = this.#decode<unknown>(decoders[key], itemPath, value)
     return item === undefined ? undefined : this.#check({ list: key, item } as WorkspacePart, itemPath)
   }
 

@@ -12,7 +12,7 @@ import {
   type PromptRow,
   type WorkspaceContent
 } from "../../domain/WorkspaceContent.ts"
-import { haveSameRecords, toImportedFiles } from "./FileRecords.ts"
+import { toImportedFiles } from "./FileRecords.ts"
 import {
   type FragmentChange,
   type FileChange,
@@ -323,7 +323,6 @@ export const applyFiles = (
   const fragments = mergeFragmentFiles(content, files)
   const prompts = mergePrompts(content, files, folders, tags, context)
   const removed = removeFragments(content, files)
-  const records = toImportedFiles(files)
   return {
     edit: {
       folders: folders.added,
@@ -331,7 +330,7 @@ export const applyFiles = (
       fragments: fragments.fragments,
       removedFragments: removed.map(({ id }) => id),
       prompts: prompts.map(({ edit }) => edit),
-      importedFiles: haveSameRecords(content.importedFiles, records) ? undefined : records
+      importedFiles: toImportedFiles(files)
     },
     changes: [...fragments.changes, ...prompts.map(({ change }) => change), ...removed]
   }

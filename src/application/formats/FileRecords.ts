@@ -40,21 +40,6 @@ export const toImportedFiles = ({ prompts, fragments }: PromptFiles): ReadonlyAr
 export const toRecordKey = ({ kind, target_id }: Pick<ImportedFile, "kind" | "target_id">): string =>
   `${kind} ${target_id}`
 
-/** Returns true if two lists have the same records, in any order. */
-export const haveSameRecords = (
-  before: ReadonlyArray<ImportedFile>,
-  after: ReadonlyArray<ImportedFile>
-): boolean => {
-  const recordsByKey = new Map(before.map((file) => [toRecordKey(file), file]))
-  return (
-    before.length === after.length &&
-    after.every((file) => {
-      const record = recordsByKey.get(toRecordKey(file))
-      return record?.path === file.path && record.file_id === file.file_id && record.hash === file.hash
-    })
-  )
-}
-
 /**
  * Makes a function that finds the record of a file: by the prompt or fragment that the file describes, or by the id in
  * the file, because what the file described before may have been deleted.

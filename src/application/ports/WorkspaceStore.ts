@@ -226,8 +226,8 @@ export class WorkspaceStore extends Context.Service<
      * added or updated but never removed, `must_reset_password` only becomes true, a revoked key stays revoked, and
      * an existing key never expires later than before.
      *
-     * `parts` are in any order, with unique ids and no dangling references. The store is not used before the stream
-     * ends; if the stream fails, nothing changes. Fails with `InvalidContent` if an id belongs to another workspace,
+     * `parts` are in any order, with unique ids and no dangling references. No reader or
+     * writer waits before the stream ends; if the stream fails, nothing changes. Fails with `InvalidContent` if an id belongs to another workspace,
      * the id or email of a user to another user, or the hash of a key to another key. Returns the
      * number of items that the parts contained, and of the rows that changed or, in a dry run, would change.
      */

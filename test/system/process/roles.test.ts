@@ -178,7 +178,6 @@ describe("deploy/roles.sql", () => {
     // The sample's warnings are in the result.
     await runAsAdmin(["import", directory, "--workspace", id, "--json"])
     await runAsAdmin(["export", "--workspace", id, "--format", "files", "--update", "--out", directory])
-    // Large enough for temporary tables.
     const large = makeArchive({ prompts: [prompt({ current_content: "x".repeat(200_000) })] })
     recordImported(large)
     await runAsAdmin(["import", "-", "--dry-run"], JSON.stringify(large))

@@ -16,7 +16,6 @@ import {
 import { workspaceLists } from "../../../domain/WorkspaceParts.ts"
 import type { InvalidContent } from "../../../domain/Problem.ts"
 import { parseNumber } from "../../../domain/Json.ts"
-import { ArchiveSplitter } from "./ArchiveSplitter.ts"
 import { type CommandError, makeReadError } from "./CommandError.ts"
 
 /** Splits JSON into tokens. Numbers are exact. */
@@ -100,13 +99,6 @@ class Truncated extends Error {
   }
 }
 
-/** The text cannot be split: it is not an archive, or a value is very long. */
-class NotSplit extends Error {
-  constructor(cause: unknown) {
-    super(undefined, { cause })
-  }
-}
-
 /** Runs one step of parsing; an error that the step throws becomes the error that `toError` returns. */
 const mapThrown = <A>(step: () => A, toError: (cause: unknown) => Error): A => {
   try {
@@ -116,29 +108,15 @@ const mapThrown = <A>(step: () => A, toError: (cause: unknown) => Error): A => {
   }
 }
 
-const openArchive = (file: string): AsyncIterable<Uint8Array> =>
-  createReadStream(file, { highWaterMark: 256 * 1024 })
-
-/** Reads the parts of a file with `JSON.parse`. Fails with `NotSplit` where that is not possible. */
-async function* splitParts(
-  file: string,
-  onBytes: (count: number) => void,
-  maxValueLength: number
-): AsyncGenerator<ReadonlyArray<RawPart>> {
-  const splitter = new ArchiveSplitter(maxValueLength)
-  const utf8 = new TextDecoder("utf-8", { fatal: true })
-  const split = (step: () => ReadonlyArray<RawPart>) => mapThrown(step, (cause) => new NotSplit(cause))
-  for await (const chunk of openArchive(file)) {
-    onBytes(chunk.length)
-    yield split(() => splitter.write(utf8.decode(chunk, { stream: true })))
-  }
-  yield split(() => [...splitter.write(utf8.decode()), ...splitter.end()])
-}
+const openArchive = (file: string): AsyncIterable<Uint8Array> => createReadStream(file)
 
 const space = 0x20
 
-/** Reads the parts of a file token by token, which is slow and finds what is wrong with a file that is not JSON. */
-async function* parseTokens(file: string): AsyncGenerator<ReadonlyArray<RawPart>> {
+/** Reads the parts of a file. */
+async function* readParts(
+  file: string,
+  onBytes: (count: number) => void
+): AsyncGenerator<ReadonlyArray<RawPart>> {
   const reader = makePartReader()
   const utf8 = new TextDecoder("utf-8", { fatal: true })
   let bytes = 0
@@ -146,6 +124,7 @@ async function* parseTokens(file: string): AsyncGenerator<ReadonlyArray<RawPart>
   for await (const chunk of openArchive(file)) {
     bytes += chunk.length
     isBlank &&= chunk.every((byte) => byte <= space)
+    onBytes(chunk.length)
     yield mapThrown(
       () => {
         utf8.decode(chunk, { stream: true })
@@ -163,47 +142,18 @@ async function* parseTokens(file: string): AsyncGenerator<ReadonlyArray<RawPart>
   )
 }
 
-/** Reads the parts of a file: as far as possible with `JSON.parse`, the others token by token. */
-async function* readParts(
-  file: string,
-  onBytes: (count: number) => void,
-  maxValueLength: number
-): AsyncGenerator<ReadonlyArray<RawPart>> {
-  let done = 0
-  try {
-    for await (const parts of splitParts(file, onBytes, maxValueLength)) {
-      yield parts
-      done += parts.length
-    }
-    return
-  } catch (error) {
-    if (!(error instanceof NotSplit)) throw error
-  }
-  for await (const parts of parseTokens(file)) {
-    yield parts.slice(done)
-    done = Math.max(0, done - parts.length)
-  }
-}
-
 const toReadError = (file: string, error: unknown): InvalidContent | CommandError => {
   if (error instanceof NotJson) return toJsonError(error.cause)
   return error instanceof Truncated ? toTruncatedError(error.bytes) : makeReadError(file, error)
 }
 
-/** The longest value that is in memory as text before it is parsed, in characters. */
-const defaultMaxValueLength = 8 * 1024 * 1024
-
-/**
- * Streams the parts of an archive file. Calls `onBytes` with the size of each chunk that was read; from the first
- * value on that has more than `maxValueLength` characters, the file is read a second time, without calls.
- */
+/** Streams the parts of an archive file. Calls `onBytes` with the size of each chunk that was read. */
 export const readArchiveFile = (
   file: string,
-  onBytes: (count: number) => void,
-  maxValueLength = defaultMaxValueLength
+  onBytes: (count: number) => void
 ): Stream.Stream<RawPart, InvalidContent | CommandError> =>
   Stream.suspend(() =>
-    Stream.fromAsyncIterable(readParts(file, onBytes, maxValueLength), (error) => toReadError(file, error))
+    Stream.fromAsyncIterable(readParts(file, onBytes), (error) => toReadError(file, error))
   ).pipe(Stream.flattenIterable)
 
 /** A regular file and its size in bytes. */

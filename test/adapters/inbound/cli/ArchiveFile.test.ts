@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, assert, describe, it } from "@effect/vitest"
@@ -69,22 +69,6 @@ describe("readArchiveFile", () => {
       )
       assert.deepStrictEqual(values, toStreamedParts(original))
       assert.strictEqual(bytes, Buffer.byteLength(text))
-    })
-  )
-
-  it.effect("reads the same parts, each once, whichever value is too long to be parsed as a whole", () =>
-    Effect.gen(function* () {
-      const { archive: original } = sample()
-      writeFileSync(file, JSON.stringify(original))
-      for (const maxValueLength of [0, 100, 1_000, 10_000]) {
-        let bytes = 0
-        const add = (count: number) => {
-          bytes += count
-        }
-        const parts = yield* Stream.runCollect(readArchiveFile(file, add, maxValueLength))
-        assert.deepStrictEqual(parts, toStreamedParts(original))
-        assert.strictEqual(bytes, statSync(file).size)
-      }
     })
   )
 

@@ -2,7 +2,6 @@ import type * as PgClient from "@effect/sql-pg/PgClient"
 import type * as Redacted from "effect/Redacted"
 import { makeColumnTypes } from "./ColumnTypes.ts"
 import type { ConnectionConfig } from "./DatabaseServer.ts"
-import { registerEncodedTexts } from "./EncodedTexts.ts"
 import { connectTimeout } from "./Timeouts.ts"
 
 /** PostgreSQL servers. */
@@ -26,7 +25,7 @@ export const makePoolConfig = (connectionConfig: ConnectionConfig): PgClient.PgP
   ...connectionConfig,
   connectTimeout,
   startupParameters: { application_name: "prompt-retrieval", TimeZone: "UTC" },
-  types: registerEncodedTexts(makeColumnTypes()),
+  types: makeColumnTypes(),
   multiplex: true,
   multiplexConcurrency,
   maxMessageSize

@@ -28,9 +28,5 @@ export const execute = (
 ): Effect.Effect<ReadonlyArray<Row>, SqlError> => sql.unsafe<Row>(text, params)
 
 /** Runs one statement in the current transaction of a client and returns the number of rows that it wrote. */
-export const executeCounted = (
-  sql: PgClient,
-  text: string,
-  params: ReadonlyArray<unknown> = []
-): Effect.Effect<number, SqlError> =>
+export const executeCounted = (sql: PgClient, { text, params }: Statement): Effect.Effect<number, SqlError> =>
   Effect.map(sql.unsafe(text, params).raw, (result) => (result as PgConnection.Result).rowCount)

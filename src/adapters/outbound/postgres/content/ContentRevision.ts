@@ -14,14 +14,13 @@ import type { PromptId } from "../../../../domain/Prompt.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import type { AuditRecorder } from "../AuditRecorder.ts"
 import { readContent } from "./ContentReader.ts"
-import { writeContent } from "./ContentWriter.ts"
 import { rejectConflicts } from "./ImportConflicts.ts"
 import { writeImportedFiles } from "./ImportedFiles.ts"
 import * as queries from "./ImportQueries.ts"
 import { generateEditRows } from "./ImportRows.ts"
 import { repeatableRead } from "./IsolationLevels.ts"
-import { makeRowSpool } from "./RowSpool.ts"
-import { stageRows } from "./StagedRows.ts"
+import { makeStaging } from "./Staging.ts"
+import { writeContent } from "./WorkspaceImport.ts"
 import { runAttempts, type Transact } from "./WriteAttempts.ts"
 
 /** Another import or revision of the workspace is running, or has ended after the snapshot of this one was taken. */
@@ -37,27 +36,23 @@ const writeEdit = Effect.fnUntraced(function* (
   edit: ContentEdit,
   dryRun: boolean
 ) {
-  const spool = yield* makeRowSpool
-  yield* spool.add(generateEditRows(edit))
-  const rows = yield* stageRows(sql, workspace, spool, dryRun)
-  const { from } = rows
-  yield* rejectConflicts(sql, rows, workspace)
+  const staging = yield* makeStaging(sql)
+  yield* staging.add(generateEditRows(edit))
+  yield* staging.end
+  yield* rejectConflicts(sql, staging, workspace)
   if (dryRun) return
 
   yield* sql.unsafe(queries.deferConstraints)
   const findPromptsWith = (list: "tags" | "fragments") =>
     edit.prompts.filter((prompt) => prompt[list] !== undefined).map(({ row }) => row.id)
-  const [tagged, composed] = [findPromptsWith("tags"), findPromptsWith("fragments")]
   // Deleted first: the schema limits the rows of a prompt.
-  if (composed.length > 0) yield* sql.unsafe(queries.deleteOtherBindingsOfPrompts(from), [composed])
-  yield* writeContent(sql, rows)
-  if (tagged.length > 0) yield* sql.unsafe(queries.deleteOtherTagsOfPrompts(from), [tagged])
-  if (spool.has("prompt_tags")) yield* sql.unsafe(queries.insertTags(from))
-  if (edit.removedFragments.length > 0) {
-    yield* sql.unsafe(queries.deleteFragments, [edit.removedFragments, workspace])
-  }
+  yield* sql.unsafe(queries.deleteOtherBindingsOfPrompts, [findPromptsWith("fragments")])
+  yield* writeContent(sql, staging, workspace)
+  yield* sql.unsafe(queries.deleteOtherTagsOfPrompts, [findPromptsWith("tags")])
+  yield* sql.unsafe(queries.insertTags)
+  yield* sql.unsafe(queries.deleteFragments, [edit.removedFragments, workspace])
   yield* sql.unsafe(queries.checkConstraints)
-}, Effect.scoped)
+})
 
 /**
  * Derives an edit from a workspace's content and writes it. An attempt reads and writes in one snapshot: PostgreSQL

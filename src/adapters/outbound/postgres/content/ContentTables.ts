@@ -1,77 +1,63 @@
-/** The columns of a table in the order of an archive's fields, with their types. */
-type Columns = Readonly<Record<string, string>>
-
-const idAndWorkspace = { id: "uuid", workspace_id: "uuid" }
-
-/** The tables of a workspace's content, each after the tables that it refers to. */
+/** The tables of a workspace's content with their columns, each after the tables that it refers to. */
 export const contentColumns = {
-  folders: { ...idAndWorkspace, name: "text" },
-  tags: { ...idAndWorkspace, name: "text", color: "text" },
-  fragments: { ...idAndWorkspace, name: "text", content: "text" },
-  prompts: {
-    ...idAndWorkspace,
-    title: "text",
-    description: "text",
-    current_content: "text",
-    prompt_type: "text",
-    target_model: "text",
-    intent: "text",
-    current_version: "integer",
-    folder_id: "uuid",
-    is_favorite: "boolean",
-    is_archived: "boolean",
-    sort_order: "integer",
-    created_at: "timestamptz",
-    updated_at: "timestamptz"
-  },
-  prompt_fragments: {
-    id: "uuid",
-    prompt_id: "uuid",
-    fragment_id: "uuid",
-    position: "integer",
-    variable_overrides: "jsonb"
-  },
-  prompt_versions: {
-    id: "uuid",
-    prompt_id: "uuid",
-    version_number: "integer",
-    content: "text",
-    change_summary: "text",
-    change_source: "text",
-    parent_version_id: "uuid",
-    metadata: "jsonb",
-    created_at: "timestamptz"
-  }
-} satisfies Record<string, Columns>
+  folders: ["id", "workspace_id", "name"],
+  tags: ["id", "workspace_id", "name", "color"],
+  fragments: ["id", "workspace_id", "name", "content"],
+  prompts: [
+    "id",
+    "workspace_id",
+    "title",
+    "description",
+    "current_content",
+    "prompt_type",
+    "target_model",
+    "intent",
+    "current_version",
+    "folder_id",
+    "is_favorite",
+    "is_archived",
+    "sort_order",
+    "created_at",
+    "updated_at"
+  ],
+  prompt_fragments: ["id", "prompt_id", "fragment_id", "position", "variable_overrides"],
+  prompt_versions: [
+    "id",
+    "prompt_id",
+    "version_number",
+    "content",
+    "change_summary",
+    "change_source",
+    "parent_version_id",
+    "metadata",
+    "created_at"
+  ]
+} satisfies Record<string, ReadonlyArray<string>>
 export type ContentTable = keyof typeof contentColumns
 export const contentTables = Object.keys(contentColumns) as ReadonlyArray<ContentTable>
 
-/** All tables that an import writes, each after the tables that it refers to. */
+/** All tables that an import writes with their columns, each after the tables that it refers to. */
 export const importColumns = {
-  workspaces: { id: "uuid", name: "text", tier: "text", billing_status: "text" },
-  users: { id: "uuid", email: "text", must_reset_password: "boolean" },
-  api_keys: {
-    id: "uuid",
-    workspace_id: "uuid",
-    created_by: "uuid",
-    name: "text",
-    key_hash: "text",
-    key_start: "text",
-    key_end: "text",
-    created_at: "timestamptz",
-    revoked_at: "timestamptz",
-    expires_at: "timestamptz"
-  },
+  workspaces: ["id", "name", "tier", "billing_status"],
+  users: ["id", "email", "must_reset_password"],
+  api_keys: [
+    "id",
+    "workspace_id",
+    "created_by",
+    "name",
+    "key_hash",
+    "key_start",
+    "key_end",
+    "created_at",
+    "revoked_at",
+    "expires_at"
+  ],
   ...contentColumns,
-  prompt_tags: { prompt_id: "uuid", tag_id: "uuid" }
-} satisfies Record<string, Columns>
+  prompt_tags: ["prompt_id", "tag_id"]
+} satisfies Record<string, ReadonlyArray<string>>
 export type ImportTable = keyof typeof importColumns
 export const importTables = Object.keys(importColumns) as ReadonlyArray<ImportTable>
 
-/** The columns of an import's rows: those of their table, except the workspace of content, and the row's path. */
-export const spooledColumns = (table: ImportTable): ReadonlyArray<string> => [
-  ...Object.keys(importColumns[table]).filter(
-    (name) => name !== "workspace_id" || !(table in contentColumns)
-  ),
-  "path"
-]
+/** Returns true for a table with the column `workspace_id` that is content. */
+export const belongsToWorkspace = (table: ImportTable): boolean =>
+  table in contentColumns && (importColumns[table] as ReadonlyArray<string>).includes("workspace_id")

@@ -4,14 +4,14 @@ import { ProblemList } from "../../../../application/formats/ProblemList.ts"
 import { type ConflictOwner, InvalidContent, toConflict } from "../../../../domain/Problem.ts"
 import { contentTables } from "./ContentTables.ts"
 import * as queries from "./ImportQueries.ts"
-import type { StagedRows } from "./StagedRows.ts"
+import type { Staging } from "./Staging.ts"
 
 type Conflict = ReturnType<typeof queries.decodeConflicts>[number]
 
 /** Fails with the first staged rows whose id, email or hash belongs to another workspace, user or key, and their number. */
 export const rejectConflicts = Effect.fnUntraced(function* (
   sql: PgClient,
-  { from, tables }: StagedRows,
+  { has }: Staging,
   workspace: string
 ) {
   const problems = new ProblemList()
@@ -26,16 +26,16 @@ export const rejectConflicts = Effect.fnUntraced(function* (
     })
     problems.addAll(first, conflicts[0]?.count ?? 0)
   }
-  if (tables.includes("users")) {
-    const users = yield* sql.unsafe(queries.findConflictingUsers(from))
+  if (has("users")) {
+    const users = yield* sql.unsafe(queries.findConflictingUsers)
     add(users, ({ by_id }) => [by_id ? "id" : "email", "user"])
   }
-  if (tables.includes("api_keys")) {
-    const keys = yield* sql.unsafe(queries.findConflictingKeys(from), [workspace])
+  if (has("api_keys")) {
+    const keys = yield* sql.unsafe(queries.findConflictingKeys, [workspace])
     add(keys, ({ by_id }) => (by_id ? ["id", "workspace"] : ["key_hash", "key"]))
   }
-  for (const table of contentTables.filter((table) => tables.includes(table))) {
-    const rows = yield* sql.unsafe(queries.findConflictingIds(from, table), [workspace])
+  for (const table of contentTables.filter(has)) {
+    const rows = yield* sql.unsafe(queries.findConflictingIds(table), [workspace])
     add(rows, () => ["id", "workspace"])
   }
   if (problems.count > 0) return yield* Effect.fail(InvalidContent(problems.first, problems.count))

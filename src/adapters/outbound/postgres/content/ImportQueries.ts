@@ -1,14 +1,16 @@
 import * as Schema from "effect/Schema"
 import { maxProblems } from "../../../../application/formats/ProblemList.ts"
+import type { Statement } from "../connection/Query.ts"
 import { makeFirstRowDecoder, makeRowDecoder } from "../connection/RowDecoder.ts"
 import {
+  belongsToWorkspace,
   type ContentTable,
   contentColumns,
   contentTables,
   type ImportTable,
   importColumns
 } from "./ContentTables.ts"
-import type { FromStaged } from "./StagedRows.ts"
+import { stagedTable } from "./Staging.ts"
 
 /** The lock that imports, revisions and the deletion of workspace `$1` take. */
 const lockKey = "hashtextextended('prompt_retrieval_import ' || $1, 0)"
@@ -39,12 +41,6 @@ export const tryLockWorkspace = `select case when pg_try_advisory_xact_lock(${lo
 /** Decodes the row of `tryLockWorkspace`. */
 export const decodeTryLock = makeFirstRowDecoder(Schema.Struct({ locked: Schema.Boolean }))
 
-/** Selects whether workspace `$1` exists. */
-export const findWorkspace = "select exists (select from workspaces where id = $1) as found"
-
-/** Decodes the row of `findWorkspace`. */
-export const decodeFound = makeFirstRowDecoder(Schema.Struct({ found: Schema.Boolean }))
-
 /** Locks the prompts `$1` against changes until the transaction ends. */
 export const lockPrompts = "select from prompts where id = any($1::uuid[]) order by id for no key update"
 
@@ -54,7 +50,7 @@ export const checkConstraints = "set constraints all immediate"
 
 /** Returns the join, if needed, and the column with the workspace of a content row `t`. */
 const joinWorkspace = (table: ContentTable): { readonly join: string; readonly workspace: string } =>
-  "workspace_id" in contentColumns[table]
+  belongsToWorkspace(table)
     ? { join: "", workspace: "t.workspace_id" }
     : { join: "join prompts p on p.id = t.prompt_id", workspace: "p.workspace_id" }
 
@@ -64,31 +60,29 @@ const firstConflicts = (conflicts: string): string =>
     order by ordinal, by_id desc limit ${maxProblems}`
 
 /** Selects the first staged rows whose ids belong to another workspace than `$1`. */
-export const findConflictingIds = (from: FromStaged, table: ContentTable): string => {
+export const findConflictingIds = (table: ContentTable): string => {
   const { join, workspace } = joinWorkspace(table)
   return firstConflicts(`select s.path, s.ordinal, true as by_id
-    from ${from(table)} s join ${table} t on t.id = s.id ${join}
+    from ${stagedTable(table)} s join ${table} t on t.id = s.id ${join}
     where ${workspace} <> $1`)
 }
 
 /** Selects the first staged users whose id or email belongs to another user. */
-export const findConflictingUsers = (from: FromStaged): string =>
-  firstConflicts(`select s.path, s.ordinal, u.id = s.id as by_id
-    from ${from("users")} s join users u on u.id = s.id
+export const findConflictingUsers = firstConflicts(`select s.path, s.ordinal, u.id = s.id as by_id
+    from ${stagedTable("users")} s join users u on u.id = s.id
     where lower(u.email) <> lower(s.email)
     union all
     select s.path, s.ordinal, false
-    from ${from("users")} s join users u on lower(u.email) = lower(s.email)
+    from ${stagedTable("users")} s join users u on lower(u.email) = lower(s.email)
     where u.id <> s.id`)
 
 /** Selects the first staged keys whose id belongs to another workspace than `$1`, or whose hash to another key. */
-export const findConflictingKeys = (from: FromStaged): string =>
-  firstConflicts(`select s.path, s.ordinal, true as by_id
-    from ${from("api_keys")} s join api_keys k on k.id = s.id
+export const findConflictingKeys = firstConflicts(`select s.path, s.ordinal, true as by_id
+    from ${stagedTable("api_keys")} s join api_keys k on k.id = s.id
     where k.workspace_id <> $1
     union all
     select s.path, s.ordinal, false
-    from ${from("api_keys")} s join api_keys k on k.key_hash = s.key_hash
+    from ${stagedTable("api_keys")} s join api_keys k on k.key_hash = s.key_hash
     where k.id <> s.id`)
 
 /** Decodes the rows of the queries for conflicts; `by_id` is true if the id conflicts. */
@@ -96,90 +90,98 @@ export const decodeConflicts = makeRowDecoder(
   Schema.Struct({ path: Schema.String, by_id: Schema.Boolean, count: Schema.Int })
 )
 
+/** The columns that an import may change in an existing row. */
+const writableColumns = (table: ContentTable): ReadonlyArray<string> =>
+  contentColumns[table].filter((name) => name !== "id" && name !== "workspace_id")
+
 /**
- * Returns the FROM and WHERE clauses for the staged rows `s` that differ from the existing row `t` with the same
- * id.
+ * Returns the FROM and WHERE clauses for the staged rows `s` that differ from the row `t` of workspace `$1` with the
+ * same id.
  */
-const fromDifferingContent = (from: FromStaged, table: ContentTable): string => {
+const fromDifferingContent = (table: ContentTable): string => {
   const columns = writableColumns(table)
-  const sameWorkspace = "workspace_id" in contentColumns[table] ? "and t.workspace_id = s.workspace_id" : ""
-  return `${from(table)} s where t.id = s.id ${sameWorkspace}
+  const sameWorkspace = belongsToWorkspace(table) ? "and t.workspace_id = $1" : ""
+  return `${stagedTable(table)} s where t.id = s.id ${sameWorkspace}
     and (${columns.map((name) => `t.${name}`)}) is distinct from (${columns.map((name) => `s.${name}`)})`
 }
 
-/** The columns that an import may change in an existing row. */
-const writableColumns = (table: ContentTable): ReadonlyArray<string> =>
-  Object.keys(contentColumns[table]).filter((name) => name !== "id" && name !== "workspace_id")
+const toParams = (table: ImportTable, workspace: string): ReadonlyArray<string> =>
+  belongsToWorkspace(table) ? [workspace] : []
 
-/** Updates the rows that differ from the staged ones; an equal row is not locked. */
-export const updateContent = (from: FromStaged, table: ContentTable): string =>
-  `update ${table} t set ${writableColumns(table).map((name) => `${name} = s.${name}`)}
-    from ${fromDifferingContent(from, table)}`
+/** Updates the rows of a workspace that differ from the staged ones; an equal row is not locked. */
+export const updateContent = (table: ContentTable, workspace: string): Statement => ({
+  text: `update ${table} t set ${writableColumns(table).map((name) => `${name} = s.${name}`)}
+    from ${fromDifferingContent(table)}`,
+  params: toParams(table, workspace)
+})
 
 /** Returns the FROM and WHERE clauses for the staged rows `s` that do not exist. */
-const fromMissing = (from: FromStaged, table: ImportTable): string =>
-  `${from(table)} s where not exists (select from ${table} t where t.id = s.id)`
+const fromMissing = (table: ImportTable): string =>
+  `${stagedTable(table)} s where not exists (select from ${table} t where t.id = s.id)`
 
-/** Adds the staged rows that do not exist. Fails if another transaction adds one of them at the same time. */
-export const insertMissing = (from: FromStaged, table: ImportTable): string => {
-  const columns = Object.keys(importColumns[table])
-  return `insert into ${table} (${columns}) select ${columns.map((name) => `s.${name}`)} from ${fromMissing(from, table)}`
+/**
+ * Adds the staged rows that do not exist, content to a workspace. Fails if another transaction adds one of them at the
+ * same time.
+ */
+export const insertMissing = (table: ImportTable, workspace: string): Statement => {
+  const columns = importColumns[table]
+  const values = columns.map((name) =>
+    name === "workspace_id" && belongsToWorkspace(table) ? "$1::uuid" : `s.${name}`
+  )
+  return {
+    text: `insert into ${table} (${columns}) select ${values} from ${fromMissing(table)}`,
+    params: toParams(table, workspace)
+  }
 }
 
 /** Returns the FROM and WHERE clauses for the rows `t` of workspace `$1` that are not staged. */
-const fromOtherContent = (from: FromStaged, table: ContentTable): string => {
+const fromOtherContent = (table: ContentTable): string => {
   const { join, workspace } = joinWorkspace(table)
-  return `${table} t ${join} where ${workspace} = $1 and not exists (select from ${from(table)} s where s.id = t.id)`
+  return `${table} t ${join} where ${workspace} = $1 and not exists (select from ${stagedTable(table)} s where s.id = t.id)`
 }
 
 /** Deletes the rows of workspace `$1` that are not staged. */
-export const deleteOtherContent = (from: FromStaged, table: ContentTable): string =>
-  `delete from ${table} where id in (select t.id from ${fromOtherContent(from, table)})`
+export const deleteOtherContent = (table: ContentTable): string =>
+  `delete from ${table} where id in (select t.id from ${fromOtherContent(table)})`
 
-const fromOtherTags = (prompts: string, from: FromStaged): string => `prompt_tags t
+const fromOtherTags = (prompts: string): string => `prompt_tags t
   where t.prompt_id ${prompts} and not exists (
-    select from ${from("prompt_tags")} s where s.prompt_id = t.prompt_id and s.tag_id = t.tag_id
+    select from ${stagedTable("prompt_tags")} s where s.prompt_id = t.prompt_id and s.tag_id = t.tag_id
   )`
 
-const fromOtherTagsOfStagedPrompts = (from: FromStaged): string =>
-  fromOtherTags(`in (select s.id from ${from("prompts")} s)`, from)
+const fromOtherTagsOfStagedPrompts = fromOtherTags(`in (select s.id from ${stagedTable("prompts")} s)`)
 
 /** Deletes the tags of the staged prompts that are not staged. */
-export const deleteOtherTagsOfStagedPrompts = (from: FromStaged): string =>
-  `delete from ${fromOtherTagsOfStagedPrompts(from)}`
+export const deleteOtherTagsOfStagedPrompts = `delete from ${fromOtherTagsOfStagedPrompts}`
 
 /** Deletes the tags of prompts `$1` that are not staged. */
-export const deleteOtherTagsOfPrompts = (from: FromStaged): string =>
-  `delete from ${fromOtherTags("= any($1::uuid[])", from)}`
+export const deleteOtherTagsOfPrompts = `delete from ${fromOtherTags("= any($1::uuid[])")}`
 
 /** Deletes the fragment bindings of prompts `$1` that are not staged. */
-export const deleteOtherBindingsOfPrompts = (from: FromStaged): string =>
-  `delete from prompt_fragments t where t.prompt_id = any($1::uuid[])
-    and not exists (select from ${from("prompt_fragments")} s where s.id = t.id)`
+export const deleteOtherBindingsOfPrompts = `delete from prompt_fragments t where t.prompt_id = any($1::uuid[])
+  and not exists (select from ${stagedTable("prompt_fragments")} s where s.id = t.id)`
 
 /** Deletes the fragments `$1` of workspace `$2`. */
 export const deleteFragments = "delete from fragments where id = any($1::uuid[]) and workspace_id = $2"
 
-const fromMissingTags = (from: FromStaged): string => `${from("prompt_tags")} s
+const fromMissingTags = `${stagedTable("prompt_tags")} s
   where not exists (select from prompt_tags t where t.prompt_id = s.prompt_id and t.tag_id = s.tag_id)`
 
 /** Adds the staged tags that the prompts do not have. */
-export const insertTags = (from: FromStaged): string =>
-  `insert into prompt_tags (prompt_id, tag_id) select s.prompt_id, s.tag_id from ${fromMissingTags(from)}`
+export const insertTags = `insert into prompt_tags (prompt_id, tag_id) select s.prompt_id, s.tag_id from ${fromMissingTags}`
 
 /** Adds the staged users that do not exist. */
-export const insertUsers = (from: FromStaged): string => `insert into users (id, email, must_reset_password)
-  select s.id, s.email, s.must_reset_password from ${fromMissing(from, "users")} order by s.id`
+export const insertUsers = `insert into users (id, email, must_reset_password)
+  select s.id, s.email, s.must_reset_password from ${fromMissing("users")} order by s.id`
 
-const fromUsersToReset = (from: FromStaged): string => `users u join ${from("users")} s on s.id = u.id
+const fromUsersToReset = `users u join ${stagedTable("users")} s on s.id = u.id
   where s.must_reset_password and not u.must_reset_password`
 
 /** Sets `must_reset_password` where the staged row sets it. An import never clears it. */
-export const updateUsers = (from: FromStaged): string =>
-  `update users t set must_reset_password = true where not t.must_reset_password
-  and t.id in (select u.id from ${fromUsersToReset(from)} order by u.id for no key update of u)`
+export const updateUsers = `update users t set must_reset_password = true where not t.must_reset_password
+  and t.id in (select u.id from ${fromUsersToReset} order by u.id for no key update of u)`
 
-const fromDifferingKeys = (from: FromStaged): string => `${from("api_keys")} s where t.id = s.id
+const fromDifferingKeys = `${stagedTable("api_keys")} s where t.id = s.id
   and (t.name <> s.name or (t.revoked_at is null and s.revoked_at is not null)
     or s.expires_at < coalesce(t.expires_at, 'infinity'))`
 
@@ -187,42 +189,34 @@ const fromDifferingKeys = (from: FromStaged): string => `${from("api_keys")} s w
  * Renames and revokes keys, and makes them expire earlier. An existing key keeps its hash, owner and workspace, stays
  * revoked, and never expires later.
  */
-export const updateKeys = (from: FromStaged): string =>
-  `update api_keys t set name = s.name, revoked_at = coalesce(t.revoked_at, s.revoked_at),
+export const updateKeys = `update api_keys t set name = s.name, revoked_at = coalesce(t.revoked_at, s.revoked_at),
     expires_at = least(t.expires_at, s.expires_at)
-  from ${fromDifferingKeys(from)}`
+  from ${fromDifferingKeys}`
 
-const fromDifferingName = (from: FromStaged): string =>
-  `${from("workspaces")} s where t.id = s.id and t.name <> s.name`
+const fromDifferingName = `${stagedTable("workspaces")} s where t.id = s.id and t.name <> s.name`
 
 /** Renames the workspace. An existing workspace keeps its tier and billing status. */
-export const renameWorkspace = (from: FromStaged): string =>
-  `update workspaces t set name = s.name from ${fromDifferingName(from)}`
+export const renameWorkspace = `update workspaces t set name = s.name from ${fromDifferingName}`
 
 /** Returns the sum of the numbers of rows that FROM clauses select. */
 const sumCounts = (clauses: ReadonlyArray<string>): string =>
   `(${clauses.map((clause) => `(select count(*) from ${clause})`).join(" + ")})::int`
 
+const addedRows = [
+  ...(["workspaces", "users", "api_keys", ...contentTables] as const).map(fromMissing),
+  fromMissingTags
+]
+const changedRows = [
+  `workspaces t, ${fromDifferingName}`,
+  fromUsersToReset,
+  `api_keys t, ${fromDifferingKeys}`,
+  ...contentTables.map((table) => `${table} t, ${fromDifferingContent(table)}`)
+]
+const removedRows = [fromOtherTagsOfStagedPrompts, ...contentTables.map(fromOtherContent)]
+
 /** Counts the rows that an import of the staged rows into workspace `$1` would write. */
-export const countWrites = (from: FromStaged): string => {
-  const added = [
-    ...(["workspaces", "users", "api_keys", ...contentTables] as const).map((table) =>
-      fromMissing(from, table)
-    ),
-    fromMissingTags(from)
-  ]
-  const changed = [
-    `workspaces t, ${fromDifferingName(from)}`,
-    fromUsersToReset(from),
-    `api_keys t, ${fromDifferingKeys(from)}`,
-    ...contentTables.map((table) => `${table} t, ${fromDifferingContent(from, table)}`)
-  ]
-  const removed = [
-    fromOtherTagsOfStagedPrompts(from),
-    ...contentTables.map((table) => fromOtherContent(from, table))
-  ]
-  return `select ${sumCounts(added)} as added, ${sumCounts(changed)} as changed, ${sumCounts(removed)} as removed`
-}
+export const countWrites = `select ${sumCounts(addedRows)} as added, ${sumCounts(changedRows)} as changed,
+  ${sumCounts(removedRows)} as removed`
 
 /** Decodes the row of `countWrites`. */
 export const decodeCounts = makeFirstRowDecoder(

@@ -37,14 +37,16 @@ export const toPartRows = (part: WorkspacePart, index: number): ReadonlyArray<Im
     case "workspace":
       return [{ table: "workspaces", path: "workspace", row: part.item }]
     case "prompts": {
-      const row = part.item
+      const { tags, fragments, versions, ...row } = part.item
       return [
         { table: "prompts", path, row },
-        ...toTagRows(path, row.id, row.tags),
-        ...toChildRows(path, row.id, "fragments", row.fragments),
-        ...toChildRows(path, row.id, "versions", row.versions)
+        ...toTagRows(path, row.id, tags),
+        ...toChildRows(path, row.id, "fragments", fragments),
+        ...toChildRows(path, row.id, "versions", versions)
       ]
     }
+    case "api_keys":
+      return [{ table: "api_keys", path, row: { ...part.item, key_hash: `\\x${part.item.key_hash}` } }]
     default:
       return [{ table: part.list, path, row: part.item }]
   }

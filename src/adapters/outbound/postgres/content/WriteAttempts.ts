@@ -14,9 +14,9 @@ const maxAttempts = 10
 /** A concurrent transaction added, deleted or changed a row, or a deadlock with it was resolved. */
 const concurrencyStates = /^(23503|23505|40001|40P01)$/
 
-/** The attempt failed, for example because a concurrent transaction interfered: the write can be attempted again. */
-export const AttemptFailed = { _tag: "AttemptFailed" } as const
-export type AttemptFailed = typeof AttemptFailed
+/** The attempt failed because a concurrent transaction interfered: the write can be attempted again. */
+const AttemptFailed = { _tag: "AttemptFailed" } as const
+type AttemptFailed = typeof AttemptFailed
 
 /** Fails the transaction of a dry run, so that it is rolled back, and carries its result. */
 class DryRunResult<A> {
@@ -38,14 +38,14 @@ const toWriteError = (error: SqlError, isLast: boolean): SqlError | InvalidConte
 }
 
 /**
- * Runs a write in a transaction, and again in another transaction when a concurrent one interferes or the write
- * fails with `AttemptFailed`. The transaction of a dry run is rolled back.
+ * Runs a write in a transaction or, within another transaction, after a savepoint; and again when a concurrent
+ * transaction interferes. What a dry run did is rolled back.
  */
 export const runAttempts = <A, E>(
-  transact: Transact,
+  transact: <B, F, R>(work: Effect.Effect<B, F, R>) => Effect.Effect<B, F | SqlError | Unavailable, R>,
   dryRun: boolean,
-  write: Effect.Effect<A, E | SqlError | AttemptFailed>
-): Effect.Effect<A, Exclude<E, SqlError | AttemptFailed> | InvalidContent | Unavailable> => {
+  write: Effect.Effect<A, E | SqlError>
+): Effect.Effect<A, E | SqlError | InvalidContent | Unavailable> => {
   const isDryRunResult = (error: unknown): error is DryRunResult<A> => error instanceof DryRunResult
   const run = (attempt: number): Effect.Effect<A, unknown> =>
     write.pipe(
@@ -56,5 +56,5 @@ export const runAttempts = <A, E>(
       Effect.catchIf(isAttemptFailed, () => run(attempt + 1))
     )
   // TypeScript cannot simplify the union of a generic error type without its handled members.
-  return run(1) as Effect.Effect<A, Exclude<E, SqlError | AttemptFailed> | InvalidContent | Unavailable>
+  return run(1) as Effect.Effect<A, E | SqlError | InvalidContent | Unavailable>
 }

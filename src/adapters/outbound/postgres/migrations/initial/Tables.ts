@@ -163,16 +163,10 @@ export const tables: ReadonlyArray<string> = [
     details jsonb not null default '{}'
   )`,
   "create index audit_events_workspace on audit_events (workspace_id, id)",
-  // The files of the latest import of files: `file_id` is the id in the file's front matter, `target_id` the id of the
-  // prompt or fragment that the file describes, `hash` the SHA-256 hash of the state that the file described. No
-  // reader sees the table, so it has no trigger. A record may outlive its prompt.
+  // The files of the latest import of files: `files` is a list of `ImportedFile`. No reader sees the table, so it has no
+  // trigger. A file may outlive its prompt.
   `create table imported_files (
-    ${workspaceId},
-    kind text not null check (kind in ('prompt', 'fragment')),
-    target_id uuid not null,
-    path text not null,
-    file_id uuid,
-    hash text not null check (hash ~ '^[0-9a-f]{64}$'),
-    primary key (workspace_id, kind, target_id)
+    workspace_id uuid primary key references workspaces on delete cascade,
+    files jsonb not null
   )`
 ]
