@@ -17,9 +17,7 @@ const pure = [
   "test/adapters/inbound/cli/{ArchiveFile,PromptDiff,PromptDirectory,PromptPaths,PromptText}.test.ts",
   "test/adapters/outbound/{caching,memory}/**/*.test.ts",
   "test/application/**/*.test.ts",
-  "test/bench/**/*.test.ts",
   "test/domain/**/*.test.ts",
-  "test/oracle/{Checker,History}.test.ts",
   "test/runtime/telemetry/**/*.test.ts"
 ]
 
@@ -29,7 +27,7 @@ const sensitive = [
   "test/api/{connections,memory}.test.ts",
   "test/domain/Resolution.test.ts",
   "test/process/faults/*.test.ts",
-  "test/process/{freshness,keyExpiry,leaks,mcpMemory}.test.ts",
+  "test/process/{freshness,keyExpiry,mcpMemory}.test.ts",
   "test/runtime/telemetry/ProcessMetrics.test.ts"
 ]
 

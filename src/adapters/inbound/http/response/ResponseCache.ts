@@ -103,7 +103,7 @@ export class ResponseCache {
     return Effect.suspend(() => {
       const deletionsAtStart = this.#deletions
       return this.#responses.load(key, respond, (response, revisionAtStart) => {
-        // A response that another request has cached meanwhile is not stored again: its age would start anew.
+        // A response that another request has cached meanwhile is not stored again: its age would start again.
         if (response === this.#entries.peek(key)?.value) return undefined
         const workspace = response.caller.workspaceId
         if (this.#isChanged(key, response, revisionAtStart)) this.#outage.invalidate(workspace)
