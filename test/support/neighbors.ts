@@ -4,6 +4,7 @@ import { setTimeout } from "node:timers/promises"
 import { Worker } from "node:worker_threads"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
+import { join } from "node:path"
 import makeSql from "postgres"
 import { sizes } from "../../src/domain/Sizes.ts"
 import { archive, type Key, key, user, workspace } from "./archives.ts"
@@ -178,6 +179,15 @@ const env = {
   MCP: "on"
 }
 
+/** Connects to a database without a statement timeout. This driver has its own parameter for the path of a socket. */
+const makeUnlimitedSql = (databaseUrl: string) => {
+  const { pathname, searchParams, username } = new URL(databaseUrl)
+  const directory = searchParams.get("host")
+  return directory === null
+    ? makeSql(databaseUrl, { max: 1 })
+    : makeSql({ path: join(directory, ".s.PGSQL.5432"), user: username, database: pathname.slice(1), max: 1 })
+}
+
 /** Starts a service with both tenants; closing the scope stops it. */
 export const twoTenants: Effect.Effect<Tenants, never, Scope.Scope> = Effect.gen(function* () {
   const serviceEnv: Record<string, string> = { ...(yield* postgres.acquire), ...env }
@@ -187,7 +197,7 @@ export const twoTenants: Effect.Effect<Tenants, never, Scope.Scope> = Effect.gen
   )
   const { importArchive } = yield* connectTo(serviceEnv)
   const client = yield* Effect.acquireRelease(
-    Effect.sync(() => makeSql(serviceEnv.DATABASE_URL!, { max: 1 })),
+    Effect.sync(() => makeUnlimitedSql(serviceEnv.DATABASE_URL!)),
     (client) => Effect.promise(() => client.end({ timeout: 5 }))
   )
   const sql: Tenants["sql"] = (text, params) => client.unsafe(text, [...params])

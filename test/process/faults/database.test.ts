@@ -85,7 +85,7 @@ describe("a database that fails or blocks", () => {
   it("when all backends are terminated, reads return data, or 503 if the retry fails too", async () => {
     await lock(promptTables)
     const waiting = sendReads(service, 20)
-    await expect.poll(countLockWaits).toBeGreaterThan(1)
+    await expect.poll(countLockWaits).toBeGreaterThan(0)
     await terminate()
     await release()
     expectCodesInTime(await waiting, ["data", "SERVICE_UNAVAILABLE"])
@@ -109,7 +109,7 @@ describe("a database that fails or blocks", () => {
   it("while the prompt tables are locked, reads get 503, and rejections that need no prompt arrive within 1 s", async () => {
     await lock(promptTables)
     const blocked = sendReads(service, 100)
-    await expect.poll(countLockWaits).toBeGreaterThan(1)
+    await expect.poll(countLockWaits).toBeGreaterThan(0)
     const freeKey = `Bearer ${free.keys.active.plaintext}`
     const firstForbidden = await send(service, resolved, freeKey)
     const unknown = await send(service, resolved, `Bearer key_live_${"0".repeat(64)}`)

@@ -8,9 +8,9 @@ import {
   twoTenants
 } from "../../support/neighbors.ts"
 
-/** Generous bounds, because other tests run at the same time: `bench/neighbors.ts` has the real ones. */
+/** Generous bounds, because the machine may be busy: `bench/neighbors.ts` has the real ones. */
 const maxMs = 2_000
-const maxResidentMiB = 500
+const maxResidentMiB = 800
 
 describe("a tenant with the largest values that the database accepts", () => {
   const resources = makeResources()

@@ -153,9 +153,9 @@ describe("queries of a PostgreSQL server", () => {
       const lines: Array<unknown> = []
       const logger = Logger.make(({ message }) => void lines.push(message))
       yield* Effect.gen(function* () {
-        // The pool's three connections run at most 24 statements at once, eight on each.
+        // The pool's four connections run at most 32 statements at once, eight on each.
         const holding = yield* Effect.forkChild(
-          Effect.all(repeat(24, Effect.exit(read("select pg_sleep(1.5)"))), { concurrency: "unbounded" })
+          Effect.all(repeat(32, Effect.exit(read("select pg_sleep(1.5)"))), { concurrency: "unbounded" })
         )
         yield* Effect.sleep("200 millis")
         const { value, millis } = yield* measure(Effect.flip(read("select 1")))
@@ -264,7 +264,7 @@ describe("queries of a PostgreSQL server", () => {
       }).pipe(Effect.provide(emptyDatabase))
   )
 
-  it.live("100 concurrent statements on 3 connections each get their own rows", () =>
+  it.live("100 concurrent statements on 4 connections each get their own rows", () =>
     Effect.gen(function* () {
       const numbers = Array.from({ length: 2000 }, (_, index) => index)
       const rows = yield* Effect.forEach(
@@ -276,7 +276,7 @@ describe("queries of a PostgreSQL server", () => {
         rows.map(([row]) => row?.number),
         numbers
       )
-      assert.isAtMost(new Set(rows.map(([row]) => row?.pid)).size, 3)
+      assert.isAtMost(new Set(rows.map(([row]) => row?.pid)).size, 4)
     }).pipe(Effect.provide(emptyDatabase))
   )
 })

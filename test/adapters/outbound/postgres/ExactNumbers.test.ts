@@ -17,7 +17,6 @@ import { Administration } from "../../../../src/application/Administration.ts"
 import type { Archive } from "../../../../src/application/formats/Archive.ts"
 import { InvalidContent } from "../../../../src/domain/Problem.ts"
 import { PromptRepo } from "../../../../src/application/ports/PromptRepo.ts"
-import { Prompts } from "../../../../src/application/Prompts.ts"
 import { isExactNumber } from "../../../../src/domain/Json.ts"
 import { resolve } from "../../../../src/domain/Resolution.ts"
 import type { VersionNumber } from "../../../../src/domain/Version.ts"
@@ -202,39 +201,6 @@ describe("free-form JSON", () => {
       })
     )
 
-    it.effect("100,000 slots are resolved in many turns of the event loop", () =>
-      Effect.gen(function* () {
-        const indexes = Array.from({ length: 100_000 }, (_, index) => index)
-        const { one, original } = makeArchive(indexes.map((index) => `{{name ${index}}}`).join(" "))
-        yield* importText(
-          toArchiveText(
-            original,
-            "{}",
-            `{${indexes.map((index) => `"name ${index}": ${index}.50`).join(", ")}}`
-          )
-        )
-        let turns = 0
-        let isDone = false
-        const turn = (): void => {
-          turns++
-          if (!isDone) setImmediate(turn)
-        }
-        const repo = yield* PromptRepo
-        const source = yield* repo.getSource(original.workspace.id, one.id)
-        const known = Layer.succeed(PromptRepo, { ...repo, getSource: () => Effect.succeed(source) })
-        const { getResolved } = yield* Effect.provide(Prompts, Prompts.layer.pipe(Layer.provide(known)))
-        turn()
-        const caller = { workspaceId: original.workspace.id, tier: "team" }
-        const { resolved_content } = yield* getResolved(caller, one.id)
-        isDone = true
-        assert.strictEqual(
-          resolved_content.split("\n\n").at(-1),
-          indexes.map((index) => `${index}.50`).join(" ")
-        )
-        assert.isAbove(turns, 50)
-      })
-    )
-
     it.effect("is rejected when PostgreSQL cannot store a number, and nothing changes", () =>
       Effect.gen(function* () {
         const { original } = makeArchive()
@@ -249,9 +215,7 @@ describe("free-form JSON", () => {
           )
         }
         assert.strictEqual(yield* exportText(original), before)
-        yield* importText(
-          toArchiveText(original, `{"a": [1e131071, 1e-16383, ${"1".repeat(131_072)}]}`, "{}")
-        )
+        yield* importText(toArchiveText(original, `{"a": [1e40000, 1e-16383]}`, "{}"))
       })
     )
   })

@@ -172,8 +172,8 @@ describe("the PostgreSQL workspace store", () => {
         const { importWorkspace, exportWorkspace } = yield* WorkspaceStore
         const snippet = fragment("Snippet")
         const long = prompt({
-          fragments: Array.from({ length: 1_500 }, (_, index) =>
-            fragmentBinding(snippet, index % 3, { variable_overrides: { text: "o".repeat(8_000) } })
+          fragments: Array.from({ length: 100 }, (_, index) =>
+            fragmentBinding(snippet, index % 3, { variable_overrides: { text: "o".repeat(60_000) } })
           ),
           versions: Array.from({ length: 2_500 }, (_, index) =>
             version(2_500 - index, { content: "v".repeat(10_000) })
@@ -222,7 +222,7 @@ describe("the PostgreSQL workspace store", () => {
       Effect.gen(function* () {
         const { importWorkspace } = yield* WorkspaceStore
         const { queryPrompts: read } = yield* Database
-        const snippet = fragment("x".repeat(3_000_000))
+        const snippet = fragment("x".repeat(1_000_000))
         // Parents across statements: each prompt's second version is the child of the first.
         const prompts = Array.from({ length: 6000 }, () => {
           const first = version(1)
@@ -232,7 +232,7 @@ describe("the PostgreSQL workspace store", () => {
           })
         })
         const original = archive({
-          fragments: [snippet, fragment("y".repeat(3_000_000)), fragment("z".repeat(3_000_000))],
+          fragments: [snippet, fragment("y".repeat(1_000_000)), fragment("z".repeat(1_000_000))],
           prompts
         })
         yield* importWorkspace(toPartStream(original))
