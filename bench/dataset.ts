@@ -1,10 +1,6 @@
-import { execFile } from "node:child_process"
 import { hash, randomBytes } from "node:crypto"
-import { readFileSync } from "node:fs"
-import { join } from "node:path"
-import { promisify } from "node:util"
 import postgres, { type Sql } from "postgres"
-import { readCpuTime } from "./cpuTime.ts"
+import { runCommand } from "./command.ts"
 
 /** A workspace of the dataset. Its prompts are numbered from 1; every 50th is archived. */
 export interface Workspace {
@@ -84,13 +80,11 @@ const makeStatements = (workspace: Workspace): ReadonlyArray<string> => {
         'You are assistant ' || i || ' of {{company}}. ' || repeat('Answer briefly and to the point. ', ${repeats}),
         ${type("i")}, 'model-large', 'support', ${folder("i")}, i % 50 = 0, timestamptz '2024-01-01Z', ${updated("i")}
       from generate_series(1, ${prompts}) i`,
-    // Writes the columns that a trigger would set, and leaves out those that an older schema does not have.
-    `insert into prompt_tags
-      select listed.* from generate_series(1, ${withParts}) i, generate_series(0, 1) t,
-        jsonb_populate_record(null::prompt_tags, jsonb_build_object(
-          'prompt_id', ${sqlId("prompt", "i")}, 'tag_id', ${sqlId("tag", "1 + (i + t) % 20")}, 'workspace_id', ${home},
-          'listed_at', case when i % 50 > 0 then ${updated("i")} end, 'prompt_type', ${type("i")},
-          'folder_id', ${folder("i")})) listed`,
+    // Writes the columns that a trigger would set.
+    `insert into prompt_tags (prompt_id, tag_id, workspace_id, listed_at, prompt_type, folder_id)
+      select ${sqlId("prompt", "i")}, ${sqlId("tag", "1 + (i + t) % 20")}, ${home},
+        case when i % 50 > 0 then ${updated("i")} end, ${type("i")}, ${folder("i")}
+      from generate_series(1, ${withParts}) i, generate_series(0, 1) t`,
     `insert into prompt_fragments (prompt_id, fragment_id, position, variable_overrides)
       select ${sqlId("prompt", "i")}, ${sqlId("fragment", "1 + (i + f) % 1000")}, f,
         '{"tone": "friendly", "language": "English"}'
@@ -103,17 +97,37 @@ const makeStatements = (workspace: Workspace): ReadonlyArray<string> => {
   ]
 }
 
+/** Returns the statements that insert workspaces with one prompt and one key each, and a request of each of them. */
+export const makeManyWorkspaces = (first: number, last: number) => {
+  const digits = "lpad(to_hex(i), 12, '0')"
+  const [home, owner, prompt] = [1, 2, 3].map((kind) => `90000000-000${kind}-4000-8000-`)
+  const toKey = (index: number) => `key_live_${hash("sha256", `workspace ${index}`, "hex")}`
+  const each = `from generate_series(${first}, ${last}) i`
+  return {
+    statements: [
+      `insert into workspaces (id, name, tier) select ('${home}' || ${digits})::uuid, 'Workspace ' || i, 'team' ${each}`,
+      `insert into users (id, email) select ('${owner}' || ${digits})::uuid, 'many-' || i || '@example.com' ${each}`,
+      `insert into api_keys (workspace_id, created_by, key_hash)
+        select ('${home}' || ${digits})::uuid, ('${owner}' || ${digits})::uuid,
+          sha256(('key_live_' || encode(sha256(('workspace ' || i)::bytea), 'hex'))::bytea) ${each}`,
+      `insert into prompts (id, workspace_id, title, current_content, prompt_type, target_model)
+        select ('${prompt}' || ${digits})::uuid, ('${home}' || ${digits})::uuid, 'Prompt',
+          repeat('Answer briefly and to the point. ', 18), 'system', 'model-large' ${each}`
+    ],
+    readPrompt: (index: number) => ({
+      target: `/api/v1/prompts/${prompt}${index.toString(16).padStart(12, "0")}/resolved`,
+      key: toKey(index)
+    })
+  }
+}
+
 /** A temporary database with every table. */
 export interface Dataset {
   readonly url: string
   readonly server: string
+  readonly sql: Sql
   /** Fills a workspace on the first call and does nothing after that. */
   readonly load: (workspace: Workspace) => Promise<void>
-  /**
-   * Returns the CPU time that each session of the services has used so far, in seconds, by process id; nothing where
-   * PostgreSQL runs on another machine.
-   */
-  readonly readSessions: () => Promise<ReadonlyMap<number, number>>
   readonly drop: () => Promise<void>
 }
 
@@ -138,16 +152,8 @@ export const insertRows = async (sql: Sql, statements: ReadonlyArray<string>): P
   await sql.unsafe("vacuum analyze")
 }
 
-const isPostgres = (pid: number): boolean => {
-  try {
-    return readFileSync(`/proc/${pid}/comm`, "utf8") === "postgres\n"
-  } catch {
-    return false
-  }
-}
-
-/** Creates a database with the schema of a checkout. */
-export const createDataset = async (serverUrl: string, checkout: string): Promise<Dataset> => {
+/** Creates a database with every table. */
+export const createDataset = async (serverUrl: string): Promise<Dataset> => {
   const name = `bench_${randomBytes(8).toString("hex")}`
   const server = postgres(serverUrl, { max: 1, onnotice: () => {} })
   const [version] = await server`show server_version`
@@ -161,8 +167,7 @@ export const createDataset = async (serverUrl: string, checkout: string): Promis
     await server.end()
   }
   try {
-    const env = { PATH: process.env.PATH, HOME: process.env.HOME, DATABASE_URL: url.href }
-    await promisify(execFile)(process.execPath, [join(checkout, "src/main.ts"), "migrate"], { env })
+    await runCommand(["migrate"], url.href)
   } catch (error) {
     await drop()
     throw error
@@ -170,18 +175,12 @@ export const createDataset = async (serverUrl: string, checkout: string): Promis
   const loaded = new Map<Workspace, Promise<void>>()
   return {
     url: url.href,
+    sql,
     server: `PostgreSQL ${version!.server_version}`,
     load: (workspace) => {
       const loading = loaded.get(workspace) ?? insertRows(sql, makeStatements(workspace))
       loaded.set(workspace, loading)
       return loading
-    },
-    readSessions: async () => {
-      const sessions = await sql`
-        select pid from pg_stat_activity where datname = ${name} and pid <> pg_backend_pid()`
-      return new Map(
-        sessions.filter(({ pid }) => isPostgres(pid)).map(({ pid }) => [pid, readCpuTime(pid)] as const)
-      )
     },
     drop
   }

@@ -1,59 +1,87 @@
-/**
- * Imports an archive of 100,000 prompts into an empty PostgreSQL database through the command line, twice, and
- * prints the duration, the peak memory and the size of the file.
- *
- *     TEST_DATABASE_URL=postgres://postgres@127.0.0.1:5432/test node bench/import.ts [prompts]
- */
-import { spawn } from "node:child_process"
+/** The scenario that imports an archive. */
 import { once } from "node:events"
-import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs"
+import { closeSync, createReadStream, mkdtempSync, openSync, rmSync, writeSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import * as Effect from "effect/Effect"
-import { freshDatabase, toDatabaseUrl } from "../test/support/postgres.ts"
+import { pipeline } from "node:stream/promises"
+import type { Sql } from "postgres"
 import { writeArchive } from "./archive.ts"
+import { runCommand } from "./command.ts"
+import type { Scenario } from "./comparisons.ts"
+import { median } from "./load.ts"
+import { atMost } from "./measurement.ts"
 
-const count = Number(process.argv[2] ?? 100_000)
-const directory = mkdtempSync(join(tmpdir(), "bench-import-"))
-const file = join(directory, "archive.json")
+/** The tables that an import writes, each after the tables that it refers to. */
+const tables = [
+  ...["workspaces", "users", "api_keys", "folders", "tags", "fragments", "prompts"],
+  ...["prompt_fragments", "prompt_versions", "prompt_tags"]
+]
 
-/** Returns the peak resident memory of a process on Linux, in bytes; 0 once the process has exited. */
-const readPeakMemory = (pid: number): number => {
-  try {
-    return 1024 * Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1] ?? 0)
-  } catch {
-    return 0
+const copyRowsTo = async (directory: string, sql: Sql): Promise<void> => {
+  for (const table of tables) {
+    const rows = await sql.unsafe(`copy ${table} to stdout`).readable()
+    const file = openSync(join(directory, table), "w")
+    // A reader that pauses the stream can stall the driver.
+    rows.on("data", (chunk: Buffer) => writeSync(file, chunk))
+    await once(rows, "end")
+    closeSync(file)
   }
 }
 
-const toMiB = (bytes: number): string => `${(bytes / 1024 / 1024).toFixed(0)} MiB`
-
-const run = async (url: string, name: string): Promise<void> => {
+/** Writes the rows that `copyRowsTo` read, in one transaction. Returns how long this took, in milliseconds. */
+const copyRowsFrom = async (directory: string, sql: Sql): Promise<number> => {
   const started = performance.now()
-  const child = spawn(process.execPath, [join(import.meta.dirname, "../src/main.ts"), "import", file], {
-    env: { ...process.env, DATABASE_URL: url },
-    stdio: "inherit"
+  await sql.begin(async (transaction) => {
+    for (const table of tables) {
+      const rows = await transaction.unsafe(`copy ${table} from stdin`).writable()
+      await pipeline(createReadStream(join(directory, table)), rows)
+    }
   })
-  let peak = 0
-  const timer = setInterval(() => {
-    peak = Math.max(peak, readPeakMemory(child.pid!))
-  }, 50)
-  const [code] = await once(child, "exit")
-  clearInterval(timer)
-  if (code !== 0) throw new Error(`the import exited with ${code}`)
-  const seconds = (performance.now() - started) / 1000
-  console.log(
-    `${name}: ${seconds.toFixed(1)} s, at most ${toMiB(peak)} of memory for a file of ${toMiB(statSync(file).size)}`
-  )
+  return performance.now() - started
 }
 
-try {
-  await writeArchive(file, count)
-  await Effect.gen(function* () {
-    const url = toDatabaseUrl(yield* freshDatabase)
-    yield* Effect.promise(() => run(url, `${count} prompts into an empty database`))
-    yield* Effect.promise(() => run(url, "the same archive again"))
-  }).pipe(Effect.scoped, Effect.runPromise)
-} finally {
-  rmSync(directory, { recursive: true })
+export const importScenario: Scenario = {
+  group: "import",
+  title: "Import of an archive",
+  workspaces: [],
+  measure: async ({ createDatabase, scale }) => {
+    const directory = mkdtempSync(join(tmpdir(), "bench-import-"))
+    const archive = join(directory, "archive.json")
+    const title = `${importScenario.title} of ${scale.importedPrompts.toLocaleString("en")} prompts`
+    try {
+      await writeArchive(archive, scale.importedPrompts)
+      const runs: Array<{ readonly duration: number; readonly copied: number; readonly peakMiB: number }> = []
+      for (let i = 0; i < scale.imports; i++) {
+        const [imported, copied] = [await createDatabase(), await createDatabase()]
+        try {
+          const run = await runCommand(["import", archive], imported.url)
+          await copyRowsTo(directory, imported.sql)
+          runs.push({ ...run, copied: await copyRowsFrom(directory, copied.sql) })
+        } finally {
+          await imported.drop()
+          await copied.drop()
+        }
+      }
+      return [
+        {
+          title,
+          unit: "of the time to COPY its rows",
+          goal: atMost(4, 2),
+          samples: runs.map(({ duration, copied }) => duration / copied),
+          detail: {
+            "import ms": median(runs.map(({ duration }) => duration)),
+            "COPY ms": median(runs.map(({ copied }) => copied))
+          }
+        },
+        {
+          title: `Peak memory of the import`,
+          unit: "MiB",
+          goal: atMost(300, 200),
+          samples: runs.map(({ peakMiB }) => peakMiB)
+        }
+      ]
+    } finally {
+      rmSync(directory, { recursive: true })
+    }
+  }
 }

@@ -67,3 +67,17 @@ export const toReportRow = (group: string, measurement: Measurement): ReportRow 
       : { detail: Object.fromEntries(Object.entries(detail).map(([name, value]) => [name, round(value)])) })
   }
 }
+
+const formatGoal = ({ at_least, at_most, aim }: ReportRow): string =>
+  aim === undefined ? "" : `${at_least === undefined ? `<= ${at_most}` : `>= ${at_least}`}, aim ${aim}`
+
+const formatVerdict = ({ met, aim_met, fault }: ReportRow): string =>
+  fault !== undefined ? "FAULT" : met === undefined ? "" : aim_met ? "aim" : met ? "met" : "MISSED"
+
+/** Formats a row of the report as one line. */
+export const formatRow = (row: ReportRow): string => {
+  const { title, measured, min, max, unit, fault, samples } = row
+  const spread = samples.length > 1 ? ` (${min}–${max})` : ""
+  const value = fault ?? `${measured}${spread} ${unit}`
+  return `${formatVerdict(row).padEnd(7)}${title.padEnd(52)}${value.padEnd(48)}${formatGoal(row)}`
+}

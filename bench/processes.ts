@@ -6,22 +6,19 @@ import { setTimeout } from "node:timers/promises"
 import { promisify } from "node:util"
 import { freePort } from "../test/support/ports.ts"
 import { exchange, rawRequest } from "../test/support/rawHttp.ts"
-import { readCpuTime } from "./cpuTime.ts"
+import { root } from "./command.ts"
 import { thousand } from "./dataset.ts"
 import { resolved } from "./requests.ts"
-
-/** The directory of this checkout. */
-export const root = join(import.meta.dirname, "..")
 
 const baselines = {
   fastify: ["bench/baselines/fastify.ts"],
   bare: ["bench/baselines/bare.ts"]
 } as const
 
-/** Returns the arguments of a program; those of the service come from the `npm start` of its checkout. */
-const readArguments = (program: Start["program"], checkout: string): ReadonlyArray<string> => {
+/** Returns the arguments of a program; those of the service come from `npm start`. */
+const readArguments = (program: Start["program"]): ReadonlyArray<string> => {
   if (program !== "service") return baselines[program]
-  const { scripts } = JSON.parse(readFileSync(join(checkout, "package.json"), "utf8"))
+  const { scripts } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"))
   const words: ReadonlyArray<string> = scripts.start.split(" ")
   return words.slice(words.indexOf("node") + 1)
 }
@@ -44,8 +41,6 @@ export interface ServerProcess {
 
 export interface Start {
   readonly program: "service" | keyof typeof baselines
-  /** The checkout whose program to start; this one by default. */
-  readonly checkout?: string
   readonly env: Readonly<Record<string, string>>
   readonly stdin?: string
   /** The request and the response status that show that the server is ready. */
@@ -87,20 +82,21 @@ const readResidentMiB = async (pid: number): Promise<number> => {
   return Number(stdout) / 1024
 }
 
+/** Returns the CPU time that a process has used so far, in seconds. Linux only. */
+const readCpuTime = (pid: number): number => {
+  const stat = readFileSync(`/proc/${pid}/stat`, "utf8")
+  // The fields follow the name of the program, which is in parentheses and may contain spaces.
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ")
+  return (Number(fields[11]) + Number(fields[12])) / 100
+}
+
 /** Starts a server on a free loopback port and waits until the probe gets the expected status. */
-export const startServer = async ({
-  program,
-  checkout = root,
-  env,
-  stdin,
-  probe,
-  silent
-}: Start): Promise<ServerProcess> => {
-  const args = readArguments(program, checkout)
+export const startServer = async ({ program, env, stdin, probe, silent }: Start): Promise<ServerProcess> => {
+  const args = readArguments(program)
   const port = await freePort()
   const startedAt = performance.now()
   const child = spawn(process.execPath, args, {
-    cwd: checkout,
+    cwd: root,
     env: { PATH: process.env.PATH, HOME: process.env.HOME, PORT: String(port), ...env },
     stdio: ["pipe", "ignore", silent ? "ignore" : "inherit"]
   })

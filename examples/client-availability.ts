@@ -2,13 +2,11 @@
  * Loads prompts at the start of an application, and keeps a text at hand for outages. The second client reads from
  * a port on which no service listens.
  *
- *     API_KEY=key_live_… npx node examples/client-availability.ts
+ *     PROMPT_RETRIEVAL_KEY=key_live_… npx node examples/client-availability.ts
  */
 import { PromptClient } from "@prompt-retrieval/client"
 
 const client = new PromptClient({
-  apiKey: process.env.API_KEY ?? "",
-  baseUrl: process.env.BASE_URL,
   timeout: 5_000,
   maxRetries: 0,
   cache: {}
@@ -17,9 +15,8 @@ const client = new PromptClient({
 const { loaded, failures } = await client.prefetch({ tag: "production" })
 console.log(`${loaded} loaded, ${failures.length} failed`)
 
-const id = "cef02dd3-514f-5723-8852-d3305a2e66a8"
 const fallback = "You are a support agent of {{shop}}."
 for (const one of [client, client.withOptions({ baseUrl: "http://127.0.0.1:9" })]) {
-  const { data, source, version } = await one.prompts.getResolved(id, { fallback })
+  const { data, source, version } = await one.prompts.getResolved("support-agent", { fallback })
   console.log(`${source}, version ${version}: ${data.resolved_content.slice(0, 27)}`)
 }

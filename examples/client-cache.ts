@@ -2,18 +2,16 @@
  * Reads a prompt twice, as an application does before each model call. The second result comes from the client's
  * cache.
  *
- *     API_KEY=key_live_… npx node examples/client-cache.ts
+ *     PROMPT_RETRIEVAL_KEY=key_live_… npx node examples/client-cache.ts
  */
 import { fillSlots, PromptClient } from "@prompt-retrieval/client"
 
 const client = new PromptClient({
-  apiKey: process.env.API_KEY ?? "",
-  baseUrl: process.env.BASE_URL,
   cache: { ttl: 5_000, maxStale: 3_600_000, maxEntries: 100 }
 })
 
 for (const shop of ["Acme", "Globex"]) {
-  const { data, source } = await client.prompts.getResolved("cef02dd3-514f-5723-8852-d3305a2e66a8")
+  const { data, source } = await client.prompts.getResolved("support-agent")
   const [firstLine] = fillSlots(data.resolved_content, { shop }).split("\n")
   console.log(`${data.title} (${source}): ${firstLine}`)
 }

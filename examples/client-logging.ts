@@ -1,7 +1,7 @@
 /**
  * Writes a JSON line for each attempt of a call.
  *
- *     API_KEY=key_live_… npx node examples/client-logging.ts
+ *     PROMPT_RETRIEVAL_KEY=key_live_… npx node examples/client-logging.ts
  */
 import { type LogFields, PromptClient } from "@prompt-retrieval/client"
 
@@ -9,8 +9,6 @@ const write = (level: string) => (message: string, fields: LogFields) =>
   console.log(JSON.stringify({ level, message, ...fields }))
 
 const client = new PromptClient({
-  apiKey: process.env.API_KEY ?? "",
-  baseUrl: process.env.BASE_URL,
   logger: { debug: write("debug"), warn: write("warn") }
 })
 

@@ -8,15 +8,15 @@ import { test } from "node:test"
 import { fillSlots, type PromptClient, ServiceUnavailableError } from "@prompt-retrieval/client"
 import { FakeService } from "@prompt-retrieval/client/testing"
 
-const id = "cef02dd3-514f-5723-8852-d3305a2e66a8"
-
 /** The code under test: it gets the client as an argument. */
 const makeSystemPrompt = async (client: PromptClient, shop: string): Promise<string> => {
-  const { data } = await client.prompts.getResolved(id)
+  const { data } = await client.prompts.getResolved("support-agent")
   return fillSlots(data, { shop })
 }
 
-const service = new FakeService({ prompts: [{ id, content: "You are an agent of {{shop}}." }] })
+const service = new FakeService({
+  prompts: [{ name: "support-agent", content: "You are an agent of {{shop}}." }]
+})
 
 test("the system prompt names the shop", async () => {
   assert.equal(await makeSystemPrompt(service.connect(), "Acme"), "You are an agent of Acme.")

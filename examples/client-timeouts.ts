@@ -1,22 +1,19 @@
 /**
  * Limits the retries and the time of calls, and aborts a call.
  *
- *     API_KEY=key_live_… npx node examples/client-timeouts.ts
+ *     PROMPT_RETRIEVAL_KEY=key_live_… npx node examples/client-timeouts.ts
  */
 import { PromptClient } from "@prompt-retrieval/client"
 
 const client = new PromptClient({
-  apiKey: process.env.API_KEY ?? "",
-  baseUrl: process.env.BASE_URL,
   maxRetries: 1,
   timeout: 5_000
 })
 
-const id = "cef02dd3-514f-5723-8852-d3305a2e66a8"
-const { data } = await client.prompts.getResolved(id, { maxRetries: 0, timeout: 2_000 })
+const { data } = await client.prompts.getResolved("support-agent", { maxRetries: 0, timeout: 2_000 })
 console.log(data.title)
 
 const controller = new AbortController()
-const call = client.prompts.getResolved(id, { signal: controller.signal })
+const call = client.prompts.getResolved("support-agent", { signal: controller.signal })
 controller.abort()
 await call.catch((error) => console.log(error.name))

@@ -1,15 +1,15 @@
 /**
  * Reads a prompt by a typed reference, so that the compiler knows its slots.
  *
- *     API_KEY=key_live_… npx node examples/client-typed.ts
+ *     PROMPT_RETRIEVAL_KEY=key_live_… npx node examples/client-typed.ts
  */
 import { fillSlots, PromptClient, type PromptReference } from "@prompt-retrieval/client"
 
 const prompts = {
-  supportAgent: { id: "cef02dd3-514f-5723-8852-d3305a2e66a8", slots: ["shop"] }
+  supportAgent: { name: "support-agent", slots: ["shop"] }
 } as const satisfies Readonly<Record<string, PromptReference>>
 
-const client = new PromptClient({ apiKey: process.env.API_KEY ?? "", baseUrl: process.env.BASE_URL })
+const client = new PromptClient()
 
 const { data } = await client.prompts.getResolved(prompts.supportAgent)
 const text = fillSlots(data, { shop: "Acme" }) // `{}` or `{ shpo: "Acme" }` does not compile

@@ -1,5 +1,6 @@
 /**
- * In-memory adapters for tests of programs that embed the use cases: no database, no network, no files.
+ * In-memory adapters for tests of programs that embed the use cases: no database, no network, no files. And the
+ * contract suites of `PromptRepo` and `KeyStore`, for programs with their own stores.
  *
  * ```ts
  * import { readFileSync } from "node:fs"
@@ -17,7 +18,7 @@
  *   yield* importArchive(JSON.parse(readFileSync("workspace.json", "utf8")))
  *   const admission = yield* Admission
  *   const prompts = yield* Prompts
- *   const caller = yield* admission.admit(process.env.API_KEY)
+ *   const caller = yield* admission.admit(process.env.PROMPT_RETRIEVAL_KEY)
  *   const { items, total } = yield* prompts.list(caller, { type: "system" }, { page: 1, per_page: 20 })
  *   const { resolved_content } = yield* prompts.getResolved(caller, items[0]!.id)
  *   return { total, resolved_content }
@@ -54,6 +55,8 @@ export const memoryLayer: Layer.Layer<
   Outage.offLayer
 )
 
+export type { Archive } from "./application/formats/Archive.ts"
+export type { ContractTest, LoadWorkspace } from "./testing/contract.ts"
 export { importArchive } from "./testing/importArchive.ts"
-export type { WorkspaceArchive } from "./testing/sampleArchives.ts"
-export { checkKeyStore, checkPromptRepo } from "./testing/storeContracts.ts"
+export { makeKeyStoreTests } from "./testing/keyStoreTests.ts"
+export { makePromptRepoTests } from "./testing/promptRepoTests.ts"

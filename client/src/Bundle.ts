@@ -4,6 +4,8 @@ import { PromptClientError } from "./Errors.ts"
 export interface BundledPrompt {
   /** Id of the prompt. */
   readonly id: string
+  /** Name of the prompt in its workspace (docs/names.md). */
+  readonly name: string
   /** Title of the prompt. */
   readonly title: string
   /** Type of the prompt. */
@@ -78,8 +80,8 @@ const findHash = (): Hash => {
  * content is left out of the JSON, because its encoding as JSON takes longer than the hash.
  */
 export const serializePrompt = (prompt: Omit<BundledPrompt, "sha256">): string => {
-  const { id, title, prompt_type, target_model, version, etag, fragment_count, slots, content } = prompt
-  const fields = [id, title, prompt_type, target_model, version, etag, fragment_count, slots]
+  const { id, name, title, prompt_type, target_model, version, etag, fragment_count, slots, content } = prompt
+  const fields = [id, name, title, prompt_type, target_model, version, etag, fragment_count, slots]
   return `${JSON.stringify(fields)}\n${content}`
 }
 
@@ -111,18 +113,16 @@ const verified = new WeakSet<PromptBundle>()
  */
 export const verifyBundle = async (value: unknown): Promise<PromptBundle> => {
   const bundle = (value ?? {}) as PromptBundle
-  if (bundle.format !== bundleFormat || !Array.isArray(bundle.prompts)) {
-    throw new BundleError("Not a prompt bundle; create one with 'npx --no @prompt-retrieval/client pull'")
-  }
-  if (bundle.formatVersion !== bundleFormatVersion) {
-    throw new BundleError("The bundle has an unknown formatVersion; run 'pull' again")
+  const isKnown = bundle.format === bundleFormat && bundle.formatVersion === bundleFormatVersion
+  if (!isKnown || !Array.isArray(bundle.prompts)) {
+    throw new BundleError("Not a prompt bundle of format version 1; run 'pull' again")
   }
   if (verified.has(bundle)) return bundle
   const { prompts, sha256 } = bundle
   const hash = findHash()
-  const pending = prompts.map((prompt) => (hasContent(prompt) ? hash(serializePrompt(prompt)) : ""))
-  // Without promises, a thousand prompts take 0.7 ms less.
-  const hashes = hash === digest ? await Promise.all(pending) : pending
+  const hashes = await Promise.all(
+    prompts.map((prompt) => (hasContent(prompt) ? hash(serializePrompt(prompt)) : ""))
+  )
   const damaged = hashes.findIndex((hash, index) => !hash || hash !== prompts[index]?.sha256)
   if (damaged !== -1) {
     const id = prompts[damaged]?.id ?? "without an id"

@@ -1,19 +1,26 @@
 import { type BundledPrompt, type PromptBundle, verifyBundle } from "./Bundle.ts"
+import type { PromptReference } from "./PromptReference.ts"
+import type { ResolvedPrompt, Single, Source } from "./Resources.ts"
+import { toBundledResult } from "./Results.ts"
 
 /** The prompts of a bundle, which is verified when the first prompt is needed. */
 export class BundledPrompts {
   readonly #bundle: PromptBundle
-  #prompts: Promise<ReadonlyMap<string, BundledPrompt>> | undefined
+  #prompts: Promise<ReadonlyMap<string | undefined, BundledPrompt>> | undefined
 
   constructor(bundle: PromptBundle) {
     this.#bundle = bundle
   }
 
-  /** Finds a prompt. Rejects with a `BundleError` if a hash of the bundle does not match. */
-  async find(id: string): Promise<BundledPrompt | undefined> {
+  /** Finds a prompt by its id or its name. Rejects with a `BundleError` if a hash of the bundle does not match. */
+  async find(prompt: string | PromptReference): Promise<Single<ResolvedPrompt, Source> | undefined> {
     this.#prompts ??= verifyBundle(this.#bundle).then(
-      ({ prompts }) => new Map(prompts.map((prompt) => [prompt.id, prompt]))
+      ({ prompts }) =>
+        new Map(prompts.flatMap((prompt) => [prompt.id, prompt.name].map((key) => [key, prompt] as const)))
     )
-    return (await this.#prompts).get(id.toLowerCase())
+    const prompts = await this.#prompts
+    const { id, name } = typeof prompt === "string" ? { id: prompt, name: prompt } : prompt
+    const bundled = prompts.get(id?.toLowerCase()) ?? prompts.get(name)
+    return bundled && toBundledResult(bundled)
   }
 }

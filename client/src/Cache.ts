@@ -68,6 +68,15 @@ export const toEntry = (
 })
 
 /**
+ * Returns true if the headers of a call only identify the request or the caller, so that they do not change the
+ * response. Any other header bypasses the cache.
+ */
+export const isCacheable = (headers: CallSettings["headers"] = {}): boolean =>
+  Object.keys(headers).every((name) =>
+    /^(x-request-id|traceparent|tracestate|baggage|user-agent)$/i.test(name)
+  )
+
+/**
  * Caches the bodies of successful responses by target (path and query). Entries are text, so that callers never share
  * an object. A 404 evicts its entry; a 401 or 403 to any client of the key evicts all entries (`evictAfter`), because
  * it concerns the key; any other failure leaves the entries unchanged.
@@ -99,19 +108,20 @@ export class Cache {
 
   /**
    * Returns a target's body: from the cache within `ttl`, from the cache with a background refresh within `maxStale`,
-   * otherwise from the service. Background refreshes use `refreshSettings`, because no caller waits for them.
+   * otherwise from the service. Background refreshes use `refreshSettings`, because no caller waits for them. Without
+   * `refreshSettings`, the body always comes from the service.
    */
   async read(
     target: string,
     settings: CallSettings,
-    refreshSettings: CallSettings,
+    refreshSettings: CallSettings | undefined,
     load: Loader
   ): Promise<CacheResult> {
     if (!settings.signal?.aborted) {
       const failure = this.#failures.get(target)
       const isPaused = failure && now() < failure.retryAt
       const entry = this.#entries.get(target)
-      if (entry) {
+      if (entry && refreshSettings) {
         this.#store(this.#entries, target, entry)
         const age = getElapsed(entry.confirmedAt)
         if (age < this.#options.ttl) return { ...entry, source: "cached" }
@@ -239,6 +249,5 @@ const toTooOldError = ({ age, requestId }: ResponseInfo): ServiceUnavailableErro
     status: 503,
     code: "SERVICE_UNAVAILABLE",
     message: `The response is ${age / 1000} s old, which is more than ttl + maxStale`,
-    requestId,
-    retryAfter: undefined
+    requestId
   })

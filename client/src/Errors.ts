@@ -14,29 +14,27 @@ export interface ErrorResponse {
   /** Human-readable; may change. */
   readonly message: string
   /** The response's `X-Request-Id`. Quote it to support. */
-  readonly requestId: string | undefined
+  readonly requestId?: string | undefined
   /** Seconds to wait before retrying, if the response has a `Retry-After` header. */
-  readonly retryAfter: number | undefined
+  readonly retryAfter?: number | undefined
 }
-
-/** @deprecated Use `ErrorResponse`. */
-export type ErrorAnswer = ErrorResponse
 
 /** The service returned an error. Each known `code` has a subclass; an unknown code is an instance of this class. */
 export class PromptApiError extends PromptClientError implements ErrorResponse {
   override get name(): string {
     return "PromptApiError"
   }
-  readonly status: number
-  readonly code: string
-  readonly requestId: string | undefined
-  readonly retryAfter: number | undefined
-  constructor(response: ErrorResponse) {
-    super(response.message)
-    this.status = response.status
-    this.code = response.code
-    this.requestId = response.requestId
-    this.retryAfter = response.retryAfter
+  /** The section of the project's documentation that describes the error. */
+  get documentation(): string {
+    return `docs/http-api.md#${errorClasses.has(this.code) ? this.code.toLowerCase() : "errors"}`
+  }
+  declare readonly status: number
+  declare readonly code: string
+  declare readonly requestId: string | undefined
+  declare readonly retryAfter: number | undefined
+  constructor({ message, status, code, requestId, retryAfter }: ErrorResponse) {
+    super(message)
+    Object.assign(this, { status, code, requestId, retryAfter })
   }
 }
 

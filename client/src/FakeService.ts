@@ -1,9 +1,19 @@
 import type { BundledPrompt } from "./Bundle.ts"
-import { type ClientOptions, PromptClient } from "./PromptClient.ts"
-import type { Fetch, FetchInit } from "./Transport.ts"
+import { PromptNames } from "./Names.ts"
+import type { ClientOptions } from "./Options.ts"
+import { PromptClient } from "./PromptClient.ts"
+import type { Fetch, FetchInit } from "./Fetch.ts"
 
-/** A prompt of a `FakeService`: a prompt of a bundle, or its id, its content and any other fields. */
-export type FakePrompt = Pick<BundledPrompt, "id" | "content"> & Partial<BundledPrompt>
+/**
+ * A prompt of a `FakeService`: a prompt of a bundle, or its content, its name or id, and any other fields. Its title is
+ * its name by default.
+ */
+export type FakePrompt = Partial<BundledPrompt> &
+  Pick<BundledPrompt, "content"> &
+  (Pick<BundledPrompt, "id"> | Pick<BundledPrompt, "name">)
+
+/** A prompt with the id that it has in the service. */
+type StoredPrompt = FakePrompt & Pick<BundledPrompt, "id" | "title" | "etag">
 
 /** The prompts of a `FakeService`. A bundle is one. */
 export interface FakeContent {
@@ -26,11 +36,11 @@ const errors = {
 
 const epoch = "2026-01-01T00:00:00.000Z"
 
-const serializeFields = (prompt: FakePrompt): string => JSON.stringify({ ...prompt, etag: undefined })
+const serializeFields = (prompt: StoredPrompt): string => JSON.stringify({ ...prompt, etag: undefined })
 
-const toSummary = ({ id, title, prompt_type, target_model, version }: FakePrompt) => ({
+const toSummary = ({ id, title, prompt_type, target_model, version }: StoredPrompt) => ({
   id,
-  title: title ?? id,
+  title,
   description: "",
   prompt_type: prompt_type ?? "system",
   target_model: target_model ?? "",
@@ -40,7 +50,7 @@ const toSummary = ({ id, title, prompt_type, target_model, version }: FakePrompt
   updated_at: epoch
 })
 
-const toVersion = (prompt: FakePrompt) => ({
+const toVersion = (prompt: StoredPrompt) => ({
   id: prompt.id,
   prompt_id: prompt.id,
   version_number: prompt.version ?? 1,
@@ -55,21 +65,21 @@ const toVersion = (prompt: FakePrompt) => ({
 /**
  * A prompt service in memory, for the tests of an application: a `fetch` that responds as the service does, to the
  * client itself. Only `getResolved` returns what a real service would for the same bundle: the fields that a bundle
- * does not contain have fixed values, prompts have one version, and no prompt has a tag or a folder.
+ * does not contain have fixed values, and prompts have one version. Every prompt matches every tag and folder.
  *
  * @example
  * ```ts
  * import { FakeService } from "@prompt-retrieval/client/testing"
  *
- * const service = new FakeService({ prompts: [{ id: "cef02dd3-514f-5723-8852-d3305a2e66a8", content: "Hi {{shop}}" }] })
+ * const service = new FakeService({ prompts: [{ name: "greeting", content: "Hi {{shop}}" }] })
  * const client = service.connect({ cache: {} })
  * service.failWith(503)
  * service.failWith(undefined)
  * ```
  */
 export class FakeService {
-  readonly #prompts = new Map<string, FakePrompt>()
-  /** The number of calls of `set`, for the ETags that the fake makes. */
+  readonly #prompts = new Map<string, StoredPrompt>()
+  /** The number of calls of `set`, for the ids and ETags that the fake makes. */
   #changes = 0
   #failure: FakeFailure | undefined
   /** Path and query of each request so far. */
@@ -80,20 +90,27 @@ export class FakeService {
   }
 
   /**
-   * Adds a prompt, or replaces the prompt with its id. The prompt gets a new ETag if it has none, or if it replaces
-   * a prompt with other fields, because the ETag of a bundle belongs to the fields in the bundle.
+   * Adds a prompt, or replaces the prompt with its id or, without an id, its name. The prompt gets a new ETag if it has
+   * none, or if it replaces a prompt with other fields, because the ETag of a bundle belongs to the fields in the bundle.
    */
   set(prompt: FakePrompt): void {
-    const id = prompt.id.toLowerCase()
+    const change = ++this.#changes
+    const made = `00000000-0000-4000-8000-${String(change).padStart(12, "0")}`
+    const id = (prompt.id ?? this.#findId(prompt.name!) ?? made).toLowerCase()
+    const stored = { ...prompt, id, title: prompt.title ?? prompt.name ?? id, etag: prompt.etag ?? "" }
     const previous = this.#prompts.get(id)
-    const isChanged = previous !== undefined && serializeFields(previous) !== serializeFields(prompt)
-    const etag = isChanged ? undefined : prompt.etag
-    this.#prompts.set(id, { ...prompt, etag: etag ?? `"fake-${++this.#changes}"` })
+    const isChanged = previous !== undefined && serializeFields(previous) !== serializeFields(stored)
+    const etag = (isChanged ? "" : stored.etag) || `"fake-${change}"`
+    this.#prompts.set(id, { ...stored, etag })
   }
 
-  /** Removes a prompt, which is then not found. */
-  remove(id: string): void {
-    this.#prompts.delete(id.toLowerCase())
+  /** Removes the prompt with an id or a name, which is then not found. */
+  remove(prompt: string): void {
+    this.#prompts.delete(this.#findId(prompt) ?? prompt.toLowerCase())
+  }
+
+  #findId(name: string): string | undefined {
+    return new PromptNames(this.#prompts.values()).findId(name)
   }
 
   /** Lets all further requests fail, or, with `undefined`, succeed again. */
@@ -117,10 +134,9 @@ export class FakeService {
     const [, id, kind, number] = path
     if (id === undefined) {
       const type = searchParams.get("type")
-      const isEmpty = searchParams.has("tag") || searchParams.has("folder_id")
       const listed = [...this.#prompts.values()]
         .map(toSummary)
-        .filter(({ prompt_type }) => !isEmpty && (type === null || type === prompt_type))
+        .filter(({ prompt_type }) => type === null || type === prompt_type)
       return respondWithPage(listed, searchParams)
     }
     const prompt = this.#prompts.get(decodeURIComponent(id).toLowerCase())
@@ -152,7 +168,7 @@ const respondWithPage = (items: ReadonlyArray<unknown>, query: URLSearchParams):
 }
 
 const respondWithVersions = (
-  prompt: FakePrompt,
+  prompt: StoredPrompt,
   number: string | undefined,
   query: URLSearchParams
 ): Response => {
@@ -166,7 +182,7 @@ const respondWithVersions = (
 }
 
 const respondWithPrompt = (
-  prompt: FakePrompt,
+  prompt: StoredPrompt,
   isResolved: boolean,
   requestHeaders: FetchInit["headers"]
 ): Response => {
@@ -190,7 +206,7 @@ const respondWithPrompt = (
     tags: []
   }
   // The ETag of a bundle is that of the resolved prompt.
-  const etag = isResolved ? prompt.etag! : prompt.etag!.replace(/"$/, '-prompt"')
+  const etag = isResolved ? prompt.etag : prompt.etag.replace(/"$/, '-prompt"')
   const status = requestHeaders["if-none-match"] === etag ? 304 : 200
   const headers = { etag, "prompt-version": String(current_version) }
   return respond(status, { data: isResolved ? resolved : full }, headers)

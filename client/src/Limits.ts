@@ -46,7 +46,11 @@ export const withLimits = <A>(
       reject(error)
       controller.abort(error)
     }
-    const onAbort = () => fail(new AbortError("The call was aborted", { cause: signal?.reason }))
+    const onAbort = () => {
+      const cause = signal!.reason
+      // The signal may be that of a whole call, whose timeout has expired.
+      fail(cause instanceof TimeoutError ? cause : new AbortError("The call was aborted", { cause }))
+    }
     const timer =
       timeout && setTimeout(() => fail(new TimeoutError(`No result within ${timeout} ms`)), timeout)
     const cleanUp = () => {

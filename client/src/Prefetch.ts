@@ -14,7 +14,7 @@ export interface PrefetchProgress {
 
 /** A prompt that `prefetch` could not load. */
 export interface PrefetchFailure {
-  /** Id of the prompt. */
+  /** Id or name of the prompt, as it was selected. */
   readonly id: string
   /** The error of the last request. */
   readonly error: PromptClientError

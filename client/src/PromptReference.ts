@@ -2,14 +2,24 @@ import type { ResolvedPrompt } from "./Resources.ts"
 
 /**
  * A prompt and the slots that its resolved content leaves to the caller. `pull` generates a constant of this type for
- * each prompt.
+ * each prompt. The prompt is addressed by its `name` or, without a name, by its `id`.
  */
-export interface PromptReference<Slots extends string = string> {
-  /** Id of the prompt. */
-  readonly id: string
+export type PromptReference<Slots extends string = string> = {
   /** Names of the slots. */
   readonly slots: ReadonlyArray<Slots>
-}
+} & (
+  | {
+      /** Name of the prompt, which is the same in every workspace. */
+      readonly name: string
+      /** Id of the prompt in the workspace of the bundle. */
+      readonly id?: string | undefined
+    }
+  | {
+      readonly name?: undefined
+      /** Id of the prompt. */
+      readonly id: string
+    }
+)
 
 declare const slotNames: unique symbol
 

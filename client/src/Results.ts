@@ -17,15 +17,9 @@ const noResponse = { age: undefined, requestId: undefined, response: undefined }
 
 /** Returns the result for a prompt of the bundle. */
 export const toBundledResult = (prompt: BundledPrompt): Single<ResolvedPrompt, Source> => {
-  const { id, title, prompt_type, target_model, content, fragment_count, version, etag } = prompt
-  const data: ResolvedPrompt = {
-    id,
-    title,
-    prompt_type: prompt_type as PromptType,
-    target_model,
-    resolved_content: content,
-    fragment_count
-  }
+  const { id, title, target_model, content: resolved_content, fragment_count, version, etag } = prompt
+  const prompt_type = prompt.prompt_type as PromptType
+  const data: ResolvedPrompt = { id, title, prompt_type, target_model, resolved_content, fragment_count }
   return toResult({ data }, { source: "bundled", version, etag, ...noResponse })
 }
 

@@ -1,61 +1,8 @@
 import { AbortError, ConnectionError, InvalidResponseError, toApiError } from "./Errors.ts"
+import type { Fetch, FetchResponse, Logger } from "./Fetch.ts"
 import { type CallSettings, now, type Signal, sleep, withLimits } from "./Limits.ts"
 import { RateLimitPause } from "./RateLimitPause.ts"
 import type { PromptResponse } from "./Resources.ts"
-
-/** The options that the client passes to `fetch`. */
-export interface FetchInit {
-  /** The client only reads. */
-  readonly method: "GET"
-  /** Values by names in lower case, the API key included. */
-  readonly headers: Record<string, string>
-  /** Redirects are not followed: they could carry the API key to another host. */
-  readonly redirect: "manual"
-  /** Aborted when the call times out or its caller aborts it. */
-  readonly signal: Signal
-}
-
-/** The part of `Response` that the client uses. */
-export interface FetchResponse {
-  /** HTTP status code. */
-  readonly status: number
-  /** Response headers, by names in any case. */
-  readonly headers: { get(name: string): string | null }
-  /** The body as a stream, which the client cancels if it does not read the body. */
-  readonly body: { cancel(): Promise<void> } | null
-  /** Reads the body as UTF-8. */
-  text(): Promise<string>
-}
-
-/** The standard `fetch` or a replacement. */
-export type Fetch = (url: string, init: FetchInit) => Promise<FetchResponse>
-
-/** Log fields of one attempt. They never contain the API key, the query string or a body. */
-export interface LogFields {
-  /** HTTP method. */
-  readonly method: "GET"
-  /** Path of the request, without the query string. */
-  readonly path: string
-  /** HTTP status code; undefined if there was no complete response. */
-  readonly status: number | undefined
-  /** In milliseconds. */
-  readonly duration: number
-  /** The response's `X-Request-Id`, if any. */
-  readonly requestId: string | undefined
-  /** Number of the attempt, starting at 1. */
-  readonly attempt: number
-}
-
-/**
- * Receives one line for each attempt: `warn` after a connection error, a timeout, 408, 429 or 5xx, otherwise `debug`.
- * `console` is a valid logger. Exceptions thrown by a logger are ignored.
- */
-export interface Logger {
-  /** Receives the line of any other attempt. */
-  debug?(message: string, fields: LogFields): void
-  /** Receives the line of an attempt that failed and may succeed later. */
-  warn?(message: string, fields: LogFields): void
-}
 
 /** Describes a successful response, or a 304 that confirmed an earlier one. */
 export interface ResponseInfo extends PromptResponse {
@@ -108,17 +55,6 @@ const maxRetryAfterMs = 60_000
 const computeBackoff = (attempt: number): number =>
   (Math.min(8000, 250 * 2 ** attempt) * (1 + Math.random())) / 2
 
-/**
- * Parses `Retry-After` (seconds or an HTTP date) to seconds. A date is compared with the response's `Date` header,
- * or with the local clock if there is none.
- */
-const parseRetryAfter = (headers: FetchResponse["headers"]): number | undefined => {
-  const value = headers.get("retry-after")?.trim() ?? ""
-  if (/^\d+$/.test(value)) return Number(value)
-  const millis = Date.parse(value) - (Date.parse(headers.get("date") ?? "") || Date.now())
-  return / GMT$/.test(value) && !Number.isNaN(millis) ? Math.max(0, Math.ceil(millis / 1000)) : undefined
-}
-
 /** Joins the messages of an error and its causes. */
 const describeCauses = (error: unknown): string => {
   const messages: Array<string> = []
@@ -143,12 +79,6 @@ const parseJson = (text: string): UnknownJson => {
     return undefined
   }
 }
-
-/**
- * Returns true if the service has a route for the path of a target. No route matches a percent-encoded character,
- * which only an invalid prompt id can contain.
- */
-const isServedPath = (target: string): boolean => !/^[^?]*%/.test(target)
 
 /** Parses a header whose value is a whole number. */
 const parseCount = (value: string | null): number | undefined =>
@@ -200,14 +130,13 @@ export class Transport {
             signal
           })
           const { status } = response
-          const retryAfter = parseRetryAfter(response.headers)
+          const retryAfter = parseCount(response.headers.get("retry-after"))
           if (retryAfter !== undefined) delay = Math.min(retryAfter * 1000, maxRetryAfterMs)
           if (status === 429) this.pause.extend(delay, this.#getRequestId(response))
           const isDiscarded = signal.aborted || (isTransient(status) && canRetryAfter(delay))
           const text = isDiscarded ? cancelBody(response) : await response.text()
           log(status, this.#getRequestId(response))
-          if (text !== undefined)
-            parse = () => this.#parse(target, response, text, retryAfter, isEnvelope, etag)
+          if (text !== undefined) parse = () => this.#parse(response, text, retryAfter, isEnvelope, etag)
         } catch (error) {
           log()
           if (!canRetryAfter(delay)) {
@@ -232,7 +161,6 @@ export class Transport {
 
   /** Parses a complete response, or throws the error that it represents. */
   #parse(
-    target: string,
     response: FetchResponse,
     text: string,
     retryAfter: number | undefined,
@@ -249,7 +177,7 @@ export class Transport {
     }
     const requestId = this.#getRequestId(response)
     const { code, message } = body?.error ?? {}
-    if (status === 404 && message === "Route not found" && isServedPath(target)) {
+    if (status === 404 && message === "Route not found") {
       throw new InvalidResponseError(
         "Unexpected response: 404 Route not found; check baseUrl",
         status,
@@ -291,7 +219,7 @@ export class Transport {
 
   #toConnectionError(error: unknown): ConnectionError {
     const { baseUrl, isDefaultUrl } = this.#options
-    const hint = isDefaultUrl ? ` (baseUrl is not set; the default is ${baseUrl})` : ""
+    const hint = isDefaultUrl ? ` (PROMPT_RETRIEVAL_URL is not set; the default is ${baseUrl})` : ""
     return new ConnectionError(this.#redact(`No response from the service: ${describeCauses(error)}`) + hint)
   }
 

@@ -6,7 +6,6 @@ export {
   BadRequestError,
   ConnectionError,
   DisputedError,
-  type ErrorAnswer,
   type ErrorResponse,
   HeadersTooLargeError,
   InternalServerError,
@@ -21,25 +20,21 @@ export {
   ResolvedTooLargeError,
   ServiceUnavailableError,
   TimeoutError,
-  /** @deprecated Use a class's constructor. */
-  toApiError as apiErrorOf,
   UnauthorizedError
 } from "./Errors.ts"
 export type { Signal, SignalLike } from "./Limits.ts"
 export type { PrefetchFailure, PrefetchProgress, PrefetchResult } from "./Prefetch.ts"
-export {
-  type CallOptions,
-  type ClientOptions,
-  type List,
-  type PrefetchFilter,
-  type PrefetchOptions,
-  PromptClient,
-  type Prompts,
-  type ResolvedOptions,
-  type Versions
-} from "./PromptClient.ts"
+export type {
+  CallOptions,
+  ClientOptions,
+  PrefetchFilter,
+  PrefetchOptions,
+  ResolvedOptions
+} from "./Options.ts"
+export { PromptClient } from "./PromptClient.ts"
 export type { PromptReference, ResolvedFor, SlotValue, VariablesFor, WithSlots } from "./PromptReference.ts"
+export type { List, Prompts, Versions } from "./Prompts.ts"
 export type * from "./Resources.ts"
 export type { Call, WithResponse } from "./Results.ts"
 export { fillSlots, MissingVariablesError } from "./Slots.ts"
-export type { Fetch, FetchInit, FetchResponse, LogFields, Logger } from "./Transport.ts"
+export type { Fetch, FetchInit, FetchResponse, LogFields, Logger } from "./Fetch.ts"

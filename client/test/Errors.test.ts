@@ -11,7 +11,8 @@ import {
   jsonResponse,
   key,
   makeScriptedClient,
-  settle
+  settle,
+  promptId
 } from "./support.ts"
 
 beforeEach(() => void installFakeTime())
@@ -50,7 +51,7 @@ describe("an error response", () => {
         [() => errorResponse(status, code, "What happened", { "retry-after": "7", "x-request-id": "req-1" })],
         noRetries
       )
-      const error = await captureError(client.prompts.get("p"))
+      const error = await captureError(client.prompts.get(promptId))
       expect(error).toBeInstanceOf(new Map(Object.entries(Client)).get(errorClasses[code]!))
       expect(error).toBeInstanceOf(Client.PromptApiError)
       expect(error).toBeInstanceOf(Client.PromptClientError)
@@ -63,6 +64,7 @@ describe("an error response", () => {
         retryAfter: 7
       })
       expect(error.stack).toMatch(`${errorClasses[code]}: What happened\n`)
+      expect(error).toMatchObject({ documentation: `docs/http-api.md#${code.toLowerCase()}` })
     }
   )
 
@@ -70,8 +72,9 @@ describe("an error response", () => {
     "a response with an unknown code rejects with a PromptApiError: %j",
     async (code) => {
       const { client } = makeScriptedClient([() => errorResponse(418, code, "Short and stout")])
-      const error = await captureError(client.prompts.get("p"))
+      const error = await captureError(client.prompts.get(promptId))
       expect(error.constructor).toBe(Client.PromptApiError)
+      expect(error).toMatchObject({ documentation: "docs/http-api.md#errors" })
       expect({ ...error, message: error.message }).toEqual({
         status: 418,
         code,
@@ -184,13 +187,6 @@ describe("a response that is not from the service", () => {
     }
   )
 
-  it("an unknown route is a NotFoundError if the id needs an escape, which no path of the service has", async () => {
-    const { client } = makeScriptedClient([() => errorResponse(404, "NOT_FOUND", "Route not found")])
-    for (const id of ["a b", "a/b", "50%", "a;b"]) {
-      expect(await captureError(client.prompts.get(id))).toBeInstanceOf(Client.NotFoundError)
-    }
-  })
-
   const meta = { page: 1, per_page: 20, total: 1 }
   it.each([
     { data: [] },
@@ -204,7 +200,9 @@ describe("a response that is not from the service", () => {
   ])("a list method rejects a body of another shape with an InvalidResponseError: %j", async (body) => {
     const { client } = makeScriptedClient([() => jsonResponse(200, body)])
     expect(await captureError(client.prompts.list())).toBeInstanceOf(Client.InvalidResponseError)
-    expect(await captureError(client.prompts.versions.list("p"))).toBeInstanceOf(Client.InvalidResponseError)
+    expect(await captureError(client.prompts.versions.list(promptId))).toBeInstanceOf(
+      Client.InvalidResponseError
+    )
   })
 
   it("a single-resource method rejects a list with an InvalidResponseError", async () => {
@@ -217,7 +215,7 @@ describe("a response that is not from the service", () => {
   it("a JSON content type may have parameters, uppercase letters and a +json suffix", async () => {
     for (const type of ["application/json; charset=utf-8", "Application/JSON", "application/problem+json"]) {
       const { client } = makeScriptedClient([() => text(200, '{"data":{"id":"p"}}', type)])
-      expect((await settle(client.prompts.get("p"))) as object).toMatchObject({
+      expect((await settle(client.prompts.get(promptId))) as object).toMatchObject({
         value: { data: { id: "p" } }
       })
     }
@@ -258,10 +256,10 @@ describe("the API key", () => {
       errorResponse(429, "RATE_LIMITED", id, { "retry-after": "600", "x-request-id": id })
     for (const respond of responders) {
       const { client, log, requests } = makeScriptedClient([respond], { maxRetries: 1 })
-      const error = await captureError(client.prompts.get(key))
+      const error = await captureError(client.prompts.list({ tag: key }))
       expect(error).toBeInstanceOf(Client.PromptClientError)
       // The pause after a 429 repeats its request id.
-      const paused = await captureError(client.prompts.get(key))
+      const paused = await captureError(client.prompts.list({ tag: key }))
       for (const value of [error, paused, log]) {
         expect(inspectAll(value) + (value as Error).stack).not.toContain(key.slice(9, 25))
       }
@@ -270,10 +268,10 @@ describe("the API key", () => {
   })
 
   it.each([
-    [undefined, "apiKey is missing"],
-    [null, "apiKey is missing"],
-    ["", "apiKey is missing"],
-    [7, "apiKey must be a string"],
+    [undefined, "apiKey is missing; set the environment variable PROMPT_RETRIEVAL_KEY"],
+    [null, "apiKey is missing; set the environment variable PROMPT_RETRIEVAL_KEY"],
+    ["", "apiKey is missing; set the environment variable PROMPT_RETRIEVAL_KEY"],
+    [7, "apiKey contains invalid characters"],
     [" ", "apiKey contains invalid characters"],
     ["key live", "apiKey contains invalid characters"],
     ["key\n", "apiKey contains invalid characters"],

@@ -37,7 +37,7 @@ describe("FakeService", () => {
     for await (const prompt of calls.list({ per_page: 1, type: "system" })) ids.push(prompt.id)
     expect(ids).toEqual(["p0", "p2"])
     expect((await calls.list({ page: 2, per_page: 2 })).meta).toEqual({ page: 2, per_page: 2, total: 3 })
-    expect((await calls.list({ tag: "any" })).data).toEqual([])
+    expect((await calls.list({ tag: "any", type: "user" })).data).toMatchObject([{ title: "p1" }])
     expect((await calls.get("p1")).data).toMatchObject({ current_content: "Text 1", prompt_type: "user" })
     expect((await calls.versions.list("p1")).data).toMatchObject([{ version_number: 1 }])
     expect((await calls.versions.get("p1", 1)).data).toMatchObject({ content: "Text 1", prompt_id: "p1" })

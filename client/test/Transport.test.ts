@@ -1,28 +1,19 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
-import {
-  AbortError,
-  InvalidResponseError,
-  PromptClient,
-  RateLimitedError,
-  ServiceUnavailableError,
-  TimeoutError
-} from "../src/index.ts"
+import { InvalidResponseError, PromptClient, ServiceUnavailableError } from "../src/index.ts"
 import {
   advance,
   allCalls,
   captureError,
   connectionRefused,
   errorResponse,
-  flush,
   installFakeTime,
   jsonResponse,
   key,
   makeScriptedClient,
-  neverResponds,
   type Responder,
-  rateLimited,
   serviceUnavailable,
-  settle
+  settle,
+  promptId
 } from "./support.ts"
 
 beforeEach(() => void installFakeTime())
@@ -53,7 +44,9 @@ describe("a request", () => {
     ["http://host:8080/a/b//", "http://host:8080/a/b"],
     ["http://[::1]:3000/", "http://[::1]:3000"]
   ])("a client with baseUrl %s sends its requests to %s/api/v1", async (baseUrl, base) => {
-    expect(await captureUrl((client) => client.prompts.get("p"), baseUrl)).toBe(`${base}/api/v1/prompts/p`)
+    expect(await captureUrl((client) => client.prompts.get(promptId), baseUrl)).toBe(
+      `${base}/api/v1/prompts/p`
+    )
   })
 
   it.each([
@@ -81,29 +74,8 @@ describe("a request", () => {
     ])
   })
 
-  it("ids are percent-encoded in the path", async () => {
-    const base = "http://127.0.0.1:3000/api/v1/prompts/"
-    for (const [id, encoded] of [
-      ["a/b", "a%2Fb"],
-      ["a?b#c", "a%3Fb%23c"],
-      ["../admin", "..%2Fadmin"],
-      ["%2e", "%252e"],
-      ["ä\ud800", "%C3%A4%EF%BF%BD"],
-      ["...", "..."]
-    ] as const) {
-      expect(await captureUrl((client) => client.prompts.get(id))).toBe(base + encoded)
-      expect(await captureUrl((client) => client.prompts.getResolved(id))).toBe(`${base}${encoded}/resolved`)
-      expect(await captureUrl((client) => client.prompts.versions.list(id))).toBe(
-        `${base}${encoded}/versions`
-      )
-      expect(await captureUrl((client) => client.prompts.versions.get(id, 2))).toBe(
-        `${base}${encoded}/versions/2`
-      )
-    }
-  })
-
-  it.each(["", ".", "..", undefined, 7])(
-    "an id that cannot be a path segment rejects with a TypeError and sends no request: %j",
+  it.each(["", undefined, null, 7, {}, { slots: [] }])(
+    "a value that is neither a name nor an id rejects with a TypeError and sends no request: %j",
     async (wrong) => {
       const { client, requests } = makeScriptedClient([ok])
       const id = wrong as string
@@ -113,7 +85,7 @@ describe("a request", () => {
         () => client.prompts.versions.list(id),
         () => client.prompts.versions.get(id, 1)
       ]) {
-        expect(await captureError(call())).toEqual(new TypeError("id must be a prompt id"))
+        expect(await captureError(call())).toEqual(new TypeError("prompt must be a name or an id"))
       }
       expect(requests).toEqual([])
     }
@@ -133,8 +105,10 @@ describe("a request", () => {
 
   it("a request carries the API key and the headers of client and call, and does not follow redirects", async () => {
     const { client, requests } = makeScriptedClient([ok], { headers: { "X-App": "one", "x-both": "client" } })
-    await settle(client.prompts.get("p", { headers: { "X-Both": "call", Authorization: "Bearer other" } }))
-    await settle(client.prompts.get("p"))
+    await settle(
+      client.prompts.get(promptId, { headers: { "X-Both": "call", Authorization: "Bearer other" } })
+    )
+    await settle(client.prompts.get(promptId))
     const own = { accept: "application/json", authorization: `Bearer ${key}`, "x-app": "one" }
     expect(requests.map(({ signal: _, ...request }) => request)).toEqual(
       ["call", "client"].map((both) => ({
@@ -149,7 +123,7 @@ describe("a request", () => {
   it("the default fetch is globalThis.fetch at the time of the call", async () => {
     const platform = vi.spyOn(globalThis, "fetch").mockImplementation(async () => ok())
     const client = new PromptClient({ apiKey: key })
-    expect(await settle(client.prompts.get("p"))).toMatchObject({ value: envelope })
+    expect(await settle(client.prompts.get(promptId))).toMatchObject({ value: envelope })
     expect(platform).toHaveBeenCalledTimes(1)
   })
 
@@ -194,7 +168,7 @@ describe("a retry", () => {
           transientFailures[kind]!,
           ok
         ])
-        const call = client.prompts.get("p")
+        const call = client.prompts.get(promptId)
         await advance(first - 1)
         expect(requests).toHaveLength(1)
         await advance(2)
@@ -211,10 +185,12 @@ describe("a retry", () => {
   it("a call fails after maxRetries retries, set for the client or for the call", async () => {
     for (const maxRetries of [0, 1, 2, 5]) {
       const byClient = makeScriptedClient([serviceUnavailable], { maxRetries })
-      expect(await captureError(byClient.client.prompts.get("p"))).toBeInstanceOf(ServiceUnavailableError)
+      expect(await captureError(byClient.client.prompts.get(promptId))).toBeInstanceOf(
+        ServiceUnavailableError
+      )
       expect(byClient.requests).toHaveLength(maxRetries + 1)
       const byCall = makeScriptedClient([serviceUnavailable])
-      expect(await captureError(byCall.client.prompts.get("p", { maxRetries }))).toBeInstanceOf(
+      expect(await captureError(byCall.client.prompts.get(promptId, { maxRetries }))).toBeInstanceOf(
         ServiceUnavailableError
       )
       expect(byCall.requests).toHaveLength(maxRetries + 1)
@@ -227,7 +203,7 @@ describe("a retry", () => {
         throw Object.assign(new AggregateError([], ""), { code: "ECONNREFUSED" })
       }
     ])
-    expect((await captureError(client.prompts.get("p"))).message).toMatch(
+    expect((await captureError(client.prompts.get(promptId))).message).toMatch(
       /^No response from the service: ECONNREFUSED/
     )
   })
@@ -235,16 +211,18 @@ describe("a retry", () => {
   it("a ConnectionError says that baseUrl is the default, unless it is set", async () => {
     const getMessage = async (baseUrl?: string) => {
       const { client } = makeScriptedClient([connectionRefused], { baseUrl, maxRetries: 0 })
-      return (await captureError(client.prompts.get("p"))).message
+      return (await captureError(client.prompts.get(promptId))).message
     }
     const cause = "No response from the service: fetch failed: connect ECONNREFUSED 127.0.0.1:3000"
-    expect(await getMessage()).toBe(`${cause} (baseUrl is not set; the default is http://127.0.0.1:3000)`)
+    expect(await getMessage()).toBe(
+      `${cause} (PROMPT_RETRIEVAL_URL is not set; the default is http://127.0.0.1:3000)`
+    )
     expect(await getMessage("http://127.0.0.1:3000")).toBe(cause)
   })
 
   it.each([400, 401, 402, 403, 404, 405, 409, 431])("a %i is not retried", async (status) => {
     const { client, requests } = makeScriptedClient([() => errorResponse(status, "CODE", "No")])
-    expect(await settle(client.prompts.get("p"))).toMatchObject({ error: { status }, took: 0 })
+    expect(await settle(client.prompts.get(promptId))).toMatchObject({ error: { status }, took: 0 })
     expect(requests).toHaveLength(1)
   })
 
@@ -254,7 +232,7 @@ describe("a retry", () => {
       () => new Response(null, { status: 301, headers: { location: "/" } })
     ]) {
       const { client, requests } = makeScriptedClient([respond])
-      expect(await captureError(client.prompts.get("p"))).toBeInstanceOf(InvalidResponseError)
+      expect(await captureError(client.prompts.get(promptId))).toBeInstanceOf(InvalidResponseError)
       expect(requests).toHaveLength(1)
     }
   })
@@ -273,343 +251,12 @@ describe("a retry", () => {
         { status, headers: { "content-type": "application/json" } }
       )
     const { client } = makeScriptedClient([open(500), open(503)], { maxRetries: 1 })
-    expect(await captureError(client.prompts.get("p"))).toMatchObject({
+    expect(await captureError(client.prompts.get(promptId))).toMatchObject({
       status: 503,
       code: "C",
       message: "m"
     })
     expect(cancelled).toEqual([500])
-  })
-})
-
-describe("Retry-After", () => {
-  it.each([
-    ["0", 0],
-    ["1", 1_000],
-    ["17", 17_000]
-  ])("Retry-After: %s delays the retry of a 429 and of a 503 by %i ms", async (value, took) => {
-    for (const status of [429, 503]) {
-      const { client, requests } = makeScriptedClient([
-        () => errorResponse(status, "CODE", "Later", { "retry-after": value }),
-        ok
-      ])
-      expect(await settle(client.prompts.get("p"))).toEqual({ value: envelope, took })
-      expect(requests).toHaveLength(2)
-    }
-  })
-
-  it("a Retry-After date is compared with the Date header, or with the local clock without one", async () => {
-    const at = (millis: number) => new Date(millis).toUTCString()
-    vi.setSystemTime(Date.UTC(2026, 0, 1))
-    for (const [headers, took] of [
-      [{ date: at(Date.UTC(2031, 5, 5)), "retry-after": at(Date.UTC(2031, 5, 5, 0, 0, 9)) }, 9_000],
-      [{ "retry-after": at(Date.UTC(2026, 0, 1, 0, 0, 4)) }, 4_000],
-      [{ date: at(Date.UTC(2026, 0, 1)), "retry-after": at(Date.UTC(2025, 0, 1)) }, 0]
-    ] as const) {
-      vi.setSystemTime(Date.UTC(2026, 0, 1))
-      const { client } = makeScriptedClient([() => errorResponse(503, "CODE", "Later", headers), ok])
-      expect(await settle(client.prompts.get("p"))).toEqual({ value: envelope, took })
-    }
-  })
-
-  it.each(["", "soon", "-5", "1.5", "2026-01-01", "0x10", "1e3"])(
-    "a Retry-After that is neither a number nor an HTTP date is ignored: %j",
-    async (value) => {
-      vi.spyOn(Math, "random").mockReturnValue(0)
-      const { client } = makeScriptedClient([
-        () => errorResponse(503, "CODE", "Later", { "retry-after": value }),
-        ok
-      ])
-      expect(await settle(client.prompts.get("p"))).toEqual({ value: envelope, took: 250 })
-      const once = makeScriptedClient([() => errorResponse(503, "CODE", "Later", { "retry-after": value })], {
-        maxRetries: 0
-      })
-      expect(await captureError(once.client.prompts.get("p"))).toMatchObject({ retryAfter: undefined })
-    }
-  )
-
-  it("a Retry-After beyond the call's timeout rejects immediately with the response's error", async () => {
-    for (const value of ["30", "60", "99999999999999999999"]) {
-      const { client, requests } = makeScriptedClient([() => rateLimited(value)])
-      const outcome = await settle(client.prompts.get("p"))
-      expect(outcome).toMatchObject({
-        error: { status: 429, code: "RATE_LIMITED", requestId: "req-429", retryAfter: Number(value) },
-        took: 0
-      })
-      expect(requests).toHaveLength(1)
-    }
-    const patient = makeScriptedClient([() => rateLimited("60"), ok])
-    expect(await settle(patient.client.prompts.get("p", { timeout: 60_001 }))).toEqual({
-      value: envelope,
-      took: 60_000
-    })
-  })
-})
-
-describe("a Retry-After of more than a minute", () => {
-  it("pauses the client for one minute at most after 429, and the error has the value received", async () => {
-    const { client, requests } = makeScriptedClient([() => rateLimited("86400"), ok])
-    expect(await captureError(client.prompts.get("a"))).toMatchObject({ status: 429, retryAfter: 86_400 })
-    await advance(20_000)
-    expect(await captureError(client.prompts.get("b"))).toMatchObject({ status: 429, retryAfter: 40 })
-    await advance(40_000)
-    expect(requests).toHaveLength(1)
-    expect(await settle(client.prompts.get("c"))).toEqual({ value: envelope, took: 0 })
-  })
-
-  it.each([429, 503])("delays a retry after %s by one minute at most", async (status) => {
-    const date = new Date(Date.now() + 86_400_000).toUTCString()
-    for (const value of ["86400", "99999999999999999999", date]) {
-      const { client } = makeScriptedClient([
-        () => errorResponse(status, "CODE", "Later", { "retry-after": value }),
-        ok
-      ])
-      expect(await settle(client.prompts.get("p", { timeout: 90_000 }))).toEqual({
-        value: envelope,
-        took: 60_000
-      })
-    }
-  })
-
-  it("rejects immediately after 503 if the call cannot wait a minute", async () => {
-    const { client, requests } = makeScriptedClient([
-      () => errorResponse(503, "CODE", "Later", { "retry-after": "86400" }),
-      ok
-    ])
-    expect(await settle(client.prompts.get("p"))).toMatchObject({
-      error: { status: 503, retryAfter: 86_400 },
-      took: 0
-    })
-    expect(requests).toHaveLength(1)
-    expect(await settle(client.prompts.get("p"))).toEqual({ value: envelope, took: 0 })
-  })
-})
-
-describe("the timeout", () => {
-  it.each([
-    [undefined, undefined, 30_000],
-    [5_000, undefined, 5_000],
-    [5_000, 70, 70]
-  ])(
-    "an attempt without a response is aborted after the timeout: %s of the client, %s of the call, %i ms in effect",
-    async (client, call, took) => {
-      const { client: stalled, requests, log } = makeScriptedClient([neverResponds], { timeout: client })
-      expect(await settle(stalled.prompts.get("p", { timeout: call }))).toEqual({
-        error: new TimeoutError(`No result within ${took} ms`),
-        took
-      })
-      expect(requests).toHaveLength(1)
-      expect(requests[0]!.signal.aborted).toBe(true)
-      expect(log).toEqual([
-        [
-          "warn",
-          "GET /api/v1/prompts/p without a response",
-          {
-            method: "GET",
-            path: "/api/v1/prompts/p",
-            status: undefined,
-            duration: took,
-            requestId: undefined,
-            attempt: 1
-          }
-        ]
-      ])
-    }
-  )
-
-  it("the timeout covers a body that never ends", async () => {
-    const stuck = () =>
-      new Response(new ReadableStream({ start: (stream) => stream.enqueue(new Uint8Array([123])) }), {
-        headers: { "content-type": "application/json" }
-      })
-    const { client } = makeScriptedClient([stuck])
-    expect(await settle(client.prompts.get("p"))).toEqual({
-      error: new TimeoutError("No result within 30000 ms"),
-      took: 30_000
-    })
-  })
-
-  it("a fetch that ignores its signal times out, and its late response is not retried", async () => {
-    let respond: (response: Response) => void = () => {}
-    const ignoreSignal = () => new Promise<Response>((resolve) => (respond = resolve))
-    const { client, requests } = makeScriptedClient([ignoreSignal])
-    expect(await settle(client.prompts.get("p"))).toMatchObject({
-      error: { name: "TimeoutError" },
-      took: 30_000
-    })
-    respond(serviceUnavailable())
-    await advance(60_000)
-    expect(requests).toHaveLength(1)
-  })
-
-  it("the timeout covers all attempts and the delays between them", async () => {
-    vi.spyOn(Math, "random").mockReturnValue(0)
-    const { client, requests } = makeScriptedClient([serviceUnavailable, neverResponds])
-    expect(await settle(client.prompts.get("p", { timeout: 1_000 }))).toMatchObject({
-      error: { name: "TimeoutError" },
-      took: 1_000
-    })
-    expect(requests).toHaveLength(2)
-    // The third attempt would come 750 ms after the first.
-    const short = makeScriptedClient([serviceUnavailable])
-    expect(await settle(short.client.prompts.get("p", { timeout: 700 }))).toMatchObject({
-      error: { status: 503 },
-      took: 250
-    })
-    expect(short.requests).toHaveLength(2)
-  })
-
-  it("a call that has settled leaves no timer behind", async () => {
-    const { client } = makeScriptedClient([serviceUnavailable, ok])
-    await settle(client.prompts.get("p"))
-    expect(vi.getTimerCount()).toBe(0)
-    await captureError(makeScriptedClient([neverResponds]).client.prompts.get("p"))
-    expect(vi.getTimerCount()).toBe(0)
-  })
-})
-
-describe("a signal", () => {
-  const aborts: Record<string, Responder> = {
-    "before the response": neverResponds,
-    "while the body is read": ({ signal }) =>
-      new Response(
-        new ReadableStream({
-          start: (stream) => signal.addEventListener("abort", () => stream.error(signal.reason))
-        }),
-        { headers: { "content-type": "application/json" } }
-      ),
-    "while waiting to retry": () => rateLimited("20"),
-    "when fetch ignores its signal": () => new Promise(() => {})
-  }
-
-  it.each(Object.keys(aborts))(
-    "aborting the signal rejects the call immediately with an AbortError: %s",
-    async (kind) => {
-      const { client, requests } = makeScriptedClient([aborts[kind]!])
-      const controller = new AbortController()
-      const call = client.prompts.get("p", { signal: controller.signal })
-      await flush()
-      expect(requests).toHaveLength(1)
-      controller.abort("why not")
-      expect(await settle(call)).toEqual({
-        error: new AbortError("The call was aborted", { cause: "why not" }),
-        took: 0
-      })
-      await advance(60_000)
-      expect(requests).toHaveLength(1)
-      expect(vi.getTimerCount()).toBe(0)
-    }
-  )
-
-  it("after an abort, the body of a late response is cancelled, and nothing is logged as a warning", async () => {
-    let respond: (response: Response) => void = () => {}
-    const { client, log } = makeScriptedClient([
-      () => new Promise<Response>((resolve) => (respond = resolve)),
-      neverResponds
-    ])
-    const controller = new AbortController()
-    const late = client.prompts.get("p", { signal: controller.signal })
-    await flush()
-    controller.abort()
-    expect(await captureError(late)).toBeInstanceOf(AbortError)
-    const cancel = vi.fn()
-    respond(new Response(new ReadableStream({ cancel }), { headers: { "content-type": "application/json" } }))
-    await flush()
-    expect(cancel).toHaveBeenCalledTimes(1)
-
-    const secondController = new AbortController()
-    const second = client.prompts.get("p", { signal: secondController.signal })
-    await flush()
-    secondController.abort()
-    expect(await captureError(second)).toBeInstanceOf(AbortError)
-    await flush()
-    expect(log.map(([level, message]) => [level, message])).toEqual([
-      ["debug", "GET /api/v1/prompts/p 200"],
-      ["debug", "GET /api/v1/prompts/p without a response"]
-    ])
-  })
-
-  it("every method rejects an aborted signal with an AbortError and sends no request", async () => {
-    const { client, requests } = makeScriptedClient([ok])
-    for (const call of allCalls) {
-      expect(await captureError(call(client, { signal: AbortSignal.abort("gone") }))).toEqual(
-        new AbortError("The call was aborted", { cause: "gone" })
-      )
-    }
-    expect(requests).toEqual([])
-  })
-
-  it("a call removes its listener from the signal when it settles", async () => {
-    const { client } = makeScriptedClient([ok, serviceUnavailable, ok])
-    const { signal } = new AbortController()
-    const listeners = new Set<unknown>()
-    vi.spyOn(signal, "addEventListener").mockImplementation((_, listener) => void listeners.add(listener))
-    vi.spyOn(signal, "removeEventListener").mockImplementation(
-      (_, listener) => void listeners.delete(listener)
-    )
-    await settle(client.prompts.get("p", { signal }))
-    await settle(client.prompts.get("p", { signal }))
-    expect(signal.addEventListener).toHaveBeenCalledTimes(2)
-    expect([...listeners]).toEqual([])
-  })
-})
-
-describe("the pause after a 429", () => {
-  it("a 429 delays every call of the client, but not another client's", async () => {
-    const { client, requests } = makeScriptedClient([() => rateLimited("10"), ok])
-    const other = makeScriptedClient([ok])
-    const all = [client.prompts.get("a")]
-    await flush()
-    all.push(client.prompts.get("b"), client.prompts.get("c", { maxRetries: 0 }))
-    expect(await settle(other.client.prompts.get("d"))).toEqual({ value: envelope, took: 0 })
-    await advance(9_999)
-    expect(requests).toHaveLength(1)
-    await advance(1)
-    expect(await Promise.all(all)).toEqual([envelope, envelope, envelope])
-    expect(requests.map(({ url }) => url.slice(-1))).toEqual(["a", "a", "b", "c"])
-  })
-
-  it("a call that would time out during the pause rejects immediately, without a request", async () => {
-    const { client, requests } = makeScriptedClient([() => rateLimited("50"), ok])
-    const first = await captureError(client.prompts.get("a"))
-    expect(first).toBeInstanceOf(RateLimitedError)
-    await advance(7_500)
-    const outcome = await settle(client.prompts.get("b"))
-    const error = (outcome as { error: RateLimitedError }).error
-    expect(error).toBeInstanceOf(RateLimitedError)
-    expect(error).not.toBe(first)
-    expect({ ...error, message: error.message, took: outcome.took }).toEqual({
-      status: 429,
-      code: "RATE_LIMITED",
-      message: "Rate limit exceeded; no request was sent",
-      requestId: "req-429",
-      retryAfter: 43,
-      took: 0
-    })
-    expect(requests).toHaveLength(1)
-    await advance(42_500)
-    expect(await settle(client.prompts.get("b"))).toEqual({ value: envelope, took: 0 })
-  })
-
-  it("a later 429 with a shorter Retry-After does not shorten the pause", async () => {
-    const { client, requests } = makeScriptedClient([() => rateLimited("20"), () => rateLimited("5"), ok])
-    const both = [settle(client.prompts.get("a")), settle(client.prompts.get("b"))]
-    expect(await Promise.all(both)).toMatchObject([
-      { value: envelope, took: 20_000 },
-      { value: envelope, took: 20_000 }
-    ])
-    expect(requests).toHaveLength(4)
-  })
-
-  it("a 503 does not delay other calls", async () => {
-    const { client } = makeScriptedClient([
-      () => errorResponse(503, "CODE", "Later", { "retry-after": "5" }),
-      ok
-    ])
-    const first = client.prompts.get("a")
-    await flush()
-    expect(await settle(client.prompts.get("b"))).toEqual({ value: envelope, took: 0 })
-    expect(await settle(first)).toEqual({ value: envelope, took: 5_000 })
   })
 })
 
@@ -623,7 +270,7 @@ describe("the log", () => {
       () => errorResponse(404, "NOT_FOUND", "No")
     ])
     await settle(client.prompts.list({ tag: "secret" }).catch(() => {}))
-    await settle(client.prompts.get("p").catch(() => {}))
+    await settle(client.prompts.get(promptId).catch(() => {}))
     const line = (status: number | undefined, requestId: string | undefined, attempt: number, path = "") => ({
       method: "GET",
       path: `/api/v1/prompts${path}`,
@@ -646,7 +293,7 @@ describe("the log", () => {
     }
     for (const logger of [undefined, {}, { warn: broken, debug: broken }]) {
       const { client } = makeScriptedClient([serviceUnavailable, ok], { logger })
-      expect(await settle(client.prompts.get("p"))).toMatchObject({ value: envelope })
+      expect(await settle(client.prompts.get(promptId))).toMatchObject({ value: envelope })
     }
   })
 })

@@ -6,7 +6,8 @@ import {
   jsonResponse,
   makeScriptedClient,
   type Responder,
-  settle
+  settle,
+  promptId
 } from "./support.ts"
 
 // `cacheModel.test.ts` checks the limit for sequences of calls that do not overlap.
@@ -27,7 +28,7 @@ const makeManualClient = (cache: { readonly ttl: number; readonly maxStale: numb
 describe("the age limit of texts that arrive late", () => {
   it("a response that waited for a suspended machine is discarded and requested again", async () => {
     const { client, pending } = makeManualClient({ ttl: 1_000, maxStale: 1_000 })
-    const call = client.prompts.get("p")
+    const call = client.prompts.get(promptId)
     await flush()
     vi.setSystemTime(Date.now() + 3_600_000)
     pending[0]!("an hour old")
@@ -36,21 +37,21 @@ describe("the age limit of texts that arrive late", () => {
     pending[1]!("current")
     const { data, source, age } = await call
     expect([data.title, source, age]).toEqual(["current", "fresh", 0])
-    expect((await client.prompts.get("p")).data.title).toBe("current")
+    expect((await client.prompts.get(promptId)).data.title).toBe("current")
   })
 
   it("a background refresh that waited for a suspended machine does not renew the cached text", async () => {
     const { client, pending } = makeManualClient({ ttl: 1_000, maxStale: 60_000 })
-    const first = client.prompts.get("p")
+    const first = client.prompts.get(promptId)
     await flush()
     pending[0]!("first")
     await first
     await advance(1_000)
-    expect((await client.prompts.get("p")).source).toBe("stale")
+    expect((await client.prompts.get(promptId)).source).toBe("stale")
     vi.setSystemTime(Date.now() + 3_600_000)
     pending[1]!("an hour old")
     await flush()
-    const call = client.prompts.get("p")
+    const call = client.prompts.get(promptId)
     await flush()
     pending[2]!("current")
     expect((await call).data.title).toBe("current")
@@ -66,16 +67,16 @@ describe("the age limit of texts that arrive late", () => {
     const { client } = makeScriptedClient([() => jsonResponse(200, { data: { title: "a" } }, { age })], {
       cache: { ttl: 1_000_000, maxStale: 0 }
     })
-    expect((await client.prompts.get("p")).age).toBe(expected)
+    expect((await client.prompts.get(promptId)).age).toBe(expected)
   })
 
   it("a call that joins a request does not get its text if the request started too long before the call", async () => {
     const { client, pending } = makeManualClient({ ttl: 0, maxStale: 1_000 })
-    const early = client.prompts.get("p")
+    const early = client.prompts.get(promptId)
     await advance(1_000)
-    const joined = client.prompts.get("p")
+    const joined = client.prompts.get(promptId)
     await advance(1)
-    const late = client.prompts.get("p")
+    const late = client.prompts.get(promptId)
     await flush()
     expect(pending).toHaveLength(1)
     pending[0]!("first")
@@ -95,9 +96,9 @@ describe("the age limit of texts that arrive late", () => {
         maxRetries: 0
       }
     )
-    await client.prompts.get("p")
+    await client.prompts.get(promptId)
     await advance(3_600_000)
     for (let attempt = 0; attempt < 2; attempt++)
-      expect(await settle(client.prompts.get("p"))).toMatchObject({ error: { name: "ConnectionError" } })
+      expect(await settle(client.prompts.get(promptId))).toMatchObject({ error: { name: "ConnectionError" } })
   })
 })

@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { expect, vi } from "vitest"
 import { PromptClient, type PromptClientError, type Source } from "../src/index.ts"
-import { errorResponse, flush, installFakeTime, jsonResponse, key, settle } from "./support.ts"
+import { errorResponse, flush, installFakeTime, jsonResponse, key, settle, toId } from "./support.ts"
 
 const ttl = 1_000
 const maxStale = 4_000
@@ -29,7 +29,7 @@ type Step =
   | { readonly kind: "edit"; readonly target: string }
   | { readonly kind: "behave"; readonly behavior: Behavior }
 
-const targets = ["a", "b", "c"]
+const targets = ["a", "b", "c"].map(toId)
 const target = Arbitrary.schema(Schema.Literals(targets))
 const millis = Arbitrary.schema(Schema.Literals([1, 400, 999, 1_000, 1_001, 3_999, 4_000, 5_000, 3_600_000]))
 const behaviors: ReadonlyArray<Behavior> = [

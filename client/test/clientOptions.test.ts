@@ -9,7 +9,8 @@ import {
   makeScriptedClient,
   neverResponds,
   rateLimited,
-  settle
+  settle,
+  promptId
 } from "./support.ts"
 
 afterEach(() => {
@@ -26,21 +27,21 @@ describe("withOptions", () => {
   it("changes the given options and keeps the others", async () => {
     const { client, requests } = makeScriptedClient([neverResponds], { headers: { a: "1" }, timeout: 1_000 })
     const derived = client.withOptions({ timeout: 50, headers: { b: "2" } })
-    expect(await settle(derived.prompts.get("p"))).toMatchObject({
+    expect(await settle(derived.prompts.get(promptId))).toMatchObject({
       error: { name: "TimeoutError" },
       took: 50
     })
     expect(requests[0]!.headers).toMatchObject({ b: "2", authorization: `Bearer ${key}` })
     expect(requests[0]!.headers.a).toBeUndefined()
-    expect(await settle(client.prompts.get("p"))).toMatchObject({ took: 1_000 })
+    expect(await settle(client.prompts.get(promptId))).toMatchObject({ took: 1_000 })
     expect(requests[1]!.headers.a).toBe("1")
     expect(() => client.withOptions({ timeout: 0 })).toThrow(RangeError)
   })
 
   it("shares the cache, unless the key, the service, cache, fetch or headers differ", async () => {
     const { client, requests } = makeScriptedClient([respondOk], { cache: {} })
-    await client.prompts.get("p")
-    expect((await client.withOptions({ timeout: 50 }).prompts.get("p")).source).toBe("cached")
+    await client.prompts.get(promptId)
+    expect((await client.withOptions({ timeout: 50 }).prompts.get(promptId)).source).toBe("cached")
     for (const options of [
       { apiKey: "other" },
       { baseUrl: "http://other.test" },
@@ -49,9 +50,9 @@ describe("withOptions", () => {
       { fetch: async () => respondOk() },
       { headers: { a: "1" } }
     ]) {
-      expect((await client.withOptions(options).prompts.get("p")).source).toBe("fresh")
+      expect((await client.withOptions(options).prompts.get(promptId)).source).toBe("fresh")
     }
-    expect((await client.withOptions({}).withOptions({ maxRetries: 0 }).prompts.get("p")).source).toBe(
+    expect((await client.withOptions({}).withOptions({ maxRetries: 0 }).prompts.get(promptId)).source).toBe(
       "cached"
     )
     expect(requests).toHaveLength(6)
@@ -60,10 +61,10 @@ describe("withOptions", () => {
   it("shares the pause after a 429 with clients of the same key only", async () => {
     const { client, requests } = makeScriptedClient([() => rateLimited("30"), respondOk], { maxRetries: 0 })
     const derived = client.withOptions({ timeout: 1_000 })
-    expect(await captureError(client.prompts.get("p"))).toMatchObject({ status: 429 })
-    expect(await captureError(derived.prompts.get("p"))).toMatchObject({ status: 429 })
+    expect(await captureError(client.prompts.get(promptId))).toMatchObject({ status: 429 })
+    expect(await captureError(derived.prompts.get(promptId))).toMatchObject({ status: 429 })
     expect(requests).toHaveLength(1)
-    expect((await client.withOptions({ apiKey: "other" }).prompts.get("p")).source).toBe("fresh")
+    expect((await client.withOptions({ apiKey: "other" }).prompts.get(promptId)).source).toBe("fresh")
   })
 
   it("shares what the service said about the key", async () => {
@@ -73,7 +74,7 @@ describe("withOptions", () => {
     ])
     const derived = client.withOptions({ maxRetries: 0 })
     expect(await captureError(client.prompts.list())).toMatchObject({ status: 401 })
-    expect(await captureError(derived.prompts.getResolved("p", { fallback: "x" }))).toMatchObject({
+    expect(await captureError(derived.prompts.getResolved(promptId, { fallback: "x" }))).toMatchObject({
       name: "ConnectionError"
     })
   })
@@ -85,10 +86,10 @@ describe("withOptions", () => {
       { cache: {} }
     )
     const derived = client.withOptions({ cache: { ttl: 60_000 } })
-    await derived.prompts.get("p")
+    await derived.prompts.get(promptId)
     status = 401
-    expect(await captureError(client.prompts.get("p"))).toMatchObject({ status: 401 })
-    expect(await captureError(derived.prompts.get("p"))).toMatchObject({ status: 401 })
+    expect(await captureError(client.prompts.get(promptId))).toMatchObject({ status: 401 })
+    expect(await captureError(derived.prompts.get(promptId))).toMatchObject({ status: 401 })
   })
 })
 
@@ -100,32 +101,36 @@ describe("environment variables", () => {
       return respondOk()
     }
     vi.stubGlobal("fetch", spy)
-    await client().prompts.get("p")
+    await client().prompts.get(promptId)
     return requests[0]!
   }
 
-  it("PROMPT_RETRIEVAL_API_KEY and PROMPT_RETRIEVAL_BASE_URL replace options that are absent", async () => {
-    vi.stubEnv("PROMPT_RETRIEVAL_API_KEY", "key_from_environment")
-    vi.stubEnv("PROMPT_RETRIEVAL_BASE_URL", "https://environment.test/prefix/")
+  it("PROMPT_RETRIEVAL_KEY and PROMPT_RETRIEVAL_URL replace options that are absent", async () => {
+    vi.stubEnv("PROMPT_RETRIEVAL_KEY", "key_from_environment")
+    vi.stubEnv("PROMPT_RETRIEVAL_URL", "https://environment.test/prefix/")
     expect(await readRequest(() => new PromptClient())).toEqual({
-      url: "https://environment.test/prefix/api/v1/prompts/p",
+      url: `https://environment.test/prefix/api/v1/prompts/${promptId}`,
       authorization: "Bearer key_from_environment"
     })
     const options = { apiKey: "key_of_option", baseUrl: "https://option.test" }
     expect(await readRequest(() => new PromptClient(options))).toEqual({
-      url: "https://option.test/api/v1/prompts/p",
+      url: `https://option.test/api/v1/prompts/${promptId}`,
       authorization: "Bearer key_of_option"
     })
     // An empty option is an error, not a reason to use another key.
-    expect(() => new PromptClient({ apiKey: "" })).toThrow(new TypeError("apiKey is missing"))
+    expect(() => new PromptClient({ apiKey: "" })).toThrow(
+      new TypeError("apiKey is missing; set the environment variable PROMPT_RETRIEVAL_KEY")
+    )
   })
 
   it("empty variables count as absent", async () => {
-    vi.stubEnv("PROMPT_RETRIEVAL_API_KEY", "")
-    vi.stubEnv("PROMPT_RETRIEVAL_BASE_URL", "")
-    expect(() => new PromptClient()).toThrow(new TypeError("apiKey is missing"))
+    vi.stubEnv("PROMPT_RETRIEVAL_KEY", "")
+    vi.stubEnv("PROMPT_RETRIEVAL_URL", "")
+    expect(() => new PromptClient()).toThrow(
+      new TypeError("apiKey is missing; set the environment variable PROMPT_RETRIEVAL_KEY")
+    )
     const { url } = await readRequest(() => new PromptClient({ apiKey: "k" }))
-    expect(url).toBe("http://127.0.0.1:3000/api/v1/prompts/p")
+    expect(url).toBe(`http://127.0.0.1:3000/api/v1/prompts/${promptId}`)
   })
 
   it.each([
@@ -149,6 +154,8 @@ describe("environment variables", () => {
     } finally {
       vi.unstubAllGlobals()
     }
-    expect(error).toEqual(new TypeError("apiKey is missing"))
+    expect(error).toEqual(
+      new TypeError("apiKey is missing; set the environment variable PROMPT_RETRIEVAL_KEY")
+    )
   })
 })

@@ -25,7 +25,7 @@ const outputs: Readonly<Record<string, string | RegExp>> = {
     `Support agent (fresh): You are a support agent of Acme. ${agentLine}`,
     `Support agent (cached): You are a support agent of Globex. ${agentLine}\n`
   ].join("\n"),
-  "client-errors.ts": "Support agent\nno prompt 00000000-0000-4000-8000-000000000000\n",
+  "client-errors.ts": "Support agent\nNo prompt has the name suport-agent; did you mean support-agent?\n",
   "client-logging.ts":
     /^\{"level":"debug","message":"GET \/api\/v1\/prompts 200","method":"GET","path":"\/api\/v1\/prompts","status":200,"duration":[\d.]+,"requestId":"[^"]+","attempt":1\}\n$/,
   "client-pagination.ts":
@@ -46,7 +46,10 @@ describe("the examples of the client", () => {
     project = makeLinkedProject("client-examples")
     service = await startService({ DATA_DIR: folder }, "/readyz", ["--demo"])
     const findKey = () => /key_live_[0-9a-f]{64}/.exec(service.output())?.[0]
-    env = { API_KEY: await vi.waitUntil(findKey, { timeout: 10_000 }), BASE_URL: service.url }
+    env = {
+      PROMPT_RETRIEVAL_KEY: await vi.waitUntil(findKey, { timeout: 10_000 }),
+      PROMPT_RETRIEVAL_URL: service.url
+    }
   })
   afterAll(async () => {
     await service?.stop()

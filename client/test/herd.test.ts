@@ -1,6 +1,13 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
 import { PromptClient } from "../src/index.ts"
-import { advance, connectionRefused, installFakeTime, jsonResponse, serviceUnavailable } from "./support.ts"
+import {
+  advance,
+  connectionRefused,
+  installFakeTime,
+  jsonResponse,
+  serviceUnavailable,
+  promptId
+} from "./support.ts"
 
 const clientCount = 2_000
 const clientsPerKey = 20
@@ -69,7 +76,7 @@ const simulate = async ({ getStart, outageStart, startUp = 0, end }: Scenario) =
     for (const [index, client] of clients.entries()) {
       const startsAt = Math.floor(getStart(index) / step) * step
       if (now >= startsAt && (now - startsAt) % readInterval === 0)
-        client.prompts.getResolved("p", { fallback: "f" }).then(({ source }) => sources.add(source))
+        client.prompts.getResolved(promptId, { fallback: "f" }).then(({ source }) => sources.add(source))
     }
     await advance(step)
   }

@@ -1,18 +1,15 @@
 import type { BundledPrompt, PromptBundle } from "../src/index.ts"
-import { renderBundle, renderPrompt, sealPrompt } from "../src/pull/BundleFile.ts"
-
-/** Renders `prompts.bundle.json` with prompts that have their hashes. */
-export const toBytes = (prompts: ReadonlyArray<BundledPrompt>): Buffer =>
-  Buffer.concat(Array.from(renderBundle(prompts.map(renderPrompt)), (piece) => Buffer.from(piece)))
+import { renderBundle, sealPrompt } from "../src/pull/BundleFile.ts"
 
 /** Makes a bundle with valid hashes. Fields that are left out have fixed values. */
 export const makeBundle = (
   prompts: ReadonlyArray<Pick<BundledPrompt, "id" | "content"> & Partial<BundledPrompt>>
 ): PromptBundle =>
   JSON.parse(
-    toBytes(
+    renderBundle(
       prompts.map(({ sha256: _, ...prompt }) =>
         sealPrompt({
+          name: "bundled",
           title: "Bundled",
           prompt_type: "system",
           target_model: "gpt-4o",
@@ -23,5 +20,5 @@ export const makeBundle = (
           ...prompt
         })
       )
-    ).toString()
+    )
   )

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from "node:http"
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest"
 import { type ClientOptions, ConnectionError, PromptClient, TimeoutError } from "../src/index.ts"
 import { type Fault, type FaultyServer, listen, startFaultyServer } from "./FaultyServer.ts"
-import { flush, key } from "./support.ts"
+import { flush, key, promptId } from "./support.ts"
 
 /** Faults that occur only on real connections. `Transport.test.ts` covers error responses. */
 const resets = {
@@ -51,16 +51,16 @@ const makeImpatientClient = (options: Partial<ClientOptions> = {}) =>
 describe("a connection", () => {
   it.each(Object.keys(resets) as Array<keyof typeof resets>)("a call is retried after %s", async (kind) => {
     server.faults.push(resets[kind], resets[kind])
-    const { data } = await makeImpatientClient().prompts.get("p")
+    const { data } = await makeImpatientClient().prompts.get(promptId)
     expect(data.title).toBe("Support agent")
-    expect(server.requests).toEqual(Array(3).fill("/api/v1/prompts/p"))
+    expect(server.requests).toEqual(Array(3).fill(`/api/v1/prompts/${promptId}`))
   })
 
   it.each(Object.keys(resets) as Array<keyof typeof resets>)(
     "a call rejects with a ConnectionError when every attempt ends with %s",
     async (kind) => {
       server.faults.push(resets[kind], resets[kind], resets[kind])
-      const call = makeImpatientClient().prompts.get("p")
+      const call = makeImpatientClient().prompts.get(promptId)
       await expect(call).rejects.toBeInstanceOf(ConnectionError)
       expect(server.requests).toHaveLength(3)
     }
@@ -90,7 +90,7 @@ describe("a connection", () => {
         })
       })
       const client = new PromptClient({ apiKey: key, baseUrl: server.url, timeout: 3_000 })
-      const call = client.prompts.get("p")
+      const call = client.prompts.get(promptId)
       call.catch(() => {})
       await stalled
       await flush()
@@ -111,7 +111,7 @@ describe("a connection", () => {
       })
       try {
         server.faults.push((_, response) => void response.writeHead(status, { location: target.url }).end())
-        await expect(makeImpatientClient().prompts.get("p")).rejects.toMatchObject({
+        await expect(makeImpatientClient().prompts.get(promptId)).rejects.toMatchObject({
           name: "InvalidResponseError",
           status
         })

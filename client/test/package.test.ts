@@ -1,32 +1,26 @@
 import { mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { gzipSync } from "node:zlib"
-import { rolldown } from "rolldown"
+import { build } from "esbuild"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { bin, install, makeProject, pack, removeDirectories, run } from "../../test/support/packages.ts"
 
 const root = join(import.meta.dirname, "../..")
 const client = join(root, "client")
-const source = join(client, "src")
 
 /** An empty project with the packed client installed. */
 let project: string
 let tarball: string
 let installed: string
+/** What npm has printed during the installation. */
+let output: string
 beforeAll(async () => {
   tarball = await pack(client)
   project = makeProject("client-user")
-  await install(project, tarball)
+  output = await install(project, tarball)
   installed = join(project, "node_modules/@prompt-retrieval/client")
 })
 afterAll(removeDirectories)
-
-const readFiles = (folder: string, suffix: string) =>
-  readdirSync(folder)
-    .filter((name) => name.endsWith(suffix))
-    .map((name) => readFileSync(join(folder, name), "utf8"))
-
-const removeComments = (text: string): string => text.replaceAll(/\/\*.*?\*\//gs, "")
 
 /** Type-checks modules of the project with the given libraries and no other types. */
 const compile = async (sources: Readonly<Record<string, string>>, lib: ReadonlyArray<string>) => {
@@ -50,6 +44,18 @@ const compile = async (sources: Readonly<Record<string, string>>, lib: ReadonlyA
   return run(folder, bin("tsc"), ["-p", "."])
 }
 
+/** Bundles a file of the installed client. Fails if the file imports another package or a module of Node. */
+const bundle = (path: string) =>
+  build({
+    entryPoints: [join(installed, path)],
+    bundle: true,
+    minify: true,
+    format: "esm",
+    platform: "neutral",
+    write: false,
+    logLevel: "silent"
+  })
+
 describe("the packed client", () => {
   it("installing the client installs no other package", () => {
     expect(readdirSync(join(project, "node_modules")).filter((name) => !name.startsWith("."))).toEqual([
@@ -59,34 +65,31 @@ describe("the packed client", () => {
     expect(readdirSync(installed).toSorted()).toEqual(["README.md", "dist", "package.json"])
   })
 
+  it("installing the client prints no warning, and no script of the client would run", () => {
+    expect(output).not.toMatch(/warn/i)
+    const { scripts, dependencies } = JSON.parse(readFileSync(join(installed, "package.json"), "utf8"))
+    expect(Object.keys(scripts).filter((name) => /install|prepare/.test(name))).toEqual([])
+    expect(dependencies).toBeUndefined()
+  })
+
   it("publint and are-the-types-wrong report no problem of the client's tarball", async () => {
     expect(await run(root, bin("publint"), ["--strict", tarball])).toMatchObject({ code: 0 })
     expect(await run(root, bin("attw"), ["--profile", "esm-only", tarball])).toMatchObject({ code: 0 })
   })
 
-  it.each([".js", ".d.ts"])("the client's %s files import only each other", (suffix) => {
-    const files = readFiles(join(installed, "dist"), suffix)
-    expect(files).toHaveLength(readFiles(source, ".ts").length)
-    const specifiers = files
-      .map(removeComments)
-      .flatMap((text) =>
-        [
-          ...text.matchAll(/\b(?:from|import|require)\s*\(?\s*["']([^"']+)["']/g),
-          ...text.matchAll(/<reference (.*)\/>/g)
-        ].map((match) => match[1]!)
-      )
-    expect(specifiers.length).toBeGreaterThan(5)
-    expect(specifiers.filter((specifier) => !/^\.\/[A-Z]\w+\.(js|ts)$/.test(specifier))).toEqual([])
+  it("the client imports nothing, and its README links only to pages outside of the package", async () => {
+    expect(await bundle("dist/index.js")).toMatchObject({ errors: [], warnings: [] })
+    const readme = readFileSync(join(installed, "README.md"), "utf8")
+    expect([...readme.matchAll(/\]\((?!https:)/g)]).toEqual([])
   })
 
-  it("the client is at most 7 KB, minified and compressed", async () => {
-    const bundle = await rolldown({ input: join(installed, "dist/index.js") })
-    const { output } = await bundle.generate({ format: "esm", minify: true })
-    await bundle.close()
-    expect(output).toHaveLength(1)
-    expect(output[0].imports).toEqual([])
-    expect(output[0].exports).toContain("PromptClient")
-    expect(gzipSync(output[0].code).length).toBeLessThanOrEqual(7 * 1024)
+  it("the client is at most 8 KiB, minified by esbuild and compressed", async () => {
+    const { outputFiles } = await bundle("dist/index.js")
+    const size = gzipSync(outputFiles[0]!.contents).length
+    const remedy =
+      "The client is larger than its budget: shorten the change or what is beside it. If the feature is worth its size, " +
+      "raise the budget here, in docs/client.md and in client/README.md."
+    expect(size, remedy).toBeLessThanOrEqual(8 * 1024)
   })
 
   it("the client's types need neither DOM nor Node types, and reject wrong uses", async () => {
@@ -115,32 +118,10 @@ export const code = (error: unknown): string => error instanceof NotFoundError ?
   })
 })
 
-describe("the client's documentation", () => {
-  it("every public function has an example, and the examples of JSDoc and README compile", async () => {
-    const examples = [
-      ...readFiles(source, ".ts").flatMap((text) =>
-        [...text.matchAll(/@example\n\s*\* ```ts\n(.*?)\s*\* ```/gs)].map((match) =>
-          match[1]!.replaceAll(/^ *\* ?/gm, "")
-        )
-      ),
-      ...[...readFileSync(join(installed, "README.md"), "utf8").matchAll(/```ts\n(.*?)```/gs)].map(
-        (match) => match[1]!
-      )
-    ]
-    for (const call of [
-      "new PromptClient(",
-      "prompts.list(",
-      "prompts.get(",
-      "prompts.getResolved(",
-      "versions.list(",
-      "versions.get(",
-      "withOptions(",
-      "prefetch(",
-      "fillSlots("
-    ]) {
-      expect(examples.some((example) => example.includes(call))).toBe(true)
-    }
-    const modules = Object.fromEntries(examples.map((example, index) => [`example${index}.mts`, example]))
-    expect(await compile(modules, ["ES2022", "DOM"])).toMatchObject({ code: 0, stdout: "" })
-  })
+it("the examples of the README compile", async () => {
+  const readme = readFileSync(join(installed, "README.md"), "utf8")
+  const examples = [...readme.matchAll(/```ts\n(.*?)```/gs)].map((match) => match[1]!)
+  expect(examples.length).toBeGreaterThan(1)
+  const modules = Object.fromEntries(examples.map((example, index) => [`example${index}.mts`, example]))
+  expect(await compile(modules, ["ES2022", "DOM"])).toMatchObject({ code: 0, stdout: "" })
 })

@@ -7,7 +7,8 @@ import {
   jsonResponse,
   makeScriptedClient,
   type Request,
-  settle
+  settle,
+  promptId
 } from "./support.ts"
 
 beforeEach(() => void installFakeTime())
@@ -108,7 +109,7 @@ describe("a list", () => {
       }
     ])
     const seen: Array<number> = []
-    for await (const { version_number } of client.prompts.versions.list("p", { per_page: 1 })) {
+    for await (const { version_number } of client.prompts.versions.list(promptId, { per_page: 1 })) {
       seen.push(version_number)
     }
     expect(seen).toEqual(numbers)

@@ -11,12 +11,13 @@ import {
   type Responder,
   rateLimited,
   settle,
-  useFakeTimeWithoutJitter
+  useFakeTimeWithoutJitter,
+  toId
 } from "./support.ts"
 
 useFakeTimeWithoutJitter()
 
-const makeIds = (count: number) => Array.from({ length: count }, (_, index) => `p${index + 1}`)
+const makeIds = (count: number) => Array.from({ length: count }, (_, index) => toId(`p${index + 1}`))
 
 /** A service with prompts that responds to a limited number of requests in each minute. */
 const makeService = (
@@ -37,12 +38,15 @@ const makeService = (
     await new Promise((resolve) => setTimeout(resolve, 100))
     open--
     if (pathname.endsWith("/prompts")) {
-      const [page, per_page] = [Number(searchParams.get("page")), Number(searchParams.get("per_page"))]
-      const data = ids.slice((page - 1) * per_page, page * per_page).map((id) => ({ id }))
+      const [page, per_page] = [Number(searchParams.get("page") ?? 1), Number(searchParams.get("per_page"))]
+      const data = ids.slice((page - 1) * per_page, page * per_page).map((id) => ({ id, title: "" }))
       return jsonResponse(200, { data, meta: { page, per_page, total: ids.length } })
     }
     const id = pathname.split("/").at(-2)!
-    return faults.get(id)?.(request) ?? jsonResponse(200, { data: { id, resolved_content: `Text of ${id}` } })
+    return (
+      faults.get(toId(id))?.(request) ??
+      jsonResponse(200, { data: { id, resolved_content: `Text of ${id}` } })
+    )
   }
   const scripted = makeScriptedClient([respond], { cache: {}, ...options })
   const prefetch = async (
@@ -74,19 +78,22 @@ describe("prefetch", () => {
     const result = await prefetch({ tag: "production" })
     expect(result).toEqual({ loaded: 250, failures: [], took: expect.any(Number) })
     expect(maxOpen()).toBe(4)
-    expect(requests.filter(({ url }) => url.includes("?")).map(({ url }) => url.split("?")[1])).toEqual(
-      [1, 2, 3].map((page) => `page=${page}&per_page=100&tag=production`)
-    )
-    expect(requests).toHaveLength(253)
-    const { data, source } = await client.prompts.getResolved("p250")
+    const pages = ["per_page=100", "page=2&per_page=100", "page=3&per_page=100"]
+    expect(requests.filter(({ url }) => url.includes("?")).map(({ url }) => url.split("?")[1])).toEqual([
+      ...pages.map((page) => `${page}&tag=production`),
+      // The list of all prompts has the names.
+      ...pages
+    ])
+    expect(requests).toHaveLength(256)
+    const { data, source } = await client.prompts.getResolved(toId("p250"))
     expect([data.resolved_content, source]).toEqual(["Text of p250", "cached"])
-    expect(requests).toHaveLength(253)
+    expect(requests).toHaveLength(256)
   })
 
   it("loads ids and references, each once, with the given concurrency, and reports each prompt", async () => {
     const { prefetch, requests, maxOpen } = makeService([])
     const progress: Array<unknown> = []
-    const selection = ["p1", { id: "p2", slots: ["shop"] }, "p3", "p1"] as const
+    const selection = [toId("p1"), { id: toId("p2"), slots: ["shop"] }, toId("p3"), toId("p1")] as const
     const result = await prefetch(selection, { concurrency: 1, onProgress: (step) => progress.push(step) })
     expect(result).toMatchObject({ loaded: 3, failures: [] })
     expect(maxOpen()).toBe(1)
@@ -103,20 +110,20 @@ describe("prefetch", () => {
     // 253 responses, and at most one 429 for each of the four requests that are under way at the end of a minute.
     expect(requests.length).toBeGreaterThanOrEqual(253)
     expect(requests.length).toBeLessThanOrEqual(253 + 2 * 4)
-    expect((await client.prompts.getResolved("p1")).source).toBe("stale")
+    expect((await client.prompts.getResolved(toId("p1"))).source).toBe("stale")
   })
 
   it("reports the prompts that failed and loads the others", async () => {
     const { prefetch, faults } = makeService([])
-    faults.set("p2", () => errorResponse(404, "NOT_FOUND", "Prompt not found"))
-    faults.set("p4", () => errorResponse(422, "RESOLVED_TOO_LARGE", "Too large"))
+    faults.set(toId("p2"), () => errorResponse(404, "NOT_FOUND", "Prompt not found"))
+    faults.set(toId("p4"), () => errorResponse(422, "RESOLVED_TOO_LARGE", "Too large"))
     const progress: Array<unknown> = []
     const result = await prefetch(makeIds(5), { concurrency: 1, onProgress: (step) => progress.push(step) })
     expect(result).toMatchObject({
       loaded: 3,
       failures: [
-        { id: "p2", error: { name: "NotFoundError" } },
-        { id: "p4", error: { name: "ResolvedTooLargeError" } }
+        { id: toId("p2"), error: { name: "NotFoundError" } },
+        { id: toId("p4"), error: { name: "ResolvedTooLargeError" } }
       ]
     })
     expect(progress.at(-1)).toEqual({ done: 5, failed: 2, total: 5 })
@@ -141,7 +148,7 @@ describe("prefetch", () => {
 
   it.each([401, 403])("rejects at once if the key is rejected with %i", async (status) => {
     const { prefetch, faults, requests } = makeService([])
-    faults.set("p2", () => errorResponse(status, "CODE", "No"))
+    faults.set(toId("p2"), () => errorResponse(status, "CODE", "No"))
     expect(await captureError(prefetch(makeIds(100), { concurrency: 2 }))).toMatchObject({ status })
     await flush()
     expect(requests.length).toBeLessThanOrEqual(3)
@@ -180,7 +187,7 @@ describe("prefetch", () => {
     expect(await captureError(client.prefetch(makeIds(250)))).toEqual(new RangeError(message))
     expect(requests).toHaveLength(1)
     expect(await captureError(client.prefetch([], { concurrency: 0 }))).toBeInstanceOf(RangeError)
-    expect(await captureError(client.prefetch([""]))).toEqual(new TypeError("id must be a prompt id"))
+    expect(await captureError(client.prefetch([""]))).toEqual(new TypeError("prompt must be a name or an id"))
     const uncached = makeScriptedClient([])
     expect(await captureError(uncached.client.prefetch(["p1"]))).toEqual(
       new TypeError("prefetch needs the option cache")

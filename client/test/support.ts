@@ -10,6 +10,18 @@ import {
 
 export const key = `key_live_${"0123456789abcdef".repeat(4)}`
 
+/** Returns an id that represents a text of up to six characters. Scripted clients record the text in its place. */
+export const toId = (text: string): string =>
+  `00000000-0000-4000-8000-${Buffer.from(text).toString("hex").padStart(12, "0")}`
+
+/** Replaces ids by the texts that they represent. */
+const replaceIds = (url: string): string =>
+  url.replaceAll(/00000000-0000-4000-8000-([0-9a-f]{12})/g, (_, digits: string) =>
+    Buffer.from(digits, "hex").toString().replaceAll("\0", "")
+  )
+
+export const promptId = toId("p")
+
 /** The timer of the platform, also while the timers are fake. */
 const setRealTimeout = globalThis.setTimeout
 
@@ -107,16 +119,18 @@ export const makeScriptedClient = (
 ) => {
   const requests: Array<Request> = []
   const log: Array<readonly [level: string, message: string, fields: LogFields]> = []
+  const record = (level: string, message: string, fields: LogFields) =>
+    void log.push([level, replaceIds(message), { ...fields, path: replaceIds(fields.path) }])
   const client = new PromptClient({
     apiKey: key,
     fetch: async (url, init) => {
-      const request = { url, ...init }
+      const request = { url: replaceIds(url), ...init }
       requests.push(request)
       return responders[Math.min(requests.length, responders.length) - 1]!(request)
     },
     logger: {
-      debug: (message, fields) => void log.push(["debug", message, fields]),
-      warn: (message, fields) => void log.push(["warn", message, fields])
+      debug: (message, fields) => record("debug", message, fields),
+      warn: (message, fields) => record("warn", message, fields)
     },
     ...options
   })
@@ -128,8 +142,8 @@ export const allCalls: ReadonlyArray<
   (client: PromptClient, options?: CallOptions, params?: PageParams) => Promise<unknown>
 > = [
   (client, options, params) => client.prompts.list(params, options),
-  (client, options) => client.prompts.get("p", options),
-  (client, options) => client.prompts.getResolved("p", options),
-  (client, options, params) => client.prompts.versions.list("p", params, options),
-  (client, options) => client.prompts.versions.get("p", 1, options)
+  (client, options) => client.prompts.get(promptId, options),
+  (client, options) => client.prompts.getResolved(promptId, options),
+  (client, options, params) => client.prompts.versions.list(promptId, params, options),
+  (client, options) => client.prompts.versions.get(promptId, 1, options)
 ]

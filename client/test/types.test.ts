@@ -63,7 +63,11 @@ it("TypeScript distinguishes the error classes by name", () => {
 // Each line below that must not compile is checked by tsc: an unused `@ts-expect-error` is an error.
 
 const generated = {
-  supportAgent: { id: "cef02dd3-514f-5723-8852-d3305a2e66a8", slots: ["shop", "tone"] },
+  supportAgent: {
+    id: "cef02dd3-514f-5723-8852-d3305a2e66a8",
+    name: "support-agent",
+    slots: ["shop", "tone"]
+  },
   greeting: { id: "5f9a9b0e-7c5a-5b0e-9a39-0d7c3b2b6a11", slots: [] }
 } as const satisfies Readonly<Record<string, Client.PromptReference>>
 
@@ -111,7 +115,7 @@ const useTypedReferences = async (client: Client.PromptClient, id: string) => {
 it("the slots of a typed reference are the variables that fillSlots takes", async () => {
   const service = new FakeService({
     prompts: [
-      { id: generated.supportAgent.id, content: "{{shop}} {{tone}}" },
+      { ...generated.supportAgent, content: "{{shop}} {{tone}}" },
       { id: generated.greeting.id, content: "Hello" }
     ]
   })
@@ -146,7 +150,6 @@ it("the client's exported values keep their names", () => {
     "ServiceUnavailableError",
     "TimeoutError",
     "UnauthorizedError",
-    "apiErrorOf",
     "fillSlots",
     "verifyBundle"
   ])

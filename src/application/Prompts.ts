@@ -20,12 +20,18 @@ import { withSpanIfTraced } from "./Spans.ts"
 import type { Unavailable } from "./ports/Unavailable.ts"
 import { takeTurn } from "./Turns.ts"
 
+/** The overrides of a fragment that took longer than this are large, in milliseconds. */
+const longStepMs = 1
+
 const resolveInTurns = Effect.fnUntraced(function* (source: ResolutionSource) {
   const steps = resolveInSteps(source)
+  let units = source.current_content.length
   for (;;) {
-    yield* takeTurn
+    yield* takeTurn(units)
+    const startedAt = performance.now()
     const step = steps.next()
     if (step.done === true) return yield* Effect.fromResult(step.value)
+    units = performance.now() - startedAt > longStepMs ? Number.POSITIVE_INFINITY : step.value
   }
 })
 

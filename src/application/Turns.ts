@@ -1,50 +1,53 @@
 import * as Effect from "effect/Effect"
-import * as PartitionedSemaphore from "effect/PartitionedSemaphore"
-import type { WorkspaceId } from "../domain/WorkspaceId.ts"
 
-// All services of a process share one event loop and its memory, so these are values of the module.
+// All services of a process share one event loop, so these are values of the module.
 
-/** How long steps may run in one turn of the event loop before the next one waits for another turn, in milliseconds. */
-const turnMs = 10
+/** Steps with fewer UTF-16 code units take less than a tenth of a millisecond. */
+const smallUnits = 32 * 1024
 
-/** When the first step of this turn started; undefined before it. */
-let startedAt: number | undefined
+/** The turns between two large steps. Node accepts one connection in each turn, and an empty turn takes microseconds. */
+const turnsBetween = 16
+
 const waiting: Array<() => void> = []
+let turnsLeft = 0
 
-const hasTime = (): boolean => {
-  const now = performance.now()
-  if (startedAt === undefined) {
-    startedAt = now
-    setImmediate(startNextTurn)
-  }
-  return now - startedAt < turnMs
+const countDown = (): void => {
+  turnsLeft--
+  if (turnsLeft === 0) {
+    const start = waiting.shift()
+    if (waiting.length > 0) startCountdown()
+    start?.()
+  } else setImmediate(countDown)
 }
 
-const startNextTurn = (): void => {
-  startedAt = undefined
-  const next = waiting.shift()
-  if (next === undefined) return
-  hasTime()
-  next()
+const startCountdown = (): void => {
+  turnsLeft = turnsBetween
+  setImmediate(countDown)
 }
 
 /**
- * Continues at once, or in a later turn of the event loop if the current one has lasted too long, so that the steps of
- * many large responses do not add up to a pause. Run it before each step that may take a millisecond or more.
+ * Waits for a turn of the event loop in which no other large step starts, so that the steps of many large responses do
+ * not add up to a pause. Returns at once if the text that the next step processes is small.
+ *
+ * @param units the length of the text
  */
-export const takeTurn: Effect.Effect<void> = Effect.suspend(() =>
-  waiting.length === 0 && hasTime()
+export const takeTurn = (units: number): Effect.Effect<void> =>
+  units < smallUnits
     ? Effect.void
     : Effect.callback<void>((resume) => {
         waiting.push(() => resume(Effect.void))
+        if (turnsLeft === 0) startCountdown()
       })
-)
 
-/** The number of reads that may hold what they have read from the database, each at most about 8 MiB. */
-const maxReads = 16
+/** Returns the length of all texts in a value: an object of texts and numbers, or a list of such objects. */
+export const countUnits = (value: unknown): number => {
+  if (typeof value === "string") return value.length
+  if (typeof value !== "object" || value === null) return 8
+  let units = 0
+  for (const member of Object.values(value)) units += countUnits(member)
+  return units
+}
 
-/**
- * Limits the memory of reads that are not encoded yet. Reads of one workspace wait for each other, and the next permit
- * goes to another workspace, if one waits.
- */
-export const readPermits = PartitionedSemaphore.makeUnsafe<WorkspaceId>({ permits: maxReads })
+/** Runs a read, and takes a turn for the step that processes its result. */
+export const takeTurnFor = <A, E>(read: Effect.Effect<A, E>): Effect.Effect<A, E> =>
+  Effect.tap(read, (result) => takeTurn(countUnits(result)))

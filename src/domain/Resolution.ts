@@ -112,19 +112,19 @@ const fillFragment = ({ content, variable_overrides: overrides }: SourceFragment
 /**
  * Resolves a prompt (specification 2.8): its content, then for each fragment two newlines and the fragment's content
  * with its slots filled. The prompt's own slots stay, for the caller to fill. Slots are filled in one pass: slots in
- * inserted text are not filled, and a slot without a binding stays. Yields before each fragment, so that the caller
- * can let others proceed.
+ * inserted text are not filled, and a slot without a binding stays. Yields the length of each fragment before it is
+ * filled, so that the caller can let others proceed.
  */
 export const resolveInSteps = function* (
   source: ResolutionSource
-): Generator<void, Result.Result<ResolvedPrompt, ResolvedTooLarge>> {
+): Generator<number, Result.Result<ResolvedPrompt, ResolvedTooLarge>> {
   const { id, title, prompt_type, target_model, current_content, fragments } = source
   const tooLarge = Result.fail(ResolvedTooLarge(id))
   if (countSourceBytes(source) > sizes.sourceBytes) return tooLarge
   const parts = [current_content]
   let { length } = current_content
   for (const fragment of fragments) {
-    yield
+    yield fragment.content.length
     const filled = fillFragment(fragment)
     length += separator.length + (filled?.length ?? 0)
     if (filled === undefined || length > sizes.contentBytes) return tooLarge

@@ -6,14 +6,13 @@ import * as Effect from "effect/Effect"
 import * as LogLevel from "effect/LogLevel"
 import * as Option from "effect/Option"
 import * as Redacted from "effect/Redacted"
+import { type Variable, type VariableName, variables } from "../adapters/inbound/cli/Environment.ts"
 import { parsePublicUrl } from "../adapters/inbound/http/request/PublicUrl.ts"
-import { minMaxConnections } from "../adapters/outbound/postgres/connection/ConnectionBudget.ts"
 import {
   findDefaultMaxConnections,
   findMinMaxConnections
 } from "../adapters/outbound/postgres/replica/ReplicaBudget.ts"
-import { defaultRateLimits, type RateLimits } from "../application/Admission.ts"
-import { defaultOutageMaxAge } from "../application/Outage.ts"
+import type { RateLimits } from "../application/Admission.ts"
 import { postgresUrl, publicUrl, type Rule, rateLimit, redisUrl } from "./ConfigRules.ts"
 import { splitServers } from "./ServerUrl.ts"
 import { fitsName, sizes } from "../domain/Sizes.ts"
@@ -69,60 +68,71 @@ export class InvalidConfig extends Data.TaggedError("InvalidConfig")<{ readonly 
 const makeConfigError = (message: string): Config.ConfigError =>
   new Config.ConfigError(new ConfigProvider.SourceError({ message }))
 
-/**
- * Describes one variable. An unset or empty variable has the default value. Every failure becomes `<name> <rule>`,
- * because Effect's own messages contain the value.
- */
-const variable = <A, const D>(
-  name: string,
-  config: Config.Config<A>,
-  defaultValue: D,
-  rule: string,
-  isValid: (value: A) => boolean = () => true
-): Config.Config<A | D> => {
-  const error = makeConfigError(`${name} ${rule}`)
-  const value = config.pipe(
-    Config.mapEffect((value) => (isValid(value) ? Effect.succeed(value) : Effect.fail(error))),
-    Config.orElse(() => Config.fail(error.cause))
-  )
-  return Config.String(name).pipe(
-    Config.withDefault(""),
-    Config.flatMap((text): Config.Config<A | D> => (text === "" ? Config.succeed(defaultValue) : value))
+/** Reads the value of a variable from its text. */
+interface Reader<A> {
+  /** The rule of the value. Begins with "must". */
+  readonly rule: string
+  /** Returns undefined for text that breaks the rule. */
+  readonly parse: (text: string) => A | undefined
+}
+
+/** The text of a variable that is set, or its default. */
+const readText = (name: VariableName): Config.Config<string | undefined> => {
+  const { defaultValue }: Variable = variables[name]
+  return Config.map(Config.withDefault(Config.String(name), ""), (text) =>
+    text === "" ? defaultValue : text
   )
 }
 
-/** Describes the value that `parse` returns for the text of a variable; undefined means that the text is invalid. */
-const parsed = <A>(name: string, parse: (text: string) => A | undefined): Config.Config<A> =>
-  Config.mapEffect(Config.String(name), (text) => {
+/**
+ * Describes a variable that may be unset. Every failure is `<name> <rule>`, because Effect's own messages contain the
+ * value.
+ */
+const optional = <A>(name: VariableName, { rule, parse }: Reader<A>): Config.Config<A | undefined> =>
+  Config.mapEffect(readText(name), (text) => {
+    if (text === undefined) return Effect.undefined
     const value = parse(text)
-    return value === undefined ? Effect.fail(makeConfigError(`${name} is invalid`)) : Effect.succeed(value)
+    return value === undefined ? Effect.fail(makeConfigError(`${name} ${rule}`)) : Effect.succeed(value)
   })
 
-const text = <const D>(name: string, defaultValue: D) =>
-  variable(name, Config.String(name), defaultValue, "must be a string")
+/** The names of the variables that have a default. */
+type Defaulted = {
+  [Name in VariableName]: (typeof variables)[Name] extends { readonly defaultValue: string } ? Name : never
+}[VariableName]
 
-const port = <const D>(name: string, defaultValue: D) =>
-  variable(
-    name,
-    Config.Int(name),
-    defaultValue,
-    "must be a port, 0 to 65535",
-    (value) => value >= 0 && value <= 65535
-  )
+/** Describes a variable with a default. */
+const variable = <A>(name: Defaulted, reader: Reader<A>) => optional(name, reader) as Config.Config<A>
 
-/** Describes a variable whose rule an option of `createPromptApi` shares. */
-const sharedVariable = <A, const D>(
-  name: string,
-  config: Config.Config<A>,
-  defaultValue: D,
-  { text, findProblem }: Rule<A>
-) => variable(name, config, defaultValue, text, (value) => findProblem(value) === undefined)
+/** Makes the reader of values whose rule an option of `createPromptApi` shares. */
+const shared = <A>({ text, findProblem }: Rule<A>, parse: (text: string) => A | undefined): Reader<A> => ({
+  rule: text,
+  parse: (given) => {
+    const value = parse(given)
+    return value === undefined || findProblem(value) !== undefined ? undefined : value
+  }
+})
 
 /** Describes an optional URL, and converts it. */
-const sharedUrl = <A>(name: string, rule: Rule<string>, convert: (url: string) => A) =>
-  Config.map(sharedVariable(name, Config.String(name), undefined, rule), (url) =>
-    url === undefined ? undefined : convert(url)
-  )
+const url = <A>(name: VariableName, rule: Rule<string>, convert: (url: string) => A) =>
+  Config.map(optional(name, shared(rule, String)), (url) => (url === undefined ? undefined : convert(url)))
+
+const oneOf = <const A extends string>(rule: string, values: ReadonlyArray<A>): Reader<A> => ({
+  rule,
+  parse: (text) => values.find((value) => value.toLowerCase() === text.toLowerCase())
+})
+
+const text: Reader<string> = { rule: "must be a string", parse: String }
+
+const parseInteger = (text: string): number | undefined =>
+  text.trim() !== "" && Number.isInteger(Number(text)) ? Number(text) : undefined
+
+const port: Reader<number> = {
+  rule: "must be a port, 0 to 65535",
+  parse: (text) => {
+    const value = parseInteger(text)
+    return value !== undefined && value >= 0 && value <= 65535 ? value : undefined
+  }
+}
 
 const isHttpUrl = (url: string): boolean =>
   URL.canParse(url) && ["http:", "https:"].includes(new URL(url).protocol)
@@ -148,25 +158,23 @@ const parseDuration = (text: string): Duration.Duration | undefined => {
   return Option.getOrUndefined(Duration.fromInput(long as Duration.Input))
 }
 
-const duration = (name: string, defaultValue: Duration.Duration) =>
-  variable(
-    name,
-    parsed(name, parseDuration),
-    defaultValue,
-    "must be a duration such as 5s or 5 seconds",
-    (duration) => Duration.isFinite(duration) && Duration.toMillis(duration) >= 0
-  )
+const duration: Reader<Duration.Duration> = {
+  rule: "must be a duration such as 5s or 5 seconds",
+  parse: (text) => {
+    const value = parseDuration(text)
+    return value !== undefined && Duration.isFinite(value) && Duration.toMillis(value) >= 0
+      ? value
+      : undefined
+  }
+}
 
-const shutdownGraceMs = duration("SHUTDOWN_GRACE", Duration.zero).pipe(
+const shutdownGraceMs = variable("SHUTDOWN_GRACE", duration).pipe(
   Config.mapEffect((duration) =>
     Duration.isLessThanOrEqualTo(duration, maxShutdownGrace)
       ? Effect.succeed(Duration.toMillis(duration))
       : Effect.fail(makeConfigError("SHUTDOWN_GRACE must be at most 596 hours"))
   )
 )
-
-const parseLogLevel = (text: string): LogLevel.LogLevel | undefined =>
-  LogLevel.values.find((level) => level.toLowerCase() === text.toLowerCase())
 
 /**
  * `DATABASE_URL`. Unlike other variables it must not be empty: a secret that is missing by mistake must not select the
@@ -187,89 +195,62 @@ const databaseUrl = Config.option(Config.String("DATABASE_URL")).pipe(
 
 /** `DATABASE_REPLICA_URL` and `DATABASE_MAX_CONNECTIONS`, whose default and minimum depend on the number of replicas. */
 const replicas = Config.all({
-  databaseReplicaUrls: sharedUrl("DATABASE_REPLICA_URL", postgresUrl, (urls) =>
+  databaseReplicaUrls: url("DATABASE_REPLICA_URL", postgresUrl, (urls) =>
     splitServers(urls).map((url) => Redacted.make(url))
   ),
-  maxConnections: variable(
-    "DATABASE_MAX_CONNECTIONS",
-    Config.Int("DATABASE_MAX_CONNECTIONS"),
-    undefined,
-    `must be an integer of at least ${minMaxConnections}`,
-    (count) => count >= minMaxConnections
-  )
+  maxConnections: Config.withDefault(Config.String("DATABASE_MAX_CONNECTIONS"), "")
 }).pipe(
   Config.mapEffect(({ databaseReplicaUrls, maxConnections }) => {
     const count = databaseReplicaUrls?.length ?? 0
     const min = findMinMaxConnections(count)
-    const databaseMaxConnections = maxConnections ?? findDefaultMaxConnections(count)
-    return databaseMaxConnections < min
-      ? Effect.fail(
-          makeConfigError(
-            `DATABASE_MAX_CONNECTIONS must be an integer of at least ${min} with ${count} ${count === 1 ? "host" : "hosts"} in DATABASE_REPLICA_URL`
-          )
-        )
-      : Effect.succeed({ databaseReplicaUrls, databaseMaxConnections })
+    const databaseMaxConnections =
+      maxConnections === "" ? findDefaultMaxConnections(count) : parseInteger(maxConnections)
+    if (databaseMaxConnections !== undefined && databaseMaxConnections >= min) {
+      return Effect.succeed({ databaseReplicaUrls, databaseMaxConnections })
+    }
+    const hosts =
+      count === 0 ? "" : ` with ${count} ${count === 1 ? "host" : "hosts"} in DATABASE_REPLICA_URL`
+    return Effect.fail(
+      makeConfigError(`DATABASE_MAX_CONNECTIONS must be an integer of at least ${min}${hosts}`)
+    )
   })
 )
 
 const otherConfig = Config.all({
   databaseUrl,
-  databaseFeedUrl: sharedUrl("DATABASE_FEED_URL", postgresUrl, (url) => Redacted.make(url)),
-  dataDir: text("DATA_DIR", ".data"),
-  redisUrl: sharedUrl("REDIS_URL", redisUrl, (url) => Redacted.make(url)),
-  host: text("HOST", "127.0.0.1"),
-  port: port("PORT", 3000),
-  publicUrl: sharedUrl("PUBLIC_URL", publicUrl, parsePublicUrl),
+  databaseFeedUrl: url("DATABASE_FEED_URL", postgresUrl, (url) => Redacted.make(url)),
+  dataDir: variable("DATA_DIR", text),
+  redisUrl: url("REDIS_URL", redisUrl, (url) => Redacted.make(url)),
+  host: variable("HOST", text),
+  port: variable("PORT", port),
+  publicUrl: url("PUBLIC_URL", publicUrl, parsePublicUrl),
   rateLimits: Config.all({
-    perKey: sharedVariable(
-      "RATE_LIMIT_PER_KEY",
-      Config.Int("RATE_LIMIT_PER_KEY"),
-      defaultRateLimits.perKey,
-      rateLimit
-    ),
-    perProcess: sharedVariable(
-      "RATE_LIMIT_PER_PROCESS",
-      Config.Int("RATE_LIMIT_PER_PROCESS"),
-      defaultRateLimits.perProcess,
-      rateLimit
-    )
+    perKey: variable("RATE_LIMIT_PER_KEY", shared(rateLimit, parseInteger)),
+    perProcess: variable("RATE_LIMIT_PER_PROCESS", shared(rateLimit, parseInteger))
   }),
-  mcp: Config.map(
-    variable("MCP", Config.Literals(["on", "off"], "MCP"), "off", "must be on or off"),
-    (value) => value === "on"
-  ),
-  metricsHost: text("METRICS_HOST", undefined),
-  metricsPort: port("METRICS_PORT", undefined),
-  otlpEndpoint: variable(
-    "OTEL_EXPORTER_OTLP_ENDPOINT",
-    Config.String("OTEL_EXPORTER_OTLP_ENDPOINT"),
-    undefined,
-    "must be a URL like http://collector:4318",
-    isHttpUrl
-  ),
-  outageMaxAgeMs: Config.map(
-    duration("OUTAGE_MAX_AGE", Duration.millis(defaultOutageMaxAge)),
-    Duration.toMillis
-  ),
+  mcp: Config.map(variable("MCP", oneOf("must be on or off", ["on", "off"])), (value) => value === "on"),
+  metricsHost: optional("METRICS_HOST", text),
+  metricsPort: optional("METRICS_PORT", port),
+  otlpEndpoint: optional("OTEL_EXPORTER_OTLP_ENDPOINT", {
+    rule: "must be a URL like http://collector:4318",
+    parse: (text) => (isHttpUrl(text) ? text : undefined)
+  }),
+  outageMaxAgeMs: Config.map(variable("OUTAGE_MAX_AGE", duration), Duration.toMillis),
   shutdownGraceMs,
-  actor: variable(
-    "PROMPT_RETRIEVAL_ACTOR",
-    Config.String("PROMPT_RETRIEVAL_ACTOR"),
-    undefined,
-    `must have at most ${sizes.nameLength} characters and no control characters`,
-    (name) => fitsName(name) && !/\p{Cc}/u.test(name)
-  ),
+  actor: optional("PROMPT_RETRIEVAL_ACTOR", {
+    rule: `must have at most ${sizes.nameLength} characters and no control characters`,
+    parse: (name) => (fitsName(name) && !/\p{Cc}/u.test(name) ? name : undefined)
+  }),
   logLevel: variable(
     "LOG_LEVEL",
-    parsed("LOG_LEVEL", parseLogLevel),
-    "Info",
-    "must be one of All, Fatal, Error, Warn, Info, Debug, Trace, None"
+    oneOf("must be one of All, Fatal, Error, Warn, Info, Debug, Trace, None", LogLevel.values)
   ),
-  logFormat: variable(
-    "LOG_FORMAT",
-    Config.Literals(["pretty", "json"], "LOG_FORMAT"),
-    process.stderr.isTTY ? "pretty" : "json",
-    "must be pretty or json"
+  logFormat: Config.map(
+    Config.all([
+      variable("LOG_FORMAT", oneOf("must be pretty or json", ["pretty", "json"])),
+      Config.withDefault(Config.String("LOG_FORMAT"), "")
+    ]),
+    ([format, given]) => (given === "" && process.stderr.isTTY ? "pretty" : format)
   )
 })
 

@@ -13,16 +13,14 @@ import { PublicUrl } from "../adapters/inbound/http/request/PublicUrl.ts"
 import { BasePath } from "../adapters/inbound/http/request/BasePath.ts"
 import { makeWebHandler, type WebHandler } from "../adapters/inbound/http/transport/WebHandler.ts"
 import { assertSchemaCurrent } from "../adapters/outbound/postgres/Migrations.ts"
+import * as PostgresChangeFeed from "../adapters/outbound/postgres/PostgresChangeFeed.ts"
 import { assertReadable } from "../adapters/outbound/postgres/ReadPrivileges.ts"
 import { metricRegistry } from "../application/MetricRegistry.ts"
 import { makeRepeatingLog } from "../application/RepeatingLog.ts"
-import { databaseApiLayer, hostApiLayer } from "./PromptApiLayers.ts"
-import {
-  type DatabaseStores,
-  parseOptions,
-  type PromptApiOptions,
-  type PromptApiSettings
-} from "./PromptApiOptions.ts"
+import { Lifecycle } from "../application/Lifecycle.ts"
+import { WorkspaceRevisions } from "../application/WorkspaceRevisions.ts"
+import { parseOptions, type PromptApiOptions, type PromptApiSettings } from "./PromptApiOptions.ts"
+import { databaseLayer, serviceLayer } from "./RequestLayers.ts"
 import { startServing } from "./Startup.ts"
 import * as HostLogger from "./telemetry/HostLogger.ts"
 import { formatJsonLine } from "./telemetry/JsonLogger.ts"
@@ -56,18 +54,13 @@ const makeObservabilityLayer = (logger: PromptApiSettings["logger"]) =>
     Layer.succeed(References.TracerEnabled, false)
   )
 
-/** Makes the check of a database: its schema, and, unless the host has stores that replace tables, its privileges. */
-const makeSchemaCheck = ({ promptRepo, keyStore }: DatabaseStores) =>
-  promptRepo === undefined && keyStore === undefined
-    ? Effect.andThen(assertSchemaCurrent, assertReadable)
-    : assertSchemaCurrent
-type SchemaCheck = ReturnType<typeof makeSchemaCheck>
+const checkSchema = Effect.andThen(assertSchemaCurrent, assertReadable)
 
 /**
  * Checks the schema, and logs each problem at once and again every minute. `Database` logs that PostgreSQL is
  * unavailable.
  */
-const makeLoggedSchemaCheck = (checkSchema: SchemaCheck) => {
+const makeLoggedSchemaCheck = () => {
   const { report } = makeRepeatingLog((message) => Effect.logError(message))
   return checkSchema.pipe(
     Effect.catchDefect((defect) =>
@@ -82,20 +75,18 @@ const makeLoggedSchemaCheck = (checkSchema: SchemaCheck) => {
  * PostgreSQL is unavailable, the check is retried in the background until it succeeds, even while the schema is not
  * current, so that the database may be created first and migrated later.
  */
-const startServingOrRetry = (checkSchema: SchemaCheck) =>
-  Effect.catchTag(
-    startServing(checkSchema, () => false),
-    "Unavailable",
-    () => Effect.forkScoped(startServing(makeLoggedSchemaCheck(checkSchema), () => true))
-  )
+const startServingOrRetry = Effect.catchTag(
+  startServing(checkSchema, () => false),
+  "Unavailable",
+  () => Effect.forkScoped(startServing(makeLoggedSchemaCheck(), () => true))
+)
 
-/** Builds the services of the API, and starts to serve. */
-const startServices = ({ stores, ...settings }: PromptApiSettings) =>
-  stores.databaseUrl === undefined
-    ? Layer.build(hostApiLayer({ ...settings, ...stores }))
-    : Effect.tap(Layer.build(databaseApiLayer({ ...settings, ...stores })), (services) =>
-        Effect.provideContext(startServingOrRetry(makeSchemaCheck(stores)), services)
-      )
+/** Everything that the API uses. */
+const apiLayer = ({ databaseUrl, databaseFeedUrl, ...settings }: PromptApiSettings) =>
+  serviceLayer(settings).pipe(
+    Layer.provideMerge(PostgresChangeFeed.makeLayer(new WorkspaceRevisions(), databaseFeedUrl)),
+    Layer.provideMerge(Layer.merge(databaseLayer({ url: databaseUrl }), Lifecycle.starting))
+  )
 
 /** Measures the process if metrics are collected. Returns the function that formats all metrics. */
 const startMetrics = Effect.fnUntraced(function* (isCollected: boolean) {
@@ -112,8 +103,8 @@ const startMetrics = Effect.fnUntraced(function* (isCollected: boolean) {
 })
 
 /**
- * Starts the API inside another Node service, on a PostgreSQL server whose schema is current, or on stores of the
- * host. `prompt-retrieval migrate` updates the schema.
+ * Starts the API inside another Node service, on a PostgreSQL server whose schema is current:
+ * `prompt-retrieval migrate` updates the schema.
  *
  * Rejects with a `TypeError` that names the option if an option is invalid or unknown, and with an `Error` if the
  * schema is not current. While PostgreSQL is unavailable, reads return 503; the API serves as soon as PostgreSQL is
@@ -131,8 +122,9 @@ export const createPromptApi = async (options: PromptApiOptions): Promise<Prompt
   const scope = Scope.makeUnsafe()
   const close = () => Effect.runPromise(Scope.close(scope, Exit.void))
   const start = Effect.gen(function* () {
-    const services = yield* startServices(settings)
+    const services = yield* Layer.build(apiLayer(settings))
     return yield* Effect.gen(function* () {
+      yield* startServingOrRetry
       return {
         handler: yield* makeWebHandler,
         prompts: yield* makeInProcessPrompts,

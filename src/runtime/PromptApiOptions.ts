@@ -1,21 +1,23 @@
 import * as Redacted from "effect/Redacted"
-import type { HostKeyStore } from "../adapters/outbound/host/HostKeyStore.ts"
-import type { HostPromptRepo } from "../adapters/outbound/host/HostPromptRepo.ts"
 import { defaultRateLimits, type RateLimits } from "../application/Admission.ts"
 import { defaultOutageMaxAge } from "../application/Outage.ts"
 import { parsePublicUrl } from "../adapters/inbound/http/request/PublicUrl.ts"
 import { makeRule, postgresUrl, publicUrl, type Rule, rateLimit, redisUrl } from "./ConfigRules.ts"
 import type { HostLogger } from "./telemetry/HostLogger.ts"
 
-/** The options of `createPromptApi` that do not select stores. */
-interface CommonOptions {
+/** The options of `createPromptApi`. */
+export interface PromptApiOptions {
+  /** The URL of a PostgreSQL server. */
+  readonly databaseUrl: string
+  /** The URL of a connection to the same database that bypasses poolers, for change notifications. Default: `databaseUrl`. */
+  readonly databaseFeedUrl?: string | undefined
   /** The URL of a Redis server, which shares the rate limits of keys between processes. Default: none. */
   readonly redisUrl?: string | undefined
   /** Requests per minute. Default: 100 per key and 500 per process. */
   readonly rateLimits?: Partial<RateLimits> | undefined
   /**
-   * How long responses are served without the database or the stores after the last contact with them, in
-   * milliseconds. 0 turns this off. Default: 300,000.
+   * How long responses are served without the database after the last contact with it, in milliseconds. 0 turns
+   * this off. Default: 300,000.
    */
   readonly outageMaxAge?: number | undefined
   /** Receives log lines. `console` is a valid logger. Default: warnings and errors go to stderr as JSON lines. */
@@ -26,53 +28,16 @@ interface CommonOptions {
   readonly basePath?: string | undefined
   /**
    * The URL at which callers reach the API, such as `https://example.com/prompts`, for the server in `/openapi.json`
-   * and for redirects. Default: the host of each request, with `basePath`.
+   * and for redirects. Default: both are paths.
    */
   readonly publicUrl?: string | undefined
 }
 
-/** Options for a PostgreSQL database. A store of the host replaces the one of the database. */
-interface DatabaseStoreOptions {
-  /** The URL of a PostgreSQL server. Required, unless both stores are given. */
-  readonly databaseUrl: string
-  /** The URL of a connection to the same database that bypasses poolers, for change notifications. Default: `databaseUrl`. */
-  readonly databaseFeedUrl?: string | undefined
-  /** The prompts of the host. Default: those of the database. */
-  readonly promptRepo?: HostPromptRepo | undefined
-  /** The API keys of the host. Default: those of the database. */
-  readonly keyStore?: HostKeyStore | undefined
-}
-
-/** Options for stores of the host, without a database. */
-interface HostStoreOptions {
-  readonly databaseUrl?: undefined
-  readonly databaseFeedUrl?: undefined
-  readonly promptRepo: HostPromptRepo
-  readonly keyStore: HostKeyStore
-}
-
-/** The options of `createPromptApi`. */
-export type PromptApiOptions = CommonOptions & (DatabaseStoreOptions | HostStoreOptions)
-
-/** A database, and the stores of the host that replace its own. */
-export interface DatabaseStores {
+/** Valid options with their defaults. */
+export interface PromptApiSettings {
   readonly databaseUrl: Redacted.Redacted
   /** Where the change feed listens; undefined for `databaseUrl`. */
   readonly databaseFeedUrl: Redacted.Redacted | undefined
-  readonly promptRepo: HostPromptRepo | undefined
-  readonly keyStore: HostKeyStore | undefined
-}
-
-/** The stores of a host without a database. */
-export interface HostStores {
-  readonly databaseUrl: undefined
-  readonly promptRepo: HostPromptRepo
-  readonly keyStore: HostKeyStore
-}
-
-/** Valid options with their defaults. */
-export interface PromptApiSettings {
-  readonly stores: DatabaseStores | HostStores
   readonly redisUrl: Redacted.Redacted | undefined
   readonly rateLimits: RateLimits
   readonly outageMaxAgeMs: number
@@ -90,16 +55,6 @@ const isFields = (value: unknown): value is Fields =>
 
 const isOneOf = (types: ReadonlyArray<string>) => (value: unknown) => types.includes(typeof value)
 
-/** The rule of an object whose functions are these. */
-const makeFunctionsRule = (text: string, required: ReadonlyArray<string>, optional: ReadonlyArray<string>) =>
-  makeRule<unknown>(
-    text,
-    (value) =>
-      isFields(value) &&
-      required.every((name) => typeof value[name] === "function") &&
-      optional.every((name) => isOneOf(["function", "undefined"])(value[name]))
-  )
-
 /** Makes a rule for any value from a rule for one type. Values of other types break the rule. */
 const ofType = <A>(type: "string" | "number", { text, findProblem }: Rule<A>): Rule<unknown> => ({
   text,
@@ -111,12 +66,6 @@ const objectRule = makeRule<unknown>("must be an object", (value) => isFields(va
 const optionRules: { readonly [Name in keyof Required<PromptApiOptions>]: Rule<unknown> } = {
   databaseUrl: ofType("string", postgresUrl),
   databaseFeedUrl: ofType("string", postgresUrl),
-  promptRepo: makeFunctionsRule(
-    "must have the functions list, get, getSource, listVersions and getVersion",
-    ["list", "get", "getSource", "listVersions", "getVersion"],
-    ["watch"]
-  ),
-  keyStore: makeFunctionsRule("must have the function find", ["find"], ["markUsed", "watch"]),
   redisUrl: ofType("string", redisUrl),
   rateLimits: objectRule,
   outageMaxAge: ofType(
@@ -126,7 +75,12 @@ const optionRules: { readonly [Name in keyof Required<PromptApiOptions>]: Rule<u
       (age: number) => Number.isFinite(age) && age >= 0
     )
   ),
-  logger: makeFunctionsRule("must be an object like console", [], ["debug", "info", "warn", "error"]),
+  logger: makeRule<unknown>(
+    "must be an object like console",
+    (value) =>
+      isFields(value) &&
+      ["debug", "info", "warn", "error"].every((level) => isOneOf(["function", "undefined"])(value[level]))
+  ),
   metrics: makeRule<unknown>("must be true or false", isOneOf(["boolean"])),
   basePath: ofType(
     "string",
@@ -156,28 +110,6 @@ const check = (fields: Fields, rules: Readonly<Record<string, Rule<unknown>>>, p
 
 const toRedacted = (url: string | undefined) => (url === undefined ? undefined : Redacted.make(url))
 
-const readStores = ({
-  databaseUrl,
-  databaseFeedUrl,
-  promptRepo,
-  keyStore
-}: PromptApiOptions): DatabaseStores | HostStores => {
-  if (databaseUrl === undefined && databaseFeedUrl !== undefined)
-    throw new TypeError("databaseFeedUrl needs databaseUrl")
-  if (promptRepo !== undefined && keyStore !== undefined) {
-    if (databaseUrl === undefined) return { databaseUrl, promptRepo, keyStore }
-    throw new TypeError("databaseUrl must be absent if promptRepo and keyStore are given")
-  }
-  if (databaseUrl !== undefined)
-    return {
-      databaseUrl: Redacted.make(databaseUrl),
-      databaseFeedUrl: toRedacted(databaseFeedUrl),
-      promptRepo,
-      keyStore
-    }
-  throw new TypeError(`databaseUrl is missing; it ${postgresUrl.text}`)
-}
-
 /**
  * Validates options by the rules of the environment variables. Throws a `TypeError` that names the first invalid or
  * unknown option and its rule, never its value, which may be a secret.
@@ -187,11 +119,13 @@ export const parseOptions = (options: PromptApiOptions): PromptApiSettings => {
   if (objectRule.findProblem(fields) !== undefined) throw new TypeError(`options ${objectRule.text}`)
   check(fields as Fields, optionRules)
   const parsed = fields as PromptApiOptions
-  const { redisUrl, rateLimits = {}, logger, metrics = false, basePath = "", publicUrl } = parsed
+  const { databaseUrl, redisUrl, rateLimits = {}, logger, metrics = false, basePath = "", publicUrl } = parsed
+  if (databaseUrl === undefined) throw new TypeError(`databaseUrl is missing; it ${postgresUrl.text}`)
   const { outageMaxAge = defaultOutageMaxAge } = parsed
   check(rateLimits, rateLimitRules, "rateLimits.")
   return {
-    stores: readStores(parsed),
+    databaseUrl: Redacted.make(databaseUrl),
+    databaseFeedUrl: toRedacted(parsed.databaseFeedUrl),
     redisUrl: toRedacted(redisUrl),
     rateLimits: {
       perKey: rateLimits.perKey ?? defaultRateLimits.perKey,

@@ -1,6 +1,7 @@
 // Compiles schemas to functions when they are first used, which saves a third of the time to decode a row and to
 // encode a response. Where code generation from strings is disabled, schemas are interpreted.
 import "effect/schema/SchemaJITCompiler/enable"
+import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import * as CachingKeyStore from "../adapters/outbound/caching/CachingKeyStore.ts"
@@ -14,10 +15,13 @@ import * as PostgresReadiness from "../adapters/outbound/postgres/PostgresReadin
 import * as InProcessRateLimiter from "../adapters/outbound/rate-limiter/InProcessRateLimiter.ts"
 import * as RedisRateLimiter from "../adapters/outbound/rate-limiter/RedisRateLimiter.ts"
 import { Admission, type RateLimits } from "../application/Admission.ts"
+import { Lifecycle } from "../application/Lifecycle.ts"
 import * as Outage from "../application/Outage.ts"
+import { ChangeFeed } from "../application/ports/ChangeFeed.ts"
+import { Readiness } from "../application/ports/Readiness.ts"
 import { Prompts } from "../application/Prompts.ts"
 
-// The layers that `ServeLayers.ts` and `PromptApiLayers.ts` share, and those that `src/index.ts` exports.
+// The layers that `ServeLayers.ts` and `PromptApi.ts` share, and those that `src/index.ts` exports.
 // `CommandLayers.ts` composes the commands of operators, `testing.ts` the in-memory adapters.
 
 /** A PostgreSQL database. Building it never fails, because connections open when they are first needed. */
@@ -56,4 +60,25 @@ export const serviceLayer = (settings: ServiceSettings) =>
     Layer.provide([databasePromptsLayer, databaseKeysLayer]),
     Layer.provideMerge(Outage.layer(settings.outageMaxAgeMs ?? 0)),
     Layer.provideMerge(Layer.merge(PostgresReadiness.layer, MetricObservations.layer))
+  )
+
+/**
+ * The use cases of callers and what `makeWebHandler` needs, on a `PromptRepo` and a `KeyStore` of a host. Their changes are not
+ * known, so no response is cached.
+ */
+export const ownStoresLayer = (settings: Pick<ServiceSettings, "redisUrl" | "rateLimits">) =>
+  useCasesLayer(settings).pipe(
+    Layer.provideMerge(Outage.offLayer),
+    Layer.provideMerge(
+      Layer.mergeAll(
+        MetricObservations.layer,
+        Lifecycle.serving,
+        Layer.succeed(Readiness, { check: Effect.void }),
+        Layer.succeed(ChangeFeed, {
+          revision: () => undefined,
+          revisionOf: () => undefined,
+          lastContact: () => undefined
+        })
+      )
+    )
   )

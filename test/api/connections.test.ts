@@ -54,7 +54,7 @@ const otherKey = key(otherHome.id, owner)
 const otherLarge = largest()
 let env: Record<string, string>
 
-describe.skipIf(postgres.missing !== undefined)("connections", () => {
+describe("connections", () => {
   beforeAll(async () => {
     env = {
       ...(await resources.acquire(postgres.acquire)),

@@ -2,23 +2,18 @@ import * as Result from "effect/Result"
 import { describe, expect, it } from "vitest"
 import { resolve } from "../../src/domain/Resolution.ts"
 import { fragment, newId, prompt, sample, fragmentBinding } from "../support/archives.ts"
-import { embedded, postgres } from "../support/database.ts"
-import * as model from "../support/model.ts"
+import * as model from "../../src/adapters/outbound/memory/MemoryPromptRepo.ts"
 import { getHeader } from "../support/rawHttp.ts"
 import {
   expectError,
   expectNotModified,
   expectSuccess,
-  headersTooLarge,
   internalError,
   invalidParameter,
   malformedAuthorization,
-  methodNotAllowed,
   positiveIntRule,
-  promptNotFound,
   resolvedTooLarge,
-  unauthorized,
-  versionNotFound
+  unauthorized
 } from "./expectations.ts"
 import { authorize, endpointTargets, startApi } from "./startApi.ts"
 
@@ -41,14 +36,9 @@ const targets = endpointTargets(greeting!.id)
 /** Returns the version that the responses of an endpoint for `greeting` report. */
 const versionOf = (endpoint: string): number | undefined =>
   endpoint === "get" || endpoint === "getResolved" ? greeting!.current_version : undefined
-const unknownTargets = endpointTargets(newId())
 
-describe.each([embedded, postgres])("the API on $name", (backend) => {
-  if (backend.missing !== undefined) {
-    it.skip(`is not tested: ${backend.missing}`, () => {})
-    return
-  }
-  const api = startApi([home], { backend })
+describe("the API", () => {
+  const api = startApi([home])
   const send = (target: string, lines = [authorize(keys.active.plaintext)], method?: string) =>
     api.send(target, lines, method)
 
@@ -113,26 +103,6 @@ describe.each([embedded, postgres])("the API on $name", (backend) => {
       const lines = [authorize(keys.revoked.plaintext)]
       expectError(await send(target, lines), unauthorized("API key has been revoked"))
     })
-
-    it("returns 405 for POST", async () => {
-      expectError(await send(target, undefined, "POST"), methodNotAllowed)
-    })
-
-    it("returns 431 if the headers exceed 16 KiB", async () => {
-      const lines = [authorize(keys.active.plaintext), `X: ${"a".repeat(17_000)}`]
-      expectError(await send(target, lines), headersTooLarge)
-    })
-
-    if (name !== "list")
-      it("returns 404 for an unknown prompt", async () => {
-        const expected = name === "getVersion" ? versionNotFound : promptNotFound
-        expectError(await send(unknownTargets[name as keyof typeof targets]), expected)
-      })
-
-    if (name === "getVersion")
-      it("returns 404 for an unknown version", async () => {
-        expectError(await send(`${targets.listVersions}/99`), versionNotFound)
-      })
 
     it("returns 500 without details after an unexpected failure", async () => {
       // A query that was never sent is not in the cache.

@@ -1,6 +1,5 @@
 import { expect, it } from "vitest"
 import { sample } from "../support/archives.ts"
-import { embedded } from "../support/database.ts"
 import { exchangeAll, getHeader, type HttpResponse } from "../support/rawHttp.ts"
 import { makeRequestGenerator } from "../support/rawRequests.ts"
 import { startApi } from "./startApi.ts"
@@ -26,7 +25,7 @@ const isEnvelope = (response: HttpResponse): boolean => {
         Object.keys(body).length === 1
 }
 
-const api = startApi([tenant.archive], { backend: embedded })
+const api = startApi([tenant.archive])
 
 it(`${requests} generated requests all get a response that has the envelope and is not a 5xx (FUZZ_SEED=${seed})`, async () => {
   console.log(`FUZZ_SEED=${seed}`)

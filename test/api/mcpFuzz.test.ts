@@ -1,6 +1,5 @@
 import { expect, it } from "vitest"
 import { sample } from "../support/archives.ts"
-import { embedded } from "../support/database.ts"
 import { statelessHeaders, statelessMeta } from "../support/mcp.ts"
 import { makeRandom } from "../support/random.ts"
 import { startApi } from "./startApi.ts"
@@ -10,7 +9,7 @@ const clients = 8
 const seed = Number(process.env.FUZZ_SEED ?? Math.trunc(Math.random() * 2 ** 31))
 
 const tenant = sample()
-const api = startApi([tenant.archive], { backend: embedded, env: { MCP: "on" } })
+const api = startApi([tenant.archive], { env: { MCP: "on" } })
 
 const methods = [
   "prompts/list",

@@ -46,7 +46,7 @@ it("encodeBody encodes JSON in UTF-8", () => {
     expect(encodeBody(JSON.stringify({ data })).body).toEqual(Buffer.from(JSON.stringify({ data })))
 })
 
-describe.skipIf(postgres.missing !== undefined)("clients that read slowly or not at all", () => {
+describe("clients that read slowly or not at all", () => {
   const resources = makeResources()
   const owner = user()
   const home = workspace()

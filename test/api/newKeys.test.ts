@@ -1,8 +1,7 @@
 import { describe, expect, it } from "vitest"
 import { archive, fragment, fragmentBinding, key, newId, prompt, sample } from "../support/archives.ts"
-import { embedded, postgres } from "../support/database.ts"
-import { authorize, endpointTargets, startApi } from "./startApi.ts"
 import { toComparable } from "./generatedRequests.ts"
+import { authorize, endpointTargets, startApi } from "./startApi.ts"
 
 /** Returns a sample workspace with a prompt whose resolved content is large and one whose fragments are large. */
 const makeSampleTenant = (overrides: Parameters<typeof sample>[0] = {}) => {
@@ -28,10 +27,7 @@ const makeSampleTenant = (overrides: Parameters<typeof sample>[0] = {}) => {
   }
 }
 
-describe.each([
-  ["PostgreSQL", postgres],
-  ["the embedded database", embedded]
-] as const)("the first request of a key on %s", (_, backend) => {
+describe("the first request of a key", () => {
   const [own, other, free, disputed] = [
     makeSampleTenant(),
     makeSampleTenant(),
@@ -40,14 +36,8 @@ describe.each([
   ]
   const ids = [...own.archive.prompts.map(({ id }) => id), other.archive.prompts[0]!.id, newId()]
   const targets = ids.flatMap((id) => Object.values(endpointTargets(id)))
-  if (backend.missing !== undefined) {
-    it.skip(`is not tested: ${backend.missing}`, () => {})
-    return
-  }
   const newKeys = targets.map(() => own.makeKey())
-  const { send } = startApi([own.archive, other.archive, free.archive, disputed.archive, archive()], {
-    backend
-  })
+  const { send } = startApi([own.archive, other.archive, free.archive, disputed.archive, archive()])
 
   it("gets the same response as a later request of another key", async () => {
     const knownKey = authorize(own.keys.active.plaintext)

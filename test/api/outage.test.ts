@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect } from "vitest"
 import { sample } from "../support/archives.ts"
 import { connectTo, makeResources } from "../support/database.ts"
 import { outageStatus } from "../support/outage.ts"
-import { freshDatabase, noPostgres, type Proxy, proxyTo, toDatabaseUrl } from "../support/postgres.ts"
+import { freshDatabase, type Proxy, proxyTo, toDatabaseUrl } from "../support/postgres.ts"
 import { exchange, getHeader, type HttpResponse, rawRequest } from "../support/rawHttp.ts"
 import type { Service } from "../support/service.ts"
 import { startObservedService } from "../support/startObservedService.ts"
@@ -20,7 +20,7 @@ const withoutOwnHeaders = (response: HttpResponse) => {
   return { ...rest, headers: headers.filter(([name]) => !ownHeaders.includes(name!)) }
 }
 
-describe.skipIf(noPostgres !== undefined)("responses while the database is away", () => {
+describe("responses while the database is away", () => {
   const tenant = sample()
   const authorization = `Authorization: Bearer ${tenant.keys.active.plaintext}`
   const { GeneratedRequest, toTarget, toConditionLines } = makeRequestGenerator(tenant.archive)

@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, expect, it } from "vitest"
 import { sample } from "../support/archives.ts"
-import { connectTo, makeResources } from "../support/database.ts"
+import { connectTo, makeResources, postgres } from "../support/database.ts"
 import { startObservedService } from "../support/startObservedService.ts"
 import { call, callStateless } from "../support/mcp.ts"
 import { exchange, getHeader, type HttpResponse, rawRequest } from "../support/rawHttp.ts"
 import { type Service, startService } from "../support/service.ts"
 import { expectError } from "./expectations.ts"
-import { authorize, endpointTargets, fastestBackend, makeTenant } from "./startApi.ts"
+import { authorize, endpointTargets, makeTenant } from "./startApi.ts"
 
 const home = sample()
 const free = makeTenant({ tier: "free" })
@@ -15,7 +15,7 @@ const targets = endpointTargets(home.archive.prompts[0]!.id)
 const resources = makeResources()
 let env: Record<string, string>
 beforeAll(async () => {
-  env = await resources.acquire(fastestBackend.acquire)
+  env = await resources.acquire(postgres.acquire)
   const service = await startService(env)
   const database = await resources.acquire(connectTo(env))
   for (const archive of [home.archive, free.archive]) await database.importArchive(archive)

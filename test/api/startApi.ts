@@ -1,13 +1,10 @@
 import { afterAll, beforeAll } from "vitest"
 import type { Archive } from "../../src/application/formats/Archive.ts"
 import { archive, key, user, workspace } from "../support/archives.ts"
-import { type Backend, connectTo, embedded, makeResources, postgres } from "../support/database.ts"
+import { connectTo, makeResources, postgres } from "../support/database.ts"
 import { startObservedService } from "../support/startObservedService.ts"
 import { exchange, type HttpResponse, rawRequest } from "../support/rawHttp.ts"
 import type { Service } from "../support/service.ts"
-
-/** PostgreSQL if the tests have a server; otherwise the embedded database, which takes longer to start. */
-export const fastestBackend: Backend = postgres.missing === undefined ? postgres : embedded
 
 /** A running service whose output is searched for leaked secrets when it stops. */
 export interface Api {
@@ -20,13 +17,13 @@ export interface Api {
 /** Starts a service with these workspaces before the tests of a file or suite, and stops it after them. */
 export const startApi = (
   archives: ReadonlyArray<Archive>,
-  options: { readonly backend?: Backend; readonly env?: Readonly<Record<string, string>> } = {}
+  options: { readonly env?: Readonly<Record<string, string>> } = {}
 ): Api => {
   const resources = makeResources()
   let service: Service | undefined
   let sql: Api["sql"]
   beforeAll(async () => {
-    const env = await resources.acquire((options.backend ?? fastestBackend).acquire)
+    const env = await resources.acquire(postgres.acquire)
     service = await startObservedService({
       ...env,
       RATE_LIMIT_PER_KEY: "1000000",

@@ -10,7 +10,6 @@ import {
   version,
   workspace
 } from "../support/archives.ts"
-import { embedded } from "../support/database.ts"
 import { startApi } from "./startApi.ts"
 
 const connections = 50
@@ -47,10 +46,7 @@ const makeCanaryTenant = (canary: string) => {
 }
 
 const tenants = [makeCanaryTenant("canary-of-the-first"), makeCanaryTenant("canary-of-the-second")] as const
-const api = startApi(
-  tenants.map(({ archive }) => archive),
-  { backend: embedded }
-)
+const api = startApi(tenants.map(({ archive }) => archive))
 
 it(`${connections} connections of two workspaces never get each other's content`, async () => {
   const responsesByStatus = new Map<number, number>()

@@ -6,25 +6,15 @@ import * as Schema from "effect/Schema"
 import * as TestClock from "effect/testing/TestClock"
 import * as Memory from "../../src/adapters/outbound/memory/Memory.ts"
 import type { Archive } from "../../src/application/formats/Archive.ts"
-import { PromptRepo } from "../../src/application/ports/PromptRepo.ts"
 import { Prompts } from "../../src/application/Prompts.ts"
+import { PromptRepo } from "../../src/application/ports/PromptRepo.ts"
 import { WorkspaceStore } from "../../src/application/ports/WorkspaceStore.ts"
 import { PromptNotFound } from "../../src/domain/Prompt.ts"
 import { ResolvedTooLarge } from "../../src/domain/Resolution.ts"
 import { sizes } from "../../src/domain/Sizes.ts"
 import { toTimestamp } from "../../src/domain/Timestamp.ts"
 import { VersionNotFound } from "../../src/domain/Version.ts"
-import {
-  archive,
-  fragment,
-  newId,
-  prompt,
-  sample,
-  fragmentBinding,
-  version,
-  toPartStream
-} from "../support/archives.ts"
-import * as model from "../support/model.ts"
+import { archive, fragment, fragmentBinding, prompt, version, toPartStream } from "../support/archives.ts"
 
 /** The names of the repository's methods that were called, in order. */
 class Calls extends Context.Service<Calls, Array<PropertyKey>>()("test/Calls") {
@@ -63,58 +53,6 @@ const toCaller = ({ workspace }: Archive, tier: string = workspace.tier) => ({
 const everything = { page: 1, per_page: 100 }
 
 describe("Prompts", () => {
-  it.effect("every read returns what the caller's workspace holds", () =>
-    Effect.gen(function* () {
-      const prompts = yield* Prompts
-      const { archive: own } = sample()
-      yield* load(own)
-      const caller = toCaller(own)
-      const filter = { tag: "production", type: "system" as const }
-      const matching = model.listPrompts(own, filter)
-      assert.deepStrictEqual(yield* prompts.list(caller, filter, { page: 2, per_page: 1 }), {
-        items: matching.slice(1, 2),
-        total: matching.length
-      })
-      const greeting = own.prompts[0]!
-      assert.deepStrictEqual(yield* prompts.get(caller, greeting.id), model.getPrompt(own, greeting))
-      const versions = model.listVersions(greeting)
-      assert.deepStrictEqual(yield* prompts.listVersions(caller, greeting.id, { page: 1, per_page: 2 }), {
-        items: versions.slice(0, 2).map(model.toVersionSummary),
-        total: 3
-      })
-      assert.deepStrictEqual(yield* prompts.getVersion(caller, greeting.id, "2"), versions[1]!)
-      assert.deepStrictEqual(yield* prompts.getVersion(caller, greeting.id.toUpperCase(), "3"), versions[0]!)
-    }).pipe(Effect.provide(layer))
-  )
-
-  it.effect("getResolved appends the filled fragments in their order", () =>
-    Effect.gen(function* () {
-      const prompts = yield* Prompts
-      const { archive: own } = sample()
-      yield* load(own)
-      const greeting = own.prompts[0]!
-      const [limits, , german] = greeting.fragments
-      const lines = {
-        [limits!.id]: "Use at most 120 words. {{unbound}}",
-        [german!.id]: "Answer in a true tone, in Deutsch."
-      }
-      assert.deepStrictEqual(yield* prompts.getResolved(toCaller(own), greeting.id.toUpperCase()), {
-        id: greeting.id,
-        title: "Greeting",
-        prompt_type: "system",
-        target_model: "model",
-        resolved_content: [
-          "Greet {{customer}}.",
-          "Answer in a friendly tone, in {{tone}}.",
-          ...Object.keys(lines)
-            .sort()
-            .map((id) => lines[id])
-        ].join("\n\n"),
-        fragment_count: 3
-      })
-    }).pipe(Effect.provide(layer))
-  )
-
   it.effect("getResolved fails if the resolved content exceeds the limit", () =>
     Effect.gen(function* () {
       const prompts = yield* Prompts
@@ -130,25 +68,6 @@ describe("Prompts", () => {
         yield* Effect.flip(prompts.getResolved(toCaller(own), exceeding.id)),
         ResolvedTooLarge(exceeding.id)
       )
-    }).pipe(Effect.provide(layer))
-  )
-
-  it.effect("a prompt of another workspace fails like one that does not exist", () =>
-    Effect.gen(function* () {
-      const prompts = yield* Prompts
-      const [own, other] = [sample().archive, sample().archive]
-      yield* load(own)
-      yield* load(other)
-      const caller = toCaller(own)
-      for (const id of [other.prompts[0]!.id, newId()]) {
-        assert.deepStrictEqual(yield* Effect.flip(prompts.get(caller, id)), PromptNotFound)
-        assert.deepStrictEqual(yield* Effect.flip(prompts.getResolved(caller, id)), PromptNotFound)
-        assert.deepStrictEqual(
-          yield* Effect.flip(prompts.listVersions(caller, id, everything)),
-          PromptNotFound
-        )
-        assert.deepStrictEqual(yield* Effect.flip(prompts.getVersion(caller, id, "1")), VersionNotFound)
-      }
     }).pipe(Effect.provide(layer))
   )
 

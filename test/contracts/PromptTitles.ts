@@ -6,7 +6,7 @@ import { maxTitlesPerRead, PromptTitles } from "../../src/application/ports/Prom
 import { WorkspaceStore } from "../../src/application/ports/WorkspaceStore.ts"
 import { maxSlugSourceLength, truncateTitle } from "../../src/domain/PromptNames.ts"
 import { archive, archives, instant, prompt, toPartStream, workspace } from "../support/archives.ts"
-import * as model from "../support/model.ts"
+import * as model from "../../src/adapters/outbound/memory/MemoryPromptRepo.ts"
 
 const importArchive = (archive: Archive) =>
   Effect.flatMap(WorkspaceStore, (workspaces) => workspaces.importWorkspace(toPartStream(archive)))

@@ -2,7 +2,6 @@ import { join } from "node:path"
 import { describe, expect, it } from "vitest"
 import { rootCommand } from "../../src/adapters/inbound/cli/Commands.ts"
 import { listSubcommands } from "../../src/adapters/inbound/cli/CommandTree.ts"
-import { commonVariables, serveVariables } from "../../src/adapters/inbound/cli/Environment.ts"
 import { runInProcess } from "../support/commandLine.ts"
 import { readDocument, readTable, root } from "./markdown.ts"
 
@@ -75,24 +74,6 @@ describe("examples", () => {
   it.each(examples)("$line is a right command line", async ({ line }) => {
     const { code, stderr } = await runInProcess(splitWords(line).slice(1))
     expect({ stderr, isWrong: code === 2 }).toEqual({ stderr, isWrong: false })
-  })
-})
-
-describe("environment variables", () => {
-  const variables = readTable("README.md", "Configuration").map(([name, defaultValue]) => [
-    name!.replaceAll("`", ""),
-    defaultValue!.replaceAll("`", "")
-  ])
-
-  it("help of serve lists the variables of README.md with their defaults", () => {
-    expect(serveVariables.map(({ name, defaultValue = "" }) => [name, defaultValue])).toEqual(variables)
-  })
-
-  it("docs/command-line.md lists the variables of commands that README.md does not", () => {
-    const names = commonVariables.map(({ name }) => name)
-    expect(readTable(document, "Environment variables").map(([name]) => name!.replaceAll("`", ""))).toEqual(
-      names.filter((name) => !variables.some(([documented]) => documented === name))
-    )
   })
 })
 

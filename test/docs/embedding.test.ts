@@ -11,8 +11,6 @@ it("the tables of createPromptApi list all options and all members of the API", 
   const options: Record<keyof Parameters<typeof createPromptApi>[0], true> = {
     databaseUrl: true,
     databaseFeedUrl: true,
-    promptRepo: true,
-    keyStore: true,
     redisUrl: true,
     rateLimits: true,
     outageMaxAge: true,

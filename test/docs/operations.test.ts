@@ -3,7 +3,7 @@ import { once } from "node:events"
 import { type AddressInfo, createServer } from "node:net"
 import { setTimeout } from "node:timers/promises"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { embedded, makeResources } from "../support/database.ts"
+import { makeResources, postgres } from "../support/database.ts"
 import { freePort } from "../support/ports.ts"
 import { currentProgram, run, type Service, startService } from "../support/service.ts"
 import { readTable } from "./markdown.ts"
@@ -98,7 +98,7 @@ describe("docs/operations.md, Metrics", () => {
   beforeAll(async () => {
     metricsPort = await freePort()
     service = await startService({
-      ...(await resources.acquire(embedded.acquire)),
+      ...(await resources.acquire(postgres.acquire)),
       METRICS_PORT: String(metricsPort),
       REDIS_URL: `redis://127.0.0.1:${await freePort()}`
     })

@@ -3,43 +3,58 @@ import { join } from "node:path"
 import { expect, it } from "vitest"
 import { documents, readDocument, root } from "./markdown.ts"
 
-/** The paths of all files and folders that may be in version control, relative to the root. */
-const paths: ReadonlyArray<string> = readdirSync(root, { withFileTypes: true })
-  .filter(({ name }) => !["node_modules", "dist", ".git", ".data"].includes(name))
-  .flatMap((entry) =>
-    entry.isDirectory()
-      ? [
-          entry.name,
-          ...readdirSync(join(root, entry.name), { recursive: true, encoding: "utf8" }).map(
-            (path) => `${entry.name}/${path}`
-          )
-        ]
-      : [entry.name]
-  )
-  .filter((path) => !path.includes("/node_modules/"))
-
 /** What documents may name although version control does not contain it. */
 const outputs = ["bench/results", "prompts.ts"]
+
+/** The paths of all files and folders that may be in version control, relative to the root. */
+const paths: ReadonlySet<string> = new Set(
+  readdirSync(root, { withFileTypes: true })
+    .filter(({ name }) => !["node_modules", "dist", ".git", ".data"].includes(name))
+    .flatMap((entry) =>
+      entry.isDirectory()
+        ? [
+            entry.name,
+            ...readdirSync(join(root, entry.name), { recursive: true, encoding: "utf8" }).map(
+              (path) => `${entry.name}/${path}`
+            )
+          ]
+        : [entry.name]
+    )
+    .filter((path) => !path.includes("/node_modules/"))
+    .concat(outputs)
+)
 
 /** Returns true for what looks like a path of a source file or of a folder with source files. */
 const isSourcePath = (name: string): boolean =>
   /^[\w.-]+(\/[\w.-]+)*\.ts$/.test(name) ||
   /^(src|test|bench|docs|deploy|examples|client)\/[\w./-]+$/.test(name)
 
+/** Returns `a/b.ts` and `a/c.ts` for `a/{b,c}.ts`. */
+const expand = (name: string): ReadonlyArray<string> => {
+  const [, before, names, after] = /^(.*)\{([\w,]+)\}(.*)$/.exec(name) ?? []
+  return names === undefined ? [name] : names.split(",").map((each) => `${before}${each}${after}`)
+}
+
 /** Returns the names in backticks of a document that look like paths, each once. */
 const listPaths = (document: string): ReadonlyArray<string> => [
   ...new Set(
-    [...readDocument(document).matchAll(/`([^`\n]+)`/g)].map(([, name]) => name!).filter(isSourcePath)
+    [...readDocument(document).matchAll(/`([^`\n]+)`/g)]
+      .flatMap(([, name]) => expand(name!))
+      .filter(isSourcePath)
   )
 ]
 
+/** Returns the paths that a name in a document may mean: an exact path, or every path that ends with the name. */
+const findPaths = (name: string): ReadonlyArray<string> => {
+  const path = name.replace(/\/$/, "")
+  return paths.has(path) ? [path] : [...paths].filter((candidate) => candidate.endsWith(`/${path}`))
+}
+
 // The change log also names files of earlier versions.
 it.each(documents.filter((document) => document !== "CHANGELOG.md" && listPaths(document).length > 0))(
-  "%s names only files and folders that exist, by the ends of their paths",
+  "%s names only files and folders that exist, each with enough of its path to find the only one",
   (document) => {
-    const missing = listPaths(document).filter(
-      (name) => !outputs.includes(name) && !paths.some((path) => path === name || path.endsWith(`/${name}`))
-    )
-    expect(missing).toEqual([])
+    const wrong = listPaths(document).filter((name) => findPaths(name).length !== 1)
+    expect(wrong).toEqual([])
   }
 )

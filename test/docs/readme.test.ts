@@ -1,14 +1,16 @@
 import { execFile } from "node:child_process"
+import { join } from "node:path"
 import { promisify } from "node:util"
 import { it as effectIt } from "@effect/vitest"
 import * as ConfigProvider from "effect/ConfigProvider"
 import * as Effect from "effect/Effect"
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
 import { scenarios } from "../../bench/scenarios.ts"
+import { serveVariables, type Variable, variables } from "../../src/adapters/inbound/cli/Environment.ts"
 import { readConfig } from "../../src/runtime/Config.ts"
 import { embedded, makeResources } from "../support/database.ts"
 import { type Service, startService } from "../support/service.ts"
-import { readCodeBlocks, readTable } from "./markdown.ts"
+import { readCodeBlocks, readDocument, readTable, root } from "./markdown.ts"
 
 const document = "README.md"
 
@@ -48,10 +50,21 @@ describe("README.md, Quick start", () => {
 })
 
 describe("README.md, Configuration", () => {
-  const rows = readTable(document, "Configuration").map(([name, defaultValue]) => ({
-    name: unquote(name!),
-    defaultValue: unquote(defaultValue!)
-  }))
+  const rows: ReadonlyArray<readonly [string, Variable]> = Object.entries(variables)
+
+  // After a change of a variable: npx vitest run test/docs/readme.test.ts -u
+  it("lists every variable as its definition describes it", async () => {
+    const table = rows.map(([name, { description, defaultValue, document }]) => {
+      const value = defaultValue === undefined ? "" : `\`${defaultValue}\``
+      const link = document === undefined ? "" : ` ([more](${document}))`
+      return `| \`${name}\` | ${value} | ${description}${link} |\n`
+    })
+    const generated = readDocument(document).replace(
+      /(?<=^\| Variable \| Default \| \|\n\|---\|---\|---\|\n)(\|.*\n)*/m,
+      () => table.join("")
+    )
+    await expect(generated).toMatchFileSnapshot(join(root, document))
+  })
 
   /** Reads the configuration from these variables. Also returns the names of the variables that it looked up. */
   const read = (env: Readonly<Record<string, string>>) => {
@@ -69,27 +82,20 @@ describe("README.md, Configuration", () => {
     }))
   }
 
-  effectIt.effect("lists the variables that readConfig reads", () =>
+  effectIt.effect("readConfig reads the variables of serve", () =>
     Effect.map(read({}), ({ names }) => {
-      expect(rows.map(({ name }) => name).sort()).toEqual([...names].sort())
+      expect([...names].sort()).toEqual([...serveVariables].sort())
     })
   )
 
-  effectIt.effect.each(rows.filter(({ defaultValue }) => defaultValue !== ""))(
-    "has the default of $name",
-    ({ name, defaultValue }) =>
+  effectIt.effect.each(rows.filter(([, { defaultValue }]) => defaultValue !== undefined))(
+    "readConfig returns the default of %s",
+    ([name, { defaultValue }]) =>
       Effect.gen(function* () {
-        const value = name === "LOG_FORMAT" && process.stderr.isTTY ? "pretty" : defaultValue
+        const value = name === "LOG_FORMAT" && process.stderr.isTTY ? "pretty" : defaultValue!
         const { config } = yield* read({ [name]: value })
         expect(config).toEqual((yield* read({})).config)
       })
-  )
-
-  effectIt.effect("has no default for the variables without one", () =>
-    Effect.map(read({}), ({ config }) => {
-      const unset = Object.values(config).filter((value) => value === undefined)
-      expect(rows.filter(({ defaultValue }) => defaultValue === "")).toHaveLength(unset.length)
-    })
   )
 })
 

@@ -30,8 +30,8 @@ const resolved = {
 
 const servers = ["express.ts", "fastify.ts", "node-http.ts"]
 const modules = ["hono.ts", "node-listener.ts", "route-handler.ts"]
-const programs = ["in-process.ts", "memory-repo.ts", "host-stores.ts", "resolve.ts"]
-const tests = ["memory-testing.ts", "properties.ts", "store-testing.ts"]
+const programs = ["in-process.ts", "resolve.ts"]
+const tests = ["memory-testing.ts", "own-store.ts", "properties.ts"]
 
 /** A project that contains all examples and imports the packages as sources. */
 let project: string
@@ -70,7 +70,7 @@ it("every example that does not use the client is run here", () => {
   )
 })
 
-describe.skipIf(postgres.missing !== undefined)("the examples that need PostgreSQL", () => {
+describe("the examples that need PostgreSQL", () => {
   const resources = makeResources()
   let env: Readonly<Record<string, string>>
   let key: string
@@ -147,11 +147,11 @@ const request = async (path, headers) => {
   const response = await application.request(path, { headers })
   return [response.status, await response.text()]
 }
-const authorization = "Bearer " + process.env.API_KEY
+const authorization = "Bearer " + process.env.PROMPT_RETRIEVAL_KEY
 const { PROMPT } = process.env
 console.log(JSON.stringify([await request(PROMPT, { authorization }), (await request(PROMPT))[0], await request("/")]))
 await close()`
-    expect(await evaluate(code, { ...env, API_KEY: key, PROMPT: path })).toEqual([
+    expect(await evaluate(code, { ...env, PROMPT_RETRIEVAL_KEY: key, PROMPT: path })).toEqual([
       [200, JSON.stringify({ data: resolved })],
       401,
       [200, "a page of the application\n"]
@@ -162,17 +162,14 @@ await close()`
     const code = `
 import { close, GET, getResolvedText, HEAD } from "./route-handler.ts"
 const request = (method) =>
-  new Request(process.env.URL, { method, headers: { authorization: "Bearer " + process.env.API_KEY } })
+  new Request(process.env.URL, { method, headers: { authorization: "Bearer " + process.env.PROMPT_RETRIEVAL_KEY } })
 const [get, head] = [await GET(request("GET")), await HEAD(request("HEAD"))]
 const text = await getResolvedText("${demo.workspace.id}", "${id}")
 console.log(JSON.stringify([await get.json(), head.status, await head.text(), text]))
 await close()`
-    expect(await evaluate(code, { ...env, API_KEY: key, URL: `http://host.example${path}` })).toEqual([
-      { data: resolved },
-      200,
-      "",
-      resolved.resolved_content
-    ])
+    expect(
+      await evaluate(code, { ...env, PROMPT_RETRIEVAL_KEY: key, URL: `http://host.example${path}` })
+    ).toEqual([{ data: resolved }, 200, "", resolved.resolved_content])
   })
 
   it("in-process.ts reads prompts without a key", async () => {
@@ -184,16 +181,18 @@ await close()`
   })
 })
 
-it.each([
-  ["memory-repo.ts", "Greet {{customer}}.\n\nBe brief.\n"],
-  ["resolve.ts", "Greet {{customer}}.\n\nBe brief.\n"],
-  ["host-stores.ts", '200 "Greet {{customer}}.\\n\\nBe brief."\n200 "Welcome {{customer}}.\\n\\nBe brief."\n']
-])("%s resolves a prompt without a database", async (example, stdout) => {
-  expect(await runNode([example])).toEqual({ code: 0, stdout, stderr: "" })
+it("resolve.ts resolves a prompt without a database", async () => {
+  expect(await runNode(["resolve.ts"])).toEqual({
+    code: 0,
+    stdout: "Greet {{customer}}.\n\nBe brief.\n",
+    stderr: ""
+  })
 })
 
 it.each(tests)("the tests in %s pass", async (example) => {
   const { code, stdout, stderr } = await runNode(["--test", "--test-reporter=spec", example])
   expect({ code, stderr }).toEqual({ code: 0, stderr: "" })
-  expect(stdout).toMatch(/ℹ tests 2\n.*ℹ pass 2\n/s)
+  const [, count] = /ℹ tests (\d+)\n/.exec(stdout)!
+  expect(Number(count)).toBeGreaterThan(1)
+  expect(stdout).toContain(`ℹ pass ${count}\n`)
 })

@@ -1,12 +1,7 @@
 import { assert, it } from "@effect/vitest"
 import * as Schema from "effect/Schema"
 import { afterEach, describe, expect, expectTypeOf, vi } from "vitest"
-import {
-  createPromptApi,
-  type HostKeyStore,
-  type HostPromptRepo,
-  type PromptApiOptions
-} from "../../src/index.ts"
+import { createPromptApi, type PromptApiOptions } from "../../src/index.ts"
 import { parseOptions } from "../../src/runtime/PromptApiOptions.ts"
 
 const unreachable = "postgres://postgres@127.0.0.1:9/none"
@@ -14,15 +9,6 @@ const databaseRule = "must be a URL like postgres://user:password@host:5432/data
 
 // biome-ignore lint/suspicious/noExplicitAny: hosts in plain JavaScript pass any value
 const create = createPromptApi as (...options: ReadonlyArray<any>) => ReturnType<typeof createPromptApi>
-
-const promptRepo: HostPromptRepo = {
-  list: async () => ({ items: [], total: 0 }),
-  get: async () => undefined,
-  getSource: async () => undefined,
-  listVersions: async () => undefined,
-  getVersion: async () => undefined
-}
-const keyStore: HostKeyStore = { find: async () => undefined }
 
 describe("createPromptApi rejects with a TypeError that names the option and its rule", () => {
   it.each<[unknown, string]>([
@@ -36,18 +22,12 @@ describe("createPromptApi rejects with a TypeError that names the option and its
     [{ databaseUrl: "s3cret" }, `databaseUrl ${databaseRule}`],
     [{ databaseUrl: "mysql://ada:s3cret@db/prompts" }, `databaseUrl ${databaseRule}`],
     [{ databaseUrl: new URL("postgres://ada:s3cret@db/prompts") }, `databaseUrl ${databaseRule}`],
-    [{ databaseUrl: null, promptRepo, keyStore }, `databaseUrl ${databaseRule}`],
-    [{ promptRepo }, `databaseUrl is missing; it ${databaseRule}`],
-    [{ keyStore }, `databaseUrl is missing; it ${databaseRule}`],
-    [
-      { databaseUrl: unreachable, promptRepo, keyStore },
-      "databaseUrl must be absent if promptRepo and keyStore are given"
-    ],
+    [{ databaseUrl: null }, `databaseUrl ${databaseRule}`],
     [
       { databaseUrl: unreachable, databaseFeedUrl: "s3cret" },
       "databaseFeedUrl must be a URL like postgres://user:password@host:5432/database"
     ],
-    [{ databaseFeedUrl: unreachable }, "databaseFeedUrl needs databaseUrl"],
+    [{ databaseFeedUrl: unreachable }, `databaseUrl is missing; it ${databaseRule}`],
     [{ databaseUrl: unreachable, redisUrl: "s3cret" }, "redisUrl must be a URL like redis://host:6379"],
     [{ databaseUrl: unreachable, redisUrl: "" }, "redisUrl must be a URL like redis://host:6379"],
     [{ databaseUrl: unreachable, rateLimits: 100 }, "rateLimits must be an object"],
@@ -96,17 +76,12 @@ describe("createPromptApi rejects with a TypeError that names the option and its
       "basePath must be a path like /prompts, without a slash at its end"
     ]),
     [
-      { databaseUrl: unreachable, promptRepo: { list: promptRepo.list } },
-      "promptRepo must have the functions list, get, getSource, listVersions and getVersion"
-    ],
-    [{ databaseUrl: unreachable, keyStore: { find: "s3cret" } }, "keyStore must have the function find"],
-    [
       { databaseUrl: unreachable, database: "s3cret" },
-      "database is unknown; the options are databaseUrl, databaseFeedUrl, promptRepo, keyStore, redisUrl, rateLimits, outageMaxAge, logger, metrics, basePath, publicUrl"
+      "database is unknown; the options are databaseUrl, databaseFeedUrl, redisUrl, rateLimits, outageMaxAge, logger, metrics, basePath, publicUrl"
     ],
     [
       JSON.parse(`{"databaseUrl":"${unreachable}","__proto__":{}}`),
-      "__proto__ is unknown; the options are databaseUrl, databaseFeedUrl, promptRepo, keyStore, redisUrl, rateLimits, outageMaxAge, logger, metrics, basePath, publicUrl"
+      "__proto__ is unknown; the options are databaseUrl, databaseFeedUrl, redisUrl, rateLimits, outageMaxAge, logger, metrics, basePath, publicUrl"
     ]
   ])("the options %j are rejected", async (options, message) => {
     const rejection = create(options)
@@ -119,12 +94,9 @@ describe("createPromptApi rejects with a TypeError that names the option and its
   })
 })
 
-it("TypeScript rejects options without a database and without both stores, and a URL that may be missing", () => {
+it("TypeScript rejects options without a database, and a URL that may be missing", () => {
   expectTypeOf<{ databaseUrl: string }>().toExtend<PromptApiOptions>()
-  expectTypeOf<{ promptRepo: HostPromptRepo; keyStore: HostKeyStore }>().toExtend<PromptApiOptions>()
-  expectTypeOf<{ databaseUrl: string; keyStore: HostKeyStore }>().toExtend<PromptApiOptions>()
   expectTypeOf<{ databaseUrl: string | undefined }>().not.toExtend<PromptApiOptions>()
-  expectTypeOf<{ promptRepo: HostPromptRepo }>().not.toExtend<PromptApiOptions>()
   expectTypeOf<{ rateLimits: { perKey: number } }>().not.toExtend<PromptApiOptions>()
 })
 

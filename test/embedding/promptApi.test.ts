@@ -13,7 +13,7 @@ const [greeting] = tenant.archive.prompts
 const path = `/api/v1/prompts/${greeting!.id}/resolved`
 const member = { workspaceId: tenant.archive.workspace.id, tier: "solo" }
 
-describe.skipIf(postgres.missing !== undefined)("createPromptApi", () => {
+describe("createPromptApi", () => {
   const resources = makeResources()
   let env: Record<string, string>
   let api: PromptApi

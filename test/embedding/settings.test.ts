@@ -1,7 +1,8 @@
-import { afterEach, describe, expect, it, vi } from "vitest"
+import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest"
 import { createPromptApi, type HostLogFields, type HostLogger, type PromptApi } from "../../src/index.ts"
 import { sample } from "../support/archives.ts"
-import { makeHostStores } from "../support/hostStores.ts"
+import { connectTo, makeResources, postgres } from "../support/database.ts"
+import { run } from "../support/service.ts"
 
 const tenant = sample()
 const path = `/api/v1/prompts/${tenant.archive.prompts[0]!.id}`
@@ -13,12 +14,19 @@ type Settings = Pick<
   "basePath" | "logger" | "metrics" | "publicUrl" | "rateLimits" | "redisUrl"
 >
 
+const resources = makeResources()
+let env: Record<string, string>
+beforeAll(async () => {
+  env = await resources.acquire(postgres.acquire)
+  expect((await run(["migrate"], env)).code).toBe(0)
+  await (await resources.acquire(connectTo(env))).importArchive(tenant.archive)
+})
+afterAll(() => resources.release())
+
 const apis: Array<PromptApi> = []
 /** Creates an API over the sample workspace, which is closed after the test. */
 const makeApi = async (settings: Settings): Promise<PromptApi> => {
-  const { promptRepo, keyStore, importArchive } = await makeHostStores()
-  await importArchive(tenant.archive)
-  const api = await createPromptApi({ promptRepo, keyStore, ...settings })
+  const api = await createPromptApi({ databaseUrl: env.DATABASE_URL!, ...settings })
   apis.push(api)
   return api
 }
@@ -80,9 +88,7 @@ describe("basePath", () => {
 
   it("is the path of the server in /openapi.json and in /docs, which link below it", async () => {
     const api = await makeApi({ basePath })
-    expect(await readServers(api, `${basePath}/openapi.json`)).toEqual([
-      { url: `http://host.example${basePath}` }
-    ])
+    expect(await readServers(api, `${basePath}/openapi.json`)).toEqual([{ url: basePath }])
     const page = await (await send(api, `${basePath}/docs`)).text()
     expect(page).toContain(`"servers":[{"url":"${basePath}"}]`)
     expect(page).toContain("(openapi.json)")
@@ -106,7 +112,7 @@ describe("basePath", () => {
   })
 
   it("is absent by default", async () => {
-    expect(await readServers(await makeApi({}), "/openapi.json")).toEqual([{ url: "http://host.example" }])
+    expect(await readServers(await makeApi({}), "/openapi.json")).toEqual([{ url: "/" }])
   })
 })
 

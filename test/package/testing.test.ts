@@ -71,7 +71,9 @@ describe("prompt-retrieval/testing", () => {
       })
     )
     assert.deepStrictEqual(await run(project, bin("tsc"), ["-p", "."]), { code: 0, stdout: "", stderr: "" })
-    const { code, stdout, stderr } = await run(project, process.execPath, ["example.ts"], { API_KEY: apiKey })
+    const { code, stdout, stderr } = await run(project, process.execPath, ["example.ts"], {
+      PROMPT_RETRIEVAL_KEY: apiKey
+    })
     assert.deepStrictEqual({ code, stderr }, { code: 0, stderr: "" })
     const systemPrompts = demo.prompts.filter(
       (prompt: { readonly prompt_type: string; readonly is_archived: boolean }) =>

@@ -2,11 +2,11 @@ import * as Effect from "effect/Effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { sample } from "../support/archives.ts"
 import { connectTo, makeResources } from "../support/database.ts"
-import { freshDatabase, freshName, noPostgres, onServer, toDatabaseUrl } from "../support/postgres.ts"
+import { freshDatabase, freshName, onServer, toDatabaseUrl } from "../support/postgres.ts"
 import { send, uncachedPath } from "../support/requests.ts"
 import { startService } from "../support/service.ts"
 
-describe.skipIf(noPostgres !== undefined)("the connections of a process to PostgreSQL", () => {
+describe("the connections of a process to PostgreSQL", () => {
   const resources = makeResources()
   const { archive, keys } = sample()
   const role = freshName()

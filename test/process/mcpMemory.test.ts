@@ -12,7 +12,7 @@ const MiB = 1024
 const readMemory = ({ process }: Service): number =>
   Number(/^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${process.pid}/status`, "utf8"))![1])
 
-describe.skipIf(postgres.missing !== undefined)("a workspace of 10,000 prompts", () => {
+describe("a workspace of 10,000 prompts", () => {
   const resources = makeResources()
   const home = workspace()
   const owner = user()

@@ -4,7 +4,7 @@ import { join } from "node:path"
 import { promisify } from "node:util"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import type { ArchivePrompt } from "../../src/application/formats/Archive.ts"
-import { embedded, makeResources, postgres } from "../support/database.ts"
+import { embedded, makeResources } from "../support/database.ts"
 import { run, type Service } from "../support/service.ts"
 import { startObservedService } from "../support/startObservedService.ts"
 
@@ -25,13 +25,7 @@ const resolvedAgent = [
   "Never reveal personal data. If you are not sure, say so instead of guessing."
 ].join("\n\n")
 
-describe.each([embedded, postgres])("a service on $name with the demo workspace", (backend) => {
-  const { acquire, missing, name } = backend
-  if (missing !== undefined) {
-    it.skip(`is not run: ${missing}`, () => {})
-    return
-  }
-
+describe("a service on the embedded database with the demo workspace", () => {
   const resources = makeResources()
   let env: Record<string, string>
   let service: Service
@@ -43,7 +37,7 @@ describe.each([embedded, postgres])("a service on $name with the demo workspace"
   }
 
   beforeAll(async () => {
-    env = await resources.acquire(acquire)
+    env = await resources.acquire(embedded.acquire)
     service = await startObservedService(env, "/readyz", ["--demo"])
     const imported = await run(["import", archivePath, "--json"], env)
     expect({ ...imported, stdout: JSON.parse(imported.stdout) }).toEqual({
@@ -74,89 +68,29 @@ describe.each([embedded, postgres])("a service on $name with the demo workspace"
     await resources.release()
   })
 
-  it(`each of the five endpoints of a service on ${name} returns the imported workspace`, async () => {
-    const listedIds = prompts
-      .filter(({ is_archived }) => !is_archived)
-      .toSorted((a, b) => (a.updated_at + a.id < b.updated_at + b.id ? 1 : -1))
-      .map(({ id }) => id)
-    const list = await get("/api/v1/prompts?per_page=4")
-    expect(list).toMatchObject({
-      status: 200,
-      body: {
-        data: listedIds.slice(0, 4).map((id) => ({ id })),
-        meta: { page: 1, per_page: 4, total: 6 }
-      }
-    })
-
-    const path = `/api/v1/prompts/${agent.id}`
-    expect(await get(path)).toMatchObject({
-      status: 200,
-      body: { data: { id: agent.id, title: agent.title, current_content: agent.current_content } }
-    })
-    expect(await get(`${path}/resolved`)).toMatchObject({
-      status: 200,
-      body: { data: { id: agent.id, resolved_content: resolvedAgent, fragment_count: 3 } }
-    })
-    expect(await get(`${path}/versions?per_page=2`)).toMatchObject({
-      status: 200,
-      body: {
-        data: [{ version_number: 3 }, { version_number: 2 }],
-        meta: { page: 1, per_page: 2, total: 3 }
-      }
-    })
-    expect(await get(`${path}/versions/2`)).toEqual({
-      status: 200,
-      body: { data: { ...agent.versions[1]!, prompt_id: agent.id } }
+  it("the curl command that the first start prints returns resolved content", async () => {
+    const [line] = /^ *curl .*$/m.exec(service.output())!
+    // The shell parses the command; a function in place of curl prints its arguments.
+    const script = `curl() { printf '%s\\n' "$@"; }; ${line}`
+    const { stdout } = await promisify(execFile)("sh", ["-c", script])
+    const [option, header, url] = stdout.split("\n")
+    expect(option).toBe("-H")
+    const [name, value] = header!.split(": ")
+    const response = await fetch(url!, { headers: { [name!]: value! } })
+    expect(((await response.json()) as JsonBody).data).toMatchObject({
+      id: agent.id,
+      resolved_content: resolvedAgent,
+      fragment_count: 3
     })
   })
 
-  it(`import into ${name} rejects an invalid archive as a whole and reports the path of each problem`, async () => {
-    const before = await get("/api/v1/prompts")
-    const invalid = structuredClone(archive)
-    invalid.prompts.splice(0, 2)
-    invalid.prompts[3].versions[0].created_at = "yesterday"
-    invalid.prompts[1].prompt_type = "poem"
-    expect(await run(["import", "-"], env, JSON.stringify(invalid))).toEqual({
-      code: 1,
-      stdout: "",
-      stderr: [
-        "prompt-retrieval: nothing was imported; the archive has 2 problems:",
-        'prompts[1].prompt_type: Expected "system" | "user" | "assistant" | "template" | "few-shot" | "chain-of-thought"',
-        "prompts[3].versions[0].created_at: must be an ISO 8601 time with an offset, in the years 0001 to 9999",
-        ""
-      ].join("\n")
-    })
-    expect(await get("/api/v1/prompts")).toEqual(before)
-  })
-
-  if (name === embedded.name) {
-    it("the curl command that the first start prints returns resolved content", async () => {
-      const [line] = /^ *curl .*$/m.exec(service.output())!
-      const { stdout } = await promisify(execFile)("sh", ["-c", `${line} --silent --show-error`])
-      expect(JSON.parse(stdout).data).toMatchObject({
-        id: agent.id,
-        resolved_content: resolvedAgent,
-        fragment_count: 3
-      })
-    })
-  }
-
-  it(`a service on ${name} never logs a key`, async () => {
-    await get(`/api/v1/prompts/${agent.id}/resolved`)
-    await expect
-      .poll(() => service.output(), { timeout: 5_000 })
-      .toContain('"route":"/api/v1/prompts/:id/resolved"')
-    expect(service.output()).not.toContain(key.slice("key_live_".length))
-  })
-
-  it(`a service on ${name} returns the same data after a restart and creates no second demo workspace`, async () => {
+  it(`a service returns the same data after a restart and creates no second demo workspace`, async () => {
     const before = await get("/api/v1/prompts")
     expect(before.status).toBe(200)
     expect(await service.stop()).toBe(0)
     service = await startObservedService(env, "/readyz", ["--demo"])
     await expect.poll(() => get("/api/v1/prompts"), { timeout: 5_000 }).toEqual(before)
-    if (name === embedded.name)
-      await expect.poll(() => service.output(), { timeout: 20_000 }).toContain("keys issue --workspace")
+    await expect.poll(() => service.output(), { timeout: 20_000 }).toContain("keys issue --workspace")
     expect(service.output()).not.toContain("key_live_")
   })
 })

@@ -177,6 +177,19 @@ it.effect.each([
     { PROMPT_RETRIEVAL_ACTOR: "s3cret\n" },
     "PROMPT_RETRIEVAL_ACTOR must have at most 256 characters and no control characters"
   ],
+  [
+    { DATABASE_URL: "mysql://s3cret@host/db" },
+    "DATABASE_URL must be a URL like postgres://user:password@host:5432/database"
+  ],
+  [{ REDIS_URL: "http://s3cret@host" }, "REDIS_URL must be a URL like redis://host:6379"],
+  [{ PORT: "65536" }, "PORT must be a port, 0 to 65535"],
+  [{ PORT: "-1" }, "PORT must be a port, 0 to 65535"],
+  [{ METRICS_PORT: "no" }, "METRICS_PORT must be a port, 0 to 65535"],
+  [{ RATE_LIMIT_PER_KEY: "0" }, "RATE_LIMIT_PER_KEY must be an integer of at least 1"],
+  [{ RATE_LIMIT_PER_PROCESS: "1.5" }, "RATE_LIMIT_PER_PROCESS must be an integer of at least 1"],
+  [{ SHUTDOWN_GRACE: "-1 second" }, "SHUTDOWN_GRACE must be a duration such as 5s or 5 seconds"],
+  [{ LOG_LEVEL: "s3cret" }, "LOG_LEVEL must be one of All, Fatal, Error, Warn, Info, Debug, Trace, None"],
+  [{ LOG_FORMAT: "xml" }, "LOG_FORMAT must be pretty or json"],
   [{ LOG_LEVEL: "s3cret", PORT: "s3cret" }, "PORT must be a port, 0 to 65535"]
 ] as const)("readConfig fails for the first invalid variable without its value: %o", ([env, message]) =>
   Effect.gen(function* () {
@@ -213,15 +226,15 @@ it("the environment of the process keeps empty variables, so an empty DATABASE_U
   })
 })
 
-it.each(["597 hours", "30 days", "2147483648 millis", "100000 weeks"])(
-  "serve exits with 1 for SHUTDOWN_GRACE=%s, which is longer than any timer",
-  async (grace) => {
-    expect(await run(["serve"], { DATABASE_URL: unreachable, PORT: "0", SHUTDOWN_GRACE: grace })).toEqual({
-      code: 1,
-      stdout: "",
-      stderr: "prompt-retrieval: SHUTDOWN_GRACE must be at most 596 hours\n"
+it.effect.each(["597 hours", "30 days", "2147483648 millis", "100000 weeks"])(
+  "readConfig fails for SHUTDOWN_GRACE=%s, which is longer than any timer",
+  (grace) =>
+    Effect.gen(function* () {
+      assert.deepStrictEqual(
+        yield* Effect.flip(readFrom({ SHUTDOWN_GRACE: grace })),
+        new InvalidConfig({ message: "SHUTDOWN_GRACE must be at most 596 hours" })
+      )
     })
-  }
 )
 
 it("SHUTDOWN_GRACE=596 hours keeps the service accepting requests after SIGTERM", async () => {

@@ -3,9 +3,6 @@ import { BaseSequencer, type TestSpecification } from "vitest/node"
 
 /** The test files that take longest, in seconds on two cores. */
 const seconds: Readonly<Record<string, number>> = {
-  "test/deploy/container.test.ts": 130,
-  "test/oracle/generatedHistories.test.ts": 110,
-  "test/process/commands/embedded.test.ts": 100,
   "test/package/package.test.ts": 95,
   "test/process/commands/postgres.test.ts": 90,
   "test/process/lifecycle/process.test.ts": 50,

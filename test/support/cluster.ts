@@ -7,21 +7,12 @@ import { setTimeout } from "node:timers/promises"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { freePort } from "./ports.ts"
-import { noPostgres } from "./postgres.ts"
 
 const installed = "/usr/lib/postgresql"
 const versions = existsSync(installed) ? readdirSync(installed).toSorted((a, b) => Number(b) - Number(a)) : []
 const programs = versions
   .map((version) => join(installed, version, "bin"))
   .find((bin) => existsSync(join(bin, "initdb")))
-
-/** The reason why tests that start a PostgreSQL server are skipped; `undefined` if they run. */
-export const noCluster: string | undefined =
-  noPostgres ?? (programs === undefined ? `no initdb below ${installed}` : undefined)
-if (noCluster !== undefined && noPostgres === undefined) {
-  if (process.env.CI !== undefined) throw new Error(noCluster)
-  console.warn(`Tests that start a PostgreSQL server are skipped: ${noCluster}`)
-}
 
 /** PATH with PostgreSQL's programs first. */
 export const clusterPath = `${programs}:${process.env.PATH}`

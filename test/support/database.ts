@@ -13,20 +13,17 @@ import { toRawParts } from "../../src/application/formats/RawPart.ts"
 import type { Archive } from "../../src/application/formats/Archive.ts"
 import { administrationLayer, type DatabaseOptions, databaseLayer } from "../../src/index.ts"
 import { recordImported } from "./leaks.ts"
-import { freshDatabase, noPostgres, toDatabaseUrl } from "./postgres.ts"
+import { freshDatabase, toDatabaseUrl } from "./postgres.ts"
 
 /** A kind of database that the service runs on. */
 export interface Backend {
   readonly name: string
-  /** The reason why it is unavailable; `undefined` if it is available. */
-  readonly missing: string | undefined
   /** Creates an empty database and returns the environment variables that select it; closing the scope removes it. */
   readonly acquire: Effect.Effect<Record<string, string>, never, Scope.Scope>
 }
 
 export const embedded: Backend = {
   name: "the embedded database",
-  missing: undefined,
   acquire: Effect.acquireRelease(
     Effect.sync(() => mkdtempSync(join(tmpdir(), "prompts-"))),
     (directory) => Effect.sync(() => rmSync(directory, { recursive: true }))
@@ -35,7 +32,6 @@ export const embedded: Backend = {
 
 export const postgres: Backend = {
   name: "PostgreSQL",
-  missing: noPostgres,
   acquire: Effect.map(freshDatabase, (name) => ({ DATABASE_URL: toDatabaseUrl(name) }))
 }
 

@@ -11,11 +11,8 @@ import type * as Scope from "effect/Scope"
 import { sample } from "./archives.ts"
 import { connectTo, postgres } from "./database.ts"
 import { freePort } from "./ports.ts"
-import { adaptConfig, noProgram, programPath, runProgram } from "./programs.ts"
+import { adaptConfig, programPath, runProgram } from "./programs.ts"
 import { type Service, startService } from "./service.ts"
-
-export const noNginx = postgres.missing ?? noProgram("nginx", "-v")
-export const noVarnish = postgres.missing ?? noProgram("varnishd", "-V")
 
 const readDeployFile = (file: string) => readFileSync(join(import.meta.dirname, "../../deploy", file), "utf8")
 

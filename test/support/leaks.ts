@@ -198,7 +198,7 @@ export const findLeaks = (output: string): ReadonlyArray<string> => {
 const leaks: Array<string> = []
 
 /** Returns the leaks found since the last call and forgets them. */
-export const takeLeaks = (): ReadonlyArray<string> => leaks.splice(0)
+const takeLeaks = (): ReadonlyArray<string> => leaks.splice(0)
 
 /** Searches a text for leaks. If there are any, the test file fails at its end, after all cleanup. */
 export const searchForLeaks = (output: string): void => {

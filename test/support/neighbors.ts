@@ -5,73 +5,186 @@ import { Worker } from "node:worker_threads"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import makeSql from "postgres"
-import type { LoadResult } from "../../bench/load.ts"
+import { sizes } from "../../src/domain/Sizes.ts"
 import { archive, type Key, key, user, workspace } from "./archives.ts"
+import type { Burst, BurstRequest } from "./burst.ts"
 import { connectTo, postgres } from "./database.ts"
 import { type Service, startService } from "./service.ts"
 
-/** One kind of large prompt that a tenant may have. */
+/** One kind of values, the largest that the database accepts, and the requests that read them. */
 export interface Kind {
   readonly name: string
-  readonly path: "" | "/resolved" | "/versions/1"
-  /** The status that each of its requests must have. */
-  readonly status: number
-  readonly contentBytes: number
-  /** How many fragments of `fragmentBytes` each prompt uses. */
-  readonly fragments: number
-  readonly fragmentBytes: number
+  /** Fills the workspace `$1`, which has no content. */
+  readonly fill: ReadonlyArray<string>
+  /** Makes a request for a prompt of the workspace. */
+  readonly request: (id: string, index: number) => BurstRequest
 }
 
-const MiB = 1024 * 1024
+/** How many requests are sent at once: within the default limit per minute. */
+const burstSize = 90
+const smallPrompts = 10_000
+/** The reads of the other tenant begin this many milliseconds apart. */
+const intervalMs = 10
 
-const makeKind = (
-  name: string,
-  path: Kind["path"],
-  contentBytes: number,
-  fragments = 0,
-  fragmentBytes = 0,
-  status = 200
-): Kind => ({ name, path, status, contentBytes, fragments, fragmentBytes })
+const quote = (text: string): string => `'${text}'`
+const fillPrompts = (columns: Readonly<Record<string, string>>, count = burstSize): string =>
+  `insert into prompts (workspace_id, title, ${Object.keys(columns).join()})
+    select $1, 'Prompt ' || i, ${Object.values(columns).join()} from generate_series(1, ${count}) i`
+const ofEachPrompt = (table: string, columns: Readonly<Record<string, string>>, from = ""): string =>
+  `insert into ${table} (prompt_id, ${Object.keys(columns).join()})
+    select p.id, ${Object.values(columns).join()} from prompts p ${from} where p.workspace_id = $1`
+
+const content = `repeat('Answer briefly. ', ${sizes.contentBytes / 16})`
+const controls = `repeat(chr(1), ${sizes.contentBytes})`
+const summary = `repeat(chr(1), ${sizes.summaryBytes})`
+const slots = `repeat(rpad('{{name}}', ${Math.floor(sizes.contentBytes / sizes.contentSlots)}, 'x'), ${sizes.contentSlots})`
+/** A JSON object whose numbers are exact, which takes the longest to parse. */
+const json = (() => {
+  let text = '{"name": "value"'
+  for (let i = 0; text.length < sizes.jsonBytes - 20; i++) text += `, "${i.toString(36)}": 1.0`
+  return `${quote(`${text}}`)}::jsonb`
+})()
+const fragment = (text: string) => `insert into fragments (workspace_id, content) values ($1, ${text})`
+const bind = (overrides: string, count: number) =>
+  ofEachPrompt(
+    "prompt_fragments",
+    { fragment_id: "f.id", variable_overrides: overrides },
+    `cross join generate_series(1, ${count}) join fragments f on f.workspace_id = p.workspace_id`
+  )
+
+const path = "/api/v1/prompts"
+const read =
+  (suffix: string) =>
+  (id: string, index: number): BurstRequest => ({ path: `${path}/${id}${suffix}?i=${index}` })
+const call =
+  (method: string, params: (index: number) => object) =>
+  (_: string, index: number): BurstRequest => ({
+    path: "/mcp",
+    body: JSON.stringify({ jsonrpc: "2.0", id: 1, method, params: params(index) })
+  })
+const promptName = (index: number) => ({ name: `prompt-${(index % burstSize) + 1}` })
+
+/** A prompt with as many slots as MCP accepts, and its arguments. */
+const mcpSlots = 1_000
+const mcpContent = `(select string_agg('{{argument ' || n || '}}', repeat('x', 1000)) from generate_series(1, ${mcpSlots}) n)`
+const mcpArguments = Object.fromEntries(
+  Array.from({ length: mcpSlots }, (_, index) => [`argument ${index + 1}`, "value"])
+)
 
 /** All kinds; the first has small prompts, for comparison. */
 export const kinds: ReadonlyArray<Kind> = [
-  makeKind("content of 100 bytes", "", 100),
-  makeKind("content of 4 MiB", "", 4 * MiB),
-  makeKind("content of 8 MiB", "", 8 * MiB),
-  makeKind("version of 8 MiB", "/versions/1", 8 * MiB),
-  makeKind("7 MiB of fragments, resolved", "/resolved", 100, 7, MiB),
-  makeKind("30 MiB of fragments, too large", "/resolved", 100, 30, MiB, 422),
-  makeKind("16 MiB and fragments, too large", "/resolved", 16 * MiB, 30, MiB, 422)
+  { name: "small prompts", fill: [fillPrompts({ current_content: "'Answer briefly.'" })], request: read("") },
+  { name: "content", fill: [fillPrompts({ current_content: content })], request: read("") },
+  { name: "content of escapes", fill: [fillPrompts({ current_content: controls })], request: read("") },
+  {
+    name: "content, resolved",
+    fill: [fillPrompts({ current_content: content })],
+    request: read("/resolved")
+  },
+  {
+    name: "version with metadata",
+    fill: [
+      fillPrompts({ current_content: "''" }),
+      ofEachPrompt("prompt_versions", { content, change_summary: summary, metadata: json })
+    ],
+    request: read("/versions/1")
+  },
+  {
+    name: "page of descriptions",
+    fill: [fillPrompts({ description: summary }, 100)],
+    request: (_, index) => ({ path: `${path}?per_page=100&i=${index}` })
+  },
+  {
+    name: "page of change summaries",
+    fill: [
+      fillPrompts({ current_content: "''" }, 3),
+      ofEachPrompt(
+        "prompt_versions",
+        { version_number: "n", change_summary: summary },
+        "cross join generate_series(1, 100) n"
+      )
+    ],
+    request: (id, index) => ({ path: `${path}/${id}/versions?per_page=100&i=${index}` })
+  },
+  {
+    name: "tags",
+    fill: [
+      fillPrompts({ current_content: "''" }),
+      `insert into tags (workspace_id, name) select $1, rpad(n::text, ${sizes.nameLength}, 'x') from generate_series(1, ${sizes.promptTags}) n`,
+      ofEachPrompt("prompt_tags", { tag_id: "t.id" }, "join tags t on t.workspace_id = p.workspace_id")
+    ],
+    request: read("")
+  },
+  {
+    name: "slots",
+    fill: [fillPrompts({ current_content: "''" }), fragment(slots), bind(`'{"name": "text"}'`, 1)],
+    request: read("/resolved")
+  },
+  {
+    name: "overrides",
+    fill: [
+      fillPrompts({ current_content: "''" }, 10),
+      fragment("'{{name}}'"),
+      bind(json, sizes.promptFragments)
+    ],
+    request: read("/resolved")
+  },
+  {
+    name: "fragments, too large",
+    fill: [fillPrompts({ current_content: content }), fragment(content), bind("'{}'", sizes.promptFragments)],
+    request: read("/resolved")
+  },
+  {
+    name: "MCP: list",
+    fill: [fillPrompts({ current_content: content, description: summary }, 100)],
+    request: call("prompts/list", () => ({}))
+  },
+  {
+    name: "MCP: list as a tool",
+    fill: [fillPrompts({ current_content: mcpContent, description: summary }, 100)],
+    request: call("tools/call", () => ({ name: "list_prompts", arguments: {} }))
+  },
+  {
+    name: "MCP: get",
+    fill: [fillPrompts({ current_content: controls })],
+    request: call("prompts/get", promptName)
+  },
+  {
+    name: "MCP: get with arguments",
+    fill: [fillPrompts({ current_content: mcpContent })],
+    request: call("prompts/get", (index) => ({ ...promptName(index), arguments: mcpArguments }))
+  },
+  {
+    name: "MCP: get as a tool",
+    fill: [fillPrompts({ current_content: content })],
+    request: call("tools/call", (index) => ({ name: "get_prompt", arguments: promptName(index) }))
+  }
 ]
 
-/** How many requests the tenant with large prompts sends at once: within the default limit per minute. */
-const largeRequests = 90
-const smallPrompts = 10_000
-/** The small requests begin this many milliseconds apart. */
-const intervalMs = 10
-
-/** A service with a tenant of large prompts and one of small prompts. */
+/** A service with a tenant whose values are as large as possible, and another tenant with small prompts. */
 export interface Tenants {
   readonly service: Service
-  /** Starts another process of the service with the same database. */
-  readonly startAnother: Effect.Effect<Service, never, Scope.Scope>
   /** Runs a statement without a timeout. */
   readonly sql: (text: string, params: ReadonlyArray<string>) => Promise<ReadonlyArray<unknown>>
   readonly large: { readonly key: Key; readonly workspace: string }
   readonly small: { readonly key: Key; readonly ids: ReadonlyArray<string>; next: number }
 }
 
-/** The limits are raised only because the small reads of several rounds fall into the same minute. */
-const env = { RATE_LIMIT_PER_KEY: "1000000", RATE_LIMIT_PER_PROCESS: "1000000", LOG_LEVEL: "Warn" }
+/** The limits are raised only because the reads of several kinds fall into the same minute. */
+const env = {
+  RATE_LIMIT_PER_KEY: "1000000",
+  RATE_LIMIT_PER_PROCESS: "1000000",
+  LOG_LEVEL: "Warn",
+  MCP: "on"
+}
 
 /** Starts a service with both tenants; closing the scope stops it. */
 export const twoTenants: Effect.Effect<Tenants, never, Scope.Scope> = Effect.gen(function* () {
   const serviceEnv: Record<string, string> = { ...(yield* postgres.acquire), ...env }
-  const start = Effect.acquireRelease(
+  const service = yield* Effect.acquireRelease(
     Effect.promise(() => startService(serviceEnv)),
     (service) => Effect.promise(() => service.stop())
   )
-  const service = yield* start
   const { importArchive } = yield* connectTo(serviceEnv)
   const client = yield* Effect.acquireRelease(
     Effect.sync(() => makeSql(serviceEnv.DATABASE_URL!, { max: 1 })),
@@ -95,98 +208,52 @@ export const twoTenants: Effect.Effect<Tenants, never, Scope.Scope> = Effect.gen
     )
   )
   const ids = (rows as ReadonlyArray<{ readonly id: string }>).map(({ id }) => id)
-  return { service, startAnother: start, sql, large, small: { key: small.key, ids, next: 0 } }
+  return { service, sql, large, small: { key: small.key, ids, next: 0 } }
 })
 
-const line = "Answer briefly and to the point."
-const makeTextSql = (bytes: number): string =>
-  `left(repeat('${line}' || chr(10), ${Math.ceil(bytes / (line.length + 1))}), ${bytes})`
-
-/** Replaces the large tenant's prompts by `largeRequests` prompts of one kind, and returns their ids. */
-const fill = async ({ sql, large }: Tenants, kind: Kind): Promise<ReadonlyArray<string>> => {
-  await sql("delete from prompts where workspace_id = $1", [large.workspace])
-  await sql("delete from fragments where workspace_id = $1", [large.workspace])
-  const content = kind.path === "/versions/1" ? 0 : kind.contentBytes
-  await sql(
-    `insert into prompts (workspace_id, title, current_content) values ($1, 'Large', ${makeTextSql(content)})`,
-    [large.workspace]
-  )
-  // Copying a stored text is cheap: PostgreSQL does not compress it again.
-  await sql(
-    `insert into prompts (workspace_id, title, current_content)
-      select workspace_id, title, current_content from prompts, generate_series(2, ${largeRequests})
-      where workspace_id = $1`,
-    [large.workspace]
-  )
+/** Replaces the content of the large tenant by that of one kind, and returns the requests of a burst. */
+const prepare = async ({ sql, large }: Tenants, kind: Kind): Promise<ReadonlyArray<BurstRequest>> => {
+  for (const table of ["prompts", "fragments", "tags"])
+    await sql(`delete from ${table} where workspace_id = $1`, [large.workspace])
+  for (const text of kind.fill) await sql(text, [large.workspace])
   const rows = await sql("select id from prompts where workspace_id = $1", [large.workspace])
-  if (kind.path === "/versions/1")
-    await sql(
-      `insert into prompt_versions (prompt_id, version_number, content)
-        select id, 1, ${makeTextSql(kind.contentBytes)} from prompts where workspace_id = $1`,
-      [large.workspace]
-    )
-  if (kind.fragments > 0)
-    await sql(
-      `with inserted as (
-        insert into fragments (workspace_id, content)
-          select $1, ${makeTextSql(kind.fragmentBytes)} from generate_series(1, ${kind.fragments}) returning id
-      )
-      insert into prompt_fragments (prompt_id, fragment_id, position)
-        select p.id, inserted.id, 1 from prompts p, inserted where p.workspace_id = $1`,
-      [large.workspace]
-    )
-  return (rows as ReadonlyArray<{ readonly id: string }>).map(({ id }) => id)
+  return Array.from({ length: burstSize }, (_, index) =>
+    kind.request((rows[index % rows.length] as { readonly id: string }).id, index)
+  )
 }
 
-/** Sends one request for each target, all at once from another thread, and counts the responses by status. */
-const sendAll = async (
-  port: number,
-  targets: ReadonlyArray<string>,
-  key: string
-): Promise<Readonly<Record<string, number>>> => {
-  const worker = new Worker(new URL("../../bench/generator.ts", import.meta.url))
-  const result = await new Promise<LoadResult>((resolve, reject) => {
+type Statuses = Readonly<Record<string, number>>
+
+const sendBurst = async (burst: Burst): Promise<Statuses> => {
+  const worker = new Worker(new URL("./burst.ts", import.meta.url), { workerData: burst })
+  const statuses = await new Promise<Statuses>((resolve, reject) => {
     worker.once("message", resolve).once("error", reject)
-    worker.postMessage({
-      port,
-      seconds: 10,
-      streams: [
-        {
-          connections: targets.length,
-          targets,
-          order: "in turn",
-          key,
-          expect: 200,
-          maxRequests: targets.length
-        }
-      ]
-    })
   })
   await worker.terminate()
-  const { statuses, faults } = result.streams[0]!
-  return faults === 0 ? statuses : { ...statuses, fault: faults }
+  return statuses
 }
 
-const readResidentMiB = (pid: number): number =>
+/** Returns the resident memory of a process in MiB. */
+export const readResidentMiB = (pid: number): number =>
   Number(/VmRSS:\s*(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "latin1"))![1]) / 1024
 
-/** Sends small cold reads at a fixed rate until `until` resolves. */
-const readSmall = async (
-  { service, small }: Tenants,
-  until: Promise<unknown>
-): Promise<{
-  readonly times: ReadonlyArray<number>
-  readonly statuses: Readonly<Record<string, number>>
-}> => {
+/** The latencies in milliseconds of reads by the other tenant, and the number of responses by status. */
+export interface Reads {
+  readonly cached: ReadonlyArray<number>
+  readonly uncached: ReadonlyArray<number>
+  readonly statuses: Statuses
+}
+
+/** Sends cached and uncached reads of the other tenant in turn until `until` resolves. */
+const readSmall = async ({ service, small }: Tenants, until: Promise<unknown>): Promise<Reads> => {
   const agent = new Agent({ keepAlive: true })
-  const times: Array<number> = []
+  const reads = { cached: [] as Array<number>, uncached: [] as Array<number> }
   const statuses: Record<string, number> = {}
-  const read = (): Promise<void> =>
+  const read = (id: string, times: Array<number>): Promise<void> =>
     new Promise((resolve, reject) => {
       const started = performance.now()
-      const path = `/api/v1/prompts/${small.ids[small.next++ % small.ids.length]}`
       const headers = { authorization: `Bearer ${small.key.plaintext}` }
-      get({ port: service.port, agent, path, headers }, (response) => {
+      get({ port: service.port, agent, path: `${path}/${id}`, headers }, (response) => {
         response.resume().on("end", () => {
           times.push(performance.now() - started)
           statuses[response.statusCode!] = (statuses[response.statusCode!] ?? 0) + 1
@@ -194,67 +261,48 @@ const readSmall = async (
         })
       }).on("error", reject)
     })
+  const [first] = small.ids as [string]
+  await read(first, [])
   let running = true
   const stopped = until.then(() => (running = false))
-  const reads: Array<Promise<void>> = []
+  const pending: Array<Promise<void>> = []
   while (running) {
-    reads.push(read())
+    pending.push(read(first, reads.cached))
+    pending.push(read(small.ids[1 + (small.next++ % (small.ids.length - 1))]!, reads.uncached))
     await setTimeout(intervalMs)
   }
   await stopped
-  await Promise.all(reads)
+  await Promise.all(pending)
   agent.destroy()
-  return { times, statuses }
+  return { ...reads, statuses }
 }
 
-/** The effect of one burst of large requests on the small requests sent at the same time. */
+/** The effect of one burst on the reads of the other tenant that are sent at the same time. */
 export interface Neighbors {
-  /** The latencies of the small requests in milliseconds, without and with the large requests. */
-  readonly alone: ReadonlyArray<number>
-  readonly meanwhile: ReadonlyArray<number>
-  /** The number of responses by status. */
-  readonly small: Readonly<Record<string, number>>
-  readonly large: Readonly<Record<string, number>>
-  /** How many MiB the service's resident memory grew during the burst. */
-  readonly growth: number
+  readonly alone: Reads
+  readonly meanwhile: Reads
+  readonly large: Statuses
+  /** The greatest resident memory of the service, in MiB. */
+  readonly peak: number
   /** How long the burst took, in milliseconds. */
   readonly duration: number
 }
 
-/**
- * Sends a burst of large requests of one kind to a process of the service, by default the one that also serves the
- * small reads, and measures the small reads before and during it.
- */
-export const measureNeighbors = async (
-  tenants: Tenants,
-  kind: Kind,
-  target: Service = tenants.service
-): Promise<Neighbors> => {
-  const { large } = tenants
-  const targets = (await fill(tenants, kind)).map((id) => `/api/v1/prompts/${id}${kind.path}`)
-  const pid = target.process.pid!
-  await readSmall(tenants, setTimeout(500))
-  const alone = await readSmall(tenants, setTimeout(2_000))
-  const before = readResidentMiB(pid)
-  let peak = before
+/** Sends a burst of one kind, and measures the reads of the other tenant before and during it. */
+export const measureNeighbors = async (tenants: Tenants, kind: Kind): Promise<Neighbors> => {
+  const { large, service } = tenants
+  const requests = await prepare(tenants, kind)
+  const pid = service.process.pid!
+  const alone = await readSmall(tenants, setTimeout(1_000))
+  let peak = 0
   const watch = setInterval(() => (peak = Math.max(peak, readResidentMiB(pid))), 20)
   const started = performance.now()
   let duration = 0
-  const burst = sendAll(target.port, targets, large.key.plaintext).then((statuses) => {
+  const burst = sendBurst({ port: service.port, key: large.key.plaintext, requests }).then((statuses) => {
     duration = performance.now() - started
     return statuses
   })
   const meanwhile = await readSmall(tenants, burst)
   clearInterval(watch)
-  const small = { ...alone.statuses }
-  for (const [status, count] of Object.entries(meanwhile.statuses))
-    small[status] = (small[status] ?? 0) + count
-  return {
-    alone: alone.times,
-    meanwhile: meanwhile.times,
-    small,
-    large: await burst,
-    growth: peak - before,
-    duration
-  }
+  return { alone, meanwhile, large: await burst, peak, duration }
 }

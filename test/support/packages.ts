@@ -110,10 +110,11 @@ export const pack = async (folder: string): Promise<string> => {
   return join(directory, readdirSync(directory).find((file) => file.endsWith(".tgz"))!)
 }
 
-/** Installs a tarball into a project. */
-export const install = async (project: string, tarball: string): Promise<void> => {
-  const installed = await run(project, "npm", ["install", "--no-audit", "--no-fund", tarball])
-  if (installed.code !== 0) throw new Error(installed.stderr)
+/** Installs a tarball into a project. Returns what npm has printed. */
+export const install = async (project: string, tarball: string): Promise<string> => {
+  const { code, stdout, stderr } = await run(project, "npm", ["install", "--no-audit", "--no-fund", tarball])
+  if (code !== 0) throw new Error(stderr)
+  return stdout + stderr
 }
 
 /** Where installed versions of Node stay between test runs. */

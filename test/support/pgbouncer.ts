@@ -5,11 +5,8 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Scope from "effect/Scope"
 import { freePort } from "./ports.ts"
-import { noPostgres, toDatabaseUrl } from "./postgres.ts"
-import { endProcess, noProgram, runProgram } from "./programs.ts"
-
-/** The reason why tests with PgBouncer are skipped; `undefined` if they run. */
-export const noPgBouncer: string | undefined = noPostgres ?? noProgram("pgbouncer", "--version")
+import { toDatabaseUrl } from "./postgres.ts"
+import { endProcess, runProgram } from "./programs.ts"
 
 /** How long a client keeps a server connection. */
 export type PoolMode = "session" | "transaction"

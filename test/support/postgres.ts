@@ -1,27 +1,19 @@
 import { randomBytes } from "node:crypto"
 import { once } from "node:events"
 import { type AddressInfo, createServer, connect as dial, type Socket } from "node:net"
+import { join } from "node:path"
 import { setTimeout } from "node:timers/promises"
 import * as PgClient from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
+import { makeDatabaseServer } from "../../src/adapters/outbound/postgres/connection/DatabaseServer.ts"
 import { Database } from "../../src/adapters/outbound/postgres/Database.ts"
-import { migrate } from "../../src/adapters/outbound/postgres/Migrations.ts"
 
-const serverUrl = process.env.TEST_DATABASE_URL
-
-/** The reason why tests that need PostgreSQL are skipped; `undefined` if they run. */
-export const noPostgres: string | undefined = serverUrl ? undefined : "TEST_DATABASE_URL is not set"
-if (noPostgres !== undefined) {
-  if (process.env.CI !== undefined) throw new Error(noPostgres)
-  console.warn(`Tests that need PostgreSQL are skipped: ${noPostgres}`)
-}
-
-/** Returns the URL of a database on the server, for another role if `role` is given. */
+/** Returns the URL of a database on the server of the tests (`startServer.ts`), for another role if `role` is given. */
 export const toDatabaseUrl = (database: string, role?: string): string => {
-  const url = new URL(serverUrl!)
+  const url = new URL(process.env.TEST_DATABASE_URL!)
   url.pathname = `/${database}`
   if (role !== undefined) url.username = role
   return url.href
@@ -33,15 +25,18 @@ export const freshName = (): string => `pr_${randomBytes(8).toString("hex")}`
 /** Runs one statement in the server's default database. */
 export const onServer = (statement: string): Effect.Effect<void> =>
   Effect.asVoid(Effect.flatMap(PgClient.PgClient, (sql) => sql.unsafe(statement))).pipe(
-    Effect.provide(PgClient.layer({ url: Redacted.make(serverUrl!) })),
+    Effect.provide(PgClient.layer(makeDatabaseServer(Redacted.make(process.env.TEST_DATABASE_URL!)).config)),
     Effect.orDie
   )
 
+const makeDatabase = (template: string): Effect.Effect<string, never, Scope.Scope> =>
+  Effect.acquireRelease(
+    Effect.tap(Effect.sync(freshName), (name) => onServer(`create database ${name} template ${template}`)),
+    (name) => onServer(`drop database ${name} with (force)`)
+  )
+
 /** Creates an empty database and returns its name; closing the scope drops the database even while sessions are connected. */
-export const freshDatabase: Effect.Effect<string, never, Scope.Scope> = Effect.acquireRelease(
-  Effect.tap(Effect.sync(freshName), (name) => onServer(`create database ${name} template template0`)),
-  (name) => onServer(`drop database ${name} with (force)`)
-)
+export const freshDatabase: Effect.Effect<string, never, Scope.Scope> = makeDatabase("template0")
 
 /** Returns the adapter's database layer for a database, for another role if `role` is given. */
 export const connect = (database: string, role?: string) =>
@@ -51,8 +46,11 @@ export const connect = (database: string, role?: string) =>
 export const emptyDatabase = Layer.unwrap(Effect.map(freshDatabase, (name) => connect(name)))
 
 /** The adapter's database layer over a new database with every table and no rows. */
-export const migratedDatabase = Layer.effectDiscard(Effect.orDie(migrate)).pipe(
-  Layer.provideMerge(emptyDatabase)
+export const migratedDatabase = Layer.unwrap(
+  Effect.map(
+    Effect.suspend(() => makeDatabase(process.env.TEST_TEMPLATE_DATABASE!)),
+    (name) => connect(name)
+  )
 )
 
 /** A TCP proxy on loopback that tests can interrupt. */
@@ -97,6 +95,8 @@ export const proxyToUrl = (
 ): Effect.Effect<Proxy, never, Scope.Scope> =>
   Effect.gen(function* () {
     const target = new URL(databaseUrl)
+    const socketDirectory = target.searchParams.get("host")
+    const socket = socketDirectory === null ? null : join(socketDirectory, ".s.PGSQL.5432")
     const sockets = new Set<Socket>()
     const silenced = new WeakSet<Socket>()
     let frozen = false
@@ -118,7 +118,7 @@ export const proxyToUrl = (
       if (frozen) socket.pause()
     }
     const server = createServer((near) => {
-      const far = dial(Number(target.port || 5432), target.hostname)
+      const far = socket === null ? dial(Number(target.port || 5432), target.hostname) : dial(socket)
       const filter = options.pooler ? makeNotificationFilter() : (chunk: Buffer) => chunk
       near.on("data", (chunk) => far.write(chunk)).on("close", () => far.destroy())
       const deliver = makeDelivery((chunk) => near.write(filter(chunk)))
@@ -140,6 +140,7 @@ export const proxyToUrl = (
         })
     )
     const url = new URL(databaseUrl)
+    url.searchParams.delete("host")
     url.hostname = "127.0.0.1"
     url.port = String((server.address() as AddressInfo).port)
     return {

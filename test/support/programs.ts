@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn, spawnSync } from "node:child_process"
+import { type ChildProcess, spawn } from "node:child_process"
 import { once } from "node:events"
 import { connect } from "node:net"
 import { setTimeout } from "node:timers/promises"
@@ -7,15 +7,6 @@ import type * as Scope from "effect/Scope"
 
 /** PATH with Debian's system directories, which the PATH of an unprivileged user may lack. */
 export const programPath = `${process.env.PATH}:/usr/sbin:/sbin`
-
-/** Returns the reason why tests with a program are skipped, or `undefined` if they run. Throws the reason if CI is set. */
-export const noProgram = (program: string, versionFlag: string): string | undefined => {
-  if (spawnSync(program, [versionFlag], { env: { PATH: programPath } }).status === 0) return undefined
-  const missing = `no ${program} on PATH`
-  if (process.env.CI !== undefined) throw new Error(missing)
-  console.warn(`Tests with ${program} are skipped: ${missing}`)
-  return missing
-}
 
 /** Returns true if something listens on a port of the loopback address. */
 export const isListening = (port: number): Promise<boolean> =>

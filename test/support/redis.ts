@@ -1,4 +1,4 @@
-import { type ChildProcess, spawn, spawnSync } from "node:child_process"
+import { type ChildProcess, spawn } from "node:child_process"
 import { once } from "node:events"
 import { mkdtempSync, rmSync } from "node:fs"
 import { type AddressInfo, createServer, connect, type Socket } from "node:net"
@@ -7,14 +7,6 @@ import { join } from "node:path"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { freePort } from "./ports.ts"
-
-/** The reason why tests that need Redis are skipped; `undefined` if they run. */
-export const noRedis: string | undefined =
-  spawnSync("redis-server", ["--version"]).status === 0 ? undefined : "no redis-server on PATH"
-if (noRedis !== undefined) {
-  if (process.env.CI !== undefined) throw new Error(noRedis)
-  console.warn(`Tests that need Redis are skipped: ${noRedis}`)
-}
 
 /** A separate `redis-server` on loopback that stores nothing on disk; closing the scope stops it. */
 export interface RedisServer {

@@ -1,4 +1,4 @@
-import { defaultOptions } from "../PromptClient.ts"
+import { defaultOptions } from "../Options.ts"
 import type { PromptType } from "../Resources.ts"
 import { toUsageError } from "./CommandError.ts"
 
@@ -10,6 +10,8 @@ export interface PullOptions {
   readonly mode: Mode
   readonly tag: string | undefined
   readonly type: PromptType | undefined
+  /** True if a selection without prompts is not a failure. */
+  readonly allowEmpty: boolean
   /** The directory of the files. */
   readonly out: string
   /** The URL of the service. */
@@ -35,20 +37,21 @@ Flags:
   --tag NAME         Only prompts with the tag of this name
   --type TYPE        Only prompts of this type: ${Object.keys(promptTypes).join(", ")}
   --out DIR          Directory of the files (default: the current directory)
-  --base-url URL     URL of the service (default: PROMPT_RETRIEVAL_BASE_URL)
+  --base-url URL     URL of the service (default: PROMPT_RETRIEVAL_URL)
+  --allow-empty      Do not fail if no prompt matches
   --check            Write nothing; print a diff and exit with 1 if the service differs from the files
   --frozen           Send no request; exit with 1 if the files are damaged or do not belong together
   --help             Show this help
 
 Environment:
-  PROMPT_RETRIEVAL_API_KEY     API key of the service; required without --frozen
-  PROMPT_RETRIEVAL_BASE_URL    URL of the service (default: ${defaultOptions.baseUrl})
+  PROMPT_RETRIEVAL_KEY    API key of the service; required without --frozen
+  PROMPT_RETRIEVAL_URL    URL of the service (default: ${defaultOptions.baseUrl})
 
 Exit codes: 0 success; 1 failure or difference; 2 wrong command line
 `
 
 const valueFlags = ["tag", "type", "out", "base-url"] as const
-const switches = ["check", "frozen"] as const
+const switches = ["allow-empty", "check", "frozen"] as const
 type ValueFlag = (typeof valueFlags)[number]
 type Switch = (typeof switches)[number]
 
@@ -78,7 +81,7 @@ export const parseCommandLine = (
     if (name === undefined) throw toUsageError("pull takes only flags, which begin with --")
     if (name === "api-key") {
       throw toUsageError(
-        "there is no flag --api-key, because other users can read the flags of a process: set PROMPT_RETRIEVAL_API_KEY"
+        "there is no flag --api-key, because other users can read the flags of a process: set PROMPT_RETRIEVAL_KEY"
       )
     }
     if (isSwitch(name)) {
@@ -94,15 +97,17 @@ export const parseCommandLine = (
       throw toUsageError(`unknown flag; the flags are ${known}`)
     }
   }
-  if (given.size > 1) throw toUsageError("--check and --frozen exclude each other")
-  if (given.has("frozen") && (values.has("tag") || values.has("type") || values.has("base-url"))) {
-    throw toUsageError("--frozen reads no prompts: leave out --tag, --type and --base-url")
+  const isFrozen = given.has("frozen")
+  if (isFrozen && given.has("check")) throw toUsageError("--check and --frozen exclude each other")
+  if (isFrozen && [...values.keys(), ...given].some((name) => !/^(out|frozen)$/.test(name))) {
+    throw toUsageError("--frozen reads no prompts: leave out all other flags except --out")
   }
   return {
-    mode: [...given][0] ?? "write",
+    mode: isFrozen ? "frozen" : given.has("check") ? "check" : "write",
+    allowEmpty: given.has("allow-empty"),
     tag: values.get("tag"),
     type: parseType(values.get("type")),
     out: values.get("out") ?? ".",
-    baseUrl: values.get("base-url") ?? (env.PROMPT_RETRIEVAL_BASE_URL || defaultOptions.baseUrl)
+    baseUrl: values.get("base-url") ?? (env.PROMPT_RETRIEVAL_URL || defaultOptions.baseUrl)
   }
 }

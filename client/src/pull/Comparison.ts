@@ -1,20 +1,19 @@
+import { structuredPatch } from "diff"
 import type { BundledPrompt } from "../Bundle.ts"
-import { type KnownPrompt, type RenderedPrompt, readFields } from "./BundleFile.ts"
 import { printable } from "./CommandError.ts"
-import { diffLines } from "./LineDiff.ts"
 
 /** The prompts that differ between two bundles. */
-export interface Comparison<Prompt extends KnownPrompt> {
-  readonly added: ReadonlyArray<Prompt>
-  readonly removed: ReadonlyArray<Prompt>
-  readonly changed: ReadonlyArray<readonly [before: Prompt, after: Prompt]>
+export interface Comparison {
+  readonly added: ReadonlyArray<BundledPrompt>
+  readonly removed: ReadonlyArray<BundledPrompt>
+  readonly changed: ReadonlyArray<readonly [before: BundledPrompt, after: BundledPrompt]>
 }
 
 /** Compares the prompts of two bundles by their ids and hashes. */
-export const comparePrompts = <Prompt extends KnownPrompt>(
-  before: ReadonlyArray<Prompt>,
-  after: ReadonlyArray<Prompt>
-): Comparison<Prompt> => {
+export const comparePrompts = (
+  before: ReadonlyArray<BundledPrompt>,
+  after: ReadonlyArray<BundledPrompt>
+): Comparison => {
   const known = new Map(before.map((prompt) => [prompt.id, prompt]))
   const current = new Set(after.map(({ id }) => id))
   return {
@@ -28,75 +27,66 @@ export const comparePrompts = <Prompt extends KnownPrompt>(
 }
 
 /** Describes how many prompts differ, such as `1 added, 2 changed`. */
-export const summarize = (comparison: Comparison<KnownPrompt>): string =>
+export const summarize = (comparison: Comparison): string =>
   (["added", "changed", "removed"] as const)
     .filter((kind) => comparison[kind].length > 0)
     .map((kind) => `${comparison[kind].length} ${kind}`)
     .join(", ")
 
 /** The fields that a diff shows, a line each. */
-const listFields = ({
-  title,
-  prompt_type,
-  target_model,
-  version,
-  fragment_count,
-  slots
-}: BundledPrompt): ReadonlyArray<string> => [
-  `title: ${title}`,
-  `prompt_type: ${prompt_type}`,
-  `target_model: ${target_model}`,
-  `version: ${version}`,
-  `fragment_count: ${fragment_count}`,
-  `slots: ${slots.join(", ")}`
-]
+const listFields = (prompt: BundledPrompt): ReadonlyArray<string> => {
+  const { name, title, prompt_type, target_model, version, fragment_count, slots } = prompt
+  const fields = { name, title, prompt_type, target_model, version, fragment_count, slots: slots.join(", ") }
+  return Object.entries(fields).map(([field, value]) => `${field}: ${value}`)
+}
 
-const splitLines = (text: string): ReadonlyArray<string> => text.split(/\r?\n/)
+/** The most lines that differ between two texts whose diff is computed: the time grows with their square. */
+const maxDifferentLines = 1_000
+
+/** Returns a range of lines as a unified diff names it: an empty range has the line before it. */
+const describeRange = (start: number, lines: number): string => `${lines === 0 ? start - 1 : start},${lines}`
+
+/** Returns the lines of a unified diff of two contents, without its file headers. */
+const diffContents = (before: string | undefined, after: string | undefined): ReadonlyArray<string> => {
+  const toText = (content: string | undefined) => (content === undefined ? "" : `${content}\n`)
+  const options = { context: 3, maxEditLength: maxDifferentLines, stripTrailingCr: true }
+  const patch = structuredPatch("", "", toText(before), toText(after), undefined, undefined, options)
+  if (patch === undefined) return [`(more than ${maxDifferentLines} lines differ)`]
+  return patch.hunks.flatMap(({ oldStart, oldLines, newStart, newLines, lines }) => [
+    `@@ -${describeRange(oldStart, oldLines)} +${describeRange(newStart, newLines)} @@`,
+    ...lines
+  ])
+}
 
 /** Renders one prompt's differences as a unified diff. `undefined` is a prompt that does not exist. */
-const diffPrompt = (
-  before: BundledPrompt | undefined,
-  after: BundledPrompt | undefined
-): ReadonlyArray<string> => {
+const diffPrompt = (before: BundledPrompt | undefined, after: BundledPrompt | undefined): string => {
   const { id, title } = (after ?? before)!
   const name = `${id} ${title}`
-  const toLines = (prompt: BundledPrompt | undefined) => ({
-    fields: prompt === undefined ? [] : listFields(prompt),
-    content: prompt === undefined ? [] : splitLines(prompt.content)
-  })
-  const [old, current] = [toLines(before), toLines(after)]
+  const fields = before && after ? listFields(after) : []
   const changes = [
-    ...(before === undefined || after === undefined
-      ? []
-      : old.fields.flatMap((field, index) => {
-          const other = current.fields[index]!
-          return field === other ? [] : [`-${field}`, `+${other}`]
-        })),
-    ...diffLines(old.content, current.content)
+    ...fields.flatMap((field, index) => {
+      const previous = listFields(before!)[index]!
+      return field === previous ? [] : [`-${previous}`, `+${field}`]
+    }),
+    ...diffContents(before?.content, after?.content)
   ]
   // A change of the ETag is of interest only if nothing else explains it.
-  const isOnlyEtag = changes.length === 0 && before !== undefined && after !== undefined
-  return [
-    `--- ${before === undefined ? "/dev/null" : name}`,
-    `+++ ${after === undefined ? "/dev/null" : name}`,
-    ...(isOnlyEtag ? [`-etag: ${before.etag}`, `+etag: ${after.etag}`] : changes)
-  ].map(printable)
+  const lines = changes.length > 0 ? changes : [`-etag: ${before?.etag}`, `+etag: ${after?.etag}`]
+  const headers = [`--- ${before ? name : "/dev/null"}`, `+++ ${after ? name : "/dev/null"}`]
+  return [...headers, ...lines].map((line) => `${printable(line)}\n`).join("")
 }
 
 /**
  * Renders the differences for people, as a unified diff for each prompt, in the order of the ids. Lines have no control
  * characters.
  */
-export function* renderDiff({ added, removed, changed }: Comparison<RenderedPrompt>): Generator<string> {
-  const sections: ReadonlyArray<readonly [RenderedPrompt | undefined, RenderedPrompt | undefined]> = [
+export const renderDiff = ({ added, removed, changed }: Comparison): string =>
+  [
     ...added.map((prompt) => [undefined, prompt] as const),
     ...removed.map((prompt) => [prompt, undefined] as const),
     ...changed
   ]
-  const getId = ([before, after]: (typeof sections)[number]) => (after ?? before)!.id
-  const sorted = sections.toSorted((a, b) => (getId(a) < getId(b) ? -1 : 1))
-  for (const [index, [before, after]] of sorted.entries()) {
-    const lines = diffPrompt(before && readFields(before), after && readFields(after))
-    yield `${index === 0 ? "" : "\n"}${lines.join("\n")}\n`
-  }
-}
+    .map(([before, after]) => ({ id: (after ?? before)!.id, diff: diffPrompt(before, after) }))
+    .sort((a, b) => (a.id < b.id ? -1 : 1))
+    .map(({ diff }) => diff)
+    .join("\n")

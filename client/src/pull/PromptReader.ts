@@ -1,13 +1,12 @@
 import type { BundledPrompt } from "../Bundle.ts"
 import { NotFoundError, PromptClientError } from "../Errors.ts"
+import { isId, PromptNames, type TitledPrompt } from "../Names.ts"
 import { PromptClient } from "../PromptClient.ts"
-import type { PromptSummary, PromptType } from "../Resources.ts"
+import type { ListParams, PromptSummary, PromptType, ResolvedPrompt } from "../Resources.ts"
 import { fillSlots, MissingVariablesError } from "../Slots.ts"
-import type { Fetch } from "../Transport.ts"
-import { type RenderedPrompt, renderPrompt, sealPrompt } from "./BundleFile.ts"
+import type { Fetch } from "../Fetch.ts"
+import { sealPrompt } from "./BundleFile.ts"
 import { CommandError } from "./CommandError.ts"
-import { httpFetch } from "./HttpFetch.ts"
-import { collectGarbage } from "./Memory.ts"
 import type { Progress } from "./Progress.ts"
 
 /** Which prompts to read, and from where. */
@@ -26,22 +25,8 @@ const attemptTimeoutMs = 30_000
 const callTimeoutMs = 900_000
 const maxRetries = 8
 
-/** After how many prompts garbage is collected. */
-const collectionInterval = 100
-
 /** How often a list or a prompt that changes meanwhile is read again. */
 const maxReads = 10
-
-/** What is needed of a prompt in the list. */
-type ListedPrompt = Pick<PromptSummary, "id" | "current_version" | "updated_at">
-
-/** Response headers of a resolved prompt. */
-interface ResponseHeaders {
-  readonly etag: string | null
-  readonly version: string | null
-}
-
-const uuidPattern = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
 /** Returns the names of the slots of a content, without duplicates, in order of first occurrence. */
 export const listSlots = (content: string): ReadonlyArray<string> => {
@@ -61,41 +46,25 @@ class PromptReader {
   readonly #progress: Progress
   /** Aborted by the first failure, so that no other call delays the end of the program. */
   readonly #controller = new AbortController()
-  /** The headers of the latest response to each URL, until they are used. */
-  readonly #headers = new Map<string, ResponseHeaders>()
 
   constructor(selection: Selection, progress: Progress) {
     this.#selection = selection
     this.#progress = progress
     const { apiKey, baseUrl } = selection
-    this.#client = new PromptClient({
-      apiKey,
-      baseUrl,
-      fetch: this.#fetch,
-      timeout: callTimeoutMs,
-      maxRetries
-    })
+    const options = { apiKey, baseUrl, timeout: callTimeoutMs, maxRetries }
+    this.#client = new PromptClient({ ...options, fetch: this.#fetch })
   }
 
   /** Sends one attempt, which ends with its time limit or with its call. */
   readonly #fetch: Fetch = async (url, init) => {
     const controller = new AbortController()
-    const onAbort = () => controller.abort(init.signal.reason)
+    init.signal.addEventListener("abort", () => controller.abort(init.signal.reason))
+    // The limit includes the body, which is read later. `AbortSignal.any` would need Node 20.3.
     const onTimeout = () => controller.abort(new Error(`no complete response within ${attemptTimeoutMs} ms`))
-    init.signal.addEventListener("abort", onAbort)
-    const timer = setTimeout(onTimeout, attemptTimeoutMs)
-    try {
-      const response = await httpFetch(url, { ...init, signal: controller.signal })
-      const { status, headers } = response
-      if (status === 429) this.#progress.wait(headers.get("retry-after"))
-      if (status === 200 && url.endsWith("/resolved")) {
-        this.#headers.set(url, { etag: headers.get("etag"), version: headers.get("prompt-version") })
-      }
-      return response
-    } finally {
-      clearTimeout(timer)
-      init.signal.removeEventListener("abort", onAbort)
-    }
+    setTimeout(onTimeout, attemptTimeoutMs).unref()
+    const response = await fetch(url, { ...init, signal: controller.signal })
+    if (response.status === 429) this.#progress.wait(response.headers.get("retry-after"))
+    return response
   }
 
   /** Ends all calls. */
@@ -103,32 +72,26 @@ class PromptReader {
     this.#controller.abort()
   }
 
-  /** Lists the selected prompts. A list of several pages is read until two readings agree, because it may change. */
-  async list(): Promise<ReadonlyArray<ListedPrompt>> {
-    const { tag, type } = this.#selection
+  /** Lists prompts. A list of several pages is read until two readings agree, because it may change. */
+  async list(filter: ListParams): Promise<ReadonlyArray<PromptSummary>> {
     let previous: string | undefined
     for (let reading = 0; reading < maxReads; reading++) {
-      const list = this.#client.prompts.list({ tag, type, per_page: 100 })
+      const list = this.#client.prompts.list({ ...filter, per_page: 100 })
       const { data, meta } = await list
       if (meta.total <= data.length) return data
-      const summaries: Array<ListedPrompt> = []
-      for await (const { id, current_version, updated_at } of list) {
-        summaries.push({ id, current_version, updated_at })
-      }
-      const ids = summaries
-        .map(({ id }) => id)
-        .sort()
-        .join()
-      if (ids === previous) return summaries
-      previous = ids
+      const summaries: Array<PromptSummary> = []
+      for await (const summary of list) summaries.push(summary)
+      const titles = JSON.stringify(summaries.map(({ id, title }) => [id, title]).sort())
+      if (titles === previous) return summaries
+      previous = titles
     }
     throw new CommandError("The list of prompts changes too often; try again later")
   }
 
   /** Reads one prompt. Resolves to `undefined` if it was deleted meanwhile. */
-  async read(summary: ListedPrompt): Promise<BundledPrompt | undefined> {
+  async read(summary: PromptSummary, names: PromptNames): Promise<BundledPrompt | undefined> {
     try {
-      return await this.#read(summary)
+      return await this.#read(summary, names)
     } catch (error) {
       if (error instanceof NotFoundError) return undefined
       if (error instanceof PromptClientError) {
@@ -138,65 +101,60 @@ class PromptReader {
     }
   }
 
-  async #read(summary: ListedPrompt): Promise<BundledPrompt> {
+  async #read(summary: PromptSummary, names: PromptNames): Promise<BundledPrompt> {
     const { id } = summary
-    if (!uuidPattern.test(id))
+    const { signal } = this.#controller
+    if (!isId(id))
       throw new CommandError("The service returned a prompt id that is not a UUID; check --base-url")
-    let state: Omit<ListedPrompt, "id"> = summary
+    let state: Pick<PromptSummary, "current_version" | "updated_at"> = summary
     for (let reading = 0; reading < maxReads; reading++) {
-      const { data } = await this.#client.prompts.getResolved(id, { signal: this.#controller.signal })
-      const { etag, version: header } = this.#takeHeaders(id)
-      const { title, prompt_type, target_model, resolved_content: content, fragment_count } = data
-      if (
-        data.id !== id ||
-        !Number.isSafeInteger(fragment_count) ||
-        [title, prompt_type, target_model, content].some((text) => typeof text !== "string")
-      ) {
-        throw new CommandError(`The response is not prompt ${id}; check --base-url`)
-      }
-      if ([title, target_model, content].some((text) => text.includes(this.#selection.apiKey))) {
-        throw new CommandError(
-          `Prompt ${id} contains the API key, which no file may contain; remove it from the prompt and revoke the key`
-        )
-      }
-      if (etag === null) {
+      const { data, etag, version: confirmed } = await this.#client.prompts.getResolved(id, { signal })
+      this.#check(id, data)
+      if (etag === undefined) {
         throw new CommandError(`The response for prompt ${id} has no ETag; a proxy must not remove it`)
       }
-      let version = header !== null && /^\d+$/.test(header) ? Number(header) : undefined
+      let version = confirmed
       if (version === undefined) {
-        // An older service does not send the version. The content belongs to the version that the prompt had before and after.
-        const { data: later } = await this.#client.prompts.get(id, { signal: this.#controller.signal })
+        // A service with another store may not send the version. The content belongs to the version that the prompt
+        // had before and after.
+        const { data: later } = await this.#client.prompts.get(id, { signal })
         if (state.current_version === later.current_version && state.updated_at === later.updated_at) {
           version = later.current_version
         }
         state = later
       }
-      if (version !== undefined) {
-        const slots = listSlots(content)
+      if (version === undefined) continue
+      const { title, prompt_type, target_model, resolved_content: content, fragment_count } = data
+      return sealPrompt({
+        id,
+        name: names.getName(data),
+        title,
+        prompt_type,
+        target_model,
+        content,
+        fragment_count,
+        version,
         // A proxy that compresses responses makes their ETags weak.
-        return sealPrompt({
-          id,
-          title,
-          prompt_type,
-          target_model,
-          content,
-          fragment_count,
-          version,
-          etag: etag.replace(/^W\//, ""),
-          slots
-        })
-      }
+        etag: etag.replace(/^W\//, ""),
+        slots: listSlots(content)
+      })
     }
     throw new CommandError(`Prompt ${id} changes too often; try again later`)
   }
 
-  #takeHeaders(id: string): ResponseHeaders {
-    for (const [url, headers] of this.#headers) {
-      if (!url.endsWith(`/${id}/resolved`)) continue
-      this.#headers.delete(url)
-      return headers
+  /** Throws if a response is not the prompt, or contains the API key. */
+  #check(id: string, data: ResolvedPrompt): void {
+    const texts = [data.title, data.target_model, data.resolved_content]
+    const isPrompt =
+      data.id === id &&
+      Number.isSafeInteger(data.fragment_count) &&
+      [...texts, data.prompt_type].every((text) => typeof text === "string")
+    if (!isPrompt) throw new CommandError(`The response is not prompt ${id}; check --base-url`)
+    if (texts.some((text) => text.includes(this.#selection.apiKey))) {
+      throw new CommandError(
+        `Prompt ${id} contains the API key, which no file may contain; remove it from the prompt and revoke the key`
+      )
     }
-    return { etag: null, version: null }
   }
 }
 
@@ -204,22 +162,25 @@ class PromptReader {
 export const readPrompts = async (
   selection: Selection,
   progress: Progress
-): Promise<ReadonlyArray<RenderedPrompt>> => {
+): Promise<ReadonlyArray<BundledPrompt>> => {
+  const { tag, type } = selection
   const reader = new PromptReader(selection, progress)
   progress.list()
-  const summaries = await reader.list()
+  const summaries = await reader.list({ tag, type })
+  // Prompts that are not selected decide whether a name is unique.
+  const titles: ReadonlyArray<TitledPrompt> =
+    tag === undefined && type === undefined ? summaries : await reader.list({})
+  const names = new PromptNames(titles)
   progress.start(summaries.length)
-  const prompts: Array<RenderedPrompt> = []
+  const prompts: Array<BundledPrompt> = []
   const queue = summaries.values()
   const work = async () => {
     for (const summary of queue) {
-      const prompt = await reader.read(summary)
-      if (prompt !== undefined) prompts.push(renderPrompt(prompt))
+      const prompt = await reader.read(summary, names)
+      if (prompt !== undefined) prompts.push(prompt)
       progress.advance()
-      if (prompts.length % collectionInterval === 0) collectGarbage()
     }
   }
   await Promise.all(Array.from({ length: concurrency }, work)).finally(() => reader.abort())
-  collectGarbage()
   return prompts.sort((a, b) => (a.id < b.id ? -1 : 1))
 }

@@ -1,21 +1,10 @@
-import { BundleError } from "../Bundle.ts"
+import { BundleError, type BundledPrompt } from "../Bundle.ts"
 import { PromptClientError, UnauthorizedError } from "../Errors.ts"
-import {
-  bundleFileName,
-  hashPieces,
-  type KnownPrompt,
-  listKnownPrompts,
-  type PromptIdentity,
-  parseBundleFile,
-  type RenderedPrompt,
-  renderBundle,
-  withUnixLineEndings
-} from "./BundleFile.ts"
+import { bundleFileName, parseBundleFile, renderBundle } from "./BundleFile.ts"
 import { CommandError, printable, toUsageError } from "./CommandError.ts"
 import { help, parseCommandLine, type PullOptions } from "./CommandLine.ts"
 import { comparePrompts, renderDiff, summarize } from "./Comparison.ts"
 import { nameConstants } from "./Identifiers.ts"
-import { collectGarbage } from "./Memory.ts"
 import { readIfExists, writeFiles } from "./OutputFiles.ts"
 import { Progress } from "./Progress.ts"
 import { readPrompts } from "./PromptReader.ts"
@@ -23,114 +12,100 @@ import { describeRenames, isTypesFile, readNames, renderTypes, typesFileName } f
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-/** The files of an earlier `pull`. */
-interface ExistingFiles {
-  /** The prompts of the bundle, the error that refuses it, or `undefined` if there is no file. */
-  readonly bundle: ReadonlyArray<RenderedPrompt> | BundleError | undefined
-  /** The text of `prompts.ts` with the line endings of Unix; `undefined` if there is no file. */
-  readonly types: string | undefined
-}
+/** Reads a file with the line endings of Unix. Returns `undefined` if there is none. */
+const readText = (directory: string, name: string): string | undefined =>
+  readIfExists(directory, name)?.toString().replaceAll("\r\n", "\n")
 
-const readExisting = async (directory: string): Promise<ExistingFiles> => {
+/** Reads the prompts of the bundle in a directory. Resolves to `undefined` if there is no file. */
+const readBundle = async (directory: string): Promise<ReadonlyArray<BundledPrompt> | undefined> => {
   const bytes = readIfExists(directory, bundleFileName)
-  const bundle =
-    bytes &&
-    (await parseBundleFile(bytes).catch((error) => {
-      if (error instanceof BundleError) return error
-      throw error
-    }))
-  return { bundle, types: readTypes(directory) }
+  return bytes && parseBundleFile(bytes)
 }
 
-const readTypes = (directory: string): string | undefined =>
-  readIfExists(directory, typesFileName)?.toString().replaceAll("\r\n", "\n")
+/** Reads the prompts of the bundle in a directory. Rejects with a `CommandError` if it is missing or damaged. */
+const requireBundle = async (directory: string): Promise<ReadonlyArray<BundledPrompt>> => {
+  try {
+    const prompts = await readBundle(directory)
+    if (prompts !== undefined) return prompts
+  } catch (error) {
+    if (error instanceof BundleError) throw new CommandError(`${bundleFileName}: ${error.message}`)
+    throw error
+  }
+  throw new CommandError(`there is no ${bundleFileName} in the directory of --out; run 'pull'`)
+}
 
 /** Reads the prompts of the service. Rejects with a `CommandError` that gives the remedy. */
 const readService = async (
   options: PullOptions,
   apiKey: string | undefined
-): Promise<ReadonlyArray<RenderedPrompt>> => {
+): Promise<ReadonlyArray<BundledPrompt>> => {
   if (!apiKey)
-    throw toUsageError("the environment variable PROMPT_RETRIEVAL_API_KEY is required: set it to an API key")
+    throw toUsageError("the environment variable PROMPT_RETRIEVAL_KEY is required: set it to an API key")
   const progress = new Progress()
   try {
-    collectGarbage()
-    return await readPrompts({ ...options, apiKey }, progress)
+    const prompts = await readPrompts({ ...options, apiKey }, progress)
+    if (prompts.length > 0 || options.allowEmpty) return prompts
   } catch (error) {
     // The client's constructor throws these for its options.
     if (error instanceof TypeError) {
       throw toUsageError(
         error.message.startsWith("apiKey")
-          ? "PROMPT_RETRIEVAL_API_KEY must be an API key without spaces or line breaks"
-          : "--base-url or PROMPT_RETRIEVAL_BASE_URL must be an http or https URL without credentials, query or fragment"
+          ? "PROMPT_RETRIEVAL_KEY must be an API key without spaces or line breaks"
+          : "--base-url or PROMPT_RETRIEVAL_URL must be an http or https URL without credentials, query or fragment"
       )
     }
     if (error instanceof UnauthorizedError)
-      throw new CommandError(`${error.message}; check PROMPT_RETRIEVAL_API_KEY`)
+      throw new CommandError(`${error.message}; check PROMPT_RETRIEVAL_KEY`)
     if (error instanceof PromptClientError) throw new CommandError(error.message)
     throw error
   } finally {
     progress.end()
   }
+  throw new CommandError("no prompt matches; check --tag and --type, or allow it with --allow-empty")
 }
 
-const pluralize = (count: number): string => `${count} ${count === 1 ? "prompt" : "prompts"}`
+/** Describes which constants have another name than in an earlier `prompts.ts`. */
+const describeConstants = (
+  types: string | undefined,
+  prompts: ReadonlyArray<BundledPrompt>
+): ReadonlyArray<string> => describeRenames(readNames(types ?? ""), nameConstants(prompts))
 
-/**
- * Reads what `write` needs of the existing files: the ids and hashes of the bundle's prompts, and the hash of the
- * file with the line endings of Unix. Does not parse the bundle, so that a large one needs less memory.
- */
-const readKnown = (directory: string) => {
-  const bytes = readIfExists(directory, bundleFileName)
-  return {
-    known: bytes === undefined ? [] : listKnownPrompts(bytes),
-    bundleHash: bytes && hashPieces(withUnixLineEndings(bytes)),
-    previousTypes: readTypes(directory)
-  }
-}
-
-const write = async (options: PullOptions, env: Environment): Promise<number> => {
-  const { known, bundleHash, previousTypes } = readKnown(options.out)
+const write = async (options: PullOptions, env: Environment): Promise<void> => {
+  const previous = new Map([bundleFileName, typesFileName].map((name) => [name, readText(options.out, name)]))
+  const previousTypes = previous.get(typesFileName)
   if (previousTypes !== undefined && !isTypesFile(previousTypes)) {
     throw toUsageError(
       `--out must not contain a ${typesFileName} that pull has not written: choose another directory`
     )
   }
-  const prompts = await readService(options, env.PROMPT_RETRIEVAL_API_KEY)
-  const types = renderTypes(prompts)
-  collectGarbage()
-  const summary = summarize(comparePrompts<KnownPrompt>(known, prompts))
-  const files = [
-    ...(bundleHash === hashPieces(renderBundle(prompts))
-      ? []
-      : [{ name: bundleFileName, pieces: renderBundle(prompts) }]),
-    ...(previousTypes === types ? [] : [{ name: typesFileName, pieces: [types] }])
-  ]
-  if (files.length > 0) writeFiles(options.out, files)
-  const renames = describeRenames(readNames(previousTypes ?? ""), nameConstants(prompts))
-  const changes = files.length === 0 ? "unchanged" : summary || "rewritten"
-  process.stdout.write([`${pluralize(prompts.length)}: ${changes}`, ...renames, ""].join("\n"))
-  return 0
+  // A damaged bundle is replaced.
+  const before = (await readBundle(options.out).catch(() => undefined)) ?? []
+  const prompts = await readService(options, env.PROMPT_RETRIEVAL_KEY)
+  const files = new Map([
+    [bundleFileName, renderBundle(prompts)],
+    [typesFileName, renderTypes(prompts)]
+  ])
+  for (const [name, text] of files) if (text === previous.get(name)) files.delete(name)
+  if (files.size > 0) writeFiles(options.out, files)
+  const summary = summarize(comparePrompts(before, prompts))
+  const changes = files.size === 0 ? "unchanged" : summary || "rewritten"
+  const count = `${prompts.length} ${prompts.length === 1 ? "prompt" : "prompts"}`
+  process.stdout.write([`${count}: ${changes}`, ...describeConstants(previousTypes, prompts), ""].join("\n"))
 }
 
-/** Verifies the existing files. Forgets the texts of the bundle, so that they take no memory beside the new texts. */
-const readIdentities = async (directory: string) => {
-  const { bundle, types } = await readExisting(directory)
-  const before = requireBundle(bundle).map(
-    ({ id, title, slots, sha256 }): PromptIdentity => ({ id, title, slots, sha256 })
+const check = async (options: PullOptions, env: Environment): Promise<void> => {
+  const before = await requireBundle(options.out)
+  const types = readText(options.out, typesFileName)
+  const prompts = await readService(options, env.PROMPT_RETRIEVAL_KEY)
+  const comparison = comparePrompts(before, prompts)
+  const summary = summarize(comparison)
+  if (summary === "" && types === renderTypes(before)) return
+  process.stdout.write(renderDiff(comparison))
+  process.stdout.write(
+    describeConstants(types, prompts)
+      .map((line) => `${line}\n`)
+      .join("")
   )
-  return { before, types }
-}
-
-const check = async (options: PullOptions, env: Environment): Promise<number> => {
-  const { before, types } = await readIdentities(options.out)
-  const prompts = await readService(options, env.PROMPT_RETRIEVAL_API_KEY)
-  const summary = summarize(comparePrompts<PromptIdentity>(before, prompts))
-  if (summary === "" && types === renderTypes(before)) return 0
-  const { bundle } = await readExisting(options.out)
-  for (const diff of renderDiff(comparePrompts(requireBundle(bundle), prompts))) process.stdout.write(diff)
-  const renames = describeRenames(readNames(types ?? ""), nameConstants(prompts))
-  process.stdout.write(renames.map((line) => `${line}\n`).join(""))
   throw new CommandError(
     summary === ""
       ? `${typesFileName} does not belong to ${bundleFileName}; run 'pull' again`
@@ -138,19 +113,10 @@ const check = async (options: PullOptions, env: Environment): Promise<number> =>
   )
 }
 
-const verifyFrozen = async ({ out }: PullOptions): Promise<number> => {
-  const { bundle, types } = await readExisting(out)
-  if (types !== renderTypes(requireBundle(bundle))) {
+const verifyFrozen = async ({ out }: PullOptions): Promise<void> => {
+  if (readText(out, typesFileName) !== renderTypes(await requireBundle(out))) {
     throw new CommandError(`${typesFileName} does not belong to ${bundleFileName}; run 'pull' again`)
   }
-  return 0
-}
-
-const requireBundle = (bundle: ExistingFiles["bundle"]): ReadonlyArray<RenderedPrompt> => {
-  if (bundle === undefined)
-    throw new CommandError(`there is no ${bundleFileName} in the directory of --out; run 'pull'`)
-  if (bundle instanceof BundleError) throw new CommandError(`${bundleFileName}: ${bundle.message}`)
-  return bundle
 }
 
 const modes = { write, check, frozen: verifyFrozen } as const
@@ -162,12 +128,12 @@ const modes = { write, check, frozen: verifyFrozen } as const
 export const runPull = async (args: ReadonlyArray<string>, env: Environment): Promise<number> => {
   try {
     const options = parseCommandLine(args, env)
-    if (options !== undefined) return await modes[options.mode](options, env)
-    process.stdout.write(help)
+    if (options === undefined) process.stdout.write(help)
+    else await modes[options.mode](options, env)
     return 0
   } catch (error) {
     if (!(error instanceof CommandError)) throw error
-    const key = env.PROMPT_RETRIEVAL_API_KEY
+    const key = env.PROMPT_RETRIEVAL_KEY
     const message = key ? error.message.replaceAll(key, "[API key]") : error.message
     process.stderr.write(`prompt-retrieval-client: ${printable(message)}\n`)
     return error.exitCode

@@ -21,25 +21,27 @@ const toComment = (title: string): string =>
 /** The part of a prompt that `prompts.ts` contains. */
 interface TypedPrompt {
   readonly id: string
+  readonly name: string
   readonly title: string
   readonly slots: ReadonlyArray<string>
 }
 
 /**
- * Renders `prompts.ts`: a constant for each prompt, ordered by name. Its type has the id and the names of the slots,
- * so it needs no import, and its declaration can be emitted without the type checker (`isolatedDeclarations`).
+ * Renders `prompts.ts`: a constant for each prompt, ordered by name. Its type has the id, the name and the slots of
+ * the prompt, so it needs no import, and its declaration can be emitted without the type checker (`isolatedDeclarations`).
  */
 export const renderTypes = (prompts: ReadonlyArray<TypedPrompt>): string => {
-  const names = nameConstants(prompts)
+  const constantNames = nameConstants(prompts)
   const constants = prompts
-    .map(({ id, title, slots }) => ({ name: names.get(id)!, id, title, slots }))
-    .sort((a, b) => (a.name < b.name ? -1 : 1))
-    .map(({ name, id, title, slots }) => {
+    .map((prompt) => ({ ...prompt, constant: constantNames.get(prompt.id)! }))
+    .sort((a, b) => (a.constant < b.constant ? -1 : 1))
+    .map(({ constant, id, name, title, slots }) => {
       const comment = toComment(title)
       return [
         ...(comment === "" ? [] : [`/** ${comment} */`]),
-        `export const ${name} = {`,
+        `export const ${constant} = {`,
         `  id: ${toLiteral(id)},`,
+        `  name: ${toLiteral(name)},`,
         `  slots: [${slots.map(toLiteral).join(", ")}]`,
         "} as const\n"
       ].join("\n")
@@ -48,8 +50,7 @@ export const renderTypes = (prompts: ReadonlyArray<TypedPrompt>): string => {
 }
 
 /** Returns true if `pull` has written this file. */
-export const isTypesFile = (text: string): boolean =>
-  [header, header.replace(" --no", "")].some((start) => text.startsWith(start))
+export const isTypesFile = (text: string): boolean => text.startsWith(header)
 
 /** Returns the names of the constants of a file that `renderTypes` rendered, by the ids of their prompts. */
 export const readNames = (text: string): ReadonlyMap<string, string> =>

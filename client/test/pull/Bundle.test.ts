@@ -6,13 +6,15 @@ import { createHash } from "node:crypto"
 import { isDeepStrictEqual } from "node:util"
 import { vi } from "vitest"
 import { findSlots } from "../../../src/domain/Resolution.ts"
-import { BundleError, PromptClientError, verifyBundle } from "../../src/index.ts"
-import { parseBundleFile, readFields, renderPrompt } from "../../src/pull/BundleFile.ts"
+import { BundleError, type BundledPrompt, PromptClientError, verifyBundle } from "../../src/index.ts"
+import { parseBundleFile, renderBundle } from "../../src/pull/BundleFile.ts"
 import { listSlots } from "../../src/pull/PromptReader.ts"
-import { makeBundle, toBytes } from "../makeBundle.ts"
+import { makeBundle } from "../makeBundle.ts"
 import { anyText, bundledPrompt } from "./bundles.ts"
 
 const texts = Arbitrary.array(Arbitrary.all([anyText, anyText]), { maxLength: 5 })
+
+const toBytes = (prompts: ReadonlyArray<BundledPrompt>): Buffer => Buffer.from(renderBundle(prompts))
 
 const makeTextBundle = (pairs: ReadonlyArray<readonly [title: string, content: string]>) =>
   makeBundle(pairs.map(([title, content]) => bundledPrompt({ title, content })))
@@ -45,7 +47,7 @@ describe("a bundle", () => {
     Effect.promise(async () => {
       const bundle = makeTextBundle(texts)
       const bytes = toBytes(bundle.prompts)
-      const parsed = (await parseBundleFile(bytes)).map(readFields)
+      const parsed = await parseBundleFile(bytes)
       assert.deepStrictEqual(parsed, bundle.prompts)
       assert.deepStrictEqual(toBytes(parsed), bytes)
       assert.deepStrictEqual(await verifyBundle(JSON.parse(bytes.toString())), bundle)
@@ -77,8 +79,10 @@ describe("a bundle", () => {
         const bundle = makeTextBundle([["First", "One {{a}}\n😀"], ...texts])
         const bytes = toBytes(bundle.prompts)
         const index = prompt % bundle.prompts.length
-        const { json } = renderPrompt(bundle.prompts[index]!)
-        bytes[bytes.indexOf(json) + (position % json.length)]! ^= 1 + (change % 255)
+        const [start, end] = [index, index + 1].map((count) =>
+          bytes.indexOf(bundle.prompts[count]?.id ?? "\n  ]")
+        )
+        bytes[start! + (position % (end! - start!))]! ^= 1 + (change % 255)
         const parsed = await captureError(Promise.resolve().then(() => JSON.parse(bytes.toString())))
         if (parsed !== undefined) return
         const changed = JSON.parse(bytes.toString())
@@ -164,8 +168,9 @@ describe("a bundle", () => {
       ["Second", ""]
     ])
     const hashes = prompts.map((prompt) => {
-      const { id, title, prompt_type, target_model, version, etag, fragment_count, slots, content } = prompt
-      const fields = [id, title, prompt_type, target_model, version, etag, fragment_count, slots]
+      const { id, name, title, prompt_type, target_model, version, etag, fragment_count, slots, content } =
+        prompt
+      const fields = [id, name, title, prompt_type, target_model, version, etag, fragment_count, slots]
       return hash(`${JSON.stringify(fields)}\n${content}`)
     })
     assert.deepStrictEqual(
@@ -202,7 +207,7 @@ describe("a bundle", () => {
   it("a file with the line endings of Windows is accepted", async () => {
     const bundle = makeTextBundle([["First", "One\r\nTwo"]])
     const text = toBytes(bundle.prompts).toString().replaceAll("\n", "\r\n")
-    assert.deepStrictEqual((await parseBundleFile(Buffer.from(text))).map(readFields), bundle.prompts)
+    assert.deepStrictEqual(await parseBundleFile(Buffer.from(text)), bundle.prompts)
   })
 
   it.prop(

@@ -1,5 +1,4 @@
 import { expect, it } from "vitest"
-import { renderPrompt } from "../../src/pull/BundleFile.ts"
 import { comparePrompts, renderDiff } from "../../src/pull/Comparison.ts"
 import { makeBundle } from "../makeBundle.ts"
 
@@ -7,9 +6,9 @@ const id = "cef02dd3-514f-5723-8852-d3305a2e66a8"
 
 const diff = (etag: string, version: number): ReadonlyArray<string> => {
   const toPrompts = (etag: string, version: number) =>
-    makeBundle([{ id, content: "Text", title: "Title", version, etag }]).prompts.map(renderPrompt)
+    makeBundle([{ id, content: "Text", title: "Title", version, etag }]).prompts
   const comparison = comparePrompts(toPrompts('"a"', 1), toPrompts(etag, version))
-  return [...renderDiff(comparison)].join("").split("\n")
+  return renderDiff(comparison).split("\n")
 }
 
 it("a changed ETag is shown if nothing else has changed", () => {

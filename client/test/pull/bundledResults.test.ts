@@ -32,9 +32,7 @@ it.effect.prop(
       const server = await serveFake(service)
       try {
         const selection = { apiKey: "key_live_0", baseUrl: server.url, tag: undefined, type: undefined }
-        const pieces = renderBundle(await readPrompts(selection, new Progress()))
-        const file = Buffer.concat(Array.from(pieces, (piece) => Buffer.from(piece)))
-        const bundle = JSON.parse(file.toString())
+        const bundle = JSON.parse(renderBundle(await readPrompts(selection, new Progress())))
         for (const { id } of prompts) {
           const fresh = await service.connect().prompts.getResolved(id)
           const bundled = await service.connect({ bundle, mode: "bundle-first" }).prompts.getResolved(id)

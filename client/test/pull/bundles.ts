@@ -9,6 +9,7 @@ import { listSlots } from "../../src/pull/PromptReader.ts"
 export const bundledPrompt = (overrides: Partial<BundledPrompt> = {}): BundledPrompt => {
   const fields = {
     id: newId<string>(),
+    name: "support-agent",
     title: "Support agent",
     prompt_type: "system",
     target_model: "gpt-4o",

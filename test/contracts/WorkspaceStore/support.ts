@@ -27,7 +27,7 @@ import {
   version,
   workspace
 } from "../../support/archives.ts"
-import * as model from "../../support/model.ts"
+import * as model from "../../../src/adapters/outbound/memory/MemoryPromptRepo.ts"
 
 /** The `it` of a suite, with which each area of the contract registers its tests. */
 export type ContractTests = Vitest.MethodsNonLive<PromptRepo | KeyStore | WorkspaceStore>

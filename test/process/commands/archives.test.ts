@@ -9,7 +9,7 @@ import { run, sourceProgram } from "../../support/service.ts"
 
 const MiB = 1024 * 1024
 
-describe.skipIf(postgres.missing !== undefined)("import of a large archive", { timeout: 240_000 }, () => {
+describe("import of a large archive", { timeout: 240_000 }, () => {
   const resources = makeResources()
   const directory = mkdtempSync(join(tmpdir(), "large-archive-"))
   afterAll(async () => {

@@ -3,7 +3,6 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { noProgram } from "../../support/programs.ts"
 import { run } from "../../support/service.ts"
 
 const scratch = mkdtempSync(join(tmpdir(), "completion-"))
@@ -30,7 +29,7 @@ it.each(shells.filter((shell) => shell === "bash" || isInstalled(shell)))(
   }
 )
 
-describe.skipIf(noProgram("script", "--version") !== undefined)("in bash on a terminal", () => {
+describe("in bash on a terminal", () => {
   /** Types a line into an interactive bash that has loaded the script. Returns the arguments that the command gets. */
   const type = (line: string): string | undefined => {
     const input = [

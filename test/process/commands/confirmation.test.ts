@@ -37,7 +37,7 @@ it.each(wrongUsages)("%j exits with 2 and opens no database", async (args, messa
   expect(existsSync(env.DATA_DIR)).toBe(false)
 })
 
-describe.skipIf(postgres.missing !== undefined)("workspaces delete on a terminal", () => {
+describe("workspaces delete on a terminal", () => {
   const resources = makeResources()
   let env: Readonly<Record<string, string>>
   let database: Awaited<ReturnType<typeof connect>>

@@ -3,7 +3,7 @@ import { migrations } from "../../../src/adapters/outbound/postgres/Migrations.t
 import { makeResources, postgres } from "../../support/database.ts"
 import { run } from "../../support/service.ts"
 
-describe.skipIf(postgres.missing !== undefined)("migrate", { timeout: 120_000 }, () => {
+describe("migrate", { timeout: 120_000 }, () => {
   const resources = makeResources()
   const all = migrations.map(({ name }, index) => ({ id: index + 1, name }))
   const version = migrations.length

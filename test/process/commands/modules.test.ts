@@ -40,7 +40,6 @@ it("serve with a PostgreSQL server loads neither the embedded database nor the m
   const unneeded = [
     "adapters/inbound/cli/Commands.ts",
     "adapters/inbound/mcp/HttpEndpoint.ts",
-    "adapters/outbound/host/HostPromptRepo.ts",
     "adapters/outbound/postgres/PostgresWorkspaceStore.ts",
     "adapters/outbound/postgres/embedded/EmbeddedPostgres.ts",
     "application/Administration.ts",

@@ -3,10 +3,9 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { archive, instant, key, user, workspace } from "../../support/archives.ts"
-import { embedded, makeResources, postgres } from "../../support/database.ts"
+import { makeResources, postgres } from "../../support/database.ts"
 import { run } from "../../support/service.ts"
 
-const backend = postgres.missing === undefined ? postgres : embedded
 const root = join(import.meta.dirname, "../../..")
 
 describe("a workspace is given by its id, its name or PROMPT_RETRIEVAL_WORKSPACE", {
@@ -19,7 +18,7 @@ describe("a workspace is given by its id, its name or PROMPT_RETRIEVAL_WORKSPACE
   let env: Record<string, string>
 
   beforeAll(async () => {
-    env = await resources.acquire(backend.acquire)
+    env = await resources.acquire(postgres.acquire)
     for (const one of [acme, ...twins]) {
       const imported = await run(["import", "-"], env, JSON.stringify(archive({ workspace: one })))
       expect(imported).toMatchObject({ code: 0 })

@@ -6,10 +6,9 @@ import { join } from "node:path"
 import { text } from "node:stream/consumers"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { archive, workspace } from "../../support/archives.ts"
-import { embedded, makeResources, postgres } from "../../support/database.ts"
+import { makeResources, postgres } from "../../support/database.ts"
 import { currentProgram, run } from "../../support/service.ts"
 
-const backend = postgres.missing === undefined ? postgres : embedded
 const scratch = mkdtempSync(join(tmpdir(), "output-"))
 afterAll(() => rmSync(scratch, { recursive: true }))
 
@@ -19,7 +18,7 @@ describe("output that cannot be written is an error", { timeout: 60_000 }, () =>
   let env: Record<string, string>
 
   beforeAll(async () => {
-    env = { ...(await resources.acquire(backend.acquire)), PROMPT_RETRIEVAL_WORKSPACE: "Acme" }
+    env = { ...(await resources.acquire(postgres.acquire)), PROMPT_RETRIEVAL_WORKSPACE: "Acme" }
     const imported = await run(["import", "-"], env, JSON.stringify(archive({ workspace: acme })))
     expect(imported).toMatchObject({ code: 0 })
   }, 60_000)

@@ -1,10 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import demo from "../../../src/demo/workspace.json" with { type: "json" }
-import { embedded, makeResources, postgres } from "../../support/database.ts"
+import { makeResources, postgres } from "../../support/database.ts"
 import { archive, prompt, version, workspace } from "../../support/archives.ts"
 import { run } from "../../support/service.ts"
 
-const backend = postgres.missing === undefined ? postgres : embedded
 const agent = demo.prompts[0]!
 
 describe("prompts reads a workspace without an API key", { timeout: 60_000 }, () => {
@@ -12,7 +11,7 @@ describe("prompts reads a workspace without an API key", { timeout: 60_000 }, ()
   let env: Record<string, string>
 
   beforeAll(async () => {
-    env = { ...(await resources.acquire(backend.acquire)), PROMPT_RETRIEVAL_WORKSPACE: "Demo" }
+    env = { ...(await resources.acquire(postgres.acquire)), PROMPT_RETRIEVAL_WORKSPACE: "Demo" }
     // The Free tier has no API access and sees only recent versions; operators see all of them.
     const free = { ...demo, workspace: { ...demo.workspace, tier: "free" } }
     expect(await run(["import", "-"], env, JSON.stringify(free))).toMatchObject({ code: 0 })

@@ -2,7 +2,7 @@ import { setTimeout } from "node:timers/promises"
 import * as Effect from "effect/Effect"
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
 import { sample } from "../../support/archives.ts"
-import { connectTo, makeResources, postgres } from "../../support/database.ts"
+import { connectTo, makeResources } from "../../support/database.ts"
 import { lockTables, promptTables } from "../../support/locks.ts"
 import { freshDatabase, freshName, onServer, toDatabaseUrl } from "../../support/postgres.ts"
 import {
@@ -18,7 +18,7 @@ import { startObservedService } from "../../support/startObservedService.ts"
 
 const unlimited = { RATE_LIMIT_PER_KEY: "1000000", RATE_LIMIT_PER_PROCESS: "1000000" }
 
-describe.skipIf(postgres.missing !== undefined)("a database that fails or blocks", () => {
+describe("a database that fails or blocks", () => {
   const resources = makeResources()
   const { archive, keys } = sample()
   const free = sample({ tier: "free" })

@@ -3,11 +3,11 @@ import type * as Effect from "effect/Effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { connectTo, makeResources } from "../../support/database.ts"
 import { makeOutageTenant, type Reply, read, warm } from "../../support/outage.ts"
-import { freshDatabase, noPostgres, toDatabaseUrl } from "../../support/postgres.ts"
+import { freshDatabase, toDatabaseUrl } from "../../support/postgres.ts"
 import type { Service } from "../../support/service.ts"
 import { startObservedService } from "../../support/startObservedService.ts"
 
-describe.skipIf(noPostgres !== undefined)("a service that is suspended while its database is well", () => {
+describe("a service that is suspended while its database is well", () => {
   const resources = makeResources()
   const tenant = makeOutageTenant()
   const { active, second } = tenant.keys

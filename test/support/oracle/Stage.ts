@@ -4,14 +4,10 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
-import { noCluster } from "../cluster.ts"
-import { noPgBouncer, type PoolMode, runPgBouncer } from "../pgbouncer.ts"
+import { type PoolMode, runPgBouncer } from "../pgbouncer.ts"
 import { freshName } from "../postgres.ts"
 import { type Instance, startInstance } from "./Instance.ts"
 import type { Servers } from "./Servers.ts"
-
-/** The reason why no stage can be started; `undefined` if one can. */
-export const missingForStages: string | undefined = noCluster ?? noPgBouncer
 
 /**
  * Two instances of the service on one database behind PgBouncer, with a standby, on which histories run one after

@@ -2,7 +2,7 @@ import * as CliOutput from "effect/cli/CliOutput"
 import type * as HelpDoc from "effect/cli/HelpDoc"
 import * as Context from "effect/Context"
 import * as Option from "effect/Option"
-import { type Variable, Variables } from "./Environment.ts"
+import { type Variable, type VariableName, Variables, variables } from "./Environment.ts"
 
 const formatter = CliOutput.defaultFormatter({ colors: false, globalFlags: "none" })
 
@@ -12,11 +12,12 @@ const markRequired = (flag: HelpDoc.FlagDoc): HelpDoc.FlagDoc =>
     ? { ...flag, description: Option.map(flag.description, (description) => `${description} (required)`) }
     : flag
 
-const formatVariables = (variables: ReadonlyArray<Variable>): string => {
-  const width = Math.max(...variables.map(({ name }) => name.length))
-  const lines = variables.map(({ name, description, defaultValue }) => {
+const formatVariables = (names: ReadonlyArray<VariableName>): string => {
+  const width = Math.max(...names.map((name) => name.length))
+  const lines = names.map((name) => {
+    const { description, defaultValue }: Variable = variables[name]
     const value = defaultValue === undefined ? "" : ` (default: ${defaultValue})`
-    return `  ${name.padEnd(width)}    ${description}${value}`
+    return `  ${name.padEnd(width)}    ${description.replaceAll("`", "")}${value}`
   })
   return ["ENVIRONMENT", ...lines].join("\n")
 }
@@ -31,11 +32,11 @@ const formatLearnMore = (usage: string): string =>
 /** Formats the help of a command: usage, arguments, flags, subcommands, examples and environment variables. */
 export const formatHelp = (doc: HelpDoc.HelpDoc): string => {
   const text = formatter.formatHelpDoc({ ...doc, flags: doc.flags.map(markRequired) })
-  const variables = Context.get(doc.annotations, Variables)
+  const names = Context.get(doc.annotations, Variables)
   return [
     // The formatter leaves no empty line between subcommands and examples.
     text.replace(/([^\n])\nEXAMPLES\n/, "$1\n\nEXAMPLES\n"),
-    ...(variables.length === 0 ? [] : [formatVariables(variables)]),
+    ...(names.length === 0 ? [] : [formatVariables(names)]),
     ...(doc.subcommands === undefined ? [] : [formatLearnMore(doc.usage)])
   ].join("\n\n")
 }

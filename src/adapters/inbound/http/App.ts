@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import { Admission } from "../../../application/Admission.ts"
 import { Outage } from "../../../application/Outage.ts"
 import { Unavailable } from "../../../application/ports/Unavailable.ts"
-import { readPermits } from "../../../application/Turns.ts"
+import { withReadPermit } from "../../../application/ReadPermits.ts"
 import { PromptsGroup } from "./contract/Api.ts"
 import { type ApiError, MethodNotAllowed, RouteNotFound } from "./contract/Errors.ts"
 import { type Endpoint, makeEndpoints } from "./Endpoints.ts"
@@ -92,7 +92,7 @@ export const makeApp = Effect.gen(function* () {
     context.route = matched.route
     if (!isGetOrHead(request)) return Effect.fail(MethodNotAllowed)
     const endpoint = endpoints.get(matched.route)
-    if (endpoint === undefined) return operationalRoutes[matched.route as OperationalPath](context)
+    if (endpoint === undefined) return operationalRoutes[matched.route as OperationalPath](request)
     return Effect.flatMap(
       responseCache.load(context.cacheKey, admitAndRead(context, endpoint, matched)),
       ({ representation }) => respondIfMemoryAllows(request, representation, context.hasRoom)
@@ -118,7 +118,7 @@ export const makeApp = Effect.gen(function* () {
               representation: representResource(body, caller.workspaceId)
             }))
       })
-      return readPermits.withPermit(caller.workspaceId)(read)
+      return withReadPermit(caller.workspaceId, read)
     })
 
   /** Logs and counts the request. */

@@ -3,7 +3,7 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import type { Caller } from "../../../application/Admission.ts"
 import { Prompts } from "../../../application/Prompts.ts"
-import { takeTurn } from "../../../application/Turns.ts"
+import { takeTurn, takeTurnFor } from "../../../application/Turns.ts"
 import { PromptsGroup } from "./contract/Api.ts"
 import { readPageEnvelope, toDataEnvelope } from "./contract/Envelope.ts"
 import type { ApiError } from "./contract/Errors.ts"
@@ -76,13 +76,12 @@ const makeEndpoint = (spec: EndpointSpec, handle: Handler<EndpointSpec>): Endpoi
   const encodeEnvelope = Schema.encodeSync([...spec.success][0] as Schema.Encoder<unknown>)
   return (caller, { params, query }) =>
     Effect.fromResult(parseQueryParameters(query)).pipe(
-      Effect.flatMap((query) => handle(caller, params as Params, query)),
-      Effect.tap(takeTurn),
+      Effect.flatMap((query) => takeTurnFor(handle(caller, params as Params, query))),
       Effect.map(({ envelope, promptVersion }) => ({
         json: JSON.stringify(encodeEnvelope(envelope)),
         promptVersion
       })),
-      Effect.tap(takeTurn),
+      Effect.tap(({ json }) => takeTurn(json.length)),
       Effect.map(({ json, promptVersion }) => ({ ...encodeBody(json), promptVersion }))
     )
 }

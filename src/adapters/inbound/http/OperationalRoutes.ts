@@ -4,12 +4,10 @@ import { Outage } from "../../../application/Outage.ts"
 import { Readiness } from "../../../application/ports/Readiness.ts"
 import { Unavailable } from "../../../application/ports/Unavailable.ts"
 import type { ApiError } from "./contract/Errors.ts"
-import { makeEntityHeaders, type HttpResponse, toRawHeaders } from "./HttpMessage.ts"
-import { toBasePath, findOrigin, PublicUrl } from "./request/PublicUrl.ts"
-import type { RequestContext } from "./RequestContext.ts"
+import { type HttpRequest, type HttpResponse, makeEntityHeaders, toRawHeaders } from "./HttpMessage.ts"
+import { PublicUrl, toBasePath } from "./request/PublicUrl.ts"
 import { BasePath } from "./request/BasePath.ts"
 import { respondConditionally } from "./response/Representation.ts"
-import { respondIfMemoryAllows } from "./response/ResponseMemory.ts"
 import { selectRepresentation, type StaticPage } from "./response/StaticPage.ts"
 
 /** The paths outside the API. They require no key and do not count against rate limits. */
@@ -17,7 +15,7 @@ export const operationalPaths = ["/", "/healthz", "/readyz", "/openapi.json", "/
 
 export type OperationalPath = (typeof operationalPaths)[number]
 
-type Handler = (context: Pick<RequestContext, "request" | "hasRoom">) => Effect.Effect<HttpResponse, ApiError>
+type Handler = (request: HttpRequest) => Effect.Effect<HttpResponse, ApiError>
 
 const okBody = Buffer.from(JSON.stringify({ status: "ok" }))
 const okResponse: HttpResponse = {
@@ -33,20 +31,15 @@ const makeRedirect = (path: string): HttpResponse => ({
   body: new Uint8Array()
 })
 
-/** Makes a handler for a page that is loaded on its first request, or for each request. */
-const servePage =
-  (load: (context: Parameters<Handler>[0]) => Promise<StaticPage>): Handler =>
-  (context) =>
-    Effect.flatMap(
-      Effect.promise(() => load(context)),
-      (page) => {
-        const { request, hasRoom } = context
-        const representation = selectRepresentation(request, page)
-        return representation.full.isPermanent === true
-          ? Effect.succeed(respondConditionally(request, representation))
-          : respondIfMemoryAllows(request, representation, hasRoom)
-      }
-    )
+/** Makes a handler for a page that is made on its first request. */
+const servePage = (makePage: () => Promise<StaticPage>): Handler => {
+  let page: Promise<StaticPage> | undefined
+  return (request) =>
+    Effect.promise(() => {
+      page ??= makePage()
+      return page
+    }).pipe(Effect.map((page) => respondConditionally(request, selectRepresentation(request, page))))
+}
 
 /**
  * Makes the handlers of the operational paths. `/healthz` reports that the process runs, `/readyz` that it can serve
@@ -62,22 +55,19 @@ export const makeOperationalRoutes = Effect.gen(function* () {
   const mountPath = yield* BasePath
   // Callers may see another path than the one that arrives here.
   const basePath = publicUrl === undefined ? mountPath : toBasePath(publicUrl)
+  const serverUrl = publicUrl ?? (basePath === "" ? "/" : basePath)
   const redirectToDocs = Effect.succeed(makeRedirect(`${basePath}/docs`))
   const handlers: Readonly<Record<OperationalPath, Handler>> = {
     "/": () => redirectToDocs,
     "/healthz": () => Effect.succeed(okResponse),
     "/readyz": () =>
       Effect.as(lifecycle.phase() === "serving" ? checkReadiness : Effect.fail(Unavailable), okResponse),
-    "/openapi.json": servePage(async ({ request }) => {
-      const { loadOpenApiPage, loadOpenApiPageForOrigin } = await import("./docs/OpenApiPage.ts")
-      if (publicUrl !== undefined) return loadOpenApiPage(publicUrl)
-      const origin = findOrigin(request)
-      const relativeUrl = basePath === "" ? "/" : basePath
-      return origin === undefined
-        ? loadOpenApiPage(relativeUrl)
-        : loadOpenApiPageForOrigin(origin + basePath, relativeUrl)
-    }),
-    "/docs": servePage(async () => (await import("./docs/DocsPage.ts")).loadDocsPage(basePath)),
+    "/openapi.json": servePage(async () =>
+      (await import("./docs/OpenApiPage.ts")).makeOpenApiPage(serverUrl)
+    ),
+    "/docs": servePage(async () =>
+      (await import("./docs/DocsPage.ts")).makeDocsPage(basePath === "" ? "/" : basePath)
+    ),
     "/docs/": () => redirectToDocs
   }
   return handlers

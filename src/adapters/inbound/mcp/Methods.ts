@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import { takeTurn } from "../../../application/Turns.ts"
+import { takeTurnFor } from "../../../application/Turns.ts"
 import { isJsonObject, type JsonObject } from "../../../domain/Json.ts"
 import { fillSlots } from "../../../domain/Resolution.ts"
 import { filledTooLarge } from "./Errors.ts"
@@ -91,7 +91,7 @@ export const getMessage = (
   const { arguments: values = {} } = params
   const problem = findArgumentsTypeError(values)
   if (problem !== undefined) return Effect.fail(problem)
-  return Effect.flatMap(Effect.tap(catalog.get(name), takeTurn), ({ prompt_type, content, slots }) => {
+  return Effect.flatMap(takeTurnFor(catalog.get(name)), ({ prompt_type, content, slots }) => {
     const texts = values as Readonly<Record<string, string>>
     const problem = findSlotMismatch(slots, texts)
     if (problem !== undefined) return Effect.fail(problem)
@@ -129,8 +129,7 @@ const callTool: Method = (params, { mode, catalog }) => {
   if (!isJsonObject(input)) return Effect.fail(makeInvalidParams("arguments must be an object"))
   const output: Effect.Effect<JsonObject, RpcError> =
     tool.read === "list" ? listPage(catalog, input) : getMessage(catalog, input)
-  return output.pipe(
-    Effect.tap(takeTurn),
+  return takeTurnFor(output).pipe(
     Effect.map((structuredContent) => ({
       content: [{ type: "text", text: JSON.stringify(structuredContent) }],
       structuredContent

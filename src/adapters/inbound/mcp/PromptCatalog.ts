@@ -7,7 +7,8 @@ import { ChangeFeed } from "../../../application/ports/ChangeFeed.ts"
 import { maxTitlesPerRead } from "../../../application/ports/PromptTitles.ts"
 import { Unavailable } from "../../../application/ports/Unavailable.ts"
 import { Prompts } from "../../../application/Prompts.ts"
-import { readPermits, takeTurn } from "../../../application/Turns.ts"
+import { withReadPermit } from "../../../application/ReadPermits.ts"
+import { takeTurnFor } from "../../../application/Turns.ts"
 import type { PromptId, PromptSummary, PromptType } from "../../../domain/Prompt.ts"
 import type { PromptNames } from "../../../domain/PromptNames.ts"
 import { findSlots } from "../../../domain/Resolution.ts"
@@ -133,7 +134,7 @@ export const makePromptCatalogs = Effect.gen(function* () {
 
   const resolve = (caller: Caller, id: PromptId) =>
     Effect.map(
-      Effect.tap(prompts.getResolved(caller, id), takeTurn),
+      takeTurnFor(prompts.getResolved(caller, id)),
       ({ prompt_type, resolved_content: content }): PromptContent => ({
         prompt_type,
         content,
@@ -149,7 +150,8 @@ export const makePromptCatalogs = Effect.gen(function* () {
   ): Effect.Effect<A, E> => {
     const cached = findCached()
     if (cached !== undefined) return Effect.succeed(cached)
-    return readPermits.withPermit(workspaceId)(
+    return withReadPermit(
+      workspaceId,
       Effect.suspend(() => {
         const cached = findCached()
         return cached === undefined ? read : Effect.succeed(cached)
@@ -190,7 +192,8 @@ export const makePromptCatalogs = Effect.gen(function* () {
 
   const readPage = Effect.fnUntraced(function* (caller: Caller, page: number) {
     const names = yield* getNames(caller)
-    const { items, total } = yield* readPermits.withPermit(caller.workspaceId)(
+    const { items, total } = yield* withReadPermit(
+      caller.workspaceId,
       prompts.list(caller, {}, { page, per_page: pageSize })
     )
     const listed = yield* Effect.forEach(items, (summary) => listPrompt(caller, names, summary), {

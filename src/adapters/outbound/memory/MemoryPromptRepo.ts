@@ -12,12 +12,12 @@ import {
   type Tag
 } from "../../../domain/Prompt.ts"
 import type { ResolutionSource } from "../../../domain/Resolution.ts"
+import type { Timestamp } from "../../../domain/Timestamp.ts"
 import { type Version, VersionNotFound, type VersionSummary } from "../../../domain/Version.ts"
 import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
 import { MemoryState, type MemoryWorkspace } from "./MemoryState.ts"
 
 type ArchivePrompt = Archive["prompts"][number]
-type ArchiveVersion = ArchivePrompt["versions"][number]
 
 const compare = <A extends string | number>(a: A, b: A): number => (a < b ? -1 : a > b ? 1 : 0)
 
@@ -50,7 +50,15 @@ const toSummary = (prompt: ArchivePrompt): PromptSummary => ({
   updated_at: prompt.updated_at
 })
 
-const toPrompt = (workspace: MemoryWorkspace, prompt: ArchivePrompt): Prompt => ({
+/** Returns all prompts of a workspace that match a filter, in the order of lists. */
+export const listPrompts = (workspace: MemoryWorkspace, filter: PromptFilter): ReadonlyArray<PromptSummary> =>
+  workspace.prompts
+    .filter((prompt) => matches(workspace, filter, prompt))
+    .sort(compareByUpdate)
+    .map(toSummary)
+
+/** Returns a prompt of a workspace as `PromptRepo.get` does. */
+export const getPrompt = (workspace: MemoryWorkspace, prompt: ArchivePrompt): Prompt => ({
   ...toSummary(prompt),
   current_content: prompt.current_content,
   folder_id: prompt.folder_id,
@@ -60,7 +68,8 @@ const toPrompt = (workspace: MemoryWorkspace, prompt: ArchivePrompt): Prompt => 
   tags: findTags(workspace, prompt)
 })
 
-const toSource = (workspace: MemoryWorkspace, prompt: ArchivePrompt): ResolutionSource => ({
+/** Returns a prompt of a workspace as `PromptRepo.getSource` does, of any size. */
+export const getSource = (workspace: MemoryWorkspace, prompt: ArchivePrompt): ResolutionSource => ({
   id: prompt.id,
   title: prompt.title,
   prompt_type: prompt.prompt_type,
@@ -75,18 +84,23 @@ const toSource = (workspace: MemoryWorkspace, prompt: ArchivePrompt): Resolution
     })
 })
 
-const toVersionSummary = (version: ArchiveVersion): VersionSummary => ({
+/** Converts a version to an item of the version list. */
+export const toVersionSummary = (version: Version): VersionSummary => ({
   version_number: version.version_number,
   change_summary: version.change_summary,
   change_source: version.change_source,
   created_at: version.created_at
 })
 
-const toVersion = (prompt: PromptId, version: ArchiveVersion): Version => ({
-  ...version,
-  prompt_id: prompt,
-  metadata: version.metadata as Version["metadata"]
-})
+/** Returns all versions of a prompt that were created at `oldest` or later, highest number first. */
+export const listVersions = (
+  { id, versions }: Pick<ArchivePrompt, "id" | "versions">,
+  oldest?: Timestamp | undefined
+): ReadonlyArray<Version> =>
+  versions
+    .filter((version) => isVisible(version.created_at, oldest))
+    .sort((a, b) => compare(b.version_number, a.version_number))
+    .map((version) => ({ ...version, prompt_id: id, metadata: version.metadata as Version["metadata"] }))
 
 const makePromptRepo = ({ workspaces }: MemoryState["Service"]): PromptRepo["Service"] => {
   const find = (workspaceId: WorkspaceId, id: PromptId) =>
@@ -101,8 +115,7 @@ const makePromptRepo = ({ workspaces }: MemoryState["Service"]): PromptRepo["Ser
   const list: PromptRepo["Service"]["list"] = (workspaceId, filter, page) =>
     Effect.sync(() => {
       const workspace = workspaces.get(workspaceId)
-      const prompts = workspace?.prompts.filter((prompt) => matches(workspace, filter, prompt)) ?? []
-      return paginate(prompts.sort(compareByUpdate).map(toSummary), page)
+      return paginate(workspace === undefined ? [] : listPrompts(workspace, filter), page)
     })
 
   return {
@@ -110,23 +123,19 @@ const makePromptRepo = ({ workspaces }: MemoryState["Service"]): PromptRepo["Ser
     listPage: (workspaceId, filter, page) =>
       Effect.map(list(workspaceId, filter, page), ({ items }) => items),
     get: (workspaceId, id) =>
-      Effect.map(find(workspaceId, id), ({ workspace, prompt }) => toPrompt(workspace, prompt)),
+      Effect.map(find(workspaceId, id), ({ workspace, prompt }) => getPrompt(workspace, prompt)),
     getSource: (workspaceId, id) =>
-      Effect.map(find(workspaceId, id), ({ workspace, prompt }) => toSource(workspace, prompt)),
-    listVersions: Effect.fnUntraced(function* (workspaceId, id, oldest, page) {
-      const { prompt } = yield* find(workspaceId, id)
-      const visible = prompt.versions.filter((version) => isVisible(version.created_at, oldest))
-      const newest = visible.sort((a, b) => compare(b.version_number, a.version_number))
-      return paginate(newest.map(toVersionSummary), page)
-    }),
+      Effect.map(find(workspaceId, id), ({ workspace, prompt }) => getSource(workspace, prompt)),
+    listVersions: (workspaceId, id, oldest, page) =>
+      Effect.map(find(workspaceId, id), ({ prompt }) =>
+        paginate(listVersions(prompt, oldest).map(toVersionSummary), page)
+      ),
     getVersion: (workspaceId, id, number, oldest) =>
       find(workspaceId, id).pipe(
         Effect.mapError(() => VersionNotFound),
         Effect.flatMap(({ prompt }) => {
-          const version = prompt.versions.find(({ version_number }) => version_number === number)
-          return version === undefined || !isVisible(version.created_at, oldest)
-            ? Effect.fail(VersionNotFound)
-            : Effect.succeed(toVersion(id, version))
+          const version = listVersions(prompt, oldest).find(({ version_number }) => version_number === number)
+          return version === undefined ? Effect.fail(VersionNotFound) : Effect.succeed(version)
         })
       )
   }

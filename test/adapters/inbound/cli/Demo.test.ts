@@ -68,20 +68,16 @@ it(
   60_000
 )
 
-it.skipIf(postgres.missing !== undefined)(
-  "serve --demo changes nothing on a PostgreSQL server",
-  async () => {
-    const resources = makeResources()
-    try {
-      const env = await resources.acquire(postgres.acquire)
-      const service = await startService(env, "/readyz", ["--demo"], sourceProgram)
-      // Only time can show that nothing is created: the demo workspace takes less than a second.
-      await setTimeout(2_000)
-      expect(await service.stop()).toBe(0)
-      expect((await run(["workspaces", "list", "--json"], env)).stdout).toBe("[]\n")
-    } finally {
-      await resources.release()
-    }
-  },
-  60_000
-)
+it("serve --demo changes nothing on a PostgreSQL server", async () => {
+  const resources = makeResources()
+  try {
+    const env = await resources.acquire(postgres.acquire)
+    const service = await startService(env, "/readyz", ["--demo"], sourceProgram)
+    // Only time can show that nothing is created: the demo workspace takes less than a second.
+    await setTimeout(2_000)
+    expect(await service.stop()).toBe(0)
+    expect((await run(["workspaces", "list", "--json"], env)).stdout).toBe("[]\n")
+  } finally {
+    await resources.release()
+  }
+}, 60_000)

@@ -23,10 +23,10 @@ import { text } from "node:stream/consumers"
 import { setTimeout } from "node:timers/promises"
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest"
 import { archive, prompt } from "../../../support/archives.ts"
-import { embedded, makeResources, postgres } from "../../../support/database.ts"
+import { makeResources, postgres } from "../../../support/database.ts"
+import { proxyToUrl } from "../../../support/postgres.ts"
 import { currentProgram, run } from "../../../support/service.ts"
 
-const backend = postgres.missing === undefined ? postgres : embedded
 const isRoot = process.getuid?.() === 0
 const nobody = 65_534
 /** Root may write to every directory unless it lacks these capabilities. */
@@ -45,7 +45,7 @@ describe("export --out", { timeout: 60_000 }, () => {
   const inRoot = (name: string) => join(root, name)
 
   beforeAll(async () => {
-    env = await resources.acquire(backend.acquire)
+    env = await resources.acquire(postgres.acquire)
     expect(await run(["import", "-"], env, JSON.stringify(original))).toMatchObject({ code: 0 })
     const exported = await run(["export", "--workspace", workspace], env)
     expect(exported).toMatchObject({ code: 0, stderr: "" })
@@ -61,10 +61,15 @@ describe("export --out", { timeout: 60_000 }, () => {
 
   const exportArgs = (out: string, id: string = workspace) => ["export", "--workspace", id, "--out", out]
   const exportTo = (out: string, id?: string) => run(exportArgs(out, id), { ...env, TMPDIR: inRoot("tmp") })
-  const start = (out: string, stdio: "ignore" | "pipe" = "ignore", wrapper: ReadonlyArray<string> = []) => {
+  const start = (
+    out: string,
+    stdio: "ignore" | "pipe" = "ignore",
+    wrapper: ReadonlyArray<string> = [],
+    database = env
+  ) => {
     const [command = "", ...args] = [...wrapper, process.execPath, currentProgram, ...exportArgs(out)]
     return spawn(command, args, {
-      env: { PATH: process.env.PATH, HOME: process.env.HOME, TMPDIR: inRoot("tmp"), ...env },
+      env: { PATH: process.env.PATH, HOME: process.env.HOME, TMPDIR: inRoot("tmp"), ...database },
       stdio: ["ignore", stdio, stdio]
     })
   }
@@ -224,7 +229,9 @@ describe("export --out", { timeout: 60_000 }, () => {
     })
 
     chmodSync(root, 0o555)
-    const child = start(file, "pipe", isRoot ? withoutRootWriteAccess : [])
+    // Root without these capabilities cannot enter the directory of the embedded server's socket.
+    const { url } = await resources.acquire(proxyToUrl(env.DATABASE_URL!))
+    const child = start(file, "pipe", isRoot ? withoutRootWriteAccess : [], { DATABASE_URL: url })
     const stderr = text(child.stderr!)
     expect(await once(child, "close")).toEqual([1, null])
     expect(await stderr).toMatch(/^prompt-retrieval: cannot write .*archive\.json: EACCES/)

@@ -8,7 +8,6 @@ import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
 import { KeyNotFound } from "../../../../src/application/ports/WorkspaceStore.ts"
 import { archive, instant, key, newId, toPartStream, user, workspace } from "../../../support/archives.ts"
-import { noPostgres } from "../../../support/postgres.ts"
 import { openStoreAndClient } from "../../../support/storeAndClient.ts"
 
 const late = instant("2099-01-01T00:00:00.000Z")
@@ -70,7 +69,7 @@ const writeDuring = Effect.fnUntraced(function* <A, E>(
   return yield* Fiber.join(writer)
 })
 
-describe.skipIf(noPostgres !== undefined)("administration and concurrent writers", () => {
+describe("administration and concurrent writers", () => {
   it.live("addKey adds the user again if another transaction deletes the user at the same time", () =>
     withSetting(
       Effect.fnUntraced(function* (setting) {

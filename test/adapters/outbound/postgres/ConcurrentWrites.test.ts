@@ -12,7 +12,7 @@ import * as queries from "../../../../src/adapters/outbound/postgres/PromptQueri
 import type { PromptFilter } from "../../../../src/application/ports/PromptRepo.ts"
 import type { FolderId } from "../../../../src/domain/FolderId.ts"
 import type { WorkspaceId } from "../../../../src/domain/WorkspaceId.ts"
-import { migratedDatabase, noPostgres } from "../../../support/postgres.ts"
+import { migratedDatabase } from "../../../support/postgres.ts"
 
 const id = <A extends string>(kind: string, index: number): A =>
   `00000000-0000-4000-800${kind}-00000000000${index}` as A
@@ -144,7 +144,7 @@ const assertLists = Effect.fnUntraced(function* (what: string) {
   )
 })
 
-describe.skipIf(noPostgres !== undefined)("concurrent writes", () => {
+describe("concurrent writes", () => {
   layer(migratedDatabase, { excludeTestServices: true })((it) => {
     /** Runs `body` with two sessions that detect a deadlock quickly. */
     const withSessions = <A, E>(

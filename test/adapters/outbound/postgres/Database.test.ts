@@ -10,7 +10,7 @@ import * as Logger from "effect/Logger"
 import * as Redacted from "effect/Redacted"
 import { Database } from "../../../../src/adapters/outbound/postgres/Database.ts"
 import { Unavailable } from "../../../../src/application/ports/Unavailable.ts"
-import { emptyDatabase, freshDatabase, noPostgres, onServer, proxyTo } from "../../../support/postgres.ts"
+import { emptyDatabase, freshDatabase, onServer, proxyTo } from "../../../support/postgres.ts"
 
 const select1 = { text: "select 1 as one", params: [] }
 const read = (text: string, params: ReadonlyArray<unknown> = []) =>
@@ -78,7 +78,7 @@ describe("queries without a PostgreSQL server", () => {
   )
 })
 
-describe.skipIf(noPostgres !== undefined)("queries of a PostgreSQL server", () => {
+describe("queries of a PostgreSQL server", () => {
   it.live(
     "queries fail within 4.5 s while the server is frozen, and succeed on a new connection once it responds again",
     () =>

@@ -23,7 +23,7 @@ import { resolve } from "../../../../src/domain/Resolution.ts"
 import type { VersionNumber } from "../../../../src/domain/Version.ts"
 import { archive, fragment, prompt, fragmentBinding, version } from "../../../support/archives.ts"
 import { awkwardNumbers, jsonMaps } from "../../../support/json.ts"
-import { migratedDatabase, noPostgres } from "../../../support/postgres.ts"
+import { migratedDatabase } from "../../../support/postgres.ts"
 
 const services = Layer.mergeAll(
   PostgresPromptRepo.layer,
@@ -84,7 +84,7 @@ const readStored = Effect.fnUntraced(function* ([table, column, id, written]: re
 
 const freeFormTexts = Arbitrary.all({ metadata: jsonMaps, overrides: jsonMaps })
 
-describe.skipIf(noPostgres !== undefined)("free-form JSON", () => {
+describe("free-form JSON", () => {
   layer(services, { excludeTestServices: true })((it) => {
     it.effect.prop(
       "holds the same numbers after import, export and import",

@@ -33,7 +33,6 @@ import {
   version,
   toPartStream
 } from "../../../support/archives.ts"
-import { noPostgres } from "../../../support/postgres.ts"
 import { openStoreAndClient } from "../../../support/storeAndClient.ts"
 
 const withSetting = <E>(
@@ -107,7 +106,7 @@ const makeLargeArchive = (): Archive => {
   })
 }
 
-describe.skipIf(noPostgres !== undefined)("imports and concurrent writers", () => {
+describe("imports and concurrent writers", () => {
   it.live(
     "a revocation, a forced reset, the use of a key and a billing change do not wait for a slow import",
     () =>

@@ -12,7 +12,7 @@ import { WorkspaceStore } from "../../../../src/application/ports/WorkspaceStore
 import type { ApiKeyId } from "../../../../src/domain/ApiKey.ts"
 import { toTimestamp } from "../../../../src/domain/Timestamp.ts"
 import { archive, key, newId, user, workspace, toPartStream } from "../../../support/archives.ts"
-import { connect, freshDatabase, migratedDatabase, noPostgres, onServer } from "../../../support/postgres.ts"
+import { connect, freshDatabase, migratedDatabase, onServer } from "../../../support/postgres.ts"
 
 const noon = Date.UTC(2026, 0, 1, 12)
 const minute = 60_000
@@ -36,7 +36,7 @@ const readLastUsed = Effect.fnUntraced(function* (ids: ReadonlyArray<ApiKeyId>) 
 const readTimes = (ids: ReadonlyArray<ApiKeyId>) =>
   Effect.map(readLastUsed(ids), (rows) => rows.map(({ last_used_at }) => last_used_at))
 
-describe.skipIf(noPostgres !== undefined)("last_used_at of keys", () => {
+describe("last_used_at of keys", () => {
   it.live("last_used_at is written in one batch, at most once per minute for each key", () =>
     Effect.gen(function* () {
       const [one, two] = yield* addTwoKeys

@@ -14,14 +14,7 @@ import {
   runMigrations
 } from "../../../../src/adapters/outbound/postgres/Migrations.ts"
 import { findServerMismatch } from "../../../../src/adapters/outbound/postgres/SchemaMismatch.ts"
-import {
-  connect,
-  emptyDatabase,
-  freshDatabase,
-  freshName,
-  noPostgres,
-  onServer
-} from "../../../support/postgres.ts"
+import { connect, emptyDatabase, freshDatabase, freshName, onServer } from "../../../support/postgres.ts"
 
 const readTables = Effect.flatMap(
   PgClient.PgClient,
@@ -89,7 +82,7 @@ describe("a PostgreSQL server's version", () => {
   })
 })
 
-describe.skipIf(noPostgres !== undefined)("migrations", () => {
+describe("migrations", () => {
   it.live("migrate creates every table, and changes nothing if it runs again", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* Effect.flip(assertSchemaCurrent), {

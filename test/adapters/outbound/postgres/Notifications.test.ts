@@ -7,11 +7,11 @@ import { channel } from "../../../../src/adapters/outbound/postgres/NotifyChanne
 import * as PostgresWorkspaceStore from "../../../../src/adapters/outbound/postgres/PostgresWorkspaceStore.ts"
 import { WorkspaceStore } from "../../../../src/application/ports/WorkspaceStore.ts"
 import { newId, sample, toPartStream } from "../../../support/archives.ts"
-import { migratedDatabase, noPostgres } from "../../../support/postgres.ts"
+import { migratedDatabase } from "../../../support/postgres.ts"
 
 const database = PostgresWorkspaceStore.layer.pipe(Layer.provideMerge(migratedDatabase))
 
-describe.skipIf(noPostgres !== undefined)("the notifications of a write", () => {
+describe("the notifications of a write", () => {
   layer(database, { excludeTestServices: true })((it) => {
     /** Returns the workspaces that a write notifies, in the order of their ids. */
     const collectNotifications = Effect.fnUntraced(function* (

@@ -11,7 +11,7 @@ import { Database } from "../../../../src/adapters/outbound/postgres/Database.ts
 import { ChangeFeed } from "../../../../src/application/ports/ChangeFeed.ts"
 import type { WorkspaceId } from "../../../../src/domain/WorkspaceId.ts"
 import { newId } from "../../../support/archives.ts"
-import { freshDatabase, noPostgres, onServer, proxyTo, toDatabaseUrl } from "../../../support/postgres.ts"
+import { freshDatabase, onServer, proxyTo, toDatabaseUrl } from "../../../support/postgres.ts"
 
 /** A silent connection is detected within 3 s by the clock of the feed, however late a busy machine runs the test. */
 const heartbeatTtlMs = 3_000
@@ -52,7 +52,7 @@ const terminateListeners = (database: string) =>
   onServer(`select pg_terminate_backend(pid) from pg_stat_activity
     where datname = '${database}' and query ilike 'listen%'`)
 
-describe.skipIf(noPostgres !== undefined)("the PostgreSQL change feed", { timeout: 60_000 }, () => {
+describe("the PostgreSQL change feed", { timeout: 60_000 }, () => {
   it.live("raises the revision of the workspace that changed and of no other", () =>
     Effect.gen(function* () {
       const database = yield* freshDatabase

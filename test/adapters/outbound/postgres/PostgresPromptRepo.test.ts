@@ -27,7 +27,7 @@ import {
   user,
   toPartStream
 } from "../../../support/archives.ts"
-import { migratedDatabase, noPostgres } from "../../../support/postgres.ts"
+import { migratedDatabase } from "../../../support/postgres.ts"
 
 const ports = Layer.mergeAll(PostgresPromptRepo.layer, KeyStore.layer, WorkspaceStore.layer).pipe(
   Layer.provideMerge(migratedDatabase)
@@ -66,7 +66,7 @@ const waitForBlocked = (sql: PgClient.PgClient) =>
     { until: (rows) => rows.length > 0, times: 200 }
   )
 
-describe.skipIf(noPostgres !== undefined)("prompts of rows that other programs wrote", () => {
+describe("prompts of rows that other programs wrote", () => {
   layer(ports, { excludeTestServices: true })((it) => {
     it.effect("reads omit fragments, folders and tags of other workspaces", () =>
       Effect.gen(function* () {
@@ -207,19 +207,19 @@ describe.skipIf(noPostgres !== undefined)("prompts of rows that other programs w
           return tagged.items.map(({ title, updated_at }) => [title, updated_at])
         })
         const id = own.prompt.id
-        const after = (time: string) => [[own.prompt.title, time]]
-        assert.deepStrictEqual(yield* listed({}), after(own.prompt.updated_at))
+        const titleAt = (time: string) => [[own.prompt.title, time]]
+        assert.deepStrictEqual(yield* listed({}), titleAt(own.prompt.updated_at))
         yield* sql`update prompts set updated_at = '2027-01-01Z' where id = ${id}`
-        assert.deepStrictEqual(yield* listed({}), after("2027-01-01T00:00:00.000Z"))
+        assert.deepStrictEqual(yield* listed({}), titleAt("2027-01-01T00:00:00.000Z"))
         assert.deepStrictEqual(yield* listed({ type: "user" }), [])
         yield* sql`update prompts set prompt_type = 'user' where id = ${id}`
-        assert.deepStrictEqual(yield* listed({ type: "user" }), after("2027-01-01T00:00:00.000Z"))
+        assert.deepStrictEqual(yield* listed({ type: "user" }), titleAt("2027-01-01T00:00:00.000Z"))
         yield* sql`delete from folders where id = ${own.drawer.id}`
         assert.deepStrictEqual(yield* listed({ folder_id: own.drawer.id as FolderId }), [])
         yield* sql`update prompts set is_archived = true where id = ${id}`
         assert.deepStrictEqual(yield* listed({}), [])
         yield* sql`update prompts set is_archived = false where id = ${id}`
-        assert.deepStrictEqual(yield* listed({}), after("2027-01-01T00:00:00.000Z"))
+        assert.deepStrictEqual(yield* listed({}), titleAt("2027-01-01T00:00:00.000Z"))
         // A moved prompt is not listed by a tag of its former workspace.
         yield* sql`update prompts set workspace_id = ${other.id} where id = ${id}`
         assert.deepStrictEqual(yield* listed({}), [])

@@ -27,7 +27,7 @@ import {
   workspace,
   toPartStream
 } from "../../../support/archives.ts"
-import { migratedDatabase, noPostgres } from "../../../support/postgres.ts"
+import { migratedDatabase } from "../../../support/postgres.ts"
 
 const store = Layer.provideMerge(PostgresWorkspaceStore.layer, migratedDatabase)
 
@@ -39,7 +39,7 @@ const readEveryRow = Effect.gen(function* () {
   )
 })
 
-describe.skipIf(noPostgres !== undefined)("the PostgreSQL workspace store", () => {
+describe("the PostgreSQL workspace store", () => {
   layer(store, { excludeTestServices: true })((it) => {
     it.effect("writes no row when the same archive is imported again", () =>
       Effect.gen(function* () {

@@ -16,7 +16,7 @@ import type { PromptId } from "../../../../src/domain/Prompt.ts"
 import type { Timestamp } from "../../../../src/domain/Timestamp.ts"
 import type { VersionNumber } from "../../../../src/domain/Version.ts"
 import type { WorkspaceId } from "../../../../src/domain/WorkspaceId.ts"
-import { migratedDatabase, noPostgres } from "../../../support/postgres.ts"
+import { migratedDatabase } from "../../../support/postgres.ts"
 
 const id = <A extends string>(kind: number, index: number): A =>
   `00000000-0000-4000-800${kind}-${index.toString(16).padStart(12, "0")}` as A
@@ -102,7 +102,7 @@ const makeLoadStatements = ({ prompts, smallWorkspaces }: Size): ReadonlyArray<s
     `insert into fragments (id, workspace_id, content)
       select ${sqlId(4, "i")}, ${workspaceOf("i", 1000)}, repeat('x', 200) from generate_series(1, 2000) i`,
     `insert into prompts (id, workspace_id, current_content, prompt_type, folder_id, is_archived, updated_at)
-      select ${sqlId(5, "i")}, ${workspaceOf("i", first)}, repeat('x', ${prompts > 100_000 ? 20 : 200}),
+      select ${sqlId(5, "i")}, ${workspaceOf("i", first)}, repeat('x', 200),
         (array['system', 'user', 'assistant', 'template', 'few-shot', 'chain-of-thought'])[1 + i % 6],
         case when i % 3 > 0 then ${sqlId(2, `i / 3 % 20 + case when i <= ${first} then 1 else 21 end`)} end,
         i % 50 = 0, timestamptz '2026-01-01Z' + (i::bigint * 7919 % ${prompts}) * interval '1 minute'
@@ -204,7 +204,8 @@ const explain = Effect.fnUntraced(function* ({ text, params }: Statement, mode: 
       return rows
     })
   )
-  return listNodes(row!["QUERY PLAN"][0]!.Plan)
+  // The driver keeps decimals exact, as objects; PostgreSQL 18 writes numbers of rows with decimals.
+  return listNodes(JSON.parse(JSON.stringify(row!["QUERY PLAN"][0]!.Plan)))
 })
 
 const makeFilters = ({ folder_id }: Place): ReadonlyArray<readonly [filter: PromptFilter, index: string]> => [
@@ -250,15 +251,14 @@ const assertFewBuffers = ([statement]: ReadonlyArray<Plan>, context: string): vo
 const sizes: ReadonlyArray<Size> = [
   { prompts: 1_000, smallWorkspaces: 0 },
   { prompts: 10_000, smallWorkspaces: 20_000 },
-  { prompts: 100_000, smallWorkspaces: 0 },
-  { prompts: 1_000_000, smallWorkspaces: 0 }
+  { prompts: 100_000, smallWorkspaces: 0 }
 ]
 
 for (const size of sizes) {
   const { prompts, smallWorkspaces } = size
   const beside = smallWorkspaces > 0 ? ` beside ${smallWorkspaces.toLocaleString("en")} small workspaces` : ""
   const title = `with ${prompts.toLocaleString("en")} prompts${beside}`
-  describe.skipIf(noPostgres !== undefined)(title, () => {
+  describe(title, () => {
     layer(loadedDatabase(size), { excludeTestServices: true, timeout: "180 seconds" })((it) => {
       for (const place of listPlaces(prompts))
         for (const mode of ["custom", "generic"] as const) {

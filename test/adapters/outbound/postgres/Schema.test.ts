@@ -3,7 +3,7 @@ import { assert, describe, layer } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { isSqlError } from "effect/sql/SqlError"
 import { sqlState } from "../../../../src/adapters/outbound/postgres/connection/SqlErrors.ts"
-import { migratedDatabase, noPostgres } from "../../../support/postgres.ts"
+import { migratedDatabase } from "../../../support/postgres.ts"
 
 const home = "00000000-0000-4000-8000-000000000001"
 const owner = "00000000-0000-4000-8000-000000000002"
@@ -74,7 +74,7 @@ const statements: ReadonlyArray<readonly [text: string, state: string]> = [
   [`insert into prompt_versions (prompt_id) values ('${home}')`, "23503"]
 ]
 
-describe.skipIf(noPostgres !== undefined)("the schema", () => {
+describe("the schema", () => {
   layer(migratedDatabase, { excludeTestServices: true })((it) => {
     it.effect("accepts rows that the domain can read and rejects all others", () =>
       Effect.gen(function* () {

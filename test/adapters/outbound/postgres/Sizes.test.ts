@@ -9,7 +9,7 @@ import { parseJson } from "../../../../src/domain/Json.ts"
 import { sizes } from "../../../../src/domain/Sizes.ts"
 import * as domain from "../../../../src/domain/Workspace.ts"
 import { jsonMaps } from "../../../support/json.ts"
-import { migratedDatabase, noPostgres } from "../../../support/postgres.ts"
+import { migratedDatabase } from "../../../support/postgres.ts"
 
 const id = (index: number) => `00000000-0000-4000-8000-00000000000${index}`
 
@@ -83,7 +83,7 @@ const cases = Object.entries(limits).flatMap(([limit, { make, max, columns }]) =
   Object.entries(columns).map(([column, schema]) => ({ limit, make, max, column, schema }))
 )
 
-describe.skipIf(noPostgres !== undefined)("the sizes of values", () => {
+describe("the sizes of values", () => {
   layer(migratedDatabase, { excludeTestServices: true })((it) => {
     it.effect("rows exist to be changed", () =>
       Effect.gen(function* () {

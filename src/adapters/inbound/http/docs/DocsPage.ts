@@ -24,10 +24,10 @@ const scalarConfig = {
   `
 } satisfies HttpApiScalar.ScalarConfig & Record<string, unknown>
 
-/** Renders Scalar's page for the contract below a base path. */
-const renderScalar = async (basePath: string): Promise<string> => {
+/** Renders Scalar's page for the contract. */
+const renderScalar = async (serverUrl: string): Promise<string> => {
   const { handler, dispose } = HttpRouter.toWebHandler(
-    HttpApiScalar.layer(documentForDocsPage(basePath), { scalar: scalarConfig }),
+    HttpApiScalar.layer(documentForDocsPage(serverUrl), { scalar: scalarConfig }),
     {
       disableLogger: true
     }
@@ -59,26 +59,11 @@ const makeContentSecurityPolicy = (page: string): string => {
   ].join("; ")
 }
 
-const makeDocsPage = async (basePath: string): Promise<StaticPage> => {
-  const text = await renderScalar(basePath)
-  return makeStaticPage(text, {
-    contentType: "text/html; charset=utf-8",
-    headers: {
-      "content-security-policy": makeContentSecurityPolicy(text),
-      "referrer-policy": "no-referrer"
-    },
-    isPermanent: true
+/** Makes the page `/docs`: the interactive documentation in one self-contained file, which calls the server at a URL. */
+export const makeDocsPage = async (serverUrl: string): Promise<StaticPage> => {
+  const text = await renderScalar(serverUrl)
+  return makeStaticPage(text, "text/html; charset=utf-8", {
+    "content-security-policy": makeContentSecurityPolicy(text),
+    "referrer-policy": "no-referrer"
   })
-}
-
-const pages = new Map<string, Promise<StaticPage>>()
-
-/**
- * Returns the page `/docs` of a service whose routes are below a base path: the interactive documentation in one
- * self-contained file.
- */
-export const loadDocsPage = (basePath: string): Promise<StaticPage> => {
-  const page = pages.get(basePath) ?? makeDocsPage(basePath)
-  pages.set(basePath, page)
-  return page
 }

@@ -12,7 +12,7 @@ import {
 } from "../contract/Errors.ts"
 import { describeConditions } from "./ErrorConditions.ts"
 import type { JsonObject } from "../../../../domain/Json.ts"
-import { describeHeaders } from "./ResponseHeaders.ts"
+import { describeErrorHeaders } from "./ResponseHeaders.ts"
 
 /** Returns a sample of an error. */
 const sampleError = (tag: ErrorTag): ErrorDescription => {
@@ -61,7 +61,7 @@ export const describeErrorResponse = (status: number, tags: ReadonlyArray<ErrorT
   const samples = tags.map(sampleError)
   return {
     description: describeConditions(tags),
-    headers: describeHeaders(samples.map(({ headers }) => headers)),
+    headers: describeErrorHeaders(status),
     content: {
       "application/json": {
         schema: { $ref: `#/components/schemas/${toComponentName(status)}` },

@@ -7,16 +7,14 @@ import { PromptType } from "../../../../domain/Prompt.ts"
 import { maxVersionNumber } from "../../../../domain/Version.ts"
 import { Api, EndpointResponses } from "../contract/Api.ts"
 import { errors, type ErrorTag } from "../contract/Errors.ts"
-import { outageCacheStatus } from "../OutageResponder.ts"
-import { computeEtag, toResourceHeaders } from "../response/Representation.ts"
 import { makeCodeSamples } from "./CodeSamples.ts"
 import { describeErrorEnvelope, describeErrorResponse, toComponentName } from "./ErrorResponses.ts"
-import { exampleIds, exampleResponses, exampleVersion } from "./Examples.ts"
+import { exampleIds, exampleResponses } from "./Examples.ts"
 import { guide } from "./Guide.ts"
 import type { JsonObject } from "../../../../domain/Json.ts"
 import { openSchema } from "./OpenSchemas.ts"
 import { describedOperationalPaths, operationalTag, statusSchema } from "./OperationalPaths.ts"
-import { describeHeaders } from "./ResponseHeaders.ts"
+import { describeSuccessHeaders } from "./ResponseHeaders.ts"
 
 const toIntegerSchema = (maximum: number): JsonObject => ({ type: "integer", minimum: 1, maximum })
 
@@ -78,20 +76,9 @@ const requestHeaders: Readonly<Record<string, JsonObject>> = {
   }
 }
 
-const etag = computeEtag(Buffer.from(JSON.stringify(exampleResponses["prompts.list"])))
-
-/** Describes the headers of successful responses, with and without the database. */
-const describeSuccessHeaders = (etag: string, promptVersion: number | undefined): JsonObject => {
-  const headers = { ...toResourceHeaders(promptVersion), etag }
-  return describeHeaders([
-    headers,
-    { ...headers, "cache-control": "no-store", age: "42", "cache-status": outageCacheStatus }
-  ])
-}
-
-const describeNotModified = (promptVersion: number | undefined) => ({
+const describeNotModified = (hasPromptVersion: boolean) => ({
   description: "The response still has the ETag in `If-None-Match`. There is no body.",
-  headers: describeSuccessHeaders(etag, promptVersion)
+  headers: describeSuccessHeaders(hasPromptVersion)
 })
 
 /** The responses of each operation, apart from the errors that all operations share. */
@@ -135,10 +122,10 @@ const describeSuccessResponse = (
   response: OpenApi.OpenApiSpecResponse | undefined,
   description: string,
   exampleBody: unknown,
-  promptVersion: number | undefined
+  hasPromptVersion: boolean
 ): JsonObject => ({
   description,
-  headers: describeSuccessHeaders(computeEtag(Buffer.from(JSON.stringify(exampleBody))), promptVersion),
+  headers: describeSuccessHeaders(hasPromptVersion),
   content: {
     "application/json": { ...response?.content?.["application/json"], ...makeExample(exampleBody) }
   }
@@ -165,7 +152,7 @@ const describeOperation = (path: string, generated: OpenApi.OpenAPISpecOperation
         generated.responses[200],
         success,
         exampleResponses[operationId],
-        hasPromptVersion ? exampleVersion : undefined
+        hasPromptVersion === true
       ),
       304: { $ref: `#/components/responses/${notModified}` },
       ...describeErrorResponses(errors)
@@ -196,8 +183,8 @@ const addDetails = ({ paths, components, tags, ...spec }: OpenApi.OpenAPISpec): 
     },
     parameters: requestHeaders,
     responses: {
-      NotModified: describeNotModified(undefined),
-      PromptNotModified: describeNotModified(exampleVersion),
+      NotModified: describeNotModified(false),
+      PromptNotModified: describeNotModified(true),
       ...groupByStatus(commonErrors, (status, tags) => [
         toComponentName(status),
         describeErrorResponse(status, tags)
@@ -235,9 +222,6 @@ const deselectOptionalParameters = (part: unknown): unknown => {
     : Object.fromEntries(Object.entries(part).map(([key, value]) => [key, deselectOptionalParameters(value)]))
 }
 
-/** Returns the contract with its documentation, for the page `/docs` below a base path such as `/prompts`. */
-export const documentForDocsPage = (basePath: string) =>
-  documentApi(
-    basePath === "" ? "/" : basePath,
-    (document) => deselectOptionalParameters(document) as JsonObject
-  )
+/** Returns the contract with its documentation, for the page `/docs`. */
+export const documentForDocsPage = (serverUrl: string) =>
+  documentApi(serverUrl, (document) => deselectOptionalParameters(document) as JsonObject)

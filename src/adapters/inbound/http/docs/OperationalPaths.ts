@@ -1,10 +1,8 @@
 import { errors, type ErrorTag } from "../contract/Errors.ts"
 import type { operationalPaths } from "../OperationalRoutes.ts"
-import { contentCodings } from "../request/ContentCoding.ts"
-import { computeEtag } from "../response/Representation.ts"
 import { toComponentName } from "./ErrorResponses.ts"
 import type { JsonObject } from "../../../../domain/Json.ts"
-import { describeHeaders } from "./ResponseHeaders.ts"
+import { healthHeaders, pageHeaders, unmodifiedPageHeaders } from "./ResponseHeaders.ts"
 
 /** The tag of the paths outside the API. */
 export const operationalTag = {
@@ -31,14 +29,6 @@ const describeErrors = (tags: ReadonlyArray<ErrorTag>): JsonObject =>
     })
   )
 
-/** Describes a header that always has one value. */
-const describeConstant = (value: string, description: string): JsonObject => ({
-  description,
-  required: true,
-  schema: { type: "string", enum: [value] },
-  example: value
-})
-
 const referenceParameters = (...names: ReadonlyArray<string>) =>
   names.map((name) => ({ $ref: `#/components/parameters/${name}` }))
 
@@ -57,10 +47,7 @@ const describeHealth = (
     responses: {
       200: {
         description: texts.ok,
-        headers: {
-          ...describeHeaders([{}]),
-          "Cache-Control": describeConstant("no-store", "The response must not be cached.")
-        },
+        headers: healthHeaders,
         content: {
           "application/json": {
             schema: { $ref: "#/components/schemas/Status" },
@@ -72,12 +59,6 @@ const describeHealth = (
     }
   }
 })
-
-const pageHeaders: JsonObject = {
-  ...describeHeaders([{ etag: computeEtag(Buffer.from("")) }]),
-  "Cache-Control": describeConstant("no-cache", "A cache must revalidate the page on each use."),
-  Vary: describeConstant("Accept-Encoding", "The page is compressed if the request accepts a compression.")
-}
 
 const describePage = (
   id: string,
@@ -95,19 +76,12 @@ const describePage = (
     responses: {
       200: {
         description: texts.ok,
-        headers: {
-          ...pageHeaders,
-          "Content-Encoding": {
-            description: "Compression of the page. The header is missing if the page is not compressed.",
-            required: false,
-            schema: { type: "string", enum: contentCodings }
-          }
-        },
+        headers: pageHeaders,
         content: { [contentType]: { schema } }
       },
       304: {
         description: "The page still has the ETag in `If-None-Match`. There is no body.",
-        headers: pageHeaders
+        headers: unmodifiedPageHeaders
       },
       ...describeErrors([...operationalErrors, "Unavailable"])
     }
@@ -149,7 +123,7 @@ export const describedOperationalPaths: Readonly<
     "getOpenApi",
     {
       summary: "Get the OpenAPI document",
-      description: "Returns this document, with the URL of the service as its server.",
+      description: "Returns this document.",
       ok: "The OpenAPI document."
     },
     "application/json",

@@ -4,7 +4,7 @@ import { type HeaderFields, type HttpRequest, toRawHeaders } from "../HttpMessag
 import { chooseContentCoding, type ContentCoding, contentCodings } from "../request/ContentCoding.ts"
 import { type Representation, toRepresentation } from "./Representation.ts"
 
-/** A page that stays the same, without a content coding and in each coding. Their ETags differ. */
+/** A page that stays the same while the process runs, without a content coding and in each coding. Their ETags differ. */
 export type StaticPage = Readonly<Record<ContentCoding | "identity", Representation>>
 
 const compress: Readonly<Record<ContentCoding, (body: Uint8Array) => Promise<Uint8Array>>> = {
@@ -13,26 +13,18 @@ const compress: Readonly<Record<ContentCoding, (body: Uint8Array) => Promise<Uin
   gzip: (body) => promisify(gzip)(body)
 }
 
-/** The options of a static page. */
-export interface StaticPageOptions {
-  readonly contentType: string
-  /** Headers of the page besides those of its content and of caching. */
-  readonly headers?: HeaderFields
-  /** True if the page lives as long as the process. */
-  readonly isPermanent: boolean
-}
-
-/** Makes a page from its text. Compression runs in other threads. */
+/** Makes a page that lives as long as the process from its text. Compression runs in other threads. */
 export const makeStaticPage = async (
   text: string,
-  { contentType, headers = {}, isPermanent }: StaticPageOptions
+  contentType: string,
+  headers: HeaderFields = {}
 ): Promise<StaticPage> => {
   const caching = { "cache-control": "no-cache", vary: "Accept-Encoding", ...headers }
   const represent = (body: Uint8Array, contentEncoding: HeaderFields): Representation => {
     const { full, ...page } = toRepresentation(body, contentType, caching)
     return {
       ...page,
-      full: { ...full, headers: [...full.headers, ...toRawHeaders(contentEncoding)], isPermanent }
+      full: { ...full, headers: [...full.headers, ...toRawHeaders(contentEncoding)], isPermanent: true }
     }
   }
   const identity = Buffer.from(text)

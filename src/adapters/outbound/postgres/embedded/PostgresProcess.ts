@@ -78,7 +78,7 @@ const settings: Readonly<Record<string, string>> = {
   listen_addresses: "",
   unix_socket_directories: ".",
   unix_socket_permissions: "0700",
-  max_connections: "60",
+  max_connections: "100",
   shared_buffers: "16MB",
   io_method: "sync",
   wal_level: "minimal",

@@ -1,0 +1,32 @@
+/** Runs commands of the program. */
+import { spawn } from "node:child_process"
+import { once } from "node:events"
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
+
+/** The directory of this checkout. */
+export const root = join(import.meta.dirname, "..")
+
+/** Returns the peak resident memory of a process in MiB; 0 once it has exited. Linux only. */
+const readPeakMiB = (pid: number): number => {
+  try {
+    return Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1] ?? 0) / 1024
+  } catch {
+    return 0
+  }
+}
+
+/** Runs a command of the command line. Returns how long it took in milliseconds, and its peak memory in MiB. */
+export const runCommand = async (args: ReadonlyArray<string>, databaseUrl: string) => {
+  const started = performance.now()
+  const child = spawn(process.execPath, [join(root, "src/main.ts"), ...args], {
+    env: { PATH: process.env.PATH, HOME: process.env.HOME, DATABASE_URL: databaseUrl },
+    stdio: ["ignore", "ignore", "inherit"]
+  })
+  let peakMiB = 0
+  const timer = setInterval(() => (peakMiB = Math.max(peakMiB, readPeakMiB(child.pid!))), 50)
+  const [code] = await once(child, "exit")
+  clearInterval(timer)
+  if (code !== 0) throw new Error(`${args.join(" ")} exited with ${code}`)
+  return { duration: performance.now() - started, peakMiB }
+}

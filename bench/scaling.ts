@@ -1,0 +1,236 @@
+/** The scenarios with several processes, a standby, and many workspaces or prompts (`--only scale`). */
+import { setTimeout } from "node:timers/promises"
+import { freshCluster, makeStandby } from "../test/support/cluster.ts"
+import { makeResources } from "../test/support/database.ts"
+import { type Scenario, startService } from "./comparisons.ts"
+import {
+  createDataset,
+  hundredThousand,
+  insertRows,
+  makeManyWorkspaces,
+  million,
+  thousand,
+  type Workspace
+} from "./dataset.ts"
+import { alternate, latency, ratios, summarize } from "./harness.ts"
+import { quantile, type Stream, startGenerator } from "./load.ts"
+import { atLeast, atMost, type Measurement } from "./measurement.ts"
+import { makeServiceStart, type ServerProcess } from "./processes.ts"
+import {
+  eachOnce,
+  lastPage,
+  makeStream,
+  numbers,
+  page,
+  resolved,
+  shuffle,
+  shuffledPrompts,
+  thousandPrompts
+} from "./requests.ts"
+
+let unknownParameters = 0
+/** Returns `count` of the requests in turn, each with a parameter that the service ignores, so that none is cached. */
+const withoutCache = (requests: Stream, count = requests.targets.length): Stream =>
+  eachOnce({
+    ...requests,
+    targets: Array.from({ length: count }, (_, index) => {
+      const target = requests.targets[index % requests.targets.length]!
+      return `${target}${target.includes("?") ? "&" : "?"}u=${unknownParameters++}`
+    })
+  })
+
+// ---- processes
+
+const counts = [1, 2, 4]
+/** Requests per second to each process, which leave processors idle. */
+const steadyRates = { cached: 4_000, uncached: 300 }
+
+/** Compares the CPU time of a request to several processes with that of a request to one process. */
+const processes: Scenario = {
+  group: "scale",
+  title: "CPU time per request",
+  workspaces: [thousand],
+  measure: async (harness) => {
+    const { seconds, rounds } = harness.scale
+    const servers: Array<ServerProcess> = []
+    for (const _ of numbers(Math.max(...counts)))
+      servers.push(await harness.start(await makeServiceStart(harness.dataset.url)))
+    const generators = servers.map(startGenerator)
+    const measureCost = async (used: ReadonlyArray<ServerProcess>, kind: keyof typeof steadyRates) => {
+      const before = used.reduce((sum, { cpuTime }) => sum + cpuTime(), 0)
+      const results = await Promise.all(
+        used.map(({ port }, index) => {
+          const rate = steadyRates[kind]
+          const requests = { ...thousandPrompts, rate }
+          const streams = [kind === "cached" ? requests : withoutCache(requests, rate * 2 * seconds)]
+          return generators[index]!.run({ port, seconds: 2 * seconds, streams })
+        })
+      )
+      const sent = results.reduce((sum, { streams }) => sum + streams[0]!.latencies.length, 0)
+      return ((used.reduce((sum, { cpuTime }) => sum + cpuTime(), 0) - before) * 1e6) / sent
+    }
+    const measurements: Array<Measurement> = []
+    try {
+      for (const kind of ["cached", "uncached"] as const) {
+        await measureCost(servers, kind)
+        const costs = counts.map((): Array<number> => [])
+        for (let round = 0; round < rounds; round++)
+          for (const [index, count] of counts.entries())
+            costs[index]!.push(await measureCost(servers.slice(0, count), kind))
+        for (const [index, count] of counts.entries())
+          measurements.push(
+            index === 0
+              ? { title: `${processes.title}, ${kind}, 1 process`, unit: "µs", samples: costs[0]! }
+              : {
+                  title: `${processes.title}, ${kind}, ${count} processes`,
+                  unit: "of one process",
+                  goal: atMost(1.2, 1.05),
+                  samples: costs[index]!.map((cost, round) => cost / costs[0]![round]!)
+                }
+          )
+      }
+    } finally {
+      for (const { stop } of generators) await stop()
+      for (const { stop } of servers) await stop()
+    }
+    return measurements
+  }
+}
+
+// ---- a standby
+
+/** Returns how many reads a service has run on the standby and on the primary. */
+const countReads = async (metricsPort: string) => {
+  const text = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text()
+  const read = (target: string) =>
+    Number(new RegExp(`replica_reads_total\\{target="${target}"\\} (\\d+)`).exec(text)?.[1] ?? 0)
+  return { standby: read("replica"), primary: read("primary") }
+}
+
+/** Measures the share of uncached reads that run on a standby of a separate server. */
+const standby: Scenario = {
+  group: "scale",
+  title: "Uncached reads that run on the standby",
+  workspaces: [],
+  measure: async ({ generator, scale, start }) => {
+    const resources = makeResources()
+    try {
+      const cluster = await resources.acquire(freshCluster)
+      await cluster.start()
+      const dataset = await createDataset(cluster.url)
+      await dataset.load(thousand)
+      const replica = await resources.acquire(makeStandby(cluster))
+      await replica.start()
+      const url = new URL(replica.url)
+      url.pathname = new URL(dataset.url).pathname
+      const options = await makeServiceStart(dataset.url, { DATABASE_REPLICA_URL: url.href })
+      const server = await start(options)
+      const samples: Array<number> = []
+      try {
+        await setTimeout(5_000)
+        for (let round = 0; round < scale.rounds; round++) {
+          const before = await countReads(options.env.METRICS_PORT!)
+          await generator.run({
+            port: server.port,
+            seconds: 60,
+            streams: [withoutCache(thousandPrompts, 5_000)]
+          })
+          const after = await countReads(options.env.METRICS_PORT!)
+          const onStandby = after.standby - before.standby
+          samples.push(onStandby / (onStandby + after.primary - before.primary))
+        }
+      } finally {
+        await server.stop()
+        await replica.stop()
+        await dataset.drop()
+      }
+      return [{ title: standby.title, unit: "of all", goal: atLeast(0.9, 0.98), samples }]
+    } finally {
+      await resources.release()
+    }
+  }
+}
+
+// ---- many prompts, many workspaces
+
+/** Compares one caller's requests to a larger workspace with the same requests to the one with 1,000 prompts. */
+const compareSizes = (
+  title: string,
+  large: Workspace,
+  makeRequests: (workspace: Workspace) => Stream
+): Scenario => ({
+  group: "scale",
+  title,
+  workspaces: [thousand, large],
+  measure: async (harness) => {
+    const { port } = await startService(harness)
+    const side = (workspace: Workspace) => ({
+      port,
+      streams: () => [{ ...makeRequests(workspace), connections: 1 }],
+      warmUp: [makeRequests(workspace)]
+    })
+    const rounds = await alternate(harness, side(large), side(thousand))
+    return [
+      {
+        title,
+        unit: "of the p50 with 1,000 prompts",
+        samples: ratios(rounds, latency(0.5)),
+        detail: summarize(rounds, ["large", "small"])
+      }
+    ]
+  }
+})
+
+/** Measures first reads, for which neither the key nor the prompt is cached, by the number of workspaces. */
+const workspaces: Scenario = {
+  group: "scale",
+  title: "First reads",
+  workspaces: [thousand],
+  measure: async (harness) => {
+    const { dataset, generator, scale } = harness
+    const measurements: Array<Measurement> = []
+    let loaded = 0
+    for (let count = 1_000; count <= scale.workspaces; count *= 10) {
+      const { statements, readPrompt } = makeManyWorkspaces(loaded + 1, count)
+      await insertRows(dataset.sql, statements)
+      loaded = count
+      const server = await harness.start(await makeServiceStart(dataset.url))
+      const requests = shuffle(numbers(count)).slice(0, 1_000).map(readPrompt)
+      const streams: ReadonlyArray<Stream> = [
+        {
+          ...makeStream(
+            thousand,
+            requests.map(({ target }) => target),
+            { order: "in turn", connections: 1 }
+          ),
+          keys: requests.map(({ key }) => key),
+          maxRequests: requests.length
+        }
+      ]
+      await generator.run({ port: server.port, seconds: 10, streams: [withoutCache(thousandPrompts)] })
+      const { streams: results } = await generator.run({ port: server.port, seconds: 120, streams })
+      const { latencies } = results[0]!
+      measurements.push({
+        title: `${workspaces.title}, ${count.toLocaleString("en")} workspaces`,
+        unit: "ms, p50",
+        samples: [quantile(latencies, 0.5)],
+        detail: { "p99 ms": quantile(latencies, 0.99), "memory MiB": await server.memory() }
+      })
+      await server.stop()
+    }
+    return measurements
+  }
+}
+
+export const scaling: ReadonlyArray<Scenario> = [
+  processes,
+  standby,
+  compareSizes("Resolved read, cold, 100,000 prompts", hundredThousand, (workspace) =>
+    withoutCache(makeStream(workspace, shuffledPrompts(workspace, resolved).slice(0, 1_000)))
+  ),
+  compareSizes("Last page of 100,000 prompts", hundredThousand, (workspace) =>
+    withoutCache(makeStream(workspace, [page(lastPage(workspace, 20))]), 20)
+  ),
+  compareSizes("Page 1 of 1,000,000 prompts, hot", million, (workspace) => makeStream(workspace, [page(1)])),
+  workspaces
+]

@@ -1,0 +1,189 @@
+/**
+ * Takes the database of two services away under load, in four ways, and checks every response against the history of
+ * the database. A third service, whose database stays, gets the same load: known reads may not be much slower than its
+ * reads, no response is older than it may be or than one before, and no revoked key reads.
+ */
+import { setTimeout } from "node:timers/promises"
+import { sample } from "../../test/support/archives.ts"
+import { freshCluster } from "../../test/support/cluster.ts"
+import { connectTo } from "../../test/support/database.ts"
+import {
+  isFromBefore,
+  makeOutageTenant,
+  p99,
+  type Reply,
+  read,
+  startKnownLoad,
+  startUnknownLoad,
+  warm
+} from "../../test/support/outage.ts"
+import { freshDatabase, proxyToUrl, toDatabaseUrl } from "../../test/support/postgres.ts"
+import type { Service } from "../../test/support/service.ts"
+import { acquireService, type Run } from "./run.ts"
+
+/** How long before an outage the load runs with the database, in milliseconds. */
+const normalMs = 5_000
+/** How much slower the 99th percentile of known reads may be than the one of the service whose database stays. */
+const maxRatio = 1.5
+/** How long a read may ask the database first, in milliseconds: 250 ms and a busy machine. */
+const askMs = 300
+/** The clients of the known load, per service. */
+const clientsPerService = 4
+/** The minimum number of known reads during an outage. */
+const minKnownReads = 10_000
+/** How old a response from the database or the cache may be, in milliseconds: the heartbeat's 3 s and a busy machine. */
+const maxStalenessMs = 3_500
+
+/** A write of a title: the number of the write. */
+interface Write {
+  readonly startedAt: number
+  committedAt: number
+}
+
+export const outage = async (run: Run): Promise<void> => {
+  const { acquire, check } = run
+  const outageMs = run.seconds * 1_000
+  const cluster = await acquire(freshCluster)
+  await cluster.start()
+  const proxy = await acquire(proxyToUrl(cluster.url))
+  const start = (databaseUrl: string): Promise<Service> =>
+    acquireService(run, {
+      DATABASE_URL: databaseUrl,
+      OUTAGE_MAX_AGE: `${2 * outageMs}ms`,
+      RATE_LIMIT_PER_KEY: "100000000",
+      LOG_LEVEL: "Warn"
+    })
+  const services = await Promise.all([1, 2].map(() => start(proxy.url)))
+  const referenceUrl = toDatabaseUrl(await acquire(freshDatabase))
+  const reference = [await start(referenceUrl)]
+  const [quiet, edited] = [makeOutageTenant(), sample()]
+  const direct = await acquire(connectTo({ DATABASE_URL: cluster.url }))
+  for (const { archive } of [quiet, edited]) await direct.importArchive(archive)
+  const referenceDatabase = await acquire(connectTo({ DATABASE_URL: referenceUrl }))
+  await referenceDatabase.importArchive(quiet.archive)
+  const prompt = edited.archive.prompts[0]!
+  const editedPath = `/api/v1/prompts/${prompt.id}`
+  const quietPath = `/api/v1/prompts/${quiet.archive.prompts[0]!.id}`
+
+  const writes: Array<Write> = []
+
+  const faults = {
+    "shut down": { begin: cluster.shutDown, end: cluster.start },
+    "kill -9": { begin: cluster.kill, end: cluster.start },
+    SIGSTOP: { begin: async () => cluster.freeze(), end: async () => cluster.thaw() },
+    "silent cut": {
+      begin: () => acquire(proxy.freeze),
+      end: () => acquire(proxy.thaw)
+    }
+  }
+
+  for (const [name, { begin, end }] of Object.entries(faults)) {
+    const setRevoked = (isRevoked: boolean) =>
+      direct.sql(`update api_keys set revoked_at = ${isRevoked ? "now()" : "null"} where id = $1`, [
+        quiet.keys.second.stored.id
+      ])
+    await setRevoked(false)
+    await setTimeout(1_000)
+    await warm([...services, ...reference], quiet)
+    for (const { url } of services) {
+      for (const { plaintext } of [quiet.keys.second, quiet.keys.revoked])
+        await read(url + quietPath, plaintext)
+    }
+
+    // A history of edits of another workspace, and a reader of it per service.
+    const earlierWrites = writes.length
+    let isRunning = true
+    const write = async () => {
+      const entry = { startedAt: performance.now(), committedAt: Number.POSITIVE_INFINITY }
+      const title = String(writes.push(entry) - 1)
+      try {
+        await direct.sql("update prompts set title = $1 where id = $2", [title, prompt.id])
+        entry.committedAt = performance.now()
+      } catch {
+        // The database is away. Attempts to connect all the time would slow this process down, which also measures.
+        await setTimeout(500)
+      }
+    }
+    await write()
+    const writer = async () => {
+      for (; isRunning; await setTimeout(50)) await write()
+    }
+    const reader = async ({ url }: Service) => {
+      let last = 0
+      for (; isRunning; await setTimeout(5)) {
+        const reply = await read(url + editedPath, edited.keys.active.plaintext)
+        if (reply.status !== 200) continue
+        const version = Number(JSON.parse(reply.body).data.title)
+        if (Number.isNaN(version)) continue
+        check(version >= last, `${name}: version ${version} after ${last}`)
+        last = version
+        const age = isFromBefore(reply) ? Number(reply.headers.age) * 1_000 : maxStalenessMs
+        const newest = writes.findLastIndex(({ committedAt }) => committedAt < reply.startedAt - age)
+        check(
+          version >= newest,
+          `${name}: version ${version} although ${newest} was committed, age ${age} ms`
+        )
+      }
+    }
+    const history = [writer(), ...services.map(reader)]
+
+    const startLoad = () => ({
+      known: startKnownLoad(services, quiet, clientsPerService * services.length),
+      unknown: startUnknownLoad(services, quiet),
+      normal: startKnownLoad(reference, quiet, clientsPerService),
+      normalUnknown: startUnknownLoad(reference, quiet)
+    })
+    const before = startLoad()
+    await setTimeout(normalMs)
+    await Promise.all(Object.values(before).map(({ stop }) => stop()))
+
+    const load = startLoad()
+    const revoked: Array<Reply> = []
+    await begin()
+    const until = performance.now() + outageMs
+    while (performance.now() < until) {
+      for (const { url } of services) revoked.push(await read(url + quietPath, quiet.keys.revoked.plaintext))
+      await setTimeout(200)
+    }
+    const [known, normal] = await Promise.all([load.known.stop(), load.normal.stop()])
+    await load.normalUnknown.stop()
+    // Revoked while the services are cut off, or as soon as the database is back.
+    if (name === "silent cut") await setRevoked(true)
+    const endedAt = performance.now()
+    await end()
+    if (name !== "silent cut") await setRevoked(true)
+    await Promise.all(
+      services.map(async ({ url }) => {
+        let isRestored = false
+        for (const limit = performance.now() + 5_000; performance.now() < limit; await setTimeout(5)) {
+          const reply = await read(url + quietPath, quiet.keys.second.plaintext)
+          if (reply.status === 401) isRestored = true
+          check(!isRestored || reply.status === 401, `${name}: ${reply.status} after a 401`)
+          check(reply.status !== 200 || isFromBefore(reply), `${name}: a revoked key reads afresh`)
+        }
+        check(isRestored, `${name}: the revocation is not seen within 5 s`)
+      })
+    )
+    isRunning = false
+    await Promise.all(history)
+    const unknownReplies = await load.unknown.stop()
+
+    const failed = known.filter(({ status }) => status !== 200).length
+    const ratio = p99(known) / p99(normal)
+    check(failed === 0, `${name}: ${failed} known reads failed`)
+    check(known.length >= minKnownReads || outageMs < 30_000, `${name}: only ${known.length} known reads`)
+    check(
+      p99(known) < maxRatio * p99(normal) + askMs,
+      `${name}: the 99th percentile is ${ratio.toFixed(2)} times as high`
+    )
+    check(
+      revoked.every(({ status }) => status === 401),
+      `${name}: a key that was revoked before is not rejected`
+    )
+    const count = (replies: ReadonlyArray<Reply>, status: number) =>
+      replies.filter((reply) => reply.status === status).length
+    console.log(
+      `${name.padEnd(12)} known ${known.length}, ${known.filter(isFromBefore).length} from before, ${failed} failed; p99 ${p99(known).toFixed(1)} ms, with a database ${p99(normal).toFixed(1)} ms; unknown 200 ${count(unknownReplies, 200)}, 503 ${count(unknownReplies, 503)}; ${writes.length - earlierWrites} writes; ended after ${Math.round((performance.now() - endedAt) / 1_000)} s`
+    )
+  }
+}

@@ -1,0 +1,21 @@
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import { startService } from "../../test/support/service.ts"
+
+/** A run of one kind of stress. */
+export interface Run {
+  readonly seconds: number
+  /** Acquires a resource that is released at the end of the run. */
+  readonly acquire: <A>(resource: Effect.Effect<A, never, Scope.Scope>) => Promise<A>
+  /** Records a problem unless the rule holds. */
+  readonly check: (holds: boolean, problem: string) => void
+}
+
+/** Starts a service that is killed at the end of the run if it still runs. */
+export const acquireService = ({ acquire }: Run, env: Readonly<Record<string, string>>) =>
+  acquire(
+    Effect.acquireRelease(
+      Effect.promise(() => startService({ RATE_LIMIT_PER_PROCESS: "100000000", ...env })),
+      ({ process }) => Effect.sync(() => process.kill("SIGKILL"))
+    )
+  )

@@ -1,0 +1,61 @@
+/**
+ * Measures what one tenant's largest values do to another tenant: 90 requests at once from the first tenant, and two
+ * reads every 10 ms from the second, one of them cached. Both tenants have their defaults; each kind has the largest
+ * value that the database accepts.
+ *
+ * Exits with 1 if a cached read takes more than 250 ms, an uncached one more than 500 ms, the process has more than
+ * 400 MiB, or more than 60 MiB more than at its start after a minute without requests, or if anything but 200 is the
+ * response to the second tenant, or anything is logged that reports an outage. Takes five minutes and needs PostgreSQL.
+ *
+ *     TEST_DATABASE_URL=postgres://postgres@127.0.0.1:5432/test node bench/neighbors.ts [PART OF A KIND'S NAME]
+ */
+import { setTimeout } from "node:timers/promises"
+import { makeResources } from "../test/support/database.ts"
+import { kinds, measureNeighbors, readResidentMiB, twoTenants } from "../test/support/neighbors.ts"
+
+const maxCachedMs = 250
+const maxUncachedMs = 500
+const maxResidentMiB = 400
+const maxGrowthMiB = 60
+
+const slowest = (times: ReadonlyArray<number>): number => Math.round(Math.max(...times))
+const columns = (...cells: ReadonlyArray<string | number>): string =>
+  cells.map((cell, index) => (index === 0 ? String(cell).padEnd(26) : String(cell).padStart(10))).join("")
+
+const part = process.argv[2] ?? ""
+const resources = makeResources()
+const faults: Array<string> = []
+try {
+  const tenants = await resources.acquire(twoTenants)
+  const pid = tenants.service.process.pid!
+  const start = readResidentMiB(pid)
+  console.log(columns("slowest read, ms", "cached", "alone", "uncached", "alone", "MiB", "burst ms"))
+  for (const kind of kinds.filter(({ name }) => name.includes(part))) {
+    const { alone, meanwhile, large, peak, duration } = await measureNeighbors(tenants, kind)
+    const [cached, uncached] = [slowest(meanwhile.cached), slowest(meanwhile.uncached)]
+    console.log(
+      columns(
+        kind.name,
+        cached,
+        slowest(alone.cached),
+        uncached,
+        slowest(alone.uncached),
+        Math.round(peak),
+        Math.round(duration)
+      ),
+      JSON.stringify(large)
+    )
+    if (cached > maxCachedMs || uncached > maxUncachedMs || peak > maxResidentMiB) faults.push(kind.name)
+    if (Object.keys(meanwhile.statuses).join() !== "200")
+      faults.push(`${kind.name}: ${JSON.stringify(meanwhile.statuses)}`)
+  }
+  await setTimeout(60)
+  const end = readResidentMiB(pid)
+  console.log(`${Math.round(start)} MiB at the start, ${Math.round(end)} MiB after a minute without requests`)
+  if (end - start > maxGrowthMiB) faults.push("memory stays")
+  if (/unreachable/i.test(tenants.service.output())) faults.push("an outage was reported")
+} finally {
+  await resources.release()
+}
+for (const fault of faults) console.error(`Over a limit: ${fault}`)
+if (faults.length > 0) process.exitCode = 1

@@ -1,0 +1,55 @@
+import type { Signal } from "./Limits.ts"
+
+/** The options that the client passes to `fetch`. */
+export interface FetchInit {
+  /** The client only reads. */
+  readonly method: "GET"
+  /** Values by names in lower case, the API key included. */
+  readonly headers: Record<string, string>
+  /** Redirects are not followed: they could carry the API key to another host. */
+  readonly redirect: "manual"
+  /** Aborted when the call times out or its caller aborts it. */
+  readonly signal: Signal
+}
+
+/** The part of `Response` that the client uses. */
+export interface FetchResponse {
+  /** HTTP status code. */
+  readonly status: number
+  /** Response headers, by names in any case. */
+  readonly headers: { get(name: string): string | null }
+  /** The body as a stream, which the client cancels if it does not read the body. */
+  readonly body: { cancel(): Promise<void> } | null
+  /** Reads the body as UTF-8. */
+  text(): Promise<string>
+}
+
+/** The standard `fetch` or a replacement. */
+export type Fetch = (url: string, init: FetchInit) => Promise<FetchResponse>
+
+/** Log fields of one attempt. They never contain the API key, the query string or a body. */
+export interface LogFields {
+  /** HTTP method. */
+  readonly method: "GET"
+  /** Path of the request, without the query string. */
+  readonly path: string
+  /** HTTP status code; undefined if there was no complete response. */
+  readonly status: number | undefined
+  /** In milliseconds. */
+  readonly duration: number
+  /** The response's `X-Request-Id`, if any. */
+  readonly requestId: string | undefined
+  /** Number of the attempt, starting at 1. */
+  readonly attempt: number
+}
+
+/**
+ * Receives one line for each attempt: `warn` after a connection error, a timeout, 408, 429 or 5xx, otherwise `debug`.
+ * `console` is a valid logger. Exceptions thrown by a logger are ignored.
+ */
+export interface Logger {
+  /** Receives the line of any other attempt. */
+  debug?(message: string, fields: LogFields): void
+  /** Receives the line of an attempt that failed and may succeed later. */
+  warn?(message: string, fields: LogFields): void
+}

@@ -1,0 +1,115 @@
+import { NotFoundError } from "./Errors.ts"
+
+// docs/names.md states the rule. The service has its own implementation; a test proves that they are equal.
+
+/** The fields of a prompt that give its name. */
+export interface TitledPrompt {
+  readonly id: string
+  readonly title: string
+}
+
+/** Returns true for a string that is the id of a prompt. Any other string is a name. */
+export const isId = (text: string): boolean => /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text)
+
+const toSlug = (title: string): string => {
+  const slug = Array.from(title)
+    .slice(0, 200)
+    .join("")
+    .normalize("NFKD")
+    .replace(/\p{M}+/gu, "")
+    .toLowerCase()
+    .replaceAll("ß", "ss")
+    .replace(/[^a-z0-9_]+/g, "-")
+    .replace(/^-/, "")
+    .slice(0, 64)
+    .replace(/-$/, "")
+  return slug || "prompt"
+}
+
+/** Matches a slug with the first 8 digits of an id, or with all 32 digits. */
+const suffixedName = /^(.+)-([0-9a-f]{8}|[0-9a-f]{32})$/
+
+const toDigits = (id: string): string => id.replaceAll("-", "")
+
+/** The names of all prompts of a workspace, as its list has them. */
+export class PromptNames {
+  #idsBySlug = new Map<string, Array<string>>()
+  /** The readings of the list that are in flight, by the limits of their requests. */
+  readonly #readings = new Map<string, Promise<void>>()
+
+  constructor(prompts: Iterable<TitledPrompt> = []) {
+    for (const prompt of prompts) this.#add(prompt)
+  }
+
+  /** Returns the name of a prompt of the list. */
+  getName({ id, title }: TitledPrompt): string {
+    const slug = toSlug(title)
+    const others = this.#findIds(slug).filter((other) => other !== id)
+    if (!others.length && !suffixedName.test(slug)) return slug
+    const start = id.slice(0, 8)
+    return `${slug}-${others.some((other) => other.startsWith(start)) ? toDigits(id) : start}`
+  }
+
+  /** Returns the id of the only prompt that has the name. */
+  findId(name: string): string | undefined {
+    const [, slug = name, digits = ""] = suffixedName.exec(name) ?? []
+    const ids = this.#findIds(slug).filter((id) => toDigits(id).startsWith(digits))
+    return ids.length === 1 ? ids[0] : undefined
+  }
+
+  /** Returns the id of the prompt that has the name. Throws a `NotFoundError` that suggests the nearest name. */
+  requireId(name: string): string {
+    const id = this.findId(name)
+    if (id) return id
+    const slug = toSlug(name)
+    const pairs = Array.from(slug, (_, index) => slug.slice(index, index + 2))
+    let [nearest, best] = ["", 0]
+    for (const [title, [id]] of this.#idsBySlug) {
+      const score = pairs.filter((pair) => title.includes(pair)).length / (slug.length + title.length)
+      if (score > best) [nearest, best] = [`; did you mean ${this.getName({ id: id!, title })}?`, score]
+    }
+    const message = `No prompt has the name ${name}${nearest}`
+    throw new NotFoundError({ status: 404, code: "NOT_FOUND", message })
+  }
+
+  /** Reads the list of all prompts of the workspace, which replaces the earlier list. */
+  async read(list: AsyncIterable<TitledPrompt> | Iterable<TitledPrompt>): Promise<void> {
+    const prompts: Array<TitledPrompt> = []
+    for await (const prompt of list) prompts.push(prompt)
+    this.#idsBySlug = new PromptNames(prompts).#idsBySlug
+  }
+
+  /**
+   * Reads the list until it has the name, at most twice: an edit while the pages are read may hide a prompt. Concurrent
+   * calls with the same limits share a reading. `goneId` is an id that the name no longer has.
+   */
+  async lookUp(
+    name: string,
+    goneId: string | undefined,
+    limits: string,
+    startList: () => AsyncIterable<TitledPrompt>
+  ): Promise<string> {
+    for (let reading = 0; reading < 2; reading++) {
+      const id = this.findId(name)
+      if (id && id !== goneId) break
+      let read = this.#readings.get(limits)
+      if (!read) {
+        read = this.read(startList()).finally(() => this.#readings.delete(limits))
+        this.#readings.set(limits, read)
+      }
+      await read
+    }
+    return this.requireId(name)
+  }
+
+  #add({ id, title }: TitledPrompt): void {
+    const slug = toSlug(title)
+    const ids = this.#idsBySlug.get(slug)
+    if (ids) ids.push(id)
+    else this.#idsBySlug.set(slug, [id])
+  }
+
+  #findIds(slug: string): ReadonlyArray<string> {
+    return this.#idsBySlug.get(slug) ?? []
+  }
+}

@@ -1,0 +1,121 @@
+import type { PromptBundle } from "./Bundle.ts"
+import type { CacheOptions } from "./Cache.ts"
+import type { PromptClientError } from "./Errors.ts"
+import type { Signal } from "./Limits.ts"
+import type { PrefetchProgress } from "./Prefetch.ts"
+import type { ListParams, PageParams } from "./Resources.ts"
+import type { Fetch, Logger } from "./Fetch.ts"
+
+/** The defaults of the options, with times in milliseconds. */
+export const defaultOptions = {
+  baseUrl: "http://127.0.0.1:3000",
+  timeout: 30_000,
+  maxRetries: 2,
+  concurrency: 4,
+  cache: { ttl: 30_000, maxStale: 300_000, maxEntries: 1_000 }
+} as const
+
+/** Options of the client that a call may override. */
+interface SharedOptions {
+  /** Time limit of a whole call, including retries and the waits between them, in milliseconds. Default: 30,000. */
+  readonly timeout?: number | undefined
+  /** How many times a request is retried after a connection error, 408, 429 or 5xx. Default: 2. */
+  readonly maxRetries?: number | undefined
+  /**
+   * Additional request headers; a call's headers override the client's. `accept` and `authorization` cannot be
+   * overridden. Default: none.
+   */
+  readonly headers?: Readonly<Record<string, string>> | undefined
+}
+
+/** Options of a client. */
+export interface ClientOptions extends SharedOptions {
+  /**
+   * Your API key. Never logged or included in errors. Default: the environment variable `PROMPT_RETRIEVAL_KEY`,
+   * where the runtime has one.
+   */
+  readonly apiKey?: string | undefined
+  /**
+   * URL of the service, without `/api/v1`. A path is kept as a prefix of every request's path.
+   * Default: the environment variable `PROMPT_RETRIEVAL_URL`, or `http://127.0.0.1:3000`.
+   */
+  readonly baseUrl?: string | undefined
+  /** Used instead of the global `fetch`. Default: `globalThis.fetch`. */
+  readonly fetch?: Fetch | undefined
+  /** Receives a log line for each attempt. `console` is a valid logger. Default: no logging. */
+  readonly logger?: Logger | undefined
+  /** Enables the cache; `{}` uses its defaults. Default: no cache, so every call sends a request. */
+  readonly cache?: CacheOptions | undefined
+  /** A bundle that `pull` has written. `getResolved` returns its texts while the service is not available. */
+  readonly bundle?: PromptBundle | undefined
+  /**
+   * `service-first` reads the bundle only while the service is not available. `bundle-first` reads prompts that the
+   * bundle contains from the bundle, without a request. Default: `service-first`.
+   */
+  readonly mode?: "service-first" | "bundle-first" | undefined
+}
+
+/** Options of one call, which override the client's. */
+export interface CallOptions extends SharedOptions {
+  /** Aborts the call, which then rejects with an `AbortError`. Default: none. */
+  readonly signal?: Signal | undefined
+}
+
+/** Options of `getResolved`. */
+export interface ResolvedOptions extends CallOptions {
+  /**
+   * The text to return if the service is not available and the bundle does not contain the prompt, or a function that
+   * returns the text and is called only then. Never used after a 401, 403, 404 or another error that the service
+   * decided on. Default: none, so that the call rejects.
+   */
+  readonly fallback?: string | ((error: PromptClientError) => string | Promise<string>) | undefined
+}
+
+/** Selects the prompts to prefetch. Filters are combined with AND; `{}` selects all prompts. */
+export type PrefetchFilter = Omit<ListParams, keyof PageParams>
+
+/** Options of `prefetch`. `timeout` and `maxRetries` apply to each request. */
+export interface PrefetchOptions {
+  /** Maximum number of requests at a time. Default: 4. */
+  readonly concurrency?: number | undefined
+  /** Called after each prompt. */
+  readonly onProgress?: ((progress: PrefetchProgress) => void) | undefined
+  /** Time limit of a request, including its retries, in milliseconds. Default: the client's. */
+  readonly timeout?: number | undefined
+  /** How many times a request is retried. Default: the client's. */
+  readonly maxRetries?: number | undefined
+  /** Aborts the prefetch, which then rejects with an `AbortError`. Default: none. */
+  readonly signal?: Signal | undefined
+}
+
+/** Returns an integer between `minimum` and the maximum delay of a timer. */
+export const requireInteger = (name: string, value: number, minimum: number): number => {
+  if (Number.isInteger(value) && value >= minimum && value < 2 ** 31) return value
+  throw new RangeError(`${name} must be an integer from ${minimum} to ${2 ** 31 - 1}`)
+}
+
+/** Returns the URL without trailing slashes. The error does not repeat the URL, which may contain credentials. */
+export const normalizeBaseUrl = (baseUrl: string): string => {
+  const url = URL.canParse(baseUrl) ? new URL(baseUrl) : undefined
+  if (!url || !/^https?:$/.test(url.protocol) || url.username || url.password || url.search || url.hash) {
+    throw new TypeError("baseUrl must be an http or https URL without credentials, query or fragment")
+  }
+  return `${url.protocol}//${url.host}${url.pathname.replace(/\/+$/, "")}`
+}
+
+/** Returns the key if a header can carry it. The errors do not repeat the key. */
+export const requireApiKey = (apiKey: unknown): string => {
+  if (apiKey === undefined || apiKey === null || apiKey === "")
+    throw new TypeError("apiKey is missing; set the environment variable PROMPT_RETRIEVAL_KEY")
+  if (typeof apiKey !== "string" || !/^[\x21-\x7e]+$/.test(apiKey))
+    throw new TypeError("apiKey contains invalid characters")
+  return apiKey
+}
+
+/** Checks the options that name the bundle. */
+export const requireMode = ({ mode = "service-first", bundle }: ClientOptions): void => {
+  if (bundle !== undefined && !Array.isArray(bundle?.prompts))
+    throw new TypeError("bundle must be a bundle of prompts")
+  if (!(mode === "service-first" || (mode === "bundle-first" && bundle)))
+    throw new TypeError("mode must be service-first, or bundle-first with a bundle")
+}

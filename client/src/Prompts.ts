@@ -1,0 +1,68 @@
+import type { CallOptions, ResolvedOptions } from "./Options.ts"
+import type { PromptReference, ResolvedFor } from "./PromptReference.ts"
+import type {
+  ListParams,
+  Page,
+  PageParams,
+  Prompt,
+  PromptResponse,
+  PromptSummary,
+  Single,
+  Source,
+  Version,
+  VersionSummary
+} from "./Resources.ts"
+import type { Call } from "./Results.ts"
+
+/**
+ * A list, to be awaited for one page or iterated for all items from that page on.
+ *
+ * Iteration requests one page at a time; each page is a separate call with its own timeout. If the list changes
+ * during iteration, no item is returned twice, but an item that moves to an earlier page may be missed.
+ *
+ * A list of more pages than the key may request per minute, 100 by default, needs a `timeout` of more than a minute,
+ * such as 70,000: a call then waits for the next minute instead of rejecting with a `RateLimitedError`.
+ */
+export interface List<A> extends Call<Page<A>>, AsyncIterable<A> {}
+
+/** Calls that read the versions of a prompt. */
+export interface Versions {
+  /** Lists a prompt's versions, highest number first, without their content. */
+  list(prompt: string | PromptReference, params?: PageParams, options?: CallOptions): List<VersionSummary>
+  /** Gets one version of a prompt. Rejects with a `NotFoundError` if the prompt has no such version. */
+  get(prompt: string | PromptReference, version: number, options?: CallOptions): Call<Single<Version>>
+}
+
+/**
+ * Calls that read the prompts of the key's workspace. They reject with a `PromptClientError`, or with a `TypeError`
+ * or `RangeError` if an argument is invalid.
+ *
+ * A prompt is given by its name, which is the same in every workspace, by its id, or by a constant that `pull` has
+ * generated. The first call with a name reads the list of prompts, a page of 100 at a time, unless the bundle has the
+ * name. Archived prompts have no name.
+ */
+export interface Prompts {
+  /** Lists prompts, most recently updated first, without archived prompts. */
+  list(params?: ListParams, options?: CallOptions): List<PromptSummary>
+  /** Gets one prompt. Rejects with a `NotFoundError` if the workspace has no such prompt. */
+  get(prompt: string | PromptReference, options?: CallOptions): Call<Single<Prompt>>
+  /**
+   * Gets one prompt with its fragments appended. Rejects with a `NotFoundError` if the workspace has no such prompt.
+   *
+   * While the service is not available, the call resolves to the cached text, to the text in the bundle or to the
+   * `fallback`, in this order; `source` says which. After a 401 or 403, it rejects: a revoked key gets no text.
+   *
+   * @example
+   * ```ts
+   * const client = new PromptClient({ cache: {} })
+   * const { data } = await client.prompts.getResolved("support-agent", { timeout: 2_000 })
+   * const text = fillSlots(data.resolved_content, { shop: "Acme" })
+   * ```
+   */
+  getResolved<const Reference extends string | PromptReference>(
+    prompt: Reference,
+    options?: ResolvedOptions
+  ): Call<Single<ResolvedFor<Reference>, Source>, PromptResponse | undefined>
+  /** Calls that read the versions of a prompt. */
+  readonly versions: Versions
+}

@@ -1,0 +1,194 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
+import { AbortError, TimeoutError } from "../src/index.ts"
+import {
+  advance,
+  allCalls,
+  captureError,
+  flush,
+  installFakeTime,
+  jsonResponse,
+  makeScriptedClient,
+  neverResponds,
+  type Responder,
+  rateLimited,
+  serviceUnavailable,
+  settle,
+  promptId
+} from "./support.ts"
+
+beforeEach(() => void installFakeTime())
+afterEach(() => {
+  vi.restoreAllMocks()
+  vi.useRealTimers()
+})
+
+const ok = () => jsonResponse(200, { data: { id: "p" } }, { "x-request-id": "req-200" })
+
+describe("the timeout", () => {
+  it.each([
+    [undefined, undefined, 30_000],
+    [5_000, undefined, 5_000],
+    [5_000, 70, 70]
+  ])(
+    "an attempt without a response is aborted after the timeout: %s of the client, %s of the call, %i ms in effect",
+    async (client, call, took) => {
+      const { client: stalled, requests, log } = makeScriptedClient([neverResponds], { timeout: client })
+      expect(await settle(stalled.prompts.get(promptId, { timeout: call }))).toEqual({
+        error: new TimeoutError(`No result within ${took} ms`),
+        took
+      })
+      expect(requests).toHaveLength(1)
+      expect(requests[0]!.signal.aborted).toBe(true)
+      expect(log).toEqual([
+        [
+          "warn",
+          "GET /api/v1/prompts/p without a response",
+          {
+            method: "GET",
+            path: "/api/v1/prompts/p",
+            status: undefined,
+            duration: took,
+            requestId: undefined,
+            attempt: 1
+          }
+        ]
+      ])
+    }
+  )
+
+  it("the timeout covers a body that never ends", async () => {
+    const stuck = () =>
+      new Response(new ReadableStream({ start: (stream) => stream.enqueue(new Uint8Array([123])) }), {
+        headers: { "content-type": "application/json" }
+      })
+    const { client } = makeScriptedClient([stuck])
+    expect(await settle(client.prompts.get(promptId))).toEqual({
+      error: new TimeoutError("No result within 30000 ms"),
+      took: 30_000
+    })
+  })
+
+  it("a fetch that ignores its signal times out, and its late response is not retried", async () => {
+    let respond: (response: Response) => void = () => {}
+    const ignoreSignal = () => new Promise<Response>((resolve) => (respond = resolve))
+    const { client, requests } = makeScriptedClient([ignoreSignal])
+    expect(await settle(client.prompts.get(promptId))).toMatchObject({
+      error: { name: "TimeoutError" },
+      took: 30_000
+    })
+    respond(serviceUnavailable())
+    await advance(60_000)
+    expect(requests).toHaveLength(1)
+  })
+
+  it("the timeout covers all attempts and the delays between them", async () => {
+    vi.spyOn(Math, "random").mockReturnValue(0)
+    const { client, requests } = makeScriptedClient([serviceUnavailable, neverResponds])
+    expect(await settle(client.prompts.get(promptId, { timeout: 1_000 }))).toMatchObject({
+      error: { name: "TimeoutError" },
+      took: 1_000
+    })
+    expect(requests).toHaveLength(2)
+    // The third attempt would come 750 ms after the first.
+    const short = makeScriptedClient([serviceUnavailable])
+    expect(await settle(short.client.prompts.get(promptId, { timeout: 700 }))).toMatchObject({
+      error: { status: 503 },
+      took: 250
+    })
+    expect(short.requests).toHaveLength(2)
+  })
+
+  it("a call that has settled leaves no timer behind", async () => {
+    const { client } = makeScriptedClient([serviceUnavailable, ok])
+    await settle(client.prompts.get(promptId))
+    expect(vi.getTimerCount()).toBe(0)
+    await captureError(makeScriptedClient([neverResponds]).client.prompts.get(promptId))
+    expect(vi.getTimerCount()).toBe(0)
+  })
+})
+
+describe("a signal", () => {
+  const aborts: Record<string, Responder> = {
+    "before the response": neverResponds,
+    "while the body is read": ({ signal }) =>
+      new Response(
+        new ReadableStream({
+          start: (stream) => signal.addEventListener("abort", () => stream.error(signal.reason))
+        }),
+        { headers: { "content-type": "application/json" } }
+      ),
+    "while waiting to retry": () => rateLimited("20"),
+    "when fetch ignores its signal": () => new Promise(() => {})
+  }
+
+  it.each(Object.keys(aborts))(
+    "aborting the signal rejects the call immediately with an AbortError: %s",
+    async (kind) => {
+      const { client, requests } = makeScriptedClient([aborts[kind]!])
+      const controller = new AbortController()
+      const call = client.prompts.get(promptId, { signal: controller.signal })
+      await flush()
+      expect(requests).toHaveLength(1)
+      controller.abort("why not")
+      expect(await settle(call)).toEqual({
+        error: new AbortError("The call was aborted", { cause: "why not" }),
+        took: 0
+      })
+      await advance(60_000)
+      expect(requests).toHaveLength(1)
+      expect(vi.getTimerCount()).toBe(0)
+    }
+  )
+
+  it("after an abort, the body of a late response is cancelled, and nothing is logged as a warning", async () => {
+    let respond: (response: Response) => void = () => {}
+    const { client, log } = makeScriptedClient([
+      () => new Promise<Response>((resolve) => (respond = resolve)),
+      neverResponds
+    ])
+    const controller = new AbortController()
+    const late = client.prompts.get(promptId, { signal: controller.signal })
+    await flush()
+    controller.abort()
+    expect(await captureError(late)).toBeInstanceOf(AbortError)
+    const cancel = vi.fn()
+    respond(new Response(new ReadableStream({ cancel }), { headers: { "content-type": "application/json" } }))
+    await flush()
+    expect(cancel).toHaveBeenCalledTimes(1)
+
+    const secondController = new AbortController()
+    const second = client.prompts.get(promptId, { signal: secondController.signal })
+    await flush()
+    secondController.abort()
+    expect(await captureError(second)).toBeInstanceOf(AbortError)
+    await flush()
+    expect(log.map(([level, message]) => [level, message])).toEqual([
+      ["debug", "GET /api/v1/prompts/p 200"],
+      ["debug", "GET /api/v1/prompts/p without a response"]
+    ])
+  })
+
+  it("every method rejects an aborted signal with an AbortError and sends no request", async () => {
+    const { client, requests } = makeScriptedClient([ok])
+    for (const call of allCalls) {
+      expect(await captureError(call(client, { signal: AbortSignal.abort("gone") }))).toEqual(
+        new AbortError("The call was aborted", { cause: "gone" })
+      )
+    }
+    expect(requests).toEqual([])
+  })
+
+  it("a call removes its listener from the signal when it settles", async () => {
+    const { client } = makeScriptedClient([ok, serviceUnavailable, ok])
+    const { signal } = new AbortController()
+    const listeners = new Set<unknown>()
+    vi.spyOn(signal, "addEventListener").mockImplementation((_, listener) => void listeners.add(listener))
+    vi.spyOn(signal, "removeEventListener").mockImplementation(
+      (_, listener) => void listeners.delete(listener)
+    )
+    await settle(client.prompts.get(promptId, { signal }))
+    await settle(client.prompts.get(promptId, { signal }))
+    expect(signal.addEventListener).toHaveBeenCalledTimes(2)
+    expect([...listeners]).toEqual([])
+  })
+})

@@ -1,0 +1,122 @@
+import { type ServerResponse } from "node:http"
+import { afterAll, describe, expect, it } from "vitest"
+import { makeDirectory, removeDirectories } from "../../../test/support/packages.ts"
+import { agent, others, pull, readBoth, readBundle, startProxy, template } from "./pullService.ts"
+
+afterAll(removeDirectories)
+
+describe("the readings of pull", () => {
+  it("waits as long as Retry-After says and then continues; no other request is sent meanwhile", async () => {
+    let refusedAt = 0
+    const early: Array<string> = []
+    const proxy = await startProxy((request, response) => {
+      if (refusedAt !== 0 && Date.now() - refusedAt < 1_000) early.push(request.url!)
+      if (proxy.requests.length !== 60) return false
+      refusedAt = Date.now()
+      response.writeHead(429, { "content-type": "application/json", "retry-after": "1" })
+      response.end(JSON.stringify({ error: { code: "RATE_LIMITED", message: "Rate limit exceeded" } }))
+      return true
+    })
+    try {
+      const out = makeDirectory("pull")
+      expect(await pull(["--out", out], proxy.env)).toMatchObject({
+        code: 0,
+        stdout: "232 prompts: 232 added\n"
+      })
+      expect(Date.now() - refusedAt).toBeGreaterThanOrEqual(1_000)
+      // The calls that were in flight when the 429 arrived.
+      expect(early.length).toBeLessThan(4)
+      const undelayed = makeDirectory("pull")
+      await pull(["--out", undelayed])
+      expect(readBoth(out)).toEqual(readBoth(undelayed))
+    } finally {
+      proxy.close()
+    }
+  })
+
+  it("takes the version from Prompt-Version, and the ETag without the W/ of a proxy that compresses", async () => {
+    const proxy = await startProxy(
+      () => false,
+      (headers) => {
+        headers.set("prompt-version", "17")
+        headers.set("etag", `W/${headers.get("etag")}`)
+      }
+    )
+    try {
+      const out = makeDirectory("pull")
+      await pull(["--out", out, "--tag", "production"], proxy.env)
+      const [bundled] = readBundle(out).prompts
+      expect(bundled).toMatchObject({ version: 17, etag: expect.stringMatching(/^"[^"]+"$/) })
+      // All prompts decide whether a name is unique: three pages, read until two readings agree.
+      const pages = ["per_page=100", "page=2&per_page=100", "page=3&per_page=100"]
+      expect(proxy.requests).toEqual([
+        ...["per_page=100&tag=production", ...pages, ...pages].map((query) => `/api/v1/prompts?${query}`),
+        `/api/v1/prompts/${agent.id}/resolved`
+      ])
+    } finally {
+      proxy.close()
+    }
+  })
+
+  it("without Prompt-Version, reads again until the prompt was the same before and after its content was read", async () => {
+    let edits = 0
+    const respond = (response: ServerResponse, data: object, meta?: object) => {
+      response.writeHead(200, { "content-type": "application/json", etag: `"${edits}"` })
+      response.end(JSON.stringify({ data, ...(meta && { meta }) }))
+      return true
+    }
+    const summary = () => ({ ...template, current_version: edits, updated_at: String(edits) })
+    const proxy = await startProxy(({ url }, response) => {
+      if (url!.includes("?")) return respond(response, [summary()], { page: 1, per_page: 100, total: 1 })
+      if (!url!.endsWith("/resolved")) return respond(response, { ...summary(), current_content: "" })
+      const { id, title, prompt_type, target_model } = template
+      respond(response, {
+        id,
+        title,
+        prompt_type,
+        target_model,
+        resolved_content: `v${edits}`,
+        fragment_count: 0
+      })
+      // The prompt is edited after each of the first two readings of its content.
+      if (edits < 2) edits++
+      return true
+    })
+    try {
+      const out = makeDirectory("pull")
+      expect(await pull(["--out", out], proxy.env)).toMatchObject({ code: 0 })
+      expect(readBundle(out).prompts).toMatchObject([{ version: 2, content: "v2", etag: '"2"' }])
+    } finally {
+      proxy.close()
+    }
+  })
+
+  it("reads a list of several pages again if a prompt was deleted while it was read", async () => {
+    let isDeleted = false
+    const pages = [others.slice(0, 100), others.slice(100, 200), others.slice(200)]
+    const proxy = await startProxy(({ url }, response) => {
+      if (!url!.includes("?")) return false
+      const page = Number(new URL(url!, "http://host").searchParams.get("page") ?? 1)
+      const list = isDeleted ? others.slice(1) : others
+      const data = isDeleted ? list.slice((page - 1) * 100, page * 100) : pages[page - 1]
+      response.writeHead(200, { "content-type": "application/json" })
+      response.end(JSON.stringify({ data, meta: { page, per_page: 100, total: list.length } }))
+      // The prompts after the deleted one move to earlier pages, so the next page misses one of them.
+      isDeleted = true
+      return true
+    })
+    try {
+      const out = makeDirectory("pull")
+      expect(await pull(["--out", out], proxy.env)).toMatchObject({ code: 0 })
+      const ids = readBundle(out).prompts.map(({ id }) => id)
+      expect(ids).toEqual(
+        others
+          .slice(1)
+          .map(({ id }) => id)
+          .toSorted()
+      )
+    } finally {
+      proxy.close()
+    }
+  })
+})

@@ -1,0 +1,174 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
+import { RateLimitedError } from "../src/index.ts"
+import {
+  advance,
+  captureError,
+  errorResponse,
+  flush,
+  installFakeTime,
+  jsonResponse,
+  makeScriptedClient,
+  rateLimited,
+  settle,
+  promptId,
+  toId
+} from "./support.ts"
+
+beforeEach(() => void installFakeTime())
+afterEach(() => {
+  vi.restoreAllMocks()
+  vi.useRealTimers()
+})
+
+const ok = () => jsonResponse(200, { data: { id: "p" } }, { "x-request-id": "req-200" })
+const envelope = { data: { id: "p" } }
+
+describe("Retry-After", () => {
+  it.each([
+    ["0", 0],
+    ["1", 1_000],
+    ["17", 17_000]
+  ])("Retry-After: %s delays the retry of a 429 and of a 503 by %i ms", async (value, took) => {
+    for (const status of [429, 503]) {
+      const { client, requests } = makeScriptedClient([
+        () => errorResponse(status, "CODE", "Later", { "retry-after": value }),
+        ok
+      ])
+      expect(await settle(client.prompts.get(promptId))).toEqual({ value: envelope, took })
+      expect(requests).toHaveLength(2)
+    }
+  })
+
+  it.each(["", "soon", "Thu, 01 Jan 2026 00:00:09 GMT", "-5", "1.5", "2026-01-01", "0x10", "1e3"])(
+    "a Retry-After that is not a number of seconds is ignored: %j",
+    async (value) => {
+      vi.spyOn(Math, "random").mockReturnValue(0)
+      const { client } = makeScriptedClient([
+        () => errorResponse(503, "CODE", "Later", { "retry-after": value }),
+        ok
+      ])
+      expect(await settle(client.prompts.get(promptId))).toEqual({ value: envelope, took: 250 })
+      const once = makeScriptedClient([() => errorResponse(503, "CODE", "Later", { "retry-after": value })], {
+        maxRetries: 0
+      })
+      expect(await captureError(once.client.prompts.get(promptId))).toMatchObject({ retryAfter: undefined })
+    }
+  )
+
+  it("a Retry-After beyond the call's timeout rejects immediately with the response's error", async () => {
+    for (const value of ["30", "60", "999999999999999"]) {
+      const { client, requests } = makeScriptedClient([() => rateLimited(value)])
+      const outcome = await settle(client.prompts.get(promptId))
+      expect(outcome).toMatchObject({
+        error: { status: 429, code: "RATE_LIMITED", requestId: "req-429", retryAfter: Number(value) },
+        took: 0
+      })
+      expect(requests).toHaveLength(1)
+    }
+    const patient = makeScriptedClient([() => rateLimited("60"), ok])
+    expect(await settle(patient.client.prompts.get(promptId, { timeout: 60_001 }))).toEqual({
+      value: envelope,
+      took: 60_000
+    })
+  })
+})
+
+describe("a Retry-After of more than a minute", () => {
+  it("pauses the client for one minute at most after 429, and the error has the value received", async () => {
+    const { client, requests } = makeScriptedClient([() => rateLimited("86400"), ok])
+    expect(await captureError(client.prompts.get(toId("a")))).toMatchObject({
+      status: 429,
+      retryAfter: 86_400
+    })
+    await advance(20_000)
+    expect(await captureError(client.prompts.get(toId("b")))).toMatchObject({ status: 429, retryAfter: 40 })
+    await advance(40_000)
+    expect(requests).toHaveLength(1)
+    expect(await settle(client.prompts.get(toId("c")))).toEqual({ value: envelope, took: 0 })
+  })
+
+  it.each([429, 503])("delays a retry after %s by one minute at most", async (status) => {
+    for (const value of ["86400", "999999999999999"]) {
+      const { client } = makeScriptedClient([
+        () => errorResponse(status, "CODE", "Later", { "retry-after": value }),
+        ok
+      ])
+      expect(await settle(client.prompts.get(promptId, { timeout: 90_000 }))).toEqual({
+        value: envelope,
+        took: 60_000
+      })
+    }
+  })
+
+  it("rejects immediately after 503 if the call cannot wait a minute", async () => {
+    const { client, requests } = makeScriptedClient([
+      () => errorResponse(503, "CODE", "Later", { "retry-after": "86400" }),
+      ok
+    ])
+    expect(await settle(client.prompts.get(promptId))).toMatchObject({
+      error: { status: 503, retryAfter: 86_400 },
+      took: 0
+    })
+    expect(requests).toHaveLength(1)
+    expect(await settle(client.prompts.get(promptId))).toEqual({ value: envelope, took: 0 })
+  })
+})
+
+describe("the pause after a 429", () => {
+  it("a 429 delays every call of the client, but not another client's", async () => {
+    const { client, requests } = makeScriptedClient([() => rateLimited("10"), ok])
+    const other = makeScriptedClient([ok])
+    const all = [client.prompts.get(toId("a"))]
+    await flush()
+    all.push(client.prompts.get(toId("b")), client.prompts.get(toId("c"), { maxRetries: 0 }))
+    expect(await settle(other.client.prompts.get(toId("d")))).toEqual({ value: envelope, took: 0 })
+    await advance(9_999)
+    expect(requests).toHaveLength(1)
+    await advance(1)
+    expect(await Promise.all(all)).toEqual([envelope, envelope, envelope])
+    expect(requests.map(({ url }) => url.slice(-1))).toEqual(["a", "a", "b", "c"])
+  })
+
+  it("a call that would time out during the pause rejects immediately, without a request", async () => {
+    const { client, requests } = makeScriptedClient([() => rateLimited("50"), ok])
+    const first = await captureError(client.prompts.get(toId("a")))
+    expect(first).toBeInstanceOf(RateLimitedError)
+    await advance(7_500)
+    const outcome = await settle(client.prompts.get(toId("b")))
+    const error = (outcome as { error: RateLimitedError }).error
+    expect(error).toBeInstanceOf(RateLimitedError)
+    expect(error).not.toBe(first)
+    expect({ ...error, message: error.message, took: outcome.took }).toEqual({
+      status: 429,
+      code: "RATE_LIMITED",
+      message: "Rate limit exceeded; no request was sent",
+      requestId: "req-429",
+      retryAfter: 43,
+      took: 0
+    })
+    expect(requests).toHaveLength(1)
+    await advance(42_500)
+    expect(await settle(client.prompts.get(toId("b")))).toEqual({ value: envelope, took: 0 })
+  })
+
+  it("a later 429 with a shorter Retry-After does not shorten the pause", async () => {
+    const { client, requests } = makeScriptedClient([() => rateLimited("20"), () => rateLimited("5"), ok])
+    const both = [settle(client.prompts.get(toId("a"))), settle(client.prompts.get(toId("b")))]
+    expect(await Promise.all(both)).toMatchObject([
+      { value: envelope, took: 20_000 },
+      { value: envelope, took: 20_000 }
+    ])
+    expect(requests).toHaveLength(4)
+  })
+
+  it("a 503 does not delay other calls", async () => {
+    const { client } = makeScriptedClient([
+      () => errorResponse(503, "CODE", "Later", { "retry-after": "5" }),
+      ok
+    ])
+    const first = client.prompts.get(toId("a"))
+    await flush()
+    expect(await settle(client.prompts.get(toId("b")))).toEqual({ value: envelope, took: 0 })
+    expect(await settle(first)).toEqual({ value: envelope, took: 5_000 })
+  })
+})

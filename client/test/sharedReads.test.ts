@@ -1,0 +1,186 @@
+import { describe, expect, it, vi } from "vitest"
+import { AbortError, TimeoutError } from "../src/index.ts"
+import {
+  advance,
+  captureError,
+  connectionRefused,
+  errorResponse,
+  flush,
+  jsonResponse,
+  makeScriptedClient,
+  neverResponds,
+  settle,
+  useFakeTimeWithoutJitter,
+  promptId
+} from "./support.ts"
+import { cache, makeCachingClient, ok, revalidatable } from "./cachingClient.ts"
+
+useFakeTimeWithoutJitter()
+
+describe("concurrent reads of the same target", () => {
+  it("1,000 concurrent calls share one request, and each gets its own object", async () => {
+    let respond: (response: Response) => void = () => {}
+    const { client, requests } = makeCachingClient([
+      () => new Promise<Response>((resolve) => (respond = resolve))
+    ])
+    const reads = Array.from({ length: 1_000 }, () => client.prompts.get(promptId))
+    await flush()
+    respond(ok("a"))
+    const results = await Promise.all(reads)
+    expect(requests).toHaveLength(1)
+    expect(new Set(results).size).toBe(1_000)
+    expect(results.every(({ data, source }) => data.title === "a" && source === "fresh")).toBe(true)
+  })
+
+  it("all callers of a shared request get its error, and the next call sends a new request", async () => {
+    const { client, requests } = makeCachingClient([
+      () => errorResponse(404, "NOT_FOUND", "Prompt not found")
+    ])
+    const results = await Promise.allSettled([1, 2, 3].map(() => client.prompts.get(promptId)))
+    expect(results.map((result) => result.status)).toEqual(Array(3).fill("rejected"))
+    expect(requests).toHaveLength(1)
+    expect(await captureError(client.prompts.get(promptId))).toMatchObject({ status: 404 })
+    expect(requests).toHaveLength(2)
+  })
+
+  it("calls share a request only if query, timeout and maxRetries are equal", async () => {
+    const page = { data: [], meta: { page: 1, per_page: 20, total: 0 } }
+    const { client, requests } = makeCachingClient([() => jsonResponse(200, { ...page })])
+    await settle(
+      Promise.all([
+        client.prompts.list(),
+        client.prompts.list({ page: undefined }),
+        client.prompts.list({ tag: "a", page: 1 }),
+        client.prompts.list({ page: 1, tag: "a" }),
+        client.prompts.list({ tag: "b" }),
+        client.prompts.list({}, { timeout: 30_000, maxRetries: 2 }),
+        client.prompts.list({}, { timeout: 70 }),
+        client.prompts.list({}, { maxRetries: 0 })
+      ])
+    )
+    expect(requests).toHaveLength(5)
+  })
+
+  it("a shared request survives the abort of one caller and is aborted with its last caller", async () => {
+    let respond: (response: Response) => void = () => {}
+    const { client, requests } = makeCachingClient([
+      ({ signal }) =>
+        new Promise<Response>((resolve, reject) => {
+          respond = resolve
+          signal.addEventListener("abort", () => reject(signal.reason))
+        }),
+      () => ok("b")
+    ])
+    const [first, second, third] = [new AbortController(), new AbortController(), new AbortController()]
+    const one = client.prompts.get(promptId, { signal: first.signal })
+    const two = client.prompts.get(promptId, { signal: second.signal })
+    await flush()
+    first.abort("one")
+    expect(await captureError(one)).toEqual(new AbortError("The call was aborted", { cause: "one" }))
+    expect(requests[0]!.signal.aborted).toBe(false)
+    respond(ok("a"))
+    expect((await two).data.title).toBe("a")
+
+    const alone = makeScriptedClient([neverResponds, () => ok("c")], { cache })
+    const call = alone.client.prompts.get(promptId, { signal: third.signal })
+    await flush()
+    third.abort()
+    expect(await captureError(call)).toBeInstanceOf(AbortError)
+    await flush()
+    expect(alone.requests[0]!.signal.aborted).toBe(true)
+    expect(vi.getTimerCount()).toBe(0)
+    expect((await alone.client.prompts.get(promptId)).data.title).toBe("c")
+  })
+
+  it("a call never joins a request that was aborted by its last caller", async () => {
+    for (let turns = 0; turns < 20; turns++) {
+      const { client } = makeCachingClient([neverResponds, revalidatable("a")])
+      const controller = new AbortController()
+      const first = client.prompts.get(promptId, { signal: controller.signal })
+      first.catch(() => {})
+      await flush()
+      controller.abort()
+      for (let turn = 0; turn < turns; turn++) await Promise.resolve()
+      const second = client.prompts.get(promptId, { timeout: 30_000 })
+      expect(
+        await settle(second).then((outcome) => "error" in outcome && (outcome.error as Error).name)
+      ).not.toBe("AbortError")
+    }
+  })
+
+  it("a call that joins a request has its own timeout and sends a new request if the shared one times out", async () => {
+    const { client, requests } = makeCachingClient([neverResponds, neverResponds, () => ok("a")], {
+      timeout: 1_000
+    })
+    const early = client.prompts.get(promptId).catch((error) => error)
+    await advance(600)
+    const late = client.prompts.get(promptId)
+    await advance(400)
+    expect(await early).toEqual(new TimeoutError("No result within 1000 ms"))
+    // The shared request has timed out, the late call has not.
+    expect(requests).toHaveLength(2)
+    expect(await settle(late)).toEqual({ error: new TimeoutError("No result within 1000 ms"), took: 600 })
+    expect((await client.prompts.get(promptId)).data.title).toBe("a")
+    expect(vi.getTimerCount()).toBe(0)
+  })
+
+  it("after a failed background refresh, the next one is a single request, once most of ttl has passed", async () => {
+    const { read, requests } = makeCachingClient([
+      () => ok("a"),
+      ...Array(4).fill(connectionRefused),
+      () => ok("b")
+    ])
+    await read()
+    await advance(1_000)
+    // The first refresh is retried twice.
+    expect(await read()).toEqual(["a", "stale", 0])
+    await advance(2_000)
+    expect(requests).toHaveLength(4)
+    expect(await read()).toEqual(["a", "stale", 0])
+    await flush()
+    expect(requests).toHaveLength(5)
+    await advance(590)
+    for (const id of ["p", "p"]) expect(await read(id)).toEqual(["a", "stale", 0])
+    expect(requests).toHaveLength(5)
+    await advance(310)
+    expect(await read()).toEqual(["a", "stale", 0])
+    await flush()
+    expect(requests).toHaveLength(6)
+    expect(await read()).toEqual(["b", "cached", 0])
+  })
+
+  it("a background refresh survives the abort of the call that started it", async () => {
+    const { client, read, requests } = makeCachingClient([revalidatable("a"), neverResponds])
+    await read()
+    await advance(1_000)
+    const controller = new AbortController()
+    const { source } = await client.prompts.get(promptId, { signal: controller.signal })
+    controller.abort()
+    await advance(1_000)
+    expect(source).toBe("stale")
+    expect(requests[1]!.signal.aborted).toBe(false)
+  })
+
+  it("a background refresh survives the abort of a call that joined it", async () => {
+    const { client, read, requests } = makeCachingClient([revalidatable("a"), neverResponds])
+    await read()
+    await advance(9_999)
+    expect(await read()).toEqual(["a", "stale", 0])
+    await advance(1)
+    const controller = new AbortController()
+    const joined = client.prompts.get(promptId, { signal: controller.signal })
+    await flush()
+    controller.abort()
+    expect(await captureError(joined)).toBeInstanceOf(AbortError)
+    expect(requests).toHaveLength(2)
+    expect(requests[1]!.signal.aborted).toBe(false)
+  })
+
+  it("a call with an aborted signal rejects with an AbortError even if its result is cached", async () => {
+    const { client, read } = makeCachingClient([revalidatable("a")])
+    await read()
+    expect(await captureError(client.prompts.get(promptId, { signal: AbortSignal.abort() }))).toBeInstanceOf(
+      AbortError
+    )
+  })
+})

@@ -1,0 +1,164 @@
+import { mkdirSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { newId } from "../../../test/support/archives.ts"
+import { bin, install, makeProject, pack, removeDirectories, run } from "../../../test/support/packages.ts"
+import { findTool } from "../../../test/support/tools.ts"
+import { renderBundle } from "../../src/pull/BundleFile.ts"
+import { renderTypes } from "../../src/pull/TypesFile.ts"
+import { bundledPrompt } from "../pull/bundles.ts"
+
+const client = join(import.meta.dirname, "../..")
+
+/** Titles and slots that are difficult for a generator. */
+const difficult = [
+  "",
+  "*/ export const injected = 1 /*",
+  "line\u2028separator\nand `template`",
+  "delete",
+  "3 tips",
+  "日本語 の プロンプト",
+  "İstanbul ŉ ǰ ΐ",
+  "😀",
+  "module",
+  "exports",
+  "require",
+  "arguments",
+  "undefined",
+  "globalThis",
+  "async",
+  "type",
+  "string",
+  "constructor",
+  "Object",
+  "Promise"
+]
+
+const generated = renderTypes([
+  {
+    id: "cef02dd3-514f-5723-8852-d3305a2e66a8",
+    name: "support-agent",
+    title: "Support agent",
+    slots: ["shop"]
+  },
+  { id: "2ab10e69-adc5-54f8-bc21-f905cbf73c5d", name: "greeting", title: "Greeting", slots: [] },
+  {
+    id: "2f09a46d-59a9-5bfa-8dc0-320892cb5a82",
+    name: "order",
+    title: "Order",
+    slots: ["order_id", 'a "b"', "\u202e", "\\"]
+  },
+  ...difficult.map((title) => ({ id: newId<string>(), name: title, title, slots: [title] }))
+])
+
+/** Uses the constants as an application does. The lines with an expected error must not compile. */
+const user = `
+import { fillSlots, type PromptBundle, PromptClient, verifyBundle } from "@prompt-retrieval/client"
+import bundle from "./bundle.json" with { type: "json" }
+import * as prompts from "./prompts.js"
+
+/** What the client needs to know of a constant. */
+interface Reference<Slots extends string> {
+  readonly id: string
+  readonly slots: ReadonlyArray<Slots>
+}
+type SlotsOf<Prompt> = Prompt extends Reference<infer Slots> ? Slots : "no reference"
+const fill = <Prompt extends Reference<string>>(prompt: Prompt, variables: { readonly [Slot in SlotsOf<Prompt>]: string }) =>
+  [prompt, variables]
+
+const id: "cef02dd3-514f-5723-8852-d3305a2e66a8" = prompts.supportAgent.id
+const slots: readonly ["shop"] = prompts.supportAgent.slots
+const none: readonly [] = prompts.greeting.slots
+fill(prompts.supportAgent, { shop: "Acme" })
+fill(prompts.greeting, {})
+fill(prompts.order, { order_id: "1", 'a "b"': "2", "\\u202e": "3", "\\\\": "4" })
+// @ts-expect-error The variable is missing.
+fill(prompts.supportAgent, {})
+// @ts-expect-error The variable is misspelled.
+fill(prompts.supportAgent, { shpo: "Acme" })
+// @ts-expect-error There is no such slot.
+fill(prompts.supportAgent, { shop: "Acme", store: "Acme" })
+// @ts-expect-error There is no such prompt.
+prompts.supportBot
+// @ts-expect-error A constant cannot be changed.
+prompts.supportAgent.id = ""
+// @ts-expect-error A title adds no code.
+prompts.injected
+
+/** TypeScript's type of the imported file is the type of a bundle. */
+export const typed: PromptBundle = bundle
+
+export const read = async (): Promise<string> => {
+  const { prompts: bundled } = await verifyBundle(bundle)
+  const { data } = await new PromptClient({ apiKey: "k" }).prompts.getResolved(id)
+  return fillSlots(data.resolved_content, { [slots[0]]: bundled.length + none.length })
+}
+`
+
+const compilers: Readonly<Record<string, string>> = {
+  "5.4": "typescript-5.4",
+  "5.9": "typescript-5.9",
+  "6.0": "typescript"
+}
+
+describe("prompts.ts", () => {
+  let project: string
+  beforeAll(async () => {
+    project = makeProject("generated-types")
+    await install(project, await pack(client))
+    const bundle = renderBundle([bundledPrompt(), bundledPrompt({ content: "" })])
+    writeFileSync(join(project, "bundle.json"), bundle)
+    writeFileSync(join(project, "prompts.ts"), generated)
+    writeFileSync(join(project, "user.ts"), user)
+    // A module that the compiler emits as CommonJS.
+    mkdirSync(join(project, "common"))
+    writeFileSync(join(project, "common/package.json"), '{"type":"commonjs"}')
+    writeFileSync(join(project, "common/prompts.ts"), generated)
+  })
+  afterAll(removeDirectories)
+
+  const compile = async (version: string, options: object) => {
+    const compilerOptions = {
+      target: "ES2022",
+      strict: true,
+      exactOptionalPropertyTypes: true,
+      isolatedModules: true,
+      // TypeScript 5.5 has introduced the option.
+      ...(version !== "5.4" && { isolatedDeclarations: true }),
+      declaration: true,
+      noUnusedLocals: true,
+      skipLibCheck: false,
+      resolveJsonModule: true,
+      types: [],
+      lib: ["ES2022"],
+      outDir: `out-${version}`,
+      rootDir: ".",
+      ...options
+    }
+    writeFileSync(
+      join(project, "tsconfig.json"),
+      JSON.stringify({ compilerOptions, files: ["user.ts", "common/prompts.ts"] })
+    )
+    const compiler = compilers[version]
+    return compiler === undefined
+      ? run(project, bin("tsc"), ["-p", "."])
+      : run(project, process.execPath, [findTool(`${compiler}/bin/tsc`), "-p", "."])
+  }
+  const success = { code: 0, stdout: "", stderr: "" }
+
+  it.each([...Object.keys(compilers), "7.0"])(
+    "compiles with TypeScript %s, wrong uses do not, and a CommonJS module has every constant",
+    async (version) => {
+      expect(await compile(version, { module: "NodeNext", moduleResolution: "NodeNext" })).toEqual(success)
+      writeFileSync(join(project, `out-${version}/package.json`), '{"type":"commonjs"}')
+      const script = `console.log(Object.values(require("./out-${version}/common/prompts.js")).length)`
+      const { stdout } = await run(project, process.execPath, ["--input-type=commonjs", "--eval", script])
+      expect(stdout).toBe(`${3 + difficult.length}\n`)
+    }
+  )
+
+  it("compiles for a bundler", async () => {
+    const options = { module: "ESNext", moduleResolution: "Bundler", verbatimModuleSyntax: true }
+    expect(await compile("7.0", options)).toEqual(success)
+  })
+})

@@ -1,0 +1,297 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { createRequire } from "node:module"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import * as Effect from "effect/Effect"
+import { build as buildWithEsbuild } from "esbuild"
+import { chromium, type Page } from "playwright-core"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { build as buildWithVite } from "vite"
+import type { Archive } from "../../../src/application/formats/Archive.ts"
+import demo from "../../../src/demo/workspace.json" with { type: "json" }
+import { startApi } from "../../../test/api/startApi.ts"
+import { key } from "../../../test/support/archives.ts"
+import { makeResources } from "../../../test/support/database.ts"
+import {
+  install,
+  installNode,
+  makeProject,
+  nodes,
+  pack,
+  removeDirectories,
+  run
+} from "../../../test/support/packages.ts"
+import { freePort } from "../../../test/support/ports.ts"
+import { runProgram } from "../../../test/support/programs.ts"
+import { findTool, toolsDirectory } from "../../../test/support/tools.ts"
+
+const client = join(import.meta.dirname, "../..")
+const requireTool = createRequire(join(toolsDirectory, "package.json"))
+
+const browserPath = "/usr/bin/chromium"
+
+const demoArchive = demo as unknown as Archive
+const demoKey = key(demoArchive.workspace.id, demoArchive.users[0]!)
+const agent = demoArchive.prompts.find(({ title }) => title === "Support agent")!
+const api = startApi([{ ...demoArchive, api_keys: [demoKey.stored] }])
+
+/** A program that uses every part of the client that depends on the runtime. */
+const program = `
+import { BundleError, fillSlots, PromptClient, verifyBundle } from "@prompt-retrieval/client"
+export const start = async ({ apiKey, baseUrl, id, bundle }) => {
+  const client = new PromptClient({ apiKey, baseUrl, cache: {} })
+  const titles = []
+  for await (const { title } of client.prompts.list({ per_page: 4 })) titles.push(title)
+  await client.prompts.getResolved(id)
+  const { data, source } = await client.prompts.getResolved(id)
+  const { prompts } = await verifyBundle(bundle)
+  const damaged = prompts.map((prompt) => prompt.id === id ? { ...prompt, content: "" } : prompt)
+  const error = await verifyBundle({ ...bundle, prompts: damaged }).catch((error) => error)
+  return JSON.stringify({
+    titles: titles.length,
+    source,
+    text: fillSlots(data.resolved_content, { shop: "Acme" }).slice(0, 32),
+    prompts: prompts.length,
+    refused: error instanceof BundleError && error.promptId
+  })
+}
+`
+const expected = {
+  titles: 6,
+  source: "cached",
+  text: "You are a support agent of Acme.",
+  prompts: 6,
+  refused: agent.id
+}
+
+/** Prints what the program returns for its only argument, the JSON of its parameters. */
+const entry = `
+import { start } from "./program.js"
+console.log(await start(JSON.parse(process.argv[2])))
+`
+
+/** Prints the message of the client for an empty name. */
+const required = `
+const { PromptClient } = require("@prompt-retrieval/client")
+new PromptClient({ apiKey: "k" }).prompts.get("").catch(({ message }) => console.log(message))
+`
+const loaded = "prompt must be a name or an id\n"
+
+/** An empty project with the packed client installed, and the bundle that its own \`pull\` has written. */
+let project: string
+let pulled: Awaited<ReturnType<typeof run>>
+let parameters: string
+beforeAll(async () => {
+  project = makeProject("runtimes")
+  await install(project, await pack(client))
+  writeFileSync(join(project, "program.js"), program)
+  writeFileSync(join(project, "entry.js"), entry)
+  writeFileSync(join(project, "required.cjs"), required)
+  const env = { PROMPT_RETRIEVAL_KEY: demoKey.plaintext, PROMPT_RETRIEVAL_URL: api.service().url }
+  pulled = await run(project, "npx", ["--offline", "--no", "@prompt-retrieval/client", "pull"], env)
+  const bundle = JSON.parse(readFileSync(join(project, "prompts.bundle.json"), "utf8"))
+  const { url: baseUrl } = api.service()
+  parameters = JSON.stringify({ apiKey: demoKey.plaintext, baseUrl, id: agent.id, bundle })
+}, 120_000)
+afterAll(removeDirectories)
+
+it("npx --no @prompt-retrieval/client pull writes the bundle in a project with the packed client", () => {
+  expect(pulled).toMatchObject({ code: 0, stdout: "6 prompts: 6 added\n" })
+})
+
+const parse = ({ code, stdout, stderr }: Awaited<ReturnType<typeof run>>) => {
+  if (code !== 0) throw new Error(stdout + stderr)
+  return JSON.parse(stdout)
+}
+
+describe("Node", () => {
+  it.each(Object.keys(nodes) as Array<keyof typeof nodes>)("%s runs the packed client", async (version) => {
+    const [node, env] = nodes[version]
+    expect(parse(await run(project, node, ["entry.js", parameters], env))).toEqual(expected)
+  })
+
+  it.each(["20.0.0", "22.19.0", "26.10.0"])(
+    "Node %s runs the packed client",
+    async (version) => {
+      const node = await installNode(version)
+      expect(parse(await run(project, node, ["entry.js", parameters]))).toEqual(expected)
+    },
+    120_000
+  )
+
+  it("the lowest supported Node runs the command pull of the packed client", async () => {
+    const node = await installNode("20.0.0")
+    const main = "node_modules/@prompt-retrieval/client/dist/pull/main.js"
+    expect(await run(project, node, [main, "pull", "--frozen"])).toEqual({ code: 0, stdout: "", stderr: "" })
+  })
+
+  it("require() loads the client where Node supports it", async () => {
+    for (const node of [process.execPath, await installNode("22.19.0")]) {
+      expect(await run(project, node, ["required.cjs"])).toEqual({ code: 0, stdout: loaded, stderr: "" })
+    }
+  })
+
+  it("require() fails with a message that names import() where Node does not support it", async () => {
+    const { code, stderr } = await run(project, await installNode("20.0.0"), ["required.cjs"])
+    expect(code).toBe(1)
+    expect(stderr).toMatch(/require\(\) of ES Module .* not supported/)
+    expect(stderr).toContain("dynamic import() which is available in all CommonJS modules")
+  })
+})
+
+describe("other runtimes", () => {
+  it("Bun runs the packed client, with import and require()", async () => {
+    const bun = findTool("@oven/bun-*/bin/bun")
+    expect(parse(await run(project, bun, ["entry.js", parameters]))).toEqual(expected)
+    expect(await run(project, bun, ["required.cjs"])).toMatchObject({ code: 0, stdout: loaded })
+  })
+
+  it("Deno runs the packed client with the permission to connect only, with import and require()", async () => {
+    const deno = findTool("@deno/*/deno")
+    writeFileSync(
+      join(project, "deno.js"),
+      'import { start } from "./program.js"\nconsole.log(await start(JSON.parse(Deno.args[0])))\n'
+    )
+    const env = { DENO_NO_UPDATE_CHECK: "1", DENO_DIR: join(project, ".deno") }
+    const args = ["run", "--no-prompt", "--cached-only", `--allow-net=${new URL(api.service().url).host}`]
+    expect(parse(await run(project, deno, [...args, "deno.js", parameters], env))).toEqual(expected)
+    const read = ["run", "--no-prompt", "--cached-only", "--allow-read"]
+    expect(await run(project, deno, [...read, "required.cjs"], env)).toMatchObject({
+      code: 0,
+      stdout: loaded
+    })
+  })
+
+  it("Cloudflare's workerd runs the packed client", async () => {
+    const resources = makeResources()
+    try {
+      await buildWithEsbuild({
+        stdin: {
+          contents:
+            'import { start } from "./program.js"\nexport default { fetch: async (request) => new Response(await start(await request.json())) }',
+          resolveDir: project
+        },
+        bundle: true,
+        format: "esm",
+        conditions: ["workerd", "worker"],
+        outfile: join(project, "worker.js")
+      })
+      const port = await freePort()
+      writeFileSync(
+        join(project, "workerd.capnp"),
+        `using Workerd = import "/workerd/workerd.capnp";
+const config :Workerd.Config = (
+  services = [
+    (name = "main", worker = (
+      modules = [(name = "worker.js", esModule = embed "worker.js")],
+      compatibilityDate = "2026-01-01",
+      globalOutbound = "loopback"
+    )),
+    (name = "loopback", network = (allow = ["local"]))
+  ],
+  sockets = [(name = "http", address = "127.0.0.1:${port}", http = (), service = "main")]
+);
+`
+      )
+      const workerd = findTool("@cloudflare/workerd-*/bin/workerd")
+      await resources.acquire(runProgram(workerd, ["serve", join(project, "workerd.capnp")], port))
+      const response = await fetch(`http://127.0.0.1:${port}`, { method: "POST", body: parameters })
+      const text = await response.text()
+      expect({ status: response.status, text }).toEqual({ status: 200, text: JSON.stringify(expected) })
+    } finally {
+      await resources.release()
+    }
+  })
+})
+
+/** Builds the program to one script for browsers, which defines the global `Program`. */
+const bundlers: Readonly<Record<string, () => Promise<string>>> = {
+  esbuild: async () => {
+    const { outputFiles } = await buildWithEsbuild({
+      entryPoints: [join(project, "program.js")],
+      bundle: true,
+      minify: true,
+      platform: "browser",
+      format: "iife",
+      globalName: "Program",
+      write: false
+    })
+    return outputFiles[0]!.text
+  },
+  Vite: async () => {
+    const output = await buildWithVite({
+      root: project,
+      configFile: false,
+      logLevel: "error",
+      build: {
+        write: false,
+        lib: { entry: join(project, "program.js"), formats: ["iife"], name: "Program" }
+      }
+    })
+    // biome-ignore lint/suspicious/noExplicitAny: the type also covers builds that watch
+    return (output as any)[0].output[0].code
+  },
+  webpack: async () => {
+    const options = {
+      mode: "production",
+      context: project,
+      entry: "./program.js",
+      output: { path: project, filename: "webpack.js", library: { name: "Program", type: "var" } }
+    }
+    await new Promise<void>((resolve, reject) =>
+      requireTool("webpack")(
+        options,
+        (error: Error | null, stats: { hasErrors(): boolean; hasWarnings(): boolean }) =>
+          error !== null || stats.hasErrors() || stats.hasWarnings() ? reject(error ?? stats) : resolve()
+      )
+    )
+    return readFileSync(join(project, "webpack.js"), "utf8")
+  },
+  Rollup: async () => {
+    const { nodeResolve } = requireTool("@rollup/plugin-node-resolve")
+    const warnings: Array<unknown> = []
+    const bundle = await requireTool("rollup").rollup({
+      input: join(project, "program.js"),
+      plugins: [nodeResolve({ browser: true })],
+      onwarn: (warning: unknown) => void warnings.push(warning)
+    })
+    const { output } = await bundle.generate({ format: "iife", name: "Program" })
+    expect(warnings).toEqual([])
+    return output[0].code
+  }
+}
+
+describe("a browser", () => {
+  const resources = makeResources()
+  let page: Page
+  beforeAll(async () => {
+    const openBrowser = Effect.acquireRelease(
+      Effect.promise(async () => {
+        const directory = mkdtempSync(join(tmpdir(), "chromium-"))
+        const args = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
+        const context = await chromium.launchPersistentContext(directory, {
+          executablePath: browserPath,
+          headless: true,
+          args
+        })
+        return { directory, context }
+      }),
+      ({ directory, context }) =>
+        Effect.promise(async () => {
+          await context.close()
+          rmSync(directory, { recursive: true })
+        })
+    )
+    const { context } = await resources.acquire(openBrowser)
+    page = await context.newPage()
+    // The service sends no CORS headers, so the page must be of the same origin.
+    await page.goto(`${api.service().url}/healthz`)
+  }, 60_000)
+  afterAll(() => resources.release())
+
+  it.each(Object.keys(bundlers))("runs the packed client in a script that %s builds", async (bundler) => {
+    const script = await bundlers[bundler]!()
+    const result = await page.evaluate(`(async () => { ${script}; return Program.start(${parameters}) })()`)
+    expect(JSON.parse(result as string)).toEqual(expected)
+  })
+})

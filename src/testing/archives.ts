@@ -1,0 +1,269 @@
+import { createHash, randomBytes, randomUUID } from "node:crypto"
+import { type Archive, archiveFormat } from "../application/formats/Archive.ts"
+import { type ApiKey, type ApiKeyId, type KeyHash, keyPrefix, type UserId } from "../domain/ApiKey.ts"
+import type { BillingStatus, Tier } from "../domain/Billing.ts"
+import type { FolderId } from "../domain/FolderId.ts"
+import { type PromptId, PromptType, type TagId } from "../domain/Prompt.ts"
+import type { Timestamp } from "../domain/Timestamp.ts"
+import type { VersionId, VersionNumber } from "../domain/Version.ts"
+import type {
+  Folder,
+  Fragment,
+  PromptFragment,
+  PromptVersion,
+  StoredKey,
+  User,
+  Workspace,
+  WorkspacePrompt,
+  WorkspaceTag
+} from "../domain/Workspace.ts"
+import type { WorkspaceId } from "../domain/WorkspaceId.ts"
+
+/** Returns a random id of any kind. */
+export const newId = <Id extends string>(): Id => randomUUID() as string as Id
+
+/** Compares items by id, for sorting. */
+export const compareIds = (a: { readonly id: string }, b: { readonly id: string }): number =>
+  a.id < b.id ? -1 : 1
+
+/** Converts any text that `Date` parses to a timestamp. */
+export const instant = (text: string): Timestamp => new Date(text).toISOString() as Timestamp
+
+export const versionNumber = (number: number): VersionNumber => number as VersionNumber
+
+export const folder = (overrides: Partial<Folder> = {}): Folder => ({
+  id: newId<FolderId>(),
+  name: "Folder",
+  ...overrides
+})
+
+export const tag = (name: string, overrides: Partial<WorkspaceTag> = {}): WorkspaceTag => ({
+  id: newId<TagId>(),
+  name,
+  color: "#0a1B2c",
+  ...overrides
+})
+
+export const fragment = (content: string, overrides: Partial<Fragment> = {}): Fragment => ({
+  id: newId(),
+  name: "Fragment",
+  content,
+  ...overrides
+})
+
+export const fragmentBinding = (
+  { id }: Fragment,
+  position: number,
+  overrides: Partial<PromptFragment> = {}
+): PromptFragment => ({
+  id: newId(),
+  fragment_id: id,
+  position,
+  variable_overrides: {},
+  ...overrides
+})
+
+export const version = (number: number, overrides: Partial<PromptVersion> = {}): PromptVersion => ({
+  id: newId<VersionId>(),
+  version_number: versionNumber(number),
+  content: `Content of version ${number}`,
+  change_summary: `Change ${number}`,
+  change_source: "manual",
+  parent_version_id: null,
+  metadata: {},
+  created_at: instant("2026-03-01T12:00:00.000Z"),
+  ...overrides
+})
+
+export const prompt = (overrides: Partial<WorkspacePrompt> = {}): WorkspacePrompt => ({
+  id: newId<PromptId>(),
+  title: "Title",
+  description: "Description",
+  current_content: "Content",
+  prompt_type: "system",
+  target_model: "model",
+  intent: "intent",
+  current_version: 1,
+  folder_id: null,
+  is_favorite: false,
+  is_archived: false,
+  sort_order: 0,
+  created_at: instant("2026-01-01T00:00:00.000Z"),
+  updated_at: instant("2026-01-02T00:00:00.000Z"),
+  tags: [],
+  fragments: [],
+  versions: [],
+  ...overrides
+})
+
+export const user = (overrides: Partial<User> = {}): User => {
+  const id = overrides.id ?? newId<UserId>()
+  return { id, email: `user-${id}@example.com`, must_reset_password: false, ...overrides }
+}
+
+/** A stored key and its plaintext. */
+export interface Key {
+  readonly plaintext: ApiKey
+  readonly stored: StoredKey
+}
+
+/** Returns a random key of a workspace or, for null, of no workspace. */
+export const key = (workspace: WorkspaceId | null, owner: User, overrides: Partial<StoredKey> = {}): Key => {
+  const hex = randomBytes(32).toString("hex")
+  const plaintext = `${keyPrefix}${hex}` as ApiKey
+  return {
+    plaintext,
+    stored: {
+      id: newId<ApiKeyId>(),
+      workspace_id: workspace,
+      created_by: owner.id,
+      name: "Key",
+      key_hash: createHash("sha256").update(plaintext).digest("hex") as KeyHash,
+      key_start: hex.slice(0, 4),
+      key_end: hex.slice(-4),
+      created_at: instant("2026-01-01T00:00:00.000Z"),
+      revoked_at: null,
+      expires_at: null,
+      ...overrides
+    }
+  }
+}
+
+export const workspace = (overrides: Partial<Workspace> = {}): Workspace => ({
+  id: newId<WorkspaceId>(),
+  name: "Workspace",
+  tier: "solo",
+  billing_status: "active",
+  ...overrides
+})
+
+/** Returns the archive of an empty workspace with the given fields replaced. */
+export const archive = (overrides: Partial<Archive> = {}): Archive => ({
+  format: archiveFormat,
+  workspace: workspace(),
+  users: [],
+  api_keys: [],
+  folders: [],
+  tags: [],
+  fragments: [],
+  prompts: [],
+  ...overrides
+})
+
+/** Texts that an encoding error in a round trip through a database would change. */
+export const awkwardTexts: ReadonlyArray<string> = [
+  "",
+  " leading and trailing ",
+  "\n\r\n\t\u000b\u000c\u0001\u007f\u0085",
+  "$& $1 $` $' $$",
+  "'; drop table prompts; -- \" ` \\ \\n \\u0000 \\\\x",
+  "%s %_ {0} $1 $2 ? :name @name",
+  "{{slot}} {{{x}}} {{ }} }}{{",
+  '{"json": [null, "\\u0000"]}',
+  "äöü ß é e\u0301 İ ı ſ Σς",
+  "日本語 العربية עברית ไทย",
+  "😀👩‍👩‍👧‍👦 \u{10ffff} \ufffd \ufeff \u200b \u2028 \u2029",
+  "null",
+  "\\N",
+  "__proto__"
+]
+
+/**
+ * Returns a workspace with every kind of item: prompts of every type, some favorites, some archived, inside and
+ * outside folders, with no, one and several tags; a chain of versions; fragments with and without values and one
+ * that is used twice; and keys in every state. Its ids are new; its times and texts are always the same.
+ */
+export const sample = (
+  overrides: { readonly tier?: Tier; readonly billing_status?: BillingStatus } = {}
+): { readonly archive: Archive; readonly keys: Record<SampleKey, Key> } => {
+  const home = workspace({ name: "Sample", ...overrides })
+  const ada = user()
+  const ben = user({ must_reset_password: true })
+  const revoked_at = instant("2026-02-01T00:00:00.000Z")
+  const keys: Record<SampleKey, Key> = {
+    active: key(home.id, ada, { name: "Production" }),
+    second: key(home.id, ada, { name: "Staging" }),
+    revoked: key(home.id, ada, { revoked_at }),
+    ownerMustReset: key(home.id, ben),
+    revokedOwnerMustReset: key(home.id, ben, { revoked_at }),
+    legacy: key(null, ada),
+    legacyRevoked: key(null, ada, { revoked_at }),
+    legacyOwnerMustReset: key(null, ben)
+  }
+  const support = folder({ name: "Support" })
+  const empty = folder({ name: "Empty" })
+  const production = tag("production", { color: "#ff0000" })
+  const draft = tag("Draft", { color: "#00FF00" })
+  const german = tag("größe", { color: "#0000ff" })
+  const tone = fragment("Answer in a {{tone}} tone, in {{ language }}.", { name: "Tone" })
+  const limits = fragment("Use at most {{words}} words. {{unbound}}", { name: "Limits" })
+  const first = version(1, { created_at: instant("2026-01-01T00:00:00.000Z") })
+  const secondVersion = version(2, {
+    parent_version_id: first.id,
+    change_source: "ai-improve",
+    metadata: { applied_suggestions: 3, nested: { list: [1, "two", null, true] } },
+    created_at: instant("2026-01-02T00:00:00.000Z")
+  })
+  const third = version(3, {
+    parent_version_id: secondVersion.id,
+    created_at: instant("2026-01-03T00:00:00.000Z")
+  })
+  const greeting = prompt({
+    title: "Greeting",
+    description: "Greets a customer",
+    current_content: "Greet {{customer}}.",
+    current_version: 3,
+    folder_id: support.id,
+    is_favorite: true,
+    sort_order: -1,
+    updated_at: instant("2026-01-09T00:00:00.001Z"),
+    tags: [production.id, german.id, draft.id],
+    fragments: [
+      fragmentBinding(limits, 2, { variable_overrides: { words: 120, unbound: null } }),
+      fragmentBinding(tone, 1, { variable_overrides: { tone: "friendly", language: "{{tone}}" } }),
+      fragmentBinding(tone, 2, { variable_overrides: { tone: true, language: "Deutsch" } })
+    ],
+    versions: [first, third, secondVersion]
+  })
+  const ofEveryType = PromptType.literals.map((prompt_type, index) =>
+    prompt({
+      title: `A ${prompt_type} prompt`,
+      prompt_type,
+      sort_order: index,
+      folder_id: index % 2 === 0 ? support.id : null,
+      tags: index % 3 === 0 ? [production.id] : [],
+      updated_at: instant(`2026-01-0${1 + Math.floor(index / 2)}T00:00:00.000Z`),
+      versions: [version(1)]
+    })
+  )
+  const retired = prompt({
+    title: "Retired",
+    is_archived: true,
+    folder_id: support.id,
+    tags: [production.id],
+    updated_at: instant("2026-01-10T00:00:00.000Z"),
+    versions: [version(1)]
+  })
+  return {
+    keys,
+    archive: archive({
+      workspace: home,
+      users: [ada, ben],
+      api_keys: Object.values(keys).map(({ stored }) => stored),
+      folders: [support, empty],
+      tags: [production, draft, german],
+      fragments: [tone, limits],
+      prompts: [greeting, ...ofEveryType, retired]
+    })
+  }
+}
+
+export type SampleKey =
+  | "active"
+  | "second"
+  | "revoked"
+  | "ownerMustReset"
+  | "revokedOwnerMustReset"
+  | "legacy"
+  | "legacyRevoked"
+  | "legacyOwnerMustReset"

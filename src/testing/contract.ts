@@ -1,0 +1,75 @@
+import * as assert from "node:assert/strict"
+import * as Arbitrary from "effect/Arbitrary"
+import * as Effect from "effect/Effect"
+import type { Archive } from "../application/formats/Archive.ts"
+import type { Page } from "../domain/Page.ts"
+
+/** A test of a contract suite, for any test runner. It fails, or dies with an `AssertionError`, if the store is wrong. */
+export interface ContractTest<R> {
+  /** The rule that the test checks. */
+  readonly name: string
+  readonly run: Effect.Effect<void, unknown, R>
+}
+
+/** Stores a workspace with its content in the store under test; replaces the content of a workspace that exists. */
+export type LoadWorkspace<R> = (archive: Archive) => Effect.Effect<unknown, unknown, R>
+
+/** Collects the tests of a suite. */
+export class ContractTests<R> {
+  readonly tests: Array<ContractTest<R>> = []
+
+  add(name: string, run: () => Effect.Effect<void, unknown, R>): void {
+    this.tests.push({ name, run: Effect.suspend(run) })
+  }
+
+  /** Adds a test of generated values. Its error names the smallest value that violates the property. */
+  addProperty<A>(
+    name: string,
+    values: Arbitrary.Arbitrary<A>,
+    check: (value: A) => Effect.Effect<void, unknown, R>,
+    runs = 25
+  ): void {
+    // A failed assertion is a defect, which would end the search for the smallest value.
+    const holds = (value: A) =>
+      Effect.sandbox(
+        Effect.as(
+          Effect.suspend(() => check(value)),
+          true
+        )
+      )
+    this.add(name, () =>
+      Effect.flatMap(Arbitrary.checkEffect(values, holds, { runs, maxShrinks: 100 }), (result) => {
+        const failure = Arbitrary.formatCheckFailure(result)
+        return failure === undefined ? Effect.void : Effect.die(new Error(failure))
+      })
+    )
+  }
+}
+
+/** The whole of a list with at most 100 items. */
+export const wholeList: Page = { page: 1, per_page: 100 }
+
+const perPages = [1, 2, 3, 7, 100]
+
+/** Asserts that each page of a list, to one page past its end, is a slice of the whole list. */
+export const assertPages = Effect.fnUntraced(function* <A, E, R>(
+  read: (page: Page) => Effect.Effect<{ readonly items: ReadonlyArray<A>; readonly total: number }, E, R>,
+  whole: ReadonlyArray<A>
+) {
+  assert.deepStrictEqual(yield* read(wholeList), { items: whole, total: whole.length })
+  for (const per_page of perPages) {
+    const pages = Math.ceil(whole.length / per_page) + 1
+    for (let page = 1; page <= pages; page++) {
+      assert.deepStrictEqual(yield* read({ page, per_page }), {
+        items: whole.slice((page - 1) * per_page, page * per_page),
+        total: whole.length
+      })
+    }
+  }
+})
+
+/** Returns no value and each of the values. */
+export const withUndefined = <A>(values: ReadonlyArray<A>): ReadonlyArray<A | undefined> => [
+  undefined,
+  ...values
+]

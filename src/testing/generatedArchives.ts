@@ -1,0 +1,167 @@
+import * as Arbitrary from "effect/Arbitrary"
+import * as Schema from "effect/Schema"
+import type { Archive } from "../application/formats/Archive.ts"
+import { PromptType } from "../domain/Prompt.ts"
+import type { Timestamp } from "../domain/Timestamp.ts"
+import type { PromptVersion, WorkspacePrompt } from "../domain/Workspace.ts"
+import { archive, awkwardTexts, folder, fragment, newId, tag, versionNumber } from "./archives.ts"
+
+/** Replaces the characters that PostgreSQL and UTF-8 cannot store. */
+export const storable = (text: string): string => text.replaceAll("\0", "\u2400").toWellFormed()
+
+/** Any text that an archive may contain. */
+export const texts: Arbitrary.Arbitrary<string> = Arbitrary.map(
+  Arbitrary.all([Arbitrary.schema(Schema.Natural), Arbitrary.schema(Schema.String)]),
+  ([pick, text]) => (pick % 3 === 0 ? awkwardTexts[pick % awkwardTexts.length]! : storable(text))
+)
+
+/**
+ * Replaces backslashes too: after a name with a backslash, JSON.parse reads other escapes in names as a backslash,
+ * and a test could not parse what it wrote (nodejs/node#63785).
+ */
+const storableName = (name: string): string => storable(name).replaceAll("\\", "/")
+
+const storableJson = (value: Schema.Json): Schema.Json => {
+  if (typeof value === "string") return storable(value)
+  if (typeof value === "number") return value + 0
+  if (typeof value !== "object" || value === null) return value
+  if (Array.isArray(value)) return value.map(storableJson)
+  return Object.fromEntries(
+    Object.entries(value).map(([name, member]) => [storableName(name), storableJson(member)])
+  )
+}
+
+/** A free-form JSON object, such as `metadata` and `variable_overrides`. */
+export const freeForm: Arbitrary.Arbitrary<Record<string, Schema.Json>> = Arbitrary.map(
+  Arbitrary.schema(Schema.Record(Schema.String, Schema.Json)),
+  (map) => storableJson(map) as Record<string, Schema.Json>
+)
+
+/** A few times, so that ties are common. The first and the last are the earliest and the latest timestamp. */
+const instants: ReadonlyArray<Timestamp> = [
+  "0001-01-01T00:00:00.000Z",
+  "1969-12-31T23:59:59.999Z",
+  "2026-02-28T23:59:59.999Z",
+  "2026-03-01T00:00:00.000Z",
+  "2026-03-01T00:00:00.001Z",
+  "9999-12-31T23:59:59.999Z"
+].map((text) => text as Timestamp)
+
+const tagNames: ReadonlyArray<string> = [
+  "production",
+  "Production",
+  "prod",
+  "production ",
+  "ä",
+  "a\u0308",
+  "😀",
+  "\ufffd",
+  "%",
+  "'",
+  "\\",
+  "x".repeat(256)
+]
+
+const Natural = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 1_000_000 }))
+const Int32 = Schema.Int.check(Schema.isBetween({ minimum: -2147483648, maximum: 2147483647 }))
+
+const generatedVersion = Arbitrary.all({
+  gap: Arbitrary.schema(Natural),
+  parent: Arbitrary.schema(Natural),
+  created: Arbitrary.schema(Natural),
+  content: texts,
+  change_summary: texts,
+  change_source: texts,
+  metadata: freeForm
+})
+
+const generatedUse = Arbitrary.all({
+  fragment: Arbitrary.schema(Natural),
+  position: Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum: -2, maximum: 2 }))),
+  variable_overrides: freeForm
+})
+
+const generatedPrompt = Arbitrary.all({
+  title: texts,
+  description: texts,
+  current_content: texts,
+  target_model: texts,
+  intent: texts,
+  prompt_type: Arbitrary.schema(PromptType),
+  current_version: Arbitrary.schema(Natural),
+  sort_order: Arbitrary.schema(Int32),
+  folder: Arbitrary.schema(Natural),
+  is_favorite: Arbitrary.schema(Schema.Boolean),
+  archived: Arbitrary.schema(Natural),
+  created: Arbitrary.schema(Natural),
+  updated: Arbitrary.schema(Natural),
+  tags: Arbitrary.array(Arbitrary.schema(Natural), { maxLength: 4 }),
+  fragments: Arbitrary.array(generatedUse, { maxLength: 4 }),
+  versions: Arbitrary.array(generatedVersion, { maxLength: 4 })
+})
+
+const pick = <A>(from: ReadonlyArray<A>, index: number): A => from[index % from.length]!
+
+const distinct = <A>(items: ReadonlyArray<A>): ReadonlyArray<A> => [...new Set(items)]
+
+/**
+ * Archives of every shape that `ArchiveReader` accepts: equal times, equal folder names, awkward texts, archived
+ * prompts, versions with gaps in their numbers. The ids are new each time, even while shrinking, so that no archive
+ * conflicts with an earlier one in a shared database.
+ */
+export const archives: Arbitrary.Arbitrary<Archive> = Arbitrary.map(
+  Arbitrary.all({
+    folders: Arbitrary.array(texts, { maxLength: 3 }),
+    tags: Arbitrary.array(Arbitrary.schema(Natural), { maxLength: 5 }),
+    fragments: Arbitrary.array(texts, { maxLength: 3 }),
+    prompts: Arbitrary.array(generatedPrompt, { maxLength: 8 })
+  }),
+  (plan): Archive => {
+    const folders = plan.folders.map((name) =>
+      folder({ name: `Folder ${name}`.slice(0, 200).toWellFormed() })
+    )
+    const tags = distinct(plan.tags.map((index) => pick(tagNames, index))).map((name) => tag(name))
+    const fragments = plan.fragments.map((content) => fragment(content))
+
+    const makeVersions = (
+      planned: (typeof plan.prompts)[number]["versions"]
+    ): ReadonlyArray<PromptVersion> => {
+      const versions: Array<PromptVersion> = []
+      let number = 0
+      for (const { gap, parent, created, ...texts } of planned) {
+        number += 1 + (gap % 3)
+        versions.push({
+          ...texts,
+          id: newId(),
+          version_number: versionNumber(number),
+          parent_version_id: [...versions.map(({ id }) => id), null][parent % (versions.length + 1)]!,
+          created_at: pick(instants, created)
+        })
+      }
+      return versions
+    }
+
+    const prompts = plan.prompts.map((planned): WorkspacePrompt => {
+      const { folder, archived, created, updated, ...fields } = planned
+      return {
+        ...fields,
+        id: newId(),
+        folder_id: pick([null, ...folders.map(({ id }) => id)], folder),
+        is_archived: archived % 4 === 3,
+        created_at: pick(instants, created),
+        updated_at: pick(instants, updated),
+        tags: tags.length === 0 ? [] : distinct(planned.tags.map((index) => pick(tags, index).id)),
+        fragments:
+          fragments.length === 0
+            ? []
+            : planned.fragments.map(({ fragment, ...rest }) => ({
+                ...rest,
+                id: newId(),
+                fragment_id: pick(fragments, fragment).id
+              })),
+        versions: makeVersions(planned.versions)
+      }
+    })
+    return archive({ folders, tags, fragments, prompts })
+  }
+)

@@ -1,0 +1,260 @@
+import * as assert from "node:assert/strict"
+import * as Effect from "effect/Effect"
+import * as model from "../adapters/outbound/memory/MemoryPromptRepo.ts"
+import * as Schema from "effect/Schema"
+import type { Archive } from "../application/formats/Archive.ts"
+import { PromptRepo } from "../application/ports/PromptRepo.ts"
+import { type PromptId, PromptNotFound } from "../domain/Prompt.ts"
+import type { Timestamp } from "../domain/Timestamp.ts"
+import { VersionNotFound } from "../domain/Version.ts"
+import {
+  archive,
+  awkwardTexts,
+  fragment,
+  instant,
+  newId,
+  prompt,
+  tag,
+  fragmentBinding,
+  version,
+  versionNumber
+} from "./archives.ts"
+import { assertPages, type ContractTests, type LoadWorkspace, wholeList, withUndefined } from "./contract.ts"
+import { archives } from "./generatedArchives.ts"
+
+/** Returns the times of all versions of an archive, and `undefined`, as history cutoffs. */
+const makeCutoffs = (archive: Archive): ReadonlyArray<Timestamp | undefined> =>
+  withUndefined([
+    ...new Set(archive.prompts.flatMap(({ versions }) => versions.map(({ created_at }) => created_at)))
+  ])
+
+/** Adds the tests of prompts, their fragments and their versions. */
+export const addContentTests = <R>(suite: ContractTests<PromptRepo | R>, load: LoadWorkspace<R>): void => {
+  suite.addProperty(
+    "get, getSource and getVersion return what the model returns, for any workspace",
+    archives,
+    Effect.fnUntraced(function* (archive) {
+      const repo = yield* PromptRepo
+      yield* load(archive)
+      const workspace = archive.workspace.id
+      for (const prompt of archive.prompts) {
+        assert.deepStrictEqual(yield* repo.get(workspace, prompt.id), model.getPrompt(archive, prompt))
+        assert.deepStrictEqual(yield* repo.getSource(workspace, prompt.id), model.getSource(archive, prompt))
+        for (const version of model.listVersions(prompt)) {
+          assert.deepStrictEqual(
+            yield* repo.getVersion(workspace, prompt.id, version.version_number, undefined),
+            version
+          )
+        }
+      }
+    })
+  )
+
+  suite.addProperty(
+    "listVersions and getVersion return what the model returns, for any history and cutoff",
+    archives,
+    Effect.fnUntraced(function* (archive) {
+      const repo = yield* PromptRepo
+      yield* load(archive)
+      const workspace = archive.workspace.id
+      for (const prompt of archive.prompts.slice(0, 3)) {
+        for (const oldest of makeCutoffs(archive)) {
+          const visible = model.listVersions(prompt, oldest)
+          assert.deepStrictEqual(yield* repo.listVersions(workspace, prompt.id, oldest, wholeList), {
+            items: visible.map(model.toVersionSummary),
+            total: visible.length
+          })
+          for (const version of prompt.versions) {
+            const read = repo.getVersion(workspace, prompt.id, version.version_number, oldest)
+            const expected = visible.find(({ id }) => id === version.id)
+            if (expected === undefined) assert.deepStrictEqual(yield* Effect.flip(read), VersionNotFound)
+            else assert.deepStrictEqual(yield* read, expected)
+          }
+        }
+      }
+    }),
+    15
+  )
+
+  suite.add("an unknown prompt and an unknown version number are not found", () =>
+    Effect.gen(function* () {
+      const repo = yield* PromptRepo
+      const [one, two] = [
+        prompt({ versions: [version(1), version(3)] }),
+        prompt({ versions: [version(2), version(2147483647)] })
+      ]
+      const stored = archive({ prompts: [one, two] })
+      yield* load(stored)
+      const workspace = stored.workspace.id
+      const unknown = newId<PromptId>()
+      assert.deepStrictEqual(yield* Effect.flip(repo.get(workspace, unknown)), PromptNotFound)
+      assert.deepStrictEqual(yield* Effect.flip(repo.getSource(workspace, unknown)), PromptNotFound)
+      assert.deepStrictEqual(
+        yield* Effect.flip(repo.listVersions(workspace, unknown, undefined, wholeList)),
+        PromptNotFound
+      )
+      for (const [id, number] of [
+        [unknown, 1],
+        [one.id, 2],
+        [one.id, 2147483647],
+        [two.id, 1]
+      ] as const) {
+        assert.deepStrictEqual(
+          yield* Effect.flip(repo.getVersion(workspace, id, versionNumber(number), undefined)),
+          VersionNotFound
+        )
+      }
+      assert.deepStrictEqual(
+        yield* repo.getVersion(workspace, two.id, versionNumber(2147483647), undefined),
+        model.listVersions(two)[0]!
+      )
+    })
+  )
+
+  suite.add("get returns a prompt's tags ordered by the code points of their names", () =>
+    Effect.gen(function* () {
+      const repo = yield* PromptRepo
+      const names = [" ", "!", "10", "9", "B", "Z", "a", "a b", "ab", "b", "z", "ß", "ä", "\uffee", "😀"].map(
+        (name) => tag(name)
+      )
+      const one = prompt({ tags: names.toReversed().map(({ id }) => id) })
+      const stored = archive({ tags: [...names.slice(5), ...names.slice(0, 5)], prompts: [one] })
+      yield* load(stored)
+      assert.deepStrictEqual((yield* repo.get(stored.workspace.id, one.id)).tags, names)
+    })
+  )
+
+  suite.add(
+    "a version created exactly at the cutoff is visible, and one created a millisecond earlier is not",
+    () =>
+      Effect.gen(function* () {
+        const repo = yield* PromptRepo
+        const oldest = instant("2026-03-01T00:00:00.000Z")
+        const before = version(3, { created_at: instant("2026-02-28T23:59:59.999Z") })
+        const at = version(1, { created_at: oldest })
+        const after = version(2, { created_at: instant("2026-03-01T00:00:00.001Z") })
+        const one = prompt({ current_version: 3, versions: [before, at, after] })
+        const stored = archive({ prompts: [one] })
+        yield* load(stored)
+        const workspace = stored.workspace.id
+        yield* assertPages(
+          (page) => repo.listVersions(workspace, one.id, oldest, page),
+          model.listVersions({ ...one, versions: [after, at] }).map(model.toVersionSummary)
+        )
+        assert.strictEqual((yield* repo.getVersion(workspace, one.id, versionNumber(1), oldest)).id, at.id)
+        assert.strictEqual((yield* repo.getVersion(workspace, one.id, versionNumber(2), oldest)).id, after.id)
+        assert.deepStrictEqual(
+          yield* Effect.flip(repo.getVersion(workspace, one.id, versionNumber(3), oldest)),
+          VersionNotFound
+        )
+        assert.strictEqual(
+          (yield* repo.getVersion(workspace, one.id, versionNumber(3), undefined)).id,
+          before.id
+        )
+      })
+  )
+
+  suite.add("listVersions returns an empty list if no version is visible", () =>
+    Effect.gen(function* () {
+      const repo = yield* PromptRepo
+      const [bare, old] = [prompt(), prompt({ versions: [version(1)] })]
+      const stored = archive({ prompts: [bare, old] })
+      yield* load(stored)
+      const now = instant("2030-01-01T00:00:00.000Z")
+      for (const read of [
+        repo.listVersions(stored.workspace.id, bare.id, undefined, wholeList),
+        repo.listVersions(stored.workspace.id, old.id, now, wholeList)
+      ]) {
+        assert.deepStrictEqual(yield* read, { items: [], total: 0 })
+      }
+    })
+  )
+
+  suite.add(
+    "getSource orders fragments by position, then by the binding's id, and repeats a fragment that is bound twice",
+    () =>
+      Effect.gen(function* () {
+        const repo = yield* PromptRepo
+        const [a, b] = [fragment("a"), fragment("b")]
+        const tied = Array.from({ length: 8 }, (_, index) =>
+          fragmentBinding(index % 2 === 0 ? a : b, 5, { variable_overrides: { index } })
+        )
+        const [first, last] = [fragmentBinding(b, -2147483648), fragmentBinding(a, 2147483647)]
+        const one = prompt({ fragments: [last, ...tied, first] })
+        const stored = archive({ fragments: [a, b], prompts: [one] })
+        yield* load(stored)
+        const contents = new Map([a, b].map(({ id, content }) => [id, content]))
+        const expected = [first, ...tied.toSorted((left, right) => (left.id < right.id ? -1 : 1)), last].map(
+          ({ fragment_id, variable_overrides }) => ({
+            content: contents.get(fragment_id)!,
+            variable_overrides
+          })
+        )
+        assert.deepStrictEqual((yield* repo.getSource(stored.workspace.id, one.id)).fragments, expected)
+      })
+  )
+
+  suite.add("every text is returned byte for byte", () =>
+    Effect.gen(function* () {
+      const repo = yield* PromptRepo
+      const longest = "long ä😀\n".repeat(70_000)
+      for (const text of [...awkwardTexts, longest]) {
+        const [short, summary] = [text.slice(0, 256), text.slice(0, 8_000)]
+        const snippet = fragment(text)
+        const one = prompt({
+          title: short,
+          description: summary,
+          current_content: text,
+          target_model: short,
+          intent: short,
+          fragments: [fragmentBinding(snippet, 1, { variable_overrides: { text: summary } })],
+          versions: [version(1, { content: text, change_summary: summary, change_source: short })]
+        })
+        const stored = archive({ fragments: [snippet], prompts: [one] })
+        yield* load(stored)
+        const workspace = stored.workspace.id
+        assert.ok((yield* repo.get(workspace, one.id)).current_content === text)
+        assert.deepStrictEqual(yield* repo.get(workspace, one.id), model.getPrompt(stored, one))
+        assert.deepStrictEqual(yield* repo.getSource(workspace, one.id), model.getSource(stored, one))
+        assert.deepStrictEqual(
+          (yield* repo.list(workspace, {}, wholeList)).items,
+          model.listPrompts(stored, {})
+        )
+        assert.deepStrictEqual(
+          yield* repo.getVersion(workspace, one.id, versionNumber(1), undefined),
+          model.listVersions(one)[0]!
+        )
+      }
+    })
+  )
+
+  suite.add("metadata and overrides are returned unchanged, with any names and values", () =>
+    Effect.gen(function* () {
+      const repo = yield* PromptRepo
+      const freeForm: Record<string, Schema.Json> = JSON.parse(
+        `{"": 1, " ": "", "a.b": {"c": [[], {}, null, true, "\\ud83d\\ude00"]}, "__proto__": {"x": 1},
+          "constructor": "y", "camelCase": 1, "snake_case": 2, "0": 0, "big": 9007199254740991,
+          "small": 5e-324, "huge": 1.7976931348623157e308, "fraction": 0.1, "negative": -1.5}`
+      )
+      const snippet = fragment("{{x}}")
+      const one = prompt({
+        fragments: [
+          fragmentBinding(snippet, 1, { variable_overrides: freeForm }),
+          fragmentBinding(snippet, 2)
+        ],
+        versions: [version(1, { metadata: freeForm }), version(2)]
+      })
+      const stored = archive({ fragments: [snippet], prompts: [one] })
+      yield* load(stored)
+      const source = yield* repo.getSource(stored.workspace.id, one.id)
+      assert.deepStrictEqual(source.fragments, [
+        { content: "{{x}}", variable_overrides: freeForm },
+        { content: "{{x}}", variable_overrides: {} }
+      ])
+      const read = (number: number) =>
+        repo.getVersion(stored.workspace.id, one.id, versionNumber(number), undefined)
+      assert.deepStrictEqual((yield* read(1)).metadata, freeForm)
+      assert.deepStrictEqual((yield* read(2)).metadata, {})
+    })
+  )
+}

@@ -1,0 +1,230 @@
+import * as assert from "node:assert/strict"
+import * as Effect from "effect/Effect"
+import * as model from "../adapters/outbound/memory/MemoryPromptRepo.ts"
+import type { Archive } from "../application/formats/Archive.ts"
+import { type PromptFilter, PromptRepo } from "../application/ports/PromptRepo.ts"
+import type { FolderId } from "../domain/FolderId.ts"
+import type { Page } from "../domain/Page.ts"
+import { PromptNotFound, PromptType } from "../domain/Prompt.ts"
+import { VersionNotFound } from "../domain/Version.ts"
+import type { WorkspaceId } from "../domain/WorkspaceId.ts"
+import {
+  archive,
+  folder,
+  fragment,
+  instant,
+  newId,
+  prompt,
+  sample,
+  tag,
+  fragmentBinding,
+  version,
+  versionNumber
+} from "./archives.ts"
+import { assertPages, type ContractTests, type LoadWorkspace, wholeList, withUndefined } from "./contract.ts"
+import { archives } from "./generatedArchives.ts"
+
+const list = (workspace: WorkspaceId, filter: PromptFilter = {}, page: Page = wholeList) =>
+  Effect.flatMap(PromptRepo, (repo) => repo.list(workspace, filter, page))
+
+const listPage = (workspace: WorkspaceId, filter: PromptFilter, page: Page) =>
+  Effect.flatMap(PromptRepo, (repo) => repo.listPage(workspace, filter, page))
+
+/** Returns all combinations of some folders, tags and types of an archive, including none. */
+const makeFilters = (archive: Archive): ReadonlyArray<PromptFilter> => {
+  const folders = withUndefined([...archive.folders.slice(0, 2).map(({ id }) => id), newId<FolderId>()])
+  const tags = withUndefined([...archive.tags.slice(0, 2).map(({ name }) => name), "no such tag"])
+  const types = withUndefined(archive.prompts.slice(0, 1).map(({ prompt_type }) => prompt_type))
+  return folders.flatMap((folder_id) =>
+    tags.flatMap((tag) => types.map((type) => ({ folder_id, tag, type })))
+  )
+}
+
+/** Adds the tests of lists, and of what belongs to a workspace. */
+export const addListTests = <R>(suite: ContractTests<PromptRepo | R>, load: LoadWorkspace<R>): void => {
+  suite.addProperty(
+    "list and listPage return the prompts and totals that the model returns, for any workspace and filter",
+    archives,
+    Effect.fnUntraced(function* (archive) {
+      yield* load(archive)
+      const workspace = archive.workspace.id
+      for (const filter of makeFilters(archive)) {
+        const whole = model.listPrompts(archive, filter)
+        assert.deepStrictEqual(yield* list(workspace, filter), { items: whole, total: whole.length })
+        for (const page of [wholeList, { page: 2, per_page: 1 }, { page: 2 ** 40, per_page: 100 }]) {
+          const { items } = yield* list(workspace, filter, page)
+          assert.deepStrictEqual(yield* listPage(workspace, filter, page), items)
+        }
+      }
+      yield* assertPages((page) => list(workspace, {}, page), model.listPrompts(archive, {}))
+    })
+  )
+
+  suite.add("every read of the sample workspace returns what the model returns", () =>
+    Effect.gen(function* () {
+      const repo = yield* PromptRepo
+      const { archive } = sample()
+      yield* load(archive)
+      const workspace = archive.workspace.id
+      for (const type of withUndefined(PromptType.literals)) {
+        for (const folder_id of withUndefined(archive.folders.map(({ id }) => id))) {
+          for (const tag of withUndefined(archive.tags.map(({ name }) => name))) {
+            const filter = { type, folder_id, tag }
+            const whole = model.listPrompts(archive, filter)
+            assert.deepStrictEqual(yield* list(workspace, filter), { items: whole, total: whole.length })
+          }
+        }
+      }
+      for (const prompt of archive.prompts) {
+        assert.deepStrictEqual(yield* repo.get(workspace, prompt.id), model.getPrompt(archive, prompt))
+        assert.deepStrictEqual(yield* repo.getSource(workspace, prompt.id), model.getSource(archive, prompt))
+        yield* assertPages(
+          (page) => repo.listVersions(workspace, prompt.id, undefined, page),
+          model.listVersions(prompt).map(model.toVersionSummary)
+        )
+      }
+    })
+  )
+
+  suite.add("reads in a workspace never return anything of another workspace with the same content", () =>
+    Effect.gen(function* () {
+      const repo = yield* PromptRepo
+      const [own, other] = [sample().archive, sample().archive]
+      yield* load(own)
+      yield* load(other)
+      const workspace = own.workspace.id
+
+      assert.deepStrictEqual((yield* list(workspace)).items, model.listPrompts(own, {}))
+      for (const { name } of other.tags) {
+        assert.deepStrictEqual(
+          (yield* list(workspace, { tag: name })).items,
+          model.listPrompts(own, { tag: name })
+        )
+      }
+      for (const { id } of other.folders) {
+        assert.deepStrictEqual(yield* list(workspace, { folder_id: id }), { items: [], total: 0 })
+      }
+      for (const { id, versions } of other.prompts) {
+        assert.deepStrictEqual(yield* Effect.flip(repo.get(workspace, id)), PromptNotFound)
+        assert.deepStrictEqual(yield* Effect.flip(repo.getSource(workspace, id)), PromptNotFound)
+        assert.deepStrictEqual(
+          yield* Effect.flip(repo.listVersions(workspace, id, undefined, wholeList)),
+          PromptNotFound
+        )
+        for (const { version_number } of versions) {
+          assert.deepStrictEqual(
+            yield* Effect.flip(repo.getVersion(workspace, id, version_number, undefined)),
+            VersionNotFound
+          )
+        }
+      }
+    })
+  )
+
+  suite.add("reads in an unknown workspace find nothing", () =>
+    Effect.gen(function* () {
+      const repo = yield* PromptRepo
+      const { archive } = sample()
+      yield* load(archive)
+      const unknownWorkspace = newId<WorkspaceId>()
+      const { id, versions } = archive.prompts[0]!
+      assert.deepStrictEqual(yield* list(unknownWorkspace), { items: [], total: 0 })
+      assert.deepStrictEqual(yield* list(unknownWorkspace, { tag: "production" }), { items: [], total: 0 })
+      assert.deepStrictEqual(yield* Effect.flip(repo.get(unknownWorkspace, id)), PromptNotFound)
+      assert.deepStrictEqual(yield* Effect.flip(repo.getSource(unknownWorkspace, id)), PromptNotFound)
+      assert.deepStrictEqual(
+        yield* Effect.flip(repo.listVersions(unknownWorkspace, id, undefined, wholeList)),
+        PromptNotFound
+      )
+      assert.deepStrictEqual(
+        yield* Effect.flip(repo.getVersion(unknownWorkspace, id, versions[0]!.version_number, undefined)),
+        VersionNotFound
+      )
+    })
+  )
+
+  suite.add("list orders by updated_at, then by id, both descending", () =>
+    Effect.gen(function* () {
+      const [early, late] = [instant("2026-01-01T00:00:00.000Z"), instant("2026-01-01T00:00:00.001Z")]
+      const prompts = Array.from({ length: 12 }, (_, index) =>
+        prompt({
+          updated_at: index % 3 === 0 ? early : late,
+          created_at: instant(`2026-02-${10 + index}T00:00:00.000Z`),
+          sort_order: index,
+          title: String(index)
+        })
+      )
+      const stored = archive({ prompts })
+      yield* load(stored)
+      const toDescendingIds = (from: typeof prompts) =>
+        from
+          .map(({ id }) => id)
+          .sort()
+          .reverse()
+      const { items } = yield* list(stored.workspace.id)
+      assert.deepStrictEqual(
+        items.map(({ id }) => id),
+        [
+          ...toDescendingIds(prompts.filter(({ updated_at }) => updated_at === late)),
+          ...toDescendingIds(prompts.filter(({ updated_at }) => updated_at === early))
+        ]
+      )
+    })
+  )
+
+  suite.add("a page far past the end is empty and still has the total", () =>
+    Effect.gen(function* () {
+      const repo = yield* PromptRepo
+      const one = prompt({ versions: [version(1), version(2)] })
+      const stored = archive({ prompts: [one, prompt(), prompt({ is_archived: true })] })
+      yield* load(stored)
+      const workspace = stored.workspace.id
+      for (const page of [2, 21474836, 21474837, 4294967297, 92233720368547, Number.MAX_SAFE_INTEGER]) {
+        const far = { page, per_page: 100 }
+        assert.deepStrictEqual(yield* list(workspace, {}, far), { items: [], total: 2 })
+        assert.deepStrictEqual(yield* list(workspace, { tag: "none" }, far), { items: [], total: 0 })
+        assert.deepStrictEqual(yield* repo.listVersions(workspace, one.id, undefined, far), {
+          items: [],
+          total: 2
+        })
+      }
+    })
+  )
+
+  suite.add("archived prompts are in no list but are found by id", () =>
+    Effect.gen(function* () {
+      const repo = yield* PromptRepo
+      const [drawer, label] = [folder(), tag("label")]
+      const snippet = fragment("Snippet")
+      const shelved = prompt({
+        is_archived: true,
+        folder_id: drawer.id,
+        tags: [label.id],
+        fragments: [fragmentBinding(snippet, 1)],
+        versions: [version(1)]
+      })
+      const stored = archive({ folders: [drawer], tags: [label], fragments: [snippet], prompts: [shelved] })
+      yield* load(stored)
+      const workspace = stored.workspace.id
+      for (const filter of [
+        {},
+        { folder_id: drawer.id },
+        { tag: "label" },
+        { type: shelved.prompt_type },
+        { folder_id: drawer.id, tag: "label", type: shelved.prompt_type }
+      ]) {
+        assert.deepStrictEqual(yield* list(workspace, filter), { items: [], total: 0 })
+      }
+      assert.deepStrictEqual(yield* repo.get(workspace, shelved.id), model.getPrompt(stored, shelved))
+      assert.deepStrictEqual(yield* repo.getSource(workspace, shelved.id), model.getSource(stored, shelved))
+      assert.deepStrictEqual(yield* repo.listVersions(workspace, shelved.id, undefined, wholeList), {
+        items: model.listVersions(shelved).map(model.toVersionSummary),
+        total: 1
+      })
+      assert.deepStrictEqual(
+        yield* repo.getVersion(workspace, shelved.id, versionNumber(1), undefined),
+        model.listVersions(shelved)[0]!
+      )
+    })
+  )
+}

@@ -1,0 +1,21 @@
+import type { PromptRepo } from "../application/ports/PromptRepo.ts"
+import { type ContractTest, ContractTests, type LoadWorkspace } from "./contract.ts"
+import { addContentTests } from "./promptContentTests.ts"
+import { addFilterTests } from "./promptFilterTests.ts"
+import { addListTests } from "./promptListTests.ts"
+
+/**
+ * Makes the contract suite of `PromptRepo`, which every adapter of the project passes. Expected results that a test
+ * does not spell out are those of the in-memory adapter.
+ *
+ * @param load Stores the content of a workspace, which each test makes with new ids.
+ */
+export const makePromptRepoTests = <R>(
+  load: LoadWorkspace<R>
+): ReadonlyArray<ContractTest<PromptRepo | R>> => {
+  const suite = new ContractTests<PromptRepo | R>()
+  addListTests(suite, load)
+  addFilterTests(suite, load)
+  addContentTests(suite, load)
+  return suite.tests
+}

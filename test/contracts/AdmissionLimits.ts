@@ -1,0 +1,125 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Result from "effect/Result"
+import * as Memory from "../../src/adapters/outbound/memory/Memory.ts"
+import { Admission, type RateLimits } from "../../src/application/Admission.ts"
+import * as Outage from "../../src/application/Outage.ts"
+import { Lifecycle } from "../../src/application/Lifecycle.ts"
+import { RateLimiter } from "../../src/application/ports/RateLimiter.ts"
+import { WorkspaceStore } from "../../src/application/ports/WorkspaceStore.ts"
+import { countAdmitted } from "./RateLimiter.ts"
+import { archive, type Key, key, sample, user, workspace, toPartStream } from "../support/archives.ts"
+import { ignoreObservations } from "../support/observations.ts"
+
+type Sample = ReturnType<typeof sample>
+
+const home = workspace()
+const owner = user()
+
+/**
+ * Stores keys of one workspace. Returns them and `request`, which returns the outcome of a request with a key:
+ * "admitted", the scope of the limit that denied it, or the tag of another error.
+ */
+export const setUp = Effect.fnUntraced(function* (count: number) {
+  const keys = Array.from({ length: count }, () => key(home.id, owner))
+  const { importWorkspace } = yield* WorkspaceStore
+  yield* importWorkspace(
+    toPartStream(archive({ workspace: home, users: [owner], api_keys: keys.map(({ stored }) => stored) }))
+  )
+  const { admit } = yield* Admission
+  const request = (from: Key): Effect.Effect<string> =>
+    Effect.map(Effect.result(admit(from.plaintext)), (result) => {
+      if (Result.isSuccess(result)) return "admitted"
+      return result.failure._tag === "RateLimited" ? result.failure.scope : result.failure._tag
+    })
+  return { keys, request }
+})
+
+/** Returns `Admission` with limits over a limiter, and the in-memory stores. */
+export const makeLayer = (limits: RateLimits, limiter: Layer.Layer<RateLimiter>) =>
+  Admission.layer(limits).pipe(
+    Layer.provide([Lifecycle.serving, ignoreObservations, Outage.offLayer]),
+    Layer.provideMerge(Layer.merge(Memory.layer, Layer.fresh(limiter)))
+  )
+
+/** Tests the rate limits of `Admission`. The test clock stays at 0, so all requests are in one minute. */
+export const testAdmissionLimits = (name: string, limiter: Layer.Layer<RateLimiter>): void => {
+  describe(`the rate limits of Admission: ${name}`, () => {
+    it.effect(
+      "RateLimited names the limit that denied the request, its size and the seconds until it resets",
+      () =>
+        Effect.gen(function* () {
+          const { keys, request } = yield* setUp(1)
+          const { admit } = yield* Admission
+          yield* request(keys[0]!)
+          assert.deepStrictEqual(yield* Effect.flip(admit(keys[0]!.plaintext)), {
+            _tag: "RateLimited",
+            scope: "key",
+            limit: 1,
+            retry_after: 60
+          })
+        }).pipe(Effect.provide(makeLayer({ perKey: 1, perProcess: 9 }, limiter)))
+    )
+
+    it.effect("the key's limit comes first, even while the process limit is exhausted", () =>
+      Effect.gen(function* () {
+        const { keys, request } = yield* setUp(2)
+        const [one, other] = [keys[0]!, keys[1]!]
+        assert.deepStrictEqual(
+          yield* Effect.forEach([one, one, one, one, other, other, one, other], request),
+          ["admitted", "admitted", "admitted", "key", "admitted", "process", "key", "process"]
+        )
+      }).pipe(Effect.provide(makeLayer({ perKey: 3, perProcess: 4 }, limiter)))
+    )
+
+    it.effect(
+      "a request that the process limit denies does not count against its key, however many run concurrently",
+      () =>
+        Effect.gen(function* () {
+          const { keys, request } = yield* setUp(10)
+          const requests = Array.from({ length: 100 }, (_, index) => keys[index % 10]!)
+          const outcomes = yield* Effect.forEach(requests, request, { concurrency: "unbounded" })
+          const count = (outcome: string) => outcomes.filter((each) => each === outcome).length
+          assert.deepStrictEqual([count("admitted"), count("process")], [25, 75])
+          const limiter = yield* RateLimiter
+          const remaining = yield* Effect.forEach(keys, ({ stored }) =>
+            countAdmitted(limiter, stored.id, 20, 0, 10)
+          )
+          assert.strictEqual(
+            remaining.reduce((sum, each) => sum + each),
+            100 - 25
+          )
+        }).pipe(Effect.provide(makeLayer({ perKey: 10, perProcess: 25 }, limiter)))
+    )
+
+    it.effect("requests that fail authentication or have no access do not count against the limits", () =>
+      Effect.gen(function* () {
+        const { keys, request } = yield* setUp(1)
+        const { importWorkspace } = yield* WorkspaceStore
+        const { admit } = yield* Admission
+        const rejected = [
+          sample(),
+          sample({ tier: "free" }),
+          ...(["disputed", "past_due", "over_limit"] as const).map((billing_status) =>
+            sample({ billing_status })
+          )
+        ]
+        for (const { archive } of rejected) yield* importWorkspace(toPartStream(archive))
+        const [{ keys: ownKeys }, ...others] = rejected as [Sample, ...Array<Sample>]
+        const { active: _, second: __, ...unusable } = ownKeys
+        const rejectedKeys = [...Object.values(unusable), ...others.map(({ keys }) => keys.active)]
+        const outcomes = yield* Effect.forEach([...rejectedKeys, key(home.id, owner)], request)
+        assert.notInclude(outcomes, "admitted")
+        assert.notInclude(outcomes, "process")
+        for (const token of [undefined, "", "x", "key_live_x"]) yield* Effect.flip(admit(token))
+        assert.deepStrictEqual(yield* Effect.forEach([keys[0]!, keys[0]!], request), ["admitted", "process"])
+        const limiter = yield* RateLimiter
+        assert.deepStrictEqual(
+          yield* Effect.forEach(rejectedKeys, ({ stored }) => countAdmitted(limiter, stored.id, 1, 0, 1)),
+          rejectedKeys.map(() => 1)
+        )
+      }).pipe(Effect.provide(makeLayer({ perKey: 10, perProcess: 1 }, limiter)))
+    )
+  })
+}

@@ -1,0 +1,31 @@
+import * as Layer from "effect/Layer"
+import * as PostgresKeyStore from "../../src/adapters/outbound/postgres/PostgresKeyStore.ts"
+import * as PostgresPromptRepo from "../../src/adapters/outbound/postgres/PostgresPromptRepo.ts"
+import * as PostgresPromptTitles from "../../src/adapters/outbound/postgres/PostgresPromptTitles.ts"
+import * as PostgresWorkspaceStore from "../../src/adapters/outbound/postgres/PostgresWorkspaceStore.ts"
+import { testFileImport } from "./FileImport.ts"
+import { testKeyStore } from "./KeyStore.ts"
+import { testPromptRepo } from "./PromptRepo.ts"
+import { testPromptTitles } from "./PromptTitles.ts"
+import { testWorkspaceStore } from "./WorkspaceStore/contract.ts"
+import type { migratedDatabase } from "../support/postgres.ts"
+
+const ports = Layer.mergeAll(
+  PostgresPromptRepo.layer,
+  PostgresPromptTitles.layer,
+  PostgresKeyStore.layer,
+  PostgresWorkspaceStore.layer
+)
+
+/** Runs the contract suites of all ports that PostgreSQL implements, each on a new database. */
+export const testPorts = <E>(
+  name: string,
+  database: Layer.Layer<Layer.Success<typeof migratedDatabase>, E>
+) => {
+  const fresh = () => Layer.provide(ports, Layer.fresh(database))
+  testKeyStore(name, fresh())
+  testPromptRepo(name, fresh())
+  testPromptTitles(name, fresh())
+  testWorkspaceStore(name, fresh())
+  testFileImport(name, fresh())
+}

@@ -1,0 +1,47 @@
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Redacted from "effect/Redacted"
+import * as Scope from "effect/Scope"
+import { open } from "../../src/adapters/outbound/postgres/embedded/EmbeddedPostgres.ts"
+import { migrate } from "../../src/adapters/outbound/postgres/Migrations.ts"
+import { connect, freshName, onServer } from "./postgres.ts"
+
+/** Runs the embedded PostgreSQL for the tests, without `fsync`, and returns its URL. */
+const startEmbedded = Effect.gen(function* () {
+  const directory = yield* Effect.acquireRelease(
+    Effect.sync(() => mkdtempSync(join(tmpdir(), "test-server-"))),
+    (directory) => Effect.sync(() => rmSync(directory, { recursive: true, force: true, maxRetries: 5 }))
+  )
+  const { url } = yield* open({ dataDir: directory })
+  process.env.TEST_DATABASE_URL = Redacted.value(url)
+  yield* onServer("alter system set fsync = off")
+  yield* onServer("select pg_reload_conf()")
+})
+
+/** Creates the database with every table that `migratedDatabase` copies. */
+const createTemplate = Effect.acquireRelease(
+  Effect.gen(function* () {
+    const name = freshName()
+    yield* onServer(`create database ${name} template template0`)
+    yield* Effect.provide(migrate, connect(name))
+    process.env.TEST_TEMPLATE_DATABASE = name
+    return name
+  }),
+  (name) => onServer(`drop database ${name} with (force)`)
+)
+
+/**
+ * Provides the PostgreSQL server that all tests share: the embedded one, or that of TEST_DATABASE_URL. Its databases
+ * are removed after the last test.
+ */
+export const setup = async (): Promise<(() => Promise<void>) | undefined> => {
+  // Each project of vitest has its own set-up; the first one provides the server.
+  if (process.env.TEST_TEMPLATE_DATABASE !== undefined) return undefined
+  const scope = Scope.makeUnsafe()
+  const start = process.env.TEST_DATABASE_URL === undefined ? startEmbedded : Effect.void
+  await Effect.runPromise(Scope.provide(Effect.andThen(start, createTemplate), scope))
+  return () => Effect.runPromise(Scope.close(scope, Exit.void))
+}

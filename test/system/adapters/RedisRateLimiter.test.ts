@@ -1,0 +1,356 @@
+import { afterAll, afterEach, assert, beforeAll, describe, it } from "@effect/vitest"
+import * as Context from "effect/Context"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as Layer from "effect/Layer"
+import * as Metric from "effect/Metric"
+import * as Scope from "effect/Scope"
+import * as TestClock from "effect/testing/TestClock"
+import { layer, sharedCounterUp } from "../../../src/adapters/outbound/rate-limiter/RedisRateLimiter.ts"
+import { type Bucket, RateLimiter } from "../../../src/application/ports/RateLimiter.ts"
+import type { ApiKeyId } from "../../../src/domain/ApiKey.ts"
+import { countAdmitted, newKey, testRateLimiter } from "../../contracts/RateLimiter.ts"
+import { type RedisServer, redisServer, slowProxy } from "../../support/redis.ts"
+
+const now = 29_000_000 * 60_000
+const toRedisKey = (key: ApiKeyId) => `prompt-retrieval:rate:{${key}}:29000000`
+
+/** Returns Redis's count of a key in the minute of `now`. */
+const readCount = (redis: RedisServer, key: ApiKeyId): Effect.Effect<number> =>
+  Effect.map(redis.ask(`GET ${toRedisKey(key)}`), (reply) => Number(reply.split("\r\n")[1] ?? 0))
+
+/** Makes a limiter with a separate connection and separate counts, as in another process, until the scope closes. */
+const makeLimiter = (url: string) =>
+  Effect.map(Layer.build(Layer.fresh(layer({ url }))), (context) => Context.get(context, RateLimiter))
+
+const sleepLive = (milliseconds: number) => TestClock.withLive(Effect.sleep(milliseconds))
+
+/** Advances the test clock, and lets real I/O happen, until Redis counts what the limiter admits. */
+const waitUntilShared = Effect.fnUntraced(function* (redis: RedisServer, limiter: RateLimiter["Service"]) {
+  for (let tries = 0; tries < 100; tries++) {
+    const key = newKey()
+    yield* limiter.take(key, 1, now)
+    if ((yield* readCount(redis, key)) === 1) return
+    yield* TestClock.adjust("1 second")
+    yield* sleepLive(20)
+  }
+  assert.fail("the limiter did not return to counting in Redis")
+})
+
+/** Takes one request that only the timeout can end, asserts that it ends after 50 ms and not earlier, and returns the result. */
+const takeUntilTimeout = Effect.fnUntraced(function* (limiter: RateLimiter["Service"], key: ApiKeyId) {
+  const fiber = yield* Effect.forkChild(limiter.take(key, 100, now), { startImmediately: true })
+  yield* TestClock.adjust("49 millis")
+  yield* sleepLive(20)
+  assert.isUndefined(fiber.pollUnsafe())
+  yield* TestClock.adjust("1 millis")
+  yield* sleepLive(20)
+  assert.isDefined(fiber.pollUnsafe())
+  return yield* Fiber.join(fiber)
+})
+
+describe("Redis RateLimiter", () => {
+  const scope = Scope.makeUnsafe()
+  let redis: RedisServer
+  beforeAll(async () => {
+    redis = await Effect.runPromise(Scope.provide(redisServer, scope))
+  })
+  afterEach(() => Effect.runPromise(redis.thaw))
+  afterAll(() => Effect.runPromise(Scope.close(scope, Exit.void)))
+
+  testRateLimiter("Redis", Layer.unwrap(Effect.sync(() => layer({ url: redis.url }))))
+
+  describe("with Redis", () => {
+    it.effect("two processes admit a key's limit together, and each of them its own limit per process", () =>
+      Effect.gen(function* () {
+        const [one, other] = [yield* makeLimiter(redis.url), yield* makeLimiter(redis.url)]
+        const key = newKey()
+        const both = (bucket: Bucket) =>
+          Effect.all([countAdmitted(one, bucket, 300, now), countAdmitted(other, bucket, 300, now)], {
+            concurrency: 2
+          })
+        const [admittedByOne, admittedByOther] = yield* both(key)
+        assert.strictEqual(admittedByOne + admittedByOther, 100)
+        assert.strictEqual(yield* readCount(redis, key), 100)
+        assert.deepStrictEqual(yield* both("process"), [100, 100])
+      })
+    )
+
+    it.effect("another process can take a request that one process refunded", () =>
+      Effect.gen(function* () {
+        const [one, other] = [yield* makeLimiter(redis.url), yield* makeLimiter(redis.url)]
+        const key = newKey()
+        assert.strictEqual(yield* countAdmitted(one, key, 100, now), 100)
+        assert.strictEqual(yield* countAdmitted(other, key, 1, now), 0)
+        yield* one.refund(key, now)
+        // The connection keeps the order of commands, so the refund arrives before this.
+        assert.isTrue(yield* one.take(key, 100, now))
+        yield* one.refund(key, now)
+        assert.isFalse(one.isKnownExhausted(key, 100, now))
+        yield* one.take(newKey(), 100, now)
+        assert.strictEqual(yield* countAdmitted(other, key, 2, now), 1)
+      })
+    )
+
+    it.effect("taking a request of a key calls one script; taking one of the process calls none", () =>
+      Effect.gen(function* () {
+        const limiter = yield* makeLimiter(redis.url)
+        const key = newKey()
+        yield* redis.ask("CONFIG RESETSTAT")
+        yield* countAdmitted(limiter, key, 150, now)
+        yield* countAdmitted(limiter, "process", 150, now)
+        const stats = yield* redis.ask("INFO commandstats")
+        const calls = Object.fromEntries(
+          [...stats.matchAll(/cmdstat_(eval|evalsha|script\|load|get|incr|pexpire|decr):calls=(\d+)/g)].map(
+            ([, command, calls]) => [command, Number(calls)]
+          )
+        )
+        assert.deepStrictEqual(calls, { evalsha: 150, get: 150, incr: 100, pexpire: 1 })
+      })
+    )
+
+    it.effect("a count in Redis expires within two minutes, and not before its minute is over", () =>
+      Effect.gen(function* () {
+        const limiter = yield* makeLimiter(redis.url)
+        const key = newKey()
+        yield* countAdmitted(limiter, key, 10, now + 59_999)
+        const left = Number((yield* redis.ask(`PTTL ${toRedisKey(key)}`)).slice(1))
+        assert.isTrue(left > 60_000 && left <= 120_000, `${left}`)
+        // A refund without a count must not create one.
+        const unknown = newKey()
+        yield* limiter.refund(unknown, now)
+        yield* limiter.take(key, 100, now)
+        assert.strictEqual(yield* redis.ask(`EXISTS ${toRedisKey(unknown)}`), ":0")
+      })
+    )
+  })
+
+  describe("with a Redis that loses its counts", () => {
+    const limit = 200
+
+    /** Starts two limiters whose workers take requests of one key until `isDone`, and counts what each limiter admits. */
+    const startLoad = Effect.fnUntraced(function* (key: ApiKeyId, isDone: () => boolean) {
+      const admitted = [0, 0]
+      const limiters = [yield* makeLimiter(redis.url), yield* makeLimiter(redis.url)]
+      const workers = limiters.flatMap((limiter, index) =>
+        Array.from({ length: 4 }, () =>
+          Effect.gen(function* () {
+            while (!isDone()) {
+              if (yield* limiter.take(key, limit, now)) admitted[index]! += 1
+              yield* Effect.sleep("3 millis")
+            }
+          })
+        )
+      )
+      const running = yield* Effect.forkChild(Effect.all(workers, { concurrency: "unbounded" }), {
+        startImmediately: true
+      })
+      return { admitted, running }
+    })
+
+    it.live(
+      "while Redis restarts 5 times under load, each of two processes admits at most the limit of a key",
+      () =>
+        Effect.gen(function* () {
+          let isDone = false
+          const key = newKey()
+          const { admitted, running } = yield* startLoad(key, () => isDone)
+          for (let restarts = 0; restarts < 5; restarts++) {
+            yield* Effect.sleep("50 millis")
+            yield* redis.stop
+            yield* redis.start
+            for (let tries = 0; tries < 200 && (yield* readCount(redis, key)) === 0; tries++)
+              yield* Effect.sleep("20 millis")
+            assert.isAbove(yield* readCount(redis, key), 0)
+          }
+          isDone = true
+          yield* Fiber.join(running)
+          const [one = 0, other = 0] = admitted
+          assert.isAtMost(Math.max(one, other), limit, `${admitted}`)
+          // Until the first restart ends, each process may use up the requests that remain by its own count.
+          assert.isTrue(one + other >= limit && one + other < 2 * limit, `${admitted}`)
+        })
+    )
+
+    it.live("while Redis is flushed repeatedly, each process admits at most the limit of a key", () =>
+      Effect.gen(function* () {
+        let isDone = false
+        const { admitted, running } = yield* startLoad(newKey(), () => isDone)
+        for (let times = 0; times < 300; times++) {
+          yield* redis.ask("FLUSHALL")
+          yield* Effect.sleep("3 millis")
+        }
+        isDone = true
+        yield* Fiber.join(running)
+        assert.isAtMost(Math.max(...admitted), limit, `${admitted}`)
+      })
+    )
+
+    it.effect("a process that reconnects raises the counter to the total that it knows", () =>
+      Effect.gen(function* () {
+        const [one, other] = [yield* makeLimiter(redis.url), yield* makeLimiter(redis.url)]
+        const key = newKey()
+        assert.strictEqual(yield* countAdmitted(one, key, 20, now), 20)
+        assert.strictEqual(yield* countAdmitted(other, key, 30, now), 30)
+        yield* redis.stop
+        yield* redis.start
+        yield* waitUntilShared(redis, one)
+        yield* waitUntilShared(redis, other)
+        assert.isTrue(yield* other.take(key, 100, now))
+        assert.strictEqual(yield* readCount(redis, key), 51)
+        const left = Number((yield* redis.ask(`PTTL ${toRedisKey(key)}`)).slice(1))
+        assert.isTrue(left > 60_000 && left <= 120_000, `${left}`)
+        assert.strictEqual(yield* countAdmitted(one, key, 100, now), 49)
+        yield* one.refund(key, now)
+        assert.strictEqual(yield* countAdmitted(one, key, 100, now), 1)
+      })
+    )
+  })
+
+  describe("without Redis", () => {
+    it.effect(
+      "a limiter that starts without Redis counts in its process, and shares as soon as Redis is up",
+      () =>
+        Effect.gen(function* () {
+          yield* redis.stop
+          const limiter = yield* makeLimiter(redis.url)
+          const key = newKey()
+          assert.strictEqual(yield* countAdmitted(limiter, key, 150, now), 100)
+          assert.strictEqual((yield* Metric.value(sharedCounterUp)).value, 0)
+          yield* redis.start
+          yield* waitUntilShared(redis, limiter)
+          assert.strictEqual((yield* Metric.value(sharedCounterUp)).value, 1)
+        })
+    )
+
+    it.effect(
+      "when Redis is killed no request fails or waits; when it restarts, counts are shared again",
+      () =>
+        Effect.gen(function* () {
+          const limiter = yield* makeLimiter(redis.url)
+          const key = newKey()
+          assert.strictEqual(yield* countAdmitted(limiter, key, 60, now), 60)
+          yield* redis.stop
+          // The test clock stands still, so a request that waited for the timeout would never end.
+          assert.strictEqual(yield* countAdmitted(limiter, key, 100, now), 40)
+          yield* redis.start
+          yield* waitUntilShared(redis, limiter)
+        })
+    )
+
+    it.effect(
+      "when Redis is frozen one request waits 50 ms and later ones not at all; when it resumes, counts are shared again",
+      () =>
+        Effect.gen(function* () {
+          const limiter = yield* makeLimiter(redis.url)
+          const key = newKey()
+          assert.strictEqual(yield* countAdmitted(limiter, key, 60, now), 60)
+          yield* redis.freeze
+          assert.isTrue(yield* takeUntilTimeout(limiter, key))
+          assert.strictEqual(yield* countAdmitted(limiter, key, 100, now), 39)
+          yield* limiter.refund(key, now)
+          assert.strictEqual(yield* countAdmitted(limiter, key, 100, now), 1)
+          yield* redis.thaw
+          yield* waitUntilShared(redis, limiter)
+        })
+    )
+
+    it.effect(
+      "when Redis is slow one request waits 50 ms and later ones not at all; when it is fast again, counts are shared again",
+      () =>
+        Effect.gen(function* () {
+          const proxy = yield* slowProxy(redis.port)
+          const limiter = yield* makeLimiter(proxy.url)
+          const key = newKey()
+          assert.strictEqual(yield* countAdmitted(limiter, key, 60, now), 60)
+          yield* proxy.delay(400)
+          assert.isTrue(yield* takeUntilTimeout(limiter, key))
+          assert.strictEqual(yield* countAdmitted(limiter, key, 100, now), 39)
+          yield* proxy.delay(0)
+          yield* waitUntilShared(redis, limiter)
+        })
+    )
+
+    it.effect("the timeout of one request ends the wait of all requests on the connection", () =>
+      Effect.gen(function* () {
+        const limiter = yield* makeLimiter(redis.url)
+        yield* redis.freeze
+        const first = yield* Effect.forkChild(limiter.take(newKey(), 100, now), { startImmediately: true })
+        yield* TestClock.adjust("30 millis")
+        const second = yield* Effect.forkChild(limiter.take(newKey(), 100, now), { startImmediately: true })
+        yield* sleepLive(20)
+        assert.isUndefined(first.pollUnsafe())
+        yield* TestClock.adjust("20 millis")
+        yield* sleepLive(20)
+        assert.deepStrictEqual(
+          [first.pollUnsafe(), second.pollUnsafe()],
+          [Exit.succeed(true), Exit.succeed(true)]
+        )
+      })
+    )
+
+    it.effect("requests in flight when Redis is killed are counted in the process at once", () =>
+      Effect.gen(function* () {
+        const limiter = yield* makeLimiter(redis.url)
+        yield* redis.freeze
+        const fiber = yield* Effect.forkChild(countAdmitted(limiter, newKey(), 150, now), {
+          startImmediately: true
+        })
+        yield* sleepLive(20)
+        assert.isUndefined(fiber.pollUnsafe())
+        yield* redis.stop
+        assert.strictEqual(yield* Fiber.join(fiber), 100)
+        yield* redis.start
+        yield* waitUntilShared(redis, limiter)
+      })
+    )
+
+    for (const state of ["frozen", "slow"] as const) {
+      it.live(`with a ${state} Redis and the real clock no request waits for 200 ms`, () =>
+        Effect.gen(function* () {
+          const proxy = yield* slowProxy(redis.port)
+          const limiter = yield* makeLimiter(proxy.url)
+          yield* limiter.take(newKey(), 100, now)
+          yield* state === "frozen" ? redis.freeze : proxy.delay(500)
+          const times = yield* Effect.forEach(Array.from({ length: 30 }), () =>
+            Effect.timed(Effect.delay(limiter.take(newKey(), 100, now), 5)).pipe(
+              Effect.map(([time]) => Duration.toMillis(time) - 5)
+            )
+          )
+          // One request waits just over 50 ms on an idle machine; the rest is tolerance for a busy machine.
+          assert.isBelow(Math.max(...times), 200, `${times}`)
+        })
+      )
+    }
+
+    it.live("a Redis that is slow from the start never counts a request", () =>
+      Effect.gen(function* () {
+        const proxy = yield* slowProxy(redis.port)
+        yield* proxy.delay(70)
+        const limiter = yield* makeLimiter(proxy.url)
+        const key = newKey()
+        // This takes longer than a connection attempt with that delay.
+        for (let n = 0; n < 80; n++) yield* Effect.delay(limiter.take(key, 100, now), 10)
+        assert.strictEqual(yield* readCount(redis, key), 0)
+        assert.strictEqual((yield* Metric.value(sharedCounterUp)).value, 0)
+      })
+    )
+
+    it.live("closing does not wait for a frozen Redis, neither connected nor while connecting", () =>
+      Effect.gen(function* () {
+        yield* Effect.scoped(
+          Effect.gen(function* () {
+            const limiter = yield* makeLimiter(redis.url)
+            yield* redis.freeze
+            yield* limiter.take(newKey(), 100, now)
+          })
+        ).pipe(Effect.timeout("5 seconds"))
+        const [time] = yield* Effect.timed(Effect.scoped(makeLimiter(redis.url)))
+        // Includes the time that the start waits for its first connection.
+        assert.isBelow(Duration.toMillis(time), 1000)
+      }).pipe(Effect.ensuring(redis.thaw))
+    )
+  })
+})

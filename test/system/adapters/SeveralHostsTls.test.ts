@@ -1,0 +1,231 @@
+import { execFileSync } from "node:child_process"
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { setDefaultCACertificates } from "node:tls"
+import * as PgConnection from "@effect/sql-pg/PgConnection"
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { makeDatabaseServer } from "../../../src/adapters/outbound/postgres/connection/DatabaseServer.ts"
+import { makePoolConfig } from "../../../src/adapters/outbound/postgres/connection/PoolConfig.ts"
+import { describeSqlError } from "../../../src/adapters/outbound/postgres/connection/SqlErrors.ts"
+import { type Cluster, freshCluster } from "../../support/cluster.ts"
+import { makeResources } from "../../support/database.ts"
+
+/** Runs openssl in a directory, and returns what it prints. */
+const openssl = (directory: string, ...args: ReadonlyArray<string>): string =>
+  execFileSync("openssl", args, { cwd: directory, encoding: "utf8", stdio: "pipe" })
+
+describe("a URL with several hosts and TLS", () => {
+  const resources = makeResources()
+  let directory: string
+  let authority: string
+  /** Its certificate is for localhost. */
+  let named: Cluster
+  /** Its certificate is for 127.0.0.1. */
+  let numbered: Cluster
+
+  /** Connects, and returns the port of the server and whether the connection is encrypted, or why it fails. */
+  const connect = (url: string): Promise<unknown> => {
+    const { config } = makeDatabaseServer(Redacted.make(url))
+    return Effect.runPromise(
+      PgConnection.make(makePoolConfig(config)).pipe(
+        Effect.flatMap((connection) =>
+          connection.query(
+            "select current_setting('port') as port, ssl from pg_stat_ssl where pid = pg_backend_pid()",
+            [],
+            false
+          )
+        ),
+        Effect.match({ onSuccess: ({ rows }) => rows[0], onFailure: describeSqlError }),
+        Effect.scoped
+      )
+    )
+  }
+  const run = (url: string, statement: string): Promise<unknown> => {
+    const { config } = makeDatabaseServer(Redacted.make(url))
+    return Effect.runPromise(
+      PgConnection.make(makePoolConfig(config)).pipe(
+        Effect.flatMap((connection) => connection.query(statement, [], false)),
+        Effect.scoped
+      )
+    )
+  }
+
+  const portOf = ({ url }: Cluster): string => new URL(url).port
+  const toUrl = (servers: ReadonlyArray<readonly [host: string, cluster: Cluster]>, end: string): string =>
+    `postgres://postgres@${servers.map(([host, cluster]) => `${host}:${portOf(cluster)}`)}/postgres?${end}`
+
+  /** Turns TLS on, with a certificate of the authority for one name. */
+  const enableTls = async ({ url }: Cluster, name: string): Promise<void> => {
+    writeFileSync(join(directory, "name.txt"), `subjectAltName=${name}`)
+    openssl(
+      directory,
+      "req",
+      "-new",
+      "-nodes",
+      "-subj",
+      "/CN=server",
+      "-keyout",
+      "server.key",
+      "-out",
+      "server.csr"
+    )
+    const sign = ["-CA", "authority.crt", "-CAkey", "authority.key", "-days", "2", "-extfile", "name.txt"]
+    openssl(directory, "x509", "-req", "-in", "server.csr", ...sign, "-out", "server.crt")
+    // The server's user must own the files.
+    for (const file of ["server.key", "server.crt"]) {
+      const pem = readFileSync(join(directory, file), "utf8").trimEnd()
+      await run(
+        url,
+        `copy (select unnest(string_to_array('${pem}', E'\\n'))) to program 'umask 077 && cat > ${file}'`
+      )
+    }
+    await run(url, "alter system set ssl = on")
+    await run(url, "select pg_reload_conf()")
+  }
+
+  beforeAll(async () => {
+    directory = mkdtempSync(join(tmpdir(), "tls-"))
+    const subject = ["-subj", "/CN=authority", "-days", "2"]
+    openssl(
+      directory,
+      "req",
+      "-new",
+      "-x509",
+      "-nodes",
+      ...subject,
+      "-keyout",
+      "authority.key",
+      "-out",
+      "authority.crt"
+    )
+    authority = readFileSync(join(directory, "authority.crt"), "utf8")
+    named = await resources.acquire(freshCluster)
+    numbered = await resources.acquire(freshCluster)
+    await Promise.all([named.start(), numbered.start()])
+    await enableTls(named, "DNS:localhost")
+    await enableTls(numbered, "IP:127.0.0.1")
+  })
+  afterAll(async () => {
+    setDefaultCACertificates([])
+    await resources.release()
+    rmSync(directory, { recursive: true })
+  })
+
+  it("the certificate of an unknown authority is refused for every host", async () => {
+    setDefaultCACertificates([])
+    const reason = await connect(
+      toUrl(
+        [
+          ["localhost", named],
+          ["127.0.0.1", numbered]
+        ],
+        "sslmode=verify-full"
+      )
+    )
+    expect(reason).toMatch(
+      /\(localhost:\d+: unable to verify the first certificate.*; 127.0.0.1:\d+: unable to verify the first certificate/
+    )
+  })
+
+  it.each(["require", "verify-ca", "verify-full"])(
+    "with sslmode=%s, each host needs a certificate for its name, and the next one is used without one",
+    async (mode) => {
+      setDefaultCACertificates([authority])
+      const end = `sslmode=${mode}&target_session_attrs=read-write`
+      const first = { port: portOf(named), ssl: true }
+      const second = { port: portOf(numbered), ssl: true }
+      expect(
+        await connect(
+          toUrl(
+            [
+              ["localhost", named],
+              ["127.0.0.1", numbered]
+            ],
+            end
+          )
+        )
+      ).toEqual(first)
+      expect(
+        await connect(
+          toUrl(
+            [
+              ["127.0.0.1", numbered],
+              ["localhost", named]
+            ],
+            end
+          )
+        )
+      ).toEqual(second)
+      // The certificate of the first host is that of the second name.
+      expect(
+        await connect(
+          toUrl(
+            [
+              ["127.0.0.1", named],
+              ["127.0.0.1", numbered]
+            ],
+            end
+          )
+        )
+      ).toEqual(second)
+      expect(
+        await connect(
+          toUrl(
+            [
+              ["localhost", numbered],
+              ["localhost", named]
+            ],
+            end
+          )
+        )
+      ).toEqual(first)
+      expect(
+        await connect(
+          toUrl(
+            [
+              ["127.0.0.1", named],
+              ["localhost", numbered]
+            ],
+            end
+          )
+        )
+      ).toMatch(
+        /127.0.0.1:\d+: Hostname\/IP does not match certificate's altnames: .*; localhost:\d+: Hostname\/IP does not match/
+      )
+      expect(await connect(toUrl([["localhost", named]], end))).toEqual(first)
+      expect(await connect(toUrl([["127.0.0.1", named]], end))).toMatch(/Hostname\/IP does not match/)
+    }
+  )
+
+  it("after a failover, the certificate must be that of the next host", async () => {
+    setDefaultCACertificates([authority])
+    const server = makeDatabaseServer(
+      Redacted.make(
+        toUrl(
+          [
+            ["localhost", named],
+            ["127.0.0.1", numbered]
+          ],
+          "sslmode=verify-full"
+        )
+      )
+    )
+    const findPort = () =>
+      Effect.runPromise(
+        PgConnection.make(makePoolConfig(server.config)).pipe(
+          Effect.flatMap((connection) =>
+            connection.query("select current_setting('port') as port", [], false)
+          ),
+          Effect.map(({ rows }) => rows[0]!.port),
+          Effect.scoped
+        )
+      )
+    expect(await findPort()).toBe(portOf(named))
+    await named.stop()
+    expect(await findPort()).toBe(portOf(numbered))
+    await named.start()
+  })
+})

@@ -1,0 +1,307 @@
+import { createHash } from "node:crypto"
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs"
+import { type IncomingMessage, request } from "node:http"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { brotliDecompressSync, gunzipSync } from "node:zlib"
+import * as Effect from "effect/Effect"
+import { chromium, type Page } from "playwright-core"
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
+import { openApi } from "../../../src/adapters/inbound/http/docs/OpenApi.ts"
+import { embedded, makeResources } from "../../support/database.ts"
+import { startObservedService } from "../../support/startObservedService.ts"
+import type { Service } from "../../support/service.ts"
+
+const browserPath = "/usr/bin/chromium"
+
+const perProcess = 10
+const publicUrl = "https://prompts.example.com/base"
+
+const resources = makeResources()
+let service: Service
+let withPublicUrl: Service
+beforeAll(async () => {
+  const env = await resources.acquire(embedded.acquire)
+  const limits = { RATE_LIMIT_PER_PROCESS: String(perProcess) }
+  service = await startObservedService({ ...env, ...limits }, "/readyz", ["--demo"])
+  // Nothing listens on port 9.
+  const noDatabase = { DATABASE_URL: "postgres://postgres@127.0.0.1:9/none" }
+  withPublicUrl = await startObservedService({ ...noDatabase, PUBLIC_URL: `${publicUrl}/` }, "/healthz")
+})
+afterAll(async () => {
+  await service?.stop()
+  await withPublicUrl?.stop()
+  await resources.release()
+})
+
+const paths = ["/openapi.json", "/docs"]
+
+describe("GET /openapi.json", () => {
+  const document = JSON.parse(JSON.stringify(openApi))
+
+  it("returns the OpenAPI document, whose server is the origin that the document comes from, whatever the host", async () => {
+    const response = await fetch(`${service.url}/openapi.json`)
+    expect(response.status).toBe(200)
+    expect(response.headers.get("content-type")).toBe("application/json")
+    expect(await response.json()).toEqual({ ...document, servers: [{ url: "/" }] })
+  })
+
+  it("names PUBLIC_URL as the server if it is set", async () => {
+    const response = await fetch(`${withPublicUrl.url}/openapi.json`)
+    expect(((await response.json()) as typeof document).servers).toEqual([{ url: publicUrl }])
+  })
+})
+
+describe.each(["/", "/docs/", "/?a=b"])("%s", (target) => {
+  it.each(["GET", "HEAD"])("redirects %s to /docs", async (method) => {
+    const send = ({ url }: Service) => fetch(url + target, { method, redirect: "manual" })
+    const response = await send(service)
+    expect([response.status, response.headers.get("location"), await response.text()]).toEqual([
+      308,
+      "/docs",
+      ""
+    ])
+    expect((await send(withPublicUrl)).headers.get("location")).toBe("/base/docs")
+  })
+
+  it("returns 405 for another method", async () => {
+    const response = await fetch(service.url + target, { method: "POST" })
+    expect([response.status, response.headers.get("allow")]).toEqual([405, "GET, HEAD"])
+  })
+})
+
+it("a browser that requests / gets the page /docs", async () => {
+  const response = await fetch(`${service.url}/`)
+  expect([response.status, response.url]).toEqual([200, `${service.url}/docs`])
+  await response.body?.cancel()
+})
+
+it("GET /docs returns a page whose policy allows only its own scripts and calls to this service", async () => {
+  const response = await fetch(`${service.url}/docs`)
+  expect(response.status).toBe(200)
+  expect(response.headers.get("content-type")).toBe("text/html; charset=utf-8")
+  expect(response.headers.get("referrer-policy")).toBe("no-referrer")
+  const page = await response.text()
+  const scripts = page.split("<script>").slice(1)
+  const hashes = scripts.map((rest) => {
+    const source = rest.slice(0, rest.indexOf("</script>"))
+    return `'sha256-${createHash("sha256").update(source).digest("base64")}'`
+  })
+  expect(hashes.length).toBe(2)
+  expect(response.headers.get("content-security-policy")!.split("; ")).toEqual([
+    "default-src 'none'",
+    `script-src ${hashes.join(" ")}`,
+    "style-src 'unsafe-inline'",
+    "img-src data:",
+    "connect-src 'self'",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'"
+  ])
+})
+
+describe.each(paths)("GET %s", (path) => {
+  it("is revalidated on each use, and returns 304 while the page has not changed", async () => {
+    const first = await fetch(service.url + path)
+    const etag = first.headers.get("etag")!
+    expect(etag).toMatch(/^"[A-Za-z0-9_-]{43}"$/)
+    expect(first.headers.get("cache-control")).toBe("no-cache")
+    expect(first.headers.get("x-content-type-options")).toBe("nosniff")
+    await first.arrayBuffer()
+    const bytes = first.headers.get("content-length")
+
+    const again = await fetch(service.url + path, { headers: { "if-none-match": etag } })
+    expect([again.status, again.headers.get("etag"), await again.text()]).toEqual([304, etag, ""])
+
+    const head = await fetch(service.url + path, { method: "HEAD" })
+    expect([head.status, head.headers.get("content-length"), await head.text()]).toEqual([200, bytes, ""])
+  })
+
+  it("returns 405 for another method", async () => {
+    const posted = await fetch(service.url + path, { method: "POST" })
+    expect([posted.status, posted.headers.get("allow")]).toEqual([405, "GET, HEAD"])
+  })
+
+  it("is compressed as Accept-Encoding demands, with an ETag for each coding", async () => {
+    const get = async (headers: Record<string, string>) => {
+      const response = await new Promise<IncomingMessage>((resolve, reject) => {
+        request(service.url + path, { headers }, resolve)
+          .on("error", reject)
+          .end()
+      })
+      const chunks: Array<Buffer> = []
+      for await (const chunk of response) chunks.push(chunk)
+      return { status: response.statusCode, headers: response.headers, body: Buffer.concat(chunks) }
+    }
+    const plain = await get({})
+    const gzipped = await get({ "accept-encoding": "gzip" })
+    const brotli = await get({ "accept-encoding": "gzip, deflate, br" })
+    const refused = await get({ "accept-encoding": "br;q=0, gzip;q=0, *" })
+    expect(
+      [plain, gzipped, brotli, refused].map(({ headers }) => [headers["content-encoding"], headers.vary])
+    ).toEqual([
+      [undefined, "Accept-Encoding"],
+      ["gzip", "Accept-Encoding"],
+      ["br", "Accept-Encoding"],
+      [undefined, "Accept-Encoding"]
+    ])
+    expect(gunzipSync(gzipped.body).equals(plain.body)).toBe(true)
+    expect(brotliDecompressSync(brotli.body).equals(plain.body)).toBe(true)
+    expect(refused.body.equals(plain.body)).toBe(true)
+    for (const { body, headers } of [gzipped, brotli]) {
+      expect(body.length).toBeLessThan(plain.body.length / 3)
+      expect(Number(headers["content-length"])).toBe(body.length)
+    }
+    const etags = [plain, gzipped, brotli].map(({ headers }) => headers.etag!)
+    expect(new Set(etags).size).toBe(3)
+    const again = await get({ "accept-encoding": "gzip", "if-none-match": etags[1]! })
+    expect([again.status, again.headers.vary, again.headers.etag]).toEqual([304, "Accept-Encoding", etags[1]])
+    expect((await get({ "accept-encoding": "gzip", "if-none-match": etags[0]! })).status).toBe(200)
+  })
+
+  it("needs no key and does not count against the rate limits", async () => {
+    for (let i = 0; i <= perProcess; i++)
+      expect((await fetch(service.url + path, { method: "HEAD" })).status).toBe(200)
+  })
+})
+
+describe("the page in a browser", () => {
+  const flags = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    // No host resolves except this machine.
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
+  ]
+
+  const openBrowser = Effect.acquireRelease(
+    Effect.promise(async () => {
+      const directory = mkdtempSync(join(tmpdir(), "chromium-"))
+      const context = await chromium.launchPersistentContext(directory, {
+        executablePath: browserPath,
+        headless: true,
+        args: flags,
+        viewport: { width: 1440, height: 1000 }
+      })
+      return { directory, context }
+    }),
+    ({ directory, context }) =>
+      Effect.promise(async () => {
+        await context.close()
+        rmSync(directory, { recursive: true })
+      })
+  )
+
+  const browser = makeResources()
+  let page: Page
+  const problems: Array<string> = []
+  const requests: Array<string> = []
+  beforeAll(async () => {
+    const { context } = await browser.acquire(openBrowser)
+    page = await context.newPage()
+    page.setDefaultTimeout(15_000)
+    page.on("console", (message) => {
+      if (message.type() === "error" || message.type() === "warning") problems.push(message.text())
+    })
+    page.on("pageerror", (error) => problems.push(error.message))
+    page.on("request", (request) => {
+      if (!/^(data|blob):/.test(request.url())) requests.push(`${request.method()} ${request.url()}`)
+    })
+    await page.exposeFunction("reportViolation", (directive: string) => problems.push(`CSP: ${directive}`))
+    await page.addInitScript(
+      `addEventListener("securitypolicyviolation", (event) => reportViolation(event.effectiveDirective))`
+    )
+  })
+
+  afterAll(browser.release)
+
+  const id = "cef02dd3-514f-5723-8852-d3305a2e66a8"
+  const operations = [
+    ["/api/v1/prompts", "", '"title": "Product announcement"'],
+    ["/api/v1/prompts/{id}", `/${id}`, "You are a support agent of {{shop}}."],
+    ["/api/v1/prompts/{id}/resolved", `/${id}/resolved`, "Write as Acme does: warm and calm, without jargon"],
+    ["/api/v1/prompts/{id}/versions", `/${id}/versions`, "End with a next step"],
+    ["/api/v1/prompts/{id}/versions/{version}", `/${id}/versions/2`, '"applied_suggestions": 2']
+  ] as const
+
+  it("shows the response of each endpoint for a key, without an error, a policy violation or a call to another host", async () => {
+    const key = await vi.waitFor(() => /key_live_[0-9a-f]{64}/.exec(service.output())![0], {
+      timeout: 10_000
+    })
+    await page.goto(`${service.url}/docs`)
+    await page.getByRole("textbox", { name: "Bearer Token" }).fill(key)
+    for (const [path, , content] of operations) {
+      await page.getByRole("button", { name: `Test Request (get ${path})` }).click()
+      const client = page.getByRole("dialog", { name: "API Client" })
+      await client.getByRole("button", { name: "Send" }).first().click()
+      await client.getByRole("link", { name: "200 OK" }).waitFor()
+      await client.getByText(content).waitFor()
+      if (path.endsWith("/resolved")) {
+        mkdirSync("test-results", { recursive: true })
+        await page.screenshot({ path: "test-results/docs.png" })
+      }
+      await client.getByRole("button", { name: "Close Client" }).first().click()
+    }
+    expect(problems).toEqual([])
+    expect(requests).toEqual([
+      `GET ${service.url}/docs`,
+      ...operations.map(([, target]) => `GET ${service.url}/api/v1/prompts${target}`)
+    ])
+    const stored = await page.evaluate<string>(
+      "JSON.stringify([localStorage, sessionStorage, document.cookie])"
+    )
+    expect(stored).not.toContain(key)
+  })
+
+  it("offers the document's code samples and no other, and finds the rate limits", async () => {
+    await page.goto(`${service.url}/docs`)
+    for (const [, target] of operations)
+      await page.getByText(`curl "$PROMPT_RETRIEVAL_URL/api/v1/prompts${target}"`).waitFor()
+    await page.getByTestId("client-picker").first().click()
+    expect(await page.getByRole("option").allTextContents()).toEqual(["curl", "TypeScript", "Python"])
+    await page.keyboard.press("Escape")
+    await page.getByRole("search").click()
+    await page.keyboard.type("rate limit")
+    await page.getByRole("option", { name: /^Heading: +Rate limits/ }).waitFor()
+    await page.keyboard.press("Escape")
+  })
+
+  it("is as wide as the screen of a phone", async () => {
+    const session = await page.context().newCDPSession(page)
+    const screen = { width: 390, height: 844 }
+    await session.send("Emulation.setDeviceMetricsOverride", {
+      ...screen,
+      deviceScaleFactor: 3,
+      mobile: true
+    })
+    await page.goto(`${service.url}/docs`)
+    await page.getByRole("heading", { name: "Get a prompt", exact: true }).waitFor()
+    expect(await page.evaluate("[innerWidth, document.documentElement.scrollWidth]")).toEqual([390, 390])
+    await session.send("Emulation.clearDeviceMetricsOverride")
+    await session.detach()
+  })
+
+  it("cannot evaluate code, load a resource or call a host that the policy forbids, and the test detects each attempt", async () => {
+    problems.length = 0
+    // A timer runs the attempts, because code that the debugger runs may evaluate code.
+    await page.evaluate(`setTimeout(() => {
+      new Image().src = "https://example.com/pixel.png"
+      new FontFace("Outside", "url(https://example.com/font.woff2)").load().catch(() => {})
+      fetch("https://example.com/").catch(() => {})
+      new Function("")
+    })`)
+    await vi.waitFor(() =>
+      expect(problems.filter((problem) => problem.startsWith("CSP: ")).toSorted()).toEqual([
+        "CSP: connect-src",
+        "CSP: font-src",
+        "CSP: img-src",
+        "CSP: script-src"
+      ])
+    )
+  })
+})

@@ -1,0 +1,58 @@
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
+import { afterAll, describe, expect, it } from "vitest"
+import { parse } from "yaml"
+import { archive, key, prompt, user, workspace } from "../../support/archives.ts"
+import { authorizingProxy } from "../../support/authorizingProxy.ts"
+import { makeResources } from "../../support/database.ts"
+import { makeDirectory, removeDirectories, run } from "../../support/packages.ts"
+import { toolsDirectory } from "../../support/tools.ts"
+import { startApi } from "../../api/startApi.ts"
+
+/** A workspace with the prompts that the scenarios of the suite call. */
+const home = workspace()
+const owner = user()
+const { plaintext, stored } = key(home.id, owner)
+const prompts = [
+  prompt({
+    title: "test_simple_prompt",
+    current_content: "This is a simple prompt for testing.",
+    prompt_type: "user"
+  }),
+  prompt({
+    title: "test_prompt_with_arguments",
+    current_content: "Prompt with arguments: arg1='{{arg1}}', arg2='{{arg2}}'",
+    prompt_type: "user"
+  })
+]
+const api = startApi([archive({ workspace: home, users: [owner], api_keys: [stored], prompts })], {
+  env: { MCP: "on" }
+})
+const resources = makeResources()
+
+describe("the conformance suite of the protocol", () => {
+  afterAll(async () => {
+    await resources.release()
+    removeDirectories()
+  })
+
+  // The suite fails for a failure that the list does not have, and for an entry of the list that passes.
+  it.each(["2025-11-25", "2026-07-28"])(
+    "finds nothing that protocol version %s requires and the list of expected failures does not have",
+    async (version) => {
+      const expected = join(import.meta.dirname, `mcp-expected-failures-${version}.yaml`)
+      const url = await resources.acquire(authorizingProxy(api.service(), plaintext))
+      const { code, stdout, stderr } = await run(makeDirectory("conformance"), process.execPath, [
+        join(toolsDirectory, "node_modules/.bin/conformance"),
+        "server",
+        ...["--url", `${url}/mcp`],
+        ...["--requirements", version],
+        ...["--expected-failures", expected]
+      ])
+      expect(code, stdout + stderr).toBe(0)
+      // The suite tolerates entries of scenarios and checks that it does not have.
+      for (const entry of parse(readFileSync(expected, "utf8")).server) expect(stdout).toContain(`~ ${entry}`)
+    },
+    180_000
+  )
+})

@@ -1,0 +1,51 @@
+import { join } from "node:path"
+import { afterAll, describe, expect, it } from "vitest"
+import type { Archive } from "../../../src/application/formats/Archive.ts"
+import demo from "../../../src/demo/workspace.json" with { type: "json" }
+import { key } from "../../support/archives.ts"
+import { makeDirectory, removeDirectories, run } from "../../support/packages.ts"
+import { toolsDirectory } from "../../support/tools.ts"
+import { startApi } from "../../api/startApi.ts"
+
+// biome-ignore lint/suspicious/noExplicitAny: the tests read arbitrary parts of reports and of generated modules
+type Json = any
+
+const demoArchive = demo as unknown as Archive
+const demoKey = key(demoArchive.workspace.id, demoArchive.users[0]!)
+const token = demoKey.plaintext
+const authorization = `Bearer ${token}`
+const api = startApi([{ ...demoArchive, api_keys: [demoKey.stored] }])
+
+/** Runs a tool in a directory. Rejects with its output if it fails. */
+const runTool = async (directory: string, name: string, args: ReadonlyArray<string>): Promise<void> => {
+  const { code, stdout, stderr } = await run(directory, process.execPath, [
+    join(toolsDirectory, "node_modules/.bin", name),
+    ...args
+  ])
+  if (code !== 0) throw new Error(`${name}: ${stdout}${stderr}`)
+}
+
+describe("a client that is generated from /openapi.json", () => {
+  const url = () => api.service().url
+  const listPrompts = async () =>
+    (await fetch(`${url()}/api/v1/prompts`, { headers: { authorization } })).json()
+  afterAll(removeDirectories)
+
+  it("hey-api generates a client whose first call succeeds", async () => {
+    const directory = makeDirectory("hey-api")
+    const options = [
+      "--input",
+      `${url()}/openapi.json`,
+      "--output",
+      directory,
+      "--client",
+      "@hey-api/client-fetch"
+    ]
+    await runTool(directory, "openapi-ts", [...options, "--no-log-file"])
+    const { client }: Json = await import(join(directory, "client.gen.ts"))
+    client.setConfig({ baseUrl: url() })
+    const { promptsList }: Json = await import(join(directory, "sdk.gen.ts"))
+    const { data, response } = await promptsList({ auth: token })
+    expect([response.status, data]).toEqual([200, await listPrompts()])
+  })
+})

@@ -1,0 +1,93 @@
+import { execFileSync, spawn } from "node:child_process"
+import { chownSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { type Cluster, clusterPath, freshCluster, makeSpawnOptions } from "../../support/cluster.ts"
+import { connectTo, makeResources } from "../../support/database.ts"
+import { freePort } from "../../support/ports.ts"
+import { endProcess } from "../../support/programs.ts"
+
+const deploy = join(import.meta.dirname, "../../../deploy")
+/** Passed to the shell as text, because the user of PostgreSQL may not be able to read this checkout. */
+const standbyScript = readFileSync(join(deploy, "compose/standby.sh"), "utf8")
+
+describe("the scripts of deploy/compose.yaml", () => {
+  const resources = makeResources()
+  let home: string
+  let primary: Cluster
+
+  beforeAll(async () => {
+    home = mkdtempSync(join(tmpdir(), "compose-"))
+    primary = await resources.acquire(freshCluster)
+    await primary.start()
+  })
+  afterAll(async () => {
+    await resources.release()
+    rmSync(home, { recursive: true })
+  })
+
+  it("create the roles with passwords, and a standby that follows the primary and starts again", async () => {
+    const { sql } = await resources.acquire(connectTo({ DATABASE_URL: primary.url }))
+    const [{ data }] = (await sql("select current_setting('data_directory') as data")) as [{ data: string }]
+    const { port } = new URL(primary.url)
+    execFileSync("sh", [join(deploy, "compose/primary.sh")], {
+      env: {
+        PATH: clusterPath,
+        PGHOST: "127.0.0.1",
+        PGPORT: port,
+        PGDATA: data,
+        POSTGRES_USER: "postgres",
+        POSTGRES_DB: "postgres",
+        POSTGRES_PASSWORD: "s3cret",
+        ROLES_FILE: join(deploy, "roles.sql")
+      },
+      stdio: "ignore"
+    })
+    const roles = await sql(
+      "select rolname::text as name from pg_authid where rolpassword is not null order by 1"
+    )
+    const names = ["prompts_admin", "prompts_owner", "prompts_service", "standby"]
+    expect(roles).toEqual(names.map((name) => ({ name })))
+    const rules = "select count(*)::int as count from pg_hba_file_rules where 'standby' = any(user_name)"
+    expect(await sql(rules)).toEqual([{ count: 1 }])
+
+    const user = makeSpawnOptions()
+    const copy = join(home, "data")
+    mkdirSync(copy)
+    if (user.uid !== undefined) for (const path of [home, copy]) chownSync(path, user.uid, user.gid!)
+    const standbyPort = await freePort()
+    const url = `postgres://postgres@127.0.0.1:${standbyPort}/postgres`
+    const settings = ["listen_addresses=127.0.0.1", `unix_socket_directories=${home}`]
+    for (const round of [1, 2]) {
+      const args = ["-p", String(standbyPort), ...settings.flatMap((setting) => ["-c", setting])]
+      const standby = spawn("sh", ["-c", standbyScript, "standby.sh", ...args], {
+        ...user,
+        cwd: home,
+        env: {
+          PATH: clusterPath,
+          PGDATA: copy,
+          PRIMARY_HOST: "127.0.0.1",
+          PRIMARY_PORT: port,
+          PGPASSWORD: "s3cret"
+        },
+        stdio: "ignore"
+      })
+      try {
+        await sql(`create table round_${round} ()`)
+        const find = async () => {
+          const tables = `select pg_is_in_recovery() as standby, to_regclass('round_${round}')::text as table`
+          return (await resources.acquire(connectTo({ DATABASE_URL: url }))).sql(tables).catch(() => [])
+        }
+        await expect
+          .poll(find, { timeout: 20_000, interval: 200 })
+          .toEqual([{ standby: true, table: `round_${round}` }])
+        const slots = `select slot_name::text as slot, active, current_setting('max_slot_wal_keep_size') as kept
+          from pg_replication_slots`
+        expect(await sql(slots)).toEqual([{ slot: "standby", active: true, kept: "4GB" }])
+      } finally {
+        await endProcess(standby, "SIGQUIT")
+      }
+    }
+  })
+})

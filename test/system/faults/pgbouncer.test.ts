@@ -1,0 +1,163 @@
+import * as PgConnection from "@effect/sql-pg/PgConnection"
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { sample } from "../../support/archives.ts"
+import { connectTo, makeResources } from "../../support/database.ts"
+import { lockTables, promptTables } from "../../support/locks.ts"
+import { type PoolMode, startPgBouncer } from "../../support/pgbouncer.ts"
+import { freshDatabase, onServer, toDatabaseUrl } from "../../support/postgres.ts"
+import { send, uncachedPath } from "../../support/requests.ts"
+import { run, type Service, startService } from "../../support/service.ts"
+
+const feedDown = "Change feed down; caching disabled"
+const unlimited = { RATE_LIMIT_PER_KEY: "1000000", RATE_LIMIT_PER_PROCESS: "1000000" }
+
+/** Selects the settings of a session that the service changes on direct connections, and its prepared statements. */
+const selectState = `select pg_backend_pid() as pid, current_setting('statement_timeout') as timeout,
+  current_setting('plan_cache_mode') as plans, (select count(*)::int from pg_prepared_statements) as prepared`
+
+/** Returns the state of each session of a pool, which no client of the pool may change for the others. */
+const listSessions = (url: string, clients: number) =>
+  Effect.runPromise(
+    Effect.gen(function* () {
+      const connect = PgConnection.make({ url: Redacted.make(url), prepare: false })
+      const connections = yield* Effect.all(Array.from({ length: clients }, () => connect))
+      // Open transactions hold all sessions of the pool at the same time.
+      for (const connection of connections) yield* connection.query("begin")
+      const states = []
+      for (const connection of connections) {
+        const { rows } = yield* connection.query(selectState)
+        states.push({ ...rows[0] } as { pid: number; timeout: string; plans: string; prepared: number })
+      }
+      for (const connection of connections) yield* connection.query("rollback")
+      return states
+    }).pipe(Effect.scoped)
+  )
+
+describe.each(["session", "transaction"] as const)(
+  "PgBouncer in %s mode with its default settings",
+  (mode: PoolMode) => {
+    const resources = makeResources()
+    const { archive, keys } = sample()
+    const authorization = `Bearer ${keys.active.plaintext}`
+    let direct: { readonly DATABASE_URL: string }
+    let pooled: { readonly DATABASE_URL: string }
+    let service: Service
+
+    beforeAll(async () => {
+      const database = await resources.acquire(freshDatabase)
+      direct = { DATABASE_URL: toDatabaseUrl(database) }
+      await Effect.runPromise(
+        onServer(`alter role current_user in database ${database} set statement_timeout = '3s'`)
+      )
+      pooled = { DATABASE_URL: await resources.acquire(startPgBouncer(database, mode)) }
+      service = await startService({
+        ...pooled,
+        ...unlimited,
+        ...(mode === "transaction" && { DATABASE_FEED_URL: direct.DATABASE_URL })
+      })
+      await (await resources.acquire(connectTo(direct))).importArchive(archive)
+    })
+    afterAll(async () => {
+      expect(await service?.stop()).toBe(0)
+      await resources.release()
+    })
+
+    const paths = archive.prompts.flatMap(({ id, versions }) => [
+      `/api/v1/prompts/${id}`,
+      `/api/v1/prompts/${id}/resolved`,
+      `/api/v1/prompts/${id}/versions`,
+      ...versions.map(({ version_number }) => `/api/v1/prompts/${id}/versions/${version_number}`)
+    ])
+
+    const readAll = async () => {
+      for (let round = 0; round < 5; round++) {
+        const outcomes = await Promise.all(
+          [...paths, "/api/v1/prompts"].map((path) => send(service, uncachedPath(path), authorization))
+        )
+        expect(new Set(outcomes.map(({ status }) => status))).toEqual(new Set([200]))
+      }
+    }
+
+    it(
+      `behind PgBouncer in ${mode} mode the service migrates the database and responds to every read`,
+      readAll
+    )
+
+    it(`behind PgBouncer in ${mode} mode the service changes no session that another client may get`, async () => {
+      await readAll()
+      const sessions = await listSessions(pooled.DATABASE_URL, 8)
+      expect(new Set(sessions.map(({ pid }) => pid)).size).toBe(8)
+      for (const { timeout, plans, prepared } of sessions)
+        expect({ timeout, plans, prepared }).toEqual({ timeout: "3s", plans: "auto", prepared: 0 })
+    })
+
+    it(`behind PgBouncer in ${mode} mode a read that waits for a lock ends at the role's statement timeout`, async () => {
+      const release = await lockTables(direct.DATABASE_URL, promptTables)
+      try {
+        const { status, duration } = await send(service, uncachedPath("/api/v1/prompts"), authorization)
+        expect(status).toBe(503)
+        expect(duration).toBeLessThan(4_500)
+      } finally {
+        await release()
+      }
+      expect(service.output()).toContain("A read exceeded the 3 s statement timeout; failed as unavailable")
+      expect(service.output()).not.toContain("PostgreSQL is unavailable")
+      expect(service.output()).not.toContain("Reads go through a pooler")
+    })
+
+    it(`behind PgBouncer in ${mode} mode responses are cached, and a change is visible within 2 s`, async () => {
+      const { sql } = await resources.acquire(connectTo(direct))
+      const { id } = archive.prompts[0]!
+      const path = `/api/v1/prompts/${id}`
+      await send(service, path, authorization)
+      const release = await lockTables(direct.DATABASE_URL, promptTables)
+      try {
+        // Only a cached response needs no query.
+        expect(await send(service, path, authorization)).toMatchObject({ status: 200 })
+      } finally {
+        await release()
+      }
+      await sql("update prompts set title = 'Changed' where id = $1", [id])
+      await expect
+        .poll(async () => (await send(service, path, authorization)).body, { timeout: 2_000 })
+        .toContain('"title":"Changed"')
+      expect(service.output()).not.toContain(feedDown)
+    })
+
+    it(`behind PgBouncer in ${mode} mode commands that write run one after another`, async () => {
+      for (const name of ["First", "Second", "Third"]) {
+        const created = await run(["workspaces", "create", "--name", name, "--tier", "team"], pooled)
+        expect(created).toMatchObject({ code: 0 })
+      }
+    })
+  }
+)
+
+describe("a change feed that receives no notification", () => {
+  const resources = makeResources()
+  afterAll(() => resources.release())
+
+  it("behind PgBouncer in transaction mode without DATABASE_FEED_URL, the log names the variable and the role's timeout once", async () => {
+    const database = await resources.acquire(freshDatabase)
+    const url = await resources.acquire(startPgBouncer(database, "transaction"))
+    const service = await startService({ DATABASE_URL: url })
+    const reason = `${feedDown}: a pooler drops notifications; DATABASE_FEED_URL must lead directly to PostgreSQL`
+    await expect.poll(() => service.output().split(reason).length - 1, { timeout: 8_000 }).toBe(1)
+    expect(service.output().split(feedDown)).toHaveLength(2)
+    expect(service.output().split(/run ALTER ROLE \w+ SET statement_timeout = '3s'/)).toHaveLength(2)
+    expect(await service.stop()).toBe(0)
+  })
+
+  it("with a DATABASE_FEED_URL of another database, the feed is down, and the log says why", async () => {
+    const [database, other] = [await resources.acquire(freshDatabase), await resources.acquire(freshDatabase)]
+    const service = await startService({
+      DATABASE_URL: toDatabaseUrl(database),
+      DATABASE_FEED_URL: toDatabaseUrl(other)
+    })
+    const reason = `${feedDown}: DATABASE_FEED_URL must lead to the same database as DATABASE_URL`
+    await expect.poll(() => service.output(), { timeout: 8_000 }).toContain(reason)
+    expect(await service.stop()).toBe(0)
+  })
+})

@@ -1,0 +1,82 @@
+import * as Effect from "effect/Effect"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { sample } from "../../support/archives.ts"
+import { connectTo, makeResources, postgres } from "../../support/database.ts"
+import { type RedisServer, redisServer, type SlowProxy, slowProxy } from "../../support/redis.ts"
+import { send } from "../../support/requests.ts"
+import type { Service } from "../../support/service.ts"
+import { startObservedService } from "../../support/startObservedService.ts"
+
+describe("a Redis server that fails", () => {
+  const resources = makeResources()
+  const { archive, keys } = sample()
+  const authorization = `Bearer ${keys.active.plaintext}`
+  let redis: RedisServer
+  let proxy: SlowProxy
+  let service: Service
+
+  beforeAll(async () => {
+    redis = await resources.acquire(redisServer)
+    proxy = await resources.acquire(slowProxy(redis.port))
+    const env = {
+      ...(await resources.acquire(postgres.acquire)),
+      REDIS_URL: proxy.url,
+      RATE_LIMIT_PER_KEY: "100000",
+      RATE_LIMIT_PER_PROCESS: "100000"
+    }
+    service = await startObservedService(env)
+    await (await resources.acquire(connectTo(env))).importArchive(archive)
+  })
+  afterAll(async () => {
+    expect(await service?.stop()).toBe(0)
+    await resources.release()
+  })
+
+  const listKeys = () => Effect.runPromise(redis.ask("KEYS prompt-retrieval:rate:{*"))
+  /** Waits until Redis counts requests again: the service does not use Redis for a second after a failure. */
+  const waitUntilShared = () =>
+    expect
+      .poll(
+        async () => {
+          await Effect.runPromise(redis.ask("FLUSHALL"))
+          await send(service, "/api/v1/prompts", authorization)
+          return listKeys()
+        },
+        { timeout: 8_000, interval: 100 }
+      )
+      .not.toBe("*0")
+
+  /** Expects 40 responses of 200, each within the 50 ms that the service waits for Redis and what a busy machine adds. */
+  const expectResponses = async () => {
+    for (let i = 0; i < 40; i++) {
+      const { status, duration } = await send(service, "/api/v1/prompts", authorization)
+      expect(status).toBe(200)
+      expect(duration).toBeLessThan(500)
+    }
+    expect((await send(service, "/readyz")).status).toBe(200)
+  }
+
+  it("requests get their usual responses while Redis is stopped, and Redis counts again after its restart", async () => {
+    await waitUntilShared()
+    await Effect.runPromise(redis.stop)
+    await expectResponses()
+    await Effect.runPromise(redis.start)
+    await waitUntilShared()
+  })
+
+  it("requests get their usual responses while Redis is frozen, and Redis counts again after its thaw", async () => {
+    await waitUntilShared()
+    await Effect.runPromise(redis.freeze)
+    await expectResponses()
+    await Effect.runPromise(redis.thaw)
+    await waitUntilShared()
+  })
+
+  it("requests get their usual responses while Redis is slow, and Redis counts again once it is fast", async () => {
+    await waitUntilShared()
+    await Effect.runPromise(proxy.delay(2_000))
+    await expectResponses()
+    await Effect.runPromise(proxy.delay(0))
+    await waitUntilShared()
+  })
+})

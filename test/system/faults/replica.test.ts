@@ -1,0 +1,402 @@
+import { setTimeout } from "node:timers/promises"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { key, prompt } from "../../support/archives.ts"
+import { type Cluster } from "../../support/cluster.ts"
+import { connectTo, makeResources } from "../../support/database.ts"
+import { quantile } from "../../support/freshness.ts"
+import type { Reply } from "../../support/outage.ts"
+import {
+  delayedBy,
+  gaugeOf,
+  listReplicaLines,
+  makeReplicaTenant,
+  primaryReads,
+  readUncached,
+  replicaReads,
+  type ReplicatedService,
+  startClusters,
+  startReadLoad,
+  startReplicatedService,
+  waitUntilOnReplica
+} from "../../support/replicas.ts"
+
+const poll = { timeout: 40_000, interval: 50 }
+type Sql = Awaited<ReturnType<Awaited<ReturnType<typeof startClusters>>["connect"]>>["sql"]
+
+/** Returns the number in the title of a prompt, `undefined` for a response other than 200. */
+const toNumber = ({ status, body }: Reply): number | undefined =>
+  status === 200 ? Number(JSON.parse(body).data.title.split(" ")[1]) : undefined
+
+const countStatuses = (replies: ReadonlyArray<Reply>): Record<string, number> => {
+  const counts: Record<string, number> = {}
+  for (const { status } of replies) counts[status] = (counts[status] ?? 0) + 1
+  return counts
+}
+
+/** A read of a number that only grows. */
+interface Observation {
+  readonly startedAt: number
+  readonly endedAt: number
+  readonly value: number
+}
+
+/** Returns how many observations show less than an earlier one did that had ended before they began. */
+const countStepsBack = (observations: ReadonlyArray<Observation>): number => {
+  const ends = observations.toSorted((a, b) => a.endedAt - b.endedAt)
+  let ended = 0
+  let highest = Number.NEGATIVE_INFINITY
+  let steps = 0
+  for (const { startedAt, value } of observations.toSorted((a, b) => a.startedAt - b.startedAt)) {
+    for (; ended < ends.length && ends[ended]!.endedAt < startedAt; ended++)
+      highest = Math.max(highest, ends[ended]!.value)
+    if (value < highest) steps++
+  }
+  return steps
+}
+
+/** Returns how long after each commit the last observation began that does not show it; 0 if there is none. */
+const findVisibility = (
+  observations: ReadonlyArray<Observation>,
+  commits: ReadonlyArray<{ readonly value: number; readonly at: number }>
+): ReadonlyArray<number> =>
+  commits.map(({ value, at }) =>
+    Math.max(0, ...observations.filter((read) => read.value < value).map((read) => read.startedAt - at))
+  )
+
+const setTitle = (sql: Sql, id: string, number: number) =>
+  sql("update prompts set title = $1 where id = $2", [`Edit ${number}`, id])
+
+describe("a service with a standby that is 5 s behind", { timeout: 180_000 }, () => {
+  const resources = makeResources()
+  const tenants = Array.from({ length: 20 }, () => makeReplicaTenant(5))
+  const idle = makeReplicaTenant()
+  let service: ReplicatedService
+  let sql: Sql
+
+  beforeAll(async () => {
+    const clusters = await startClusters(resources, [delayedBy("5s")])
+    const connected = await clusters.connect()
+    sql = connected.sql
+    for (const { archive } of [...tenants, idle]) await connected.importArchive(archive)
+    service = await startReplicatedService(clusters.primary, clusters.standbys)
+  })
+  afterAll(async () => {
+    await service?.stop()
+    await resources.release()
+  })
+
+  it("1,000 edits and 100 revocations are visible as soon as they are reported, and no read goes back", async () => {
+    const observed = new Map<string, Array<Observation>>()
+    const observe = (name: string, { startedAt, endedAt }: Reply, value: number) => {
+      if (!observed.has(name)) observed.set(name, [])
+      observed.get(name)!.push({ startedAt, endedAt, value })
+    }
+    for (const { archive } of tenants) await setTitle(sql, archive.prompts[0]!.id, 0)
+    await waitUntilOnReplica(service, tenants[0]!)
+
+    const revoked = tenants.flatMap(({ further, path }) =>
+      further.map(({ plaintext, stored }) => ({ plaintext, id: stored.id, path }))
+    )
+    const load = startReadLoad(
+      service,
+      [
+        ...tenants.map(({ path, active }) => ({
+          path,
+          plaintext: active.plaintext,
+          onReply: (reply: Reply) => observe(path, reply, toNumber(reply) ?? Number.NaN)
+        })),
+        ...revoked.map(({ path, plaintext }) => ({
+          path,
+          plaintext,
+          onReply: (reply: Reply) => observe(plaintext, reply, reply.status === 401 ? 1 : 0)
+        }))
+      ],
+      6
+    )
+    const commits = new Map<string, Array<{ readonly value: number; readonly at: number }>>()
+    for (let i = 1; i <= 1_000; i++) {
+      const { path, archive } = tenants[i % tenants.length]!
+      await setTitle(sql, archive.prompts[0]!.id, i)
+      if (!commits.has(path)) commits.set(path, [])
+      commits.get(path)!.push({ value: i, at: performance.now() })
+      if (i % 10 === 0) {
+        const { plaintext, id } = revoked[i / 10 - 1]!
+        await sql("update api_keys set revoked_at = now() where id = $1", [id])
+        commits.set(plaintext, [{ value: 1, at: performance.now() }])
+      }
+      await setTimeout(8)
+    }
+    // Until the standby runs reads again.
+    const before = await service.metric(replicaReads)
+    await expect.poll(() => service.metric(replicaReads), poll).toBeGreaterThan(before + 20)
+    const replies = await load.stop()
+    const steps = [...observed.values()].map(countStepsBack)
+    const visibility = [...commits].flatMap(([name, all]) => findVisibility(observed.get(name)!, all))
+
+    expect(Object.keys(countStatuses(replies)).toSorted()).toEqual(["200", "401"])
+    expect(steps.filter((count) => count > 0)).toEqual([])
+    expect(visibility).toHaveLength(1_100)
+    // On a busy machine, every request takes longer.
+    const durations = replies.map(({ startedAt, endedAt }) => endedAt - startedAt)
+    expect(quantile(visibility, 0.99)).toBeLessThanOrEqual(100 + quantile(durations, 0.99))
+    // A read of the standby would be 5 s old.
+    expect(Math.max(...visibility)).toBeLessThan(4_000)
+    expect(await service.metric("replica_fenced_reads_total")).toBeGreaterThan(20)
+  })
+
+  it("a key is accepted and a prompt is found as soon as they are committed, and a revoked key is refused", async () => {
+    const { archive, path, active } = idle
+    const keyColumns = "id, workspace_id, created_by, name, key_hash, key_start, key_end, created_at"
+    for (let i = 0; i < 20; i++) {
+      const { plaintext, stored } = key(archive.workspace.id, archive.users[0]!)
+      const { id } = prompt()
+      await sql(
+        `insert into api_keys (${keyColumns}) select $1, workspace_id, created_by, name, decode($2, 'hex'), key_start, key_end, created_at
+          from api_keys where id = $3`,
+        [stored.id, stored.key_hash, active.stored.id]
+      )
+      expect((await readUncached(service, path, plaintext)).status).toBe(200)
+      await sql(
+        `insert into prompts select (jsonb_populate_record(p, jsonb_build_object('id', $1::text))).* from prompts p where id = $2`,
+        [id, archive.prompts[0]!.id]
+      )
+      expect((await readUncached(service, `/api/v1/prompts/${id}`, plaintext)).status).toBe(200)
+      await sql("update api_keys set revoked_at = now() where id = $1", [stored.id])
+      const startedAt = performance.now()
+      await expect.poll(async () => (await readUncached(service, path, plaintext)).status, poll).toBe(401)
+      expect(performance.now() - startedAt).toBeLessThan(4_000)
+      expect((await readUncached(service, path, plaintext)).status).toBe(401)
+    }
+  })
+
+  it("changes that are made while the change feed is disconnected are visible when it has reconnected", async () => {
+    const { archive, path, active } = idle
+    await setTitle(sql, archive.prompts[0]!.id, 0)
+    await waitUntilOnReplica(service, idle)
+    const load = startReadLoad(service, [{ path, plaintext: active.plaintext }], 2)
+    await sql(
+      "select pg_terminate_backend(pid) from pg_stat_activity where query like 'listen %' or query like '%pg_notify%' and pid <> pg_backend_pid()"
+    )
+    for (let i = 1; i <= 20; i++) {
+      await setTitle(sql, archive.prompts[0]!.id, i)
+      await setTimeout(50)
+    }
+    await expect.poll(() => service.metric("change_feed_up"), poll).toBe(1)
+    await setTimeout(1_000)
+    const startedAt = performance.now()
+    await setTimeout(1_000)
+    const replies = await load.stop()
+    expect(countStatuses(replies)).toEqual({ 200: replies.length })
+    const observations = replies.map((reply) => ({ ...reply, value: toNumber(reply)! }))
+    expect(countStepsBack(observations)).toBe(0)
+    const after = observations.filter((reply) => reply.startedAt > startedAt)
+    expect(after.length).toBeGreaterThan(0)
+    expect(after.every(({ value }) => value === 20)).toBe(true)
+  })
+})
+
+describe("a service whose standbys fail", { timeout: 180_000 }, () => {
+  const resources = makeResources()
+  const tenants = Array.from({ length: 4 }, () => makeReplicaTenant(2))
+  const [tenant] = tenants as [(typeof tenants)[0]]
+  let service: ReplicatedService
+  let standbys: ReadonlyArray<Cluster>
+  let primary: Cluster
+  let sql: Sql
+
+  beforeAll(async () => {
+    const clusters = await startClusters(resources, [[], []])
+    ;({ primary, standbys } = clusters)
+    const connected = await clusters.connect()
+    sql = connected.sql
+    for (const { archive } of tenants) await connected.importArchive(archive)
+    service = await startReplicatedService(primary, [standbys[0]!])
+  })
+  afterAll(async () => {
+    for (const cluster of [...(standbys ?? []), primary]) cluster?.thaw()
+    await service?.stop()
+    await resources.release()
+  })
+
+  const targets = tenants.flatMap(({ path, active }) =>
+    ["", "/resolved", "/versions"].map((end) => ({ path: `${path}${end}`, plaintext: active.plaintext }))
+  )
+  const up = () => service.metric(gaugeOf("up", standbys[0]!))
+
+  it.each([
+    ["is killed", (standby: Cluster) => standby.kill(), (standby: Cluster) => standby.start()],
+    ["is suspended", async (standby: Cluster) => standby.freeze(), async (standby: Cluster) => standby.thaw()]
+  ])(
+    "while the standby %s, reads are served by the primary, and afterwards by the standby again",
+    async (_, begin, end) => {
+      const [standby] = standbys
+      await waitUntilOnReplica(service, tenant)
+      const lines = listReplicaLines(service).length
+      const load = startReadLoad(service, targets, 4)
+      await setTimeout(500)
+      await begin(standby!)
+      await expect.poll(up, poll).toBe(0)
+      const before = await service.metric(primaryReads)
+      await expect.poll(() => service.metric(primaryReads), poll).toBeGreaterThan(before + 50)
+      await setTitle(sql, tenant.archive.prompts[0]!.id, 1)
+      await end(standby!)
+      await expect.poll(up, poll).toBe(1)
+      await waitUntilOnReplica(service, tenant)
+      const replies = await load.stop()
+      expect(countStatuses(replies)).toEqual({ 200: replies.length })
+      const { host } = new URL(standby!.url)
+      const logged = listReplicaLines(service).slice(lines)
+      expect(logged.filter((line) => line.startsWith(`Replica ${host} is out of use: `))).not.toEqual([])
+      expect(logged.at(-1)).toBe(`Replica ${host} is in use again`)
+    }
+  )
+
+  it("while the standby is 1 h behind, edits are visible, the primary runs the reads, and the lag is reported", async () => {
+    const [standby] = standbys
+    await waitUntilOnReplica(service, tenant)
+    const onStandby = await resources.acquire(connectTo({ DATABASE_URL: standby!.url }))
+    const setDelay = async (delay: string) => {
+      await onStandby.sql(`alter system set recovery_min_apply_delay = '${delay}'`)
+      await onStandby.sql("select pg_reload_conf()")
+    }
+    await setDelay("1h")
+    const load = startReadLoad(service, targets, 2)
+    for (let i = 1; i <= 20; i++) {
+      await setTitle(sql, tenant.archive.prompts[0]!.id, 100 + i)
+      const visible = async () => toNumber(await readUncached(service, tenant.path, tenant.active.plaintext))
+      await expect.poll(visible, poll).toBe(100 + i)
+    }
+    await expect.poll(() => service.metric(gaugeOf("lag_seconds", standby!)), poll).toBeGreaterThan(10)
+    const replies = await load.stop()
+    expect(countStatuses(replies)).toEqual({ 200: replies.length })
+    const { host } = new URL(standby!.url)
+    const lines = () => listReplicaLines(service)
+    expect(lines()).toContain(`Replica ${host} is out of use: it is more than 10 s behind`)
+    await setDelay("0")
+    await waitUntilOnReplica(service, tenant)
+    expect(lines().at(-1)).toBe(`Replica ${host} is in use again`)
+  })
+
+  it("while the primary is away, the standby serves what it has replayed, unknown keys included", async () => {
+    await waitUntilOnReplica(service, tenant)
+    await setTitle(sql, tenant.archive.prompts[0]!.id, 200)
+    await waitUntilOnReplica(service, tenant)
+    for (const { path, active } of tenants) await waitUntilOnReplica(service, { path, active })
+    await primary.kill()
+    const load = startReadLoad(service, targets, 2)
+    await expect.poll(() => service.metric("change_feed_up"), poll).toBe(0)
+    for (const { path, further } of tenants) {
+      for (const { plaintext } of further)
+        expect((await readUncached(service, path, plaintext)).status).toBe(200)
+    }
+    expect(toNumber(await readUncached(service, tenant.path, tenant.active.plaintext))).toBe(200)
+    const missing = `/api/v1/prompts/${prompt().id}`
+    expect((await readUncached(service, missing, tenant.active.plaintext)).status).toBe(404)
+    expect((await fetch(`${service.url}/readyz`)).status).toBe(200)
+    await setTimeout(5_000)
+    const replies = await load.stop()
+    expect(countStatuses(replies)).toEqual({ 200: replies.length })
+
+    await primary.start()
+    await expect.poll(() => service.metric("change_feed_up"), poll).toBe(1)
+    const after = await resources.acquire(connectTo({ DATABASE_URL: primary.url }))
+    await setTitle(after.sql, tenant.archive.prompts[0]!.id, 201)
+    const visible = async () => toNumber(await readUncached(service, tenant.path, tenant.active.plaintext))
+    await expect.poll(visible, poll).toBe(201)
+    await waitUntilOnReplica(service, tenant)
+    sql = after.sql
+  })
+
+  it("of two standbys, one is used until it dies, then the other one, without a failed request", async () => {
+    const both = await startReplicatedService(primary, standbys)
+    try {
+      await waitUntilOnReplica(both, tenant)
+      const load = startReadLoad(both, targets, 4)
+      for (const standby of standbys) {
+        await setTitle(sql, tenant.archive.prompts[0]!.id, 300)
+        await standby.kill()
+        await expect.poll(() => both.metric(gaugeOf("up", standby)), poll).toBe(0)
+        await waitUntilOnReplica(both, tenant)
+        await standby.start()
+        await expect.poll(() => both.metric(gaugeOf("up", standby)), poll).toBe(1)
+      }
+      const replies = await load.stop()
+      expect(countStatuses(replies)).toEqual({ 200: replies.length })
+    } finally {
+      await both.stop()
+    }
+  })
+})
+
+describe("a service whose standby shows commits before the primary does", () => {
+  const resources = makeResources()
+  const tenant = makeReplicaTenant()
+  const id = tenant.archive.prompts[0]!.id
+  let service: ReplicatedService
+  let clusters: Awaited<ReturnType<typeof startClusters>>
+
+  beforeAll(async () => {
+    clusters = await startClusters(
+      resources,
+      [[]],
+      ["synchronous_standby_names=nobody", "synchronous_commit=local"]
+    )
+    const { importArchive } = await clusters.connect()
+    await importArchive(tenant.archive)
+    service = await startReplicatedService(clusters.primary, clusters.standbys)
+  })
+  afterAll(async () => {
+    clusters?.standbys[0]?.thaw()
+    await service?.stop()
+    await resources.release()
+  })
+
+  it("once a commit that waits for a synchronous standby was shown, no read returns the state before it", async () => {
+    const [standby] = clusters.standbys
+    const { sql } = await clusters.connect()
+    const readNumber = async () => toNumber(await readUncached(service, tenant.path, tenant.active.plaintext))
+    /** Ends the wait of the commit, so that it is visible on the primary. */
+    const endWait = () =>
+      sql(
+        "select pg_cancel_backend(pid) from pg_stat_activity where query like 'update prompts%' and pid <> pg_backend_pid()"
+      )
+    /**
+     * Makes a commit that the standby replays while it stays invisible on the primary. Returns false if the change feed,
+     * whose heartbeats wait for the commit, went down before the commit was shown.
+     */
+    const showEarly = async (number: number) => {
+      const waiting = await clusters.connect()
+      const committed = waiting.sql(
+        "update prompts set title = $1 where id = $2 and set_config('synchronous_commit', 'remote_apply', true) <> ''",
+        [`Edit ${number}`, id]
+      )
+      for (;;) {
+        if ((await readNumber()) === number) return { isShown: true, committed }
+        if ((await service.metric("change_feed_up")) === 0) return { isShown: false, committed }
+      }
+    }
+    let number = 0
+    let commit: Awaited<ReturnType<typeof showEarly>> | undefined
+    while (commit?.isShown !== true) {
+      await endWait()
+      await commit?.committed
+      await expect.poll(() => service.metric("change_feed_up"), poll).toBe(1)
+      await waitUntilOnReplica(service, tenant)
+      expect(number).toBeLessThan(5)
+      commit = await showEarly(++number)
+    }
+    expect(await sql("select title from prompts where id = $1", [id])).not.toEqual([
+      { title: `Edit ${number}` }
+    ])
+
+    // Reads move to the primary, which does not show the commit yet.
+    standby!.freeze()
+    const during: Array<Reply> = []
+    for (let i = 0; i < 3; i++) during.push(await readUncached(service, tenant.path, tenant.active.plaintext))
+    await endWait()
+    await commit.committed
+    standby!.thaw()
+    for (const reply of during) expect([number, 503]).toContain(toNumber(reply) ?? reply.status)
+    await expect.poll(readNumber, poll).toBe(number)
+  })
+})

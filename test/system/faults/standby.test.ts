@@ -1,0 +1,105 @@
+import { setTimeout } from "node:timers/promises"
+import type * as Effect from "effect/Effect"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { type Key, key, sample } from "../../support/archives.ts"
+import { type Cluster, freshCluster, makeStandby } from "../../support/cluster.ts"
+import { connectTo, makeResources } from "../../support/database.ts"
+import { freePort } from "../../support/ports.ts"
+import { expectBystandersUnaffected, send } from "../../support/requests.ts"
+import { run, type Service } from "../../support/service.ts"
+import { startObservedService } from "../../support/startObservedService.ts"
+
+describe("a hot standby of another PostgreSQL server", () => {
+  const resources = makeResources()
+  const { archive, keys } = sample()
+  const third = key(archive.workspace.id, archive.users[0]!)
+  const authorization = `Bearer ${keys.active.plaintext}`
+  const item = `/api/v1/prompts/${archive.prompts[0]!.id}`
+  const paths = ["/api/v1/prompts", item, `${item}/resolved`, `${item}/versions`, `${item}/versions/1`]
+  let primary: Effect.Success<ReturnType<typeof connectTo>>
+  let standby: Cluster
+  let service: Service
+  let metricsPort: number
+
+  beforeAll(async () => {
+    const cluster = await resources.acquire(freshCluster)
+    await cluster.start()
+    const env = { DATABASE_URL: cluster.url }
+    expect(await run(["migrate"], env)).toMatchObject({ code: 0 })
+    primary = await resources.acquire(connectTo(env))
+    await primary.importArchive({ ...archive, api_keys: [...archive.api_keys, third.stored] })
+    standby = await resources.acquire(makeStandby(cluster))
+    await standby.start()
+    metricsPort = await freePort()
+    service = await startObservedService({ DATABASE_URL: standby.url, METRICS_PORT: String(metricsPort) })
+  })
+  afterAll(async () => {
+    await service?.stop()
+    await resources.release()
+  })
+
+  /** Returns the messages of all log lines of level warn and above. */
+  const listWarnings = () =>
+    service
+      .output()
+      .split("\n")
+      .filter((line) => /"level":"(warn|error|fatal)"/.test(line))
+      .map((line) => JSON.parse(line).msg)
+  const expectedWarnings = [
+    "Change feed down; caching disabled",
+    "Could not persist last_used_at: cannot execute UPDATE in a read-only transaction"
+  ]
+  const readMetric = async (series: string) => {
+    const text = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text()
+    return Number(
+      text
+        .split("\n")
+        .find((line) => line.startsWith(`${series} `))!
+        .slice(series.length + 1)
+    )
+  }
+  const usedKeys = "select id from api_keys where last_used_at is not null"
+
+  it("on a standby reads return uncached data, and each failing write is logged once", async () => {
+    const readAll = async (key: Key) => {
+      for (const path of [...paths, ...paths])
+        expect(await send(service, path, `Bearer ${key.plaintext}`)).toMatchObject({ status: 200 })
+    }
+    await readAll(keys.active)
+    expect((await send(service, "/readyz")).status).toBe(200)
+    await expectBystandersUnaffected(service)
+    await expect.poll(() => listWarnings().toSorted(), { timeout: 5_000 }).toEqual(expectedWarnings)
+
+    // Only time can show that no line is repeated: the feed reconnects and key uses are written within this time.
+    await readAll(keys.second)
+    await setTimeout(2_500)
+    await readAll(keys.second)
+    expect(listWarnings().toSorted()).toEqual(expectedWarnings)
+    expect(await readMetric('prompt_retrieval_cache_lookups_total{cache="responses",result="hit"}')).toBe(0)
+    expect(await readMetric("prompt_retrieval_change_feed_up")).toBe(0)
+    expect(await primary.sql(usedKeys)).toEqual([])
+  })
+
+  it("on a standby changes made on the primary are visible as soon as they are replicated", async () => {
+    await primary.sql("update prompts set title = 'Edited' where id = $1", [archive.prompts[0]!.id])
+    await primary.sql("update api_keys set revoked_at = now() where id = $1", [keys.second.stored.id])
+    const title = async () => JSON.parse((await send(service, item, authorization)).body).data.title
+    await expect.poll(title, { timeout: 5_000 }).toBe("Edited")
+    await expect
+      .poll(() => send(service, item, `Bearer ${keys.second.plaintext}`), { timeout: 5_000 })
+      .toMatchObject({ status: 401 })
+  })
+
+  it("after a standby is promoted, caching and the recording of key uses start without a restart", async () => {
+    expect(await send(service, item, authorization)).toMatchObject({ status: 200 })
+    await expect.poll(() => listWarnings().toSorted(), { timeout: 5_000 }).toEqual(expectedWarnings)
+    const { sql } = await resources.acquire(connectTo({ DATABASE_URL: standby.url }))
+    await sql("select pg_promote()")
+    await expect.poll(() => readMetric("prompt_retrieval_change_feed_up"), { timeout: 5_000 }).toBe(1)
+    for (let i = 0; i < 2; i++)
+      expect(await send(service, item, `Bearer ${third.plaintext}`)).toMatchObject({ status: 200 })
+    expect(await readMetric('prompt_retrieval_cache_lookups_total{cache="responses",result="hit"}')).toBe(1)
+    await expect.poll(() => sql(usedKeys), { timeout: 5_000 }).toEqual([{ id: third.stored.id }])
+    expect(listWarnings().toSorted()).toEqual(expectedWarnings)
+  })
+})

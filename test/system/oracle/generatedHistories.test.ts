@@ -1,0 +1,40 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { makeResources } from "../../support/database.ts"
+import { generateHistory } from "../../support/oracle/History.ts"
+import { report } from "../../support/oracle/Report.ts"
+import { runHistory } from "../../support/oracle/Run.ts"
+import { startServers } from "../../support/oracle/Servers.ts"
+import { type Stage, type StageOptions, startStage } from "../../support/oracle/Stage.ts"
+
+const seeds = Array.from({ length: 12 }, (_, index) => index + 1)
+
+/** The stages that share the seeds. */
+const stages: ReadonlyArray<StageOptions> = [
+  { poolMode: "transaction", outageMaxAge: "0 seconds" },
+  { poolMode: "session", outageMaxAge: "0 seconds" },
+  { poolMode: "transaction", outageMaxAge: "300 seconds" }
+]
+
+describe("the freshness oracle", { timeout: 900_000 }, () => {
+  const resources = makeResources()
+  const started = new Map<StageOptions, Stage>()
+
+  beforeAll(async () => {
+    const servers = await resources.acquire(startServers)
+    for (const options of stages) started.set(options, await resources.acquire(startStage(servers, options)))
+  }, 300_000)
+  afterAll(() => resources.release())
+
+  it.concurrent.each(stages)(
+    "finds no violation with PgBouncer in $poolMode mode and an OUTAGE_MAX_AGE of $outageMaxAge",
+    async (options) => {
+      let replicaReads = 0
+      for (const seed of seeds.filter((seed) => seed % stages.length === stages.indexOf(options))) {
+        const result = await runHistory(started.get(options)!, generateHistory(seed))
+        expect(report(result)).toBe("")
+        replicaReads += result.replicaReads
+      }
+      expect(replicaReads).toBeGreaterThan(0)
+    }
+  )
+})

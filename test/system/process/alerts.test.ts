@@ -1,0 +1,229 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { afterAll, describe, expect, it } from "vitest"
+import { errors } from "../../../src/adapters/inbound/http/contract/Errors.ts"
+import { alertsFile, readAlerts, readDashboard, readDashboardExpressions } from "../../support/monitoring.ts"
+import { promtool } from "../../support/promtool.ts"
+
+const root = join(import.meta.dirname, "../../..")
+
+/** The values of series by name and labels, in promtool's notation: one sample per minute. */
+type Series = Readonly<Record<string, string>>
+
+const requests = (status: number, route = "/api/v1/prompts") =>
+  `http_requests_total{route="${route}",status="${status}"}`
+const durations = (le: string) => `http_request_duration_seconds_bucket{route="/api/v1/prompts",le="${le}"}`
+const processDenials = 'rate_limit_denials_total{bucket="process"}'
+
+/** An instance without a problem, at the end of a minute with 600 requests. */
+const healthy: Series = {
+  build_info: "1x150",
+  [requests(200)]: "0+600x150",
+  [requests(429)]: "0+60x150",
+  [requests(503, "/readyz")]: "0+60x150",
+  [durations("0.5")]: "0+600x150",
+  [durations("1")]: "0+600x150",
+  [durations("+Inf")]: "0+600x150",
+  'rate_limit_denials_total{bucket="key"}': "0+60x150",
+  [processDenials]: "0x150",
+  rate_limiter_shared_up: "1x150",
+  change_feed_up: "1x150",
+  'replica_up{replica="standby:5432"}': "1x150",
+  'replica_lag_seconds{replica="standby:5432"}': "0.2x150",
+  outage_responses_total: "0x150",
+  outage_seconds_left: "300x150",
+  'postgres_statements_running{pool="read"}': "2x150",
+  'postgres_statements_max{pool="read"}': "32x150",
+  nodejs_eventloop_lag_p99_seconds: "0.01x150",
+  process_resident_memory_bytes: "3e8x150",
+  process_start_time_seconds: "0x150"
+}
+
+/** What an instance's series are when an alert fires, and when its condition is just not met. */
+interface Condition {
+  readonly fires: Series
+  readonly quiet: Series
+}
+
+const conditions: Readonly<Record<string, Condition>> = {
+  PromptRetrievalUnavailable: {
+    fires: { [requests(503)]: "0+7x150" },
+    quiet: { [requests(503)]: "0+6x150" }
+  },
+  PromptRetrievalOutage: {
+    fires: { outage_responses_total: "0x147 60 120 180" },
+    quiet: { outage_responses_total: "0x100 600x50" }
+  },
+  PromptRetrievalInternalErrors: {
+    fires: { [requests(500)]: "_x145 1x5" },
+    quiet: { [requests(500)]: "_x100 1x50" }
+  },
+  PromptRetrievalSlow: {
+    fires: { [durations("0.5")]: "0+590x150" },
+    quiet: { [durations("0.5")]: "0+596x150" }
+  },
+  PromptRetrievalPoolSaturated: {
+    fires: { 'postgres_statements_running{pool="read"}': "26x150" },
+    quiet: { 'postgres_statements_running{pool="read"}': "25x150" }
+  },
+  PromptRetrievalProcessLimitReached: {
+    fires: { [processDenials]: "0+1x150" },
+    quiet: { [processDenials]: "5x150" }
+  },
+  PromptRetrievalSharedCounterDown: {
+    fires: { rate_limiter_shared_up: "1x140 0x10" },
+    quiet: { rate_limiter_shared_up: "1x146 0x4" }
+  },
+  PromptRetrievalChangeFeedDown: {
+    fires: { change_feed_up: "1x140 0x10" },
+    quiet: { change_feed_up: "1x146 0x4" }
+  },
+  PromptRetrievalReplicaDown: {
+    fires: { 'replica_up{replica="standby:5432"}': "1x140 0x10" },
+    quiet: { 'replica_up{replica="standby:5432"}': "1x146 0x4" }
+  },
+  PromptRetrievalEventLoopLate: {
+    fires: { nodejs_eventloop_lag_p99_seconds: "0.11x150" },
+    quiet: { nodejs_eventloop_lag_p99_seconds: "0.1x150" }
+  },
+  PromptRetrievalMemoryGrows: {
+    fires: { process_resident_memory_bytes: "1.1e9+1e6x150" },
+    quiet: { process_resident_memory_bytes: "1.1e9+1e5x150" }
+  },
+  PromptRetrievalRestarts: {
+    fires: { process_start_time_seconds: "0x140 1x2 2x2 3x6" },
+    quiet: { process_start_time_seconds: "0x140 1x2 2x8" }
+  }
+}
+
+const directory = mkdtempSync(join(tmpdir(), "alerts-"))
+afterAll(() => rmSync(directory, { recursive: true }))
+
+/** Names series as the service does, scraped as an instance of a job. */
+const scrape = (series: Series, job: string, instance: string, prefix = "prompt_retrieval_") =>
+  Object.entries(series).map(([name, values]) => {
+    const [metric, labels = ""] = name.replace("}", "").split("{")
+    const all = [`job="${job}"`, `instance="${instance}"`, ...(labels === "" ? [] : [labels])]
+    return { series: `${prefix}${metric}{${all.join(",")}}`, values }
+  })
+
+const job = "prompt-retrieval"
+
+/** Checks with promtool which alerts fire after 150 minutes: `expected` has the labels alertname and instance. */
+const expectFiring = (
+  series: ReturnType<typeof scrape>,
+  expected: ReadonlyArray<{ readonly alertname: string; readonly instance?: string }>
+): void => {
+  const file = join(directory, "test.yml")
+  const firing = {
+    expr: 'count by (alertname, instance) (ALERTS{alertstate="firing"})',
+    eval_time: "150m",
+    exp_samples: expected.map((labels) => {
+      const pairs = Object.entries(labels).map(([name, value]) => `${name}="${value}"`)
+      return { labels: `{${pairs.join(",")}}`, value: 1 }
+    })
+  }
+  const test = { interval: "1m", input_series: series, promql_expr_test: [firing] }
+  writeFileSync(file, JSON.stringify({ rule_files: [alertsFile], evaluation_interval: "1m", tests: [test] }))
+  const { code, output } = promtool(["test", "rules", file])
+  expect(code, output).toBe(0)
+}
+
+describe("deploy/prometheus-alerts.yml, as Prometheus evaluates it", () => {
+  it("no alert fires for a healthy instance", () => {
+    expectFiring(scrape(healthy, job, "a"), [])
+  })
+
+  it("PromptRetrievalGone fires if no instance is scraped, whatever other jobs do", () => {
+    expectFiring(scrape(healthy, "another", "a"), [{ alertname: "PromptRetrievalGone" }])
+  })
+
+  it("no alert fires for prompts whose resolved content is too large", () => {
+    const tooLarge = {
+      [requests(errors.ResolvedTooLarge.status, "/api/v1/prompts/:id/resolved")]: "0+60x150"
+    }
+    expectFiring(scrape({ ...healthy, ...tooLarge }, job, "a"), [])
+  })
+
+  it.each(Object.entries(conditions))(
+    "%s fires only for the instance that meets its condition, and no other alert fires",
+    (alertname, { fires }) => {
+      const series = [...scrape({ ...healthy, ...fires }, job, "a"), ...scrape(healthy, job, "b")]
+      expectFiring(series, [{ alertname, instance: "a" }])
+    }
+  )
+
+  it.each(Object.entries(conditions))(
+    "%s does not fire while its condition is just not met",
+    (_, { quiet }) => {
+      expectFiring(scrape({ ...healthy, ...quiet }, job, "a"), [])
+    }
+  )
+
+  it.each(Object.entries(conditions))(
+    "%s does not fire for another job with the condition",
+    (_, { fires }) => {
+      const series = ["prompt_retrieval_", ""].flatMap((prefix) =>
+        scrape({ ...healthy, ...fires }, "another", `${prefix}shop`, prefix)
+      )
+      expectFiring([...scrape(healthy, job, "a"), ...series], [])
+    }
+  )
+})
+
+describe("deploy/prometheus-alerts.yml", () => {
+  const alerts = readAlerts()
+
+  it("has only alerts whose conditions are tested, with the prefix PromptRetrieval", () => {
+    expect(alerts.map(({ alert }) => alert)).toEqual(["PromptRetrievalGone", ...Object.keys(conditions)])
+    for (const { alert } of alerts) expect(alert).toMatch(/^PromptRetrieval[A-Z]/)
+  })
+
+  it.each(alerts)("$alert selects the job in every selector", ({ expr }) => {
+    const selectors = [...expr.matchAll(/prompt_retrieval_\w+(\{[^}]*\})?/g)]
+    expect(selectors.length).toBeGreaterThan(0)
+    for (const [selector] of selectors) expect(selector).toContain('{job="prompt-retrieval"')
+  })
+
+  it.each(alerts)(
+    "the runbook_url of $alert is its section in docs/operations.md",
+    ({ alert, annotations }) => {
+      const [file, anchor] = annotations.runbook_url
+        .replace("https://example.com/prompt-retrieval/", "")
+        .split("#")
+      expect(anchor).toBe(alert.toLowerCase())
+      expect(readFileSync(join(root, file!), "utf8")).toContain(`\n### ${alert}\n`)
+    }
+  )
+})
+
+describe("deploy/grafana-dashboard.json", () => {
+  const { panels, templating } = readDashboard()
+
+  it("selects the job and the instance in every selector", () => {
+    const expressions = panels.flatMap(({ targets = [] }) => targets.map(({ expr }) => expr))
+    expect(expressions.length).toBeGreaterThan(5)
+    for (const expression of expressions)
+      for (const [selector] of expression.matchAll(/prompt_retrieval_\w+(\{[^}]*\})?/g))
+        expect(selector).toContain('{job=~"$job",instance=~"$instance"')
+  })
+
+  it("offers the jobs and the instances of this service only", () => {
+    expect(
+      templating.list.map(({ name, query }) => [name, typeof query === "string" ? query : query.query])
+    ).toEqual([
+      ["datasource", "prometheus"],
+      ["job", "label_values(prompt_retrieval_build_info, job)"],
+      ["instance", 'label_values(prompt_retrieval_build_info{job=~"$job"}, instance)']
+    ])
+  })
+
+  it("has only expressions that Prometheus accepts", () => {
+    const file = join(directory, "dashboard.yml")
+    const rules = readDashboardExpressions().map((expr, n) => ({ record: `panel:${n}`, expr }))
+    writeFileSync(file, JSON.stringify({ groups: [{ name: "dashboard", rules }] }))
+    const { code, output } = promtool(["check", "rules", file])
+    expect(code, output).toBe(0)
+  })
+})

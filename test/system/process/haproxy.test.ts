@@ -1,0 +1,83 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { setTimeout } from "node:timers/promises"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { sample } from "../../support/archives.ts"
+import { connectTo, makeResources, postgres } from "../../support/database.ts"
+import { startLoad } from "../../support/load.ts"
+import { freePort } from "../../support/ports.ts"
+import { adaptConfig as adapted, runProgram } from "../../support/programs.ts"
+import { type Service, startService } from "../../support/service.ts"
+
+const example = readFileSync(join(import.meta.dirname, "../../../deploy/haproxy.cfg"), "utf8")
+
+describe("two instances behind HAProxy", () => {
+  const resources = makeResources()
+  const { archive, keys } = sample()
+  let directory: string
+  let env: Record<string, string>
+  let services: [Service, Service]
+  let url: string
+
+  beforeAll(async () => {
+    directory = mkdtempSync(join(tmpdir(), "haproxy-"))
+    env = {
+      ...(await resources.acquire(postgres.acquire)),
+      RATE_LIMIT_PER_KEY: "1000000",
+      RATE_LIMIT_PER_PROCESS: "1000000",
+      SHUTDOWN_GRACE: "3 seconds"
+    }
+    const first = await startService(env)
+    services = [first, await startService(env)]
+    await (await resources.acquire(connectTo(env))).importArchive(archive)
+    const port = await freePort()
+    url = `http://127.0.0.1:${port}`
+    const config = join(directory, "haproxy.cfg")
+    writeFileSync(
+      config,
+      adapted(example, {
+        "127.0.0.1:8080": `127.0.0.1:${port}`,
+        "127.0.0.1:3000": `127.0.0.1:${services[0].port}`,
+        "127.0.0.1:3001": `127.0.0.1:${services[1].port}`,
+        // Retries would hide a lost request.
+        "retry-on conn-failure empty-response": "retry-on none"
+      })
+    )
+    await resources.acquire(runProgram("haproxy", ["-db", "-f", config], port))
+  })
+  afterAll(async () => {
+    await Promise.all((services ?? []).map((service) => service.stop()))
+    await resources.release()
+    rmSync(directory, { recursive: true })
+  })
+
+  it("stop and start one after the other under load without a failed request", async () => {
+    const prompt = archive.prompts[0]!.id
+    const load = startLoad(
+      ["/api/v1/prompts", `/api/v1/prompts/${prompt}/resolved`, `/api/v1/prompts/${prompt}/versions/1`].map(
+        (path) => url + path
+      ),
+      { authorization: `Bearer ${keys.active.plaintext}` }
+    )
+    const waitForRequests = (count: number) => {
+      const target = load.count() + count
+      return expect.poll(() => load.count(), { timeout: 15_000, interval: 20 }).toBeGreaterThan(target)
+    }
+    await waitForRequests(300)
+    const codes: Array<number | null> = []
+    for (const index of [0, 1] as const) {
+      codes.push(await services[index].stop())
+      await waitForRequests(300)
+      services[index] = await startService({ ...env, PORT: String(services[index].port) })
+      // HAProxy checks the instance once per second.
+      await setTimeout(1_500)
+      await waitForRequests(300)
+    }
+    const { 200: succeeded, ...failed } = await load.stop()
+    expect({ codes, failed }).toEqual({ codes: [0, 0], failed: {} })
+    // Both instances must have served requests.
+    expect(succeeded).toBeGreaterThan(1_500)
+    for (const service of services) expect(service.output()).toContain('"route":"/api/v1/prompts"')
+  }, 60_000)
+})

@@ -1,0 +1,168 @@
+import { once } from "node:events"
+import { join } from "node:path"
+import { pathToFileURL } from "node:url"
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
+import {
+  archive,
+  fragment,
+  fragmentBinding,
+  instant,
+  key,
+  prompt,
+  user,
+  workspace
+} from "../../support/archives.ts"
+import { connectTo, makeResources, postgres } from "../../support/database.ts"
+import { type Json, listen, openNotifications } from "../../support/mcp.ts"
+import { type Service, startService } from "../../support/service.ts"
+import { toolsDirectory } from "../../support/tools.ts"
+
+const home = workspace()
+const owner = user()
+const { plaintext, stored } = key(home.id, owner)
+const tone = fragment("In a {{tone}} tone, {{name}}.")
+const prompts = [
+  prompt({
+    title: "Greeting",
+    description: "Greets",
+    current_content: "Greet {{name}}.",
+    prompt_type: "assistant",
+    fragments: [fragmentBinding(tone, 0, { variable_overrides: {} })]
+  }),
+  prompt({ title: "Other", updated_at: instant("2026-01-01T12:00:00.000Z") })
+]
+const resources = makeResources()
+let service: Service
+let sql: (text: string, params?: ReadonlyArray<unknown>) => Promise<ReadonlyArray<unknown>>
+
+beforeAll(async () => {
+  const env = await resources.acquire(postgres.acquire)
+  service = await startService({
+    ...env,
+    MCP: "on",
+    RATE_LIMIT_PER_KEY: "100000",
+    RATE_LIMIT_PER_PROCESS: "100000"
+  })
+  const database = await resources.acquire(connectTo(env))
+  sql = database.sql
+  await database.importArchive(
+    archive({ workspace: home, users: [owner], api_keys: [stored], fragments: [tone], prompts })
+  )
+})
+afterAll(() => resources.release())
+
+const importTool = (path: string): Promise<Json> =>
+  import(pathToFileURL(join(toolsDirectory, "node_modules/@modelcontextprotocol", path)).href)
+
+const sdk1 = async () => {
+  const [{ Client }, http] = await Promise.all([
+    importTool("sdk/dist/esm/client/index.js"),
+    importTool("sdk/dist/esm/client/streamableHttp.js")
+  ])
+  return { Client, Http: http.StreamableHTTPClientTransport }
+}
+const sdk2 = async () => {
+  const { Client, StreamableHTTPClientTransport } = await importTool("client/dist/index.mjs")
+  return { Client, Http: StreamableHTTPClientTransport }
+}
+
+/** The clients of the official SDK, and the revision that each speaks. */
+const clients = [
+  ["1.x", "2025-11-25", sdk1, {}],
+  ["2.x", "2025-11-25", sdk2, {}],
+  ["2.x", "2026-07-28", sdk2, { versionNegotiation: { mode: "auto" } }]
+] as const
+
+const values = { name: "Ada", tone: "warm" }
+const text = "Greet Ada.\n\nIn a warm tone, Ada."
+
+/** Lists, gets and calls, as an editor does. */
+const useClient = async (client: Json): Promise<void> => {
+  const listed = await client.listPrompts()
+  expect(listed.prompts).toMatchObject([
+    {
+      name: "greeting",
+      title: "Greeting",
+      description: "Greets",
+      arguments: [
+        { name: "name", required: true },
+        { name: "tone", required: true }
+      ]
+    },
+    { name: "other", arguments: [] }
+  ])
+  const got = await client.getPrompt({ name: "greeting", arguments: values })
+  expect(got.messages).toEqual([{ role: "assistant", content: { type: "text", text } }])
+  const { tools } = await client.listTools()
+  expect(tools.map(({ name, annotations }: Json) => [name, annotations.readOnlyHint])).toEqual([
+    ["list_prompts", true],
+    ["get_prompt", true]
+  ])
+  // The client checks the results against the output schemas.
+  const called = await client.callTool({
+    name: "get_prompt",
+    arguments: { name: "greeting", arguments: values }
+  })
+  expect(called.structuredContent).toEqual({ role: "assistant", text })
+  expect(
+    (await client.callTool({ name: "list_prompts", arguments: {} })).structuredContent.prompts.length
+  ).toBe(2)
+  await expect(client.getPrompt({ name: "greeting", arguments: { name: "Ada" } })).rejects.toMatchObject({
+    code: -32602,
+    message: expect.stringContaining("Missing argument: tone")
+  })
+}
+
+describe.each(clients)("client %s of revision %s", (_, revision, load, options) => {
+  it("lists, gets, calls and is notified of changes over HTTP", async () => {
+    const { Client, Http } = await load()
+    const onChanged = vi.fn()
+    const client = new Client(
+      { name: "test", version: "1" },
+      { ...options, listChanged: { prompts: { onChanged, autoRefresh: false, debounceMs: 0 } } }
+    )
+    const headers = { authorization: `Bearer ${plaintext}` }
+    const transport = new Http(new URL(`${service.url}/mcp`), { requestInit: { headers } })
+    await client.connect(transport)
+    try {
+      await useClient(client)
+      expect(client.getNegotiatedProtocolVersion?.() ?? transport.protocolVersion).toBe(revision)
+      await vi.waitFor(
+        async () => {
+          await sql("update prompts set intent = intent || '../../process' where workspace_id = $1", [
+            home.id
+          ])
+          expect(onChanged).toHaveBeenCalled()
+        },
+        { timeout: 10_000, interval: 200 }
+      )
+    } finally {
+      await client.close()
+    }
+  })
+
+  it("gets an error with the code of the API for a key that is not known", async () => {
+    const { Client, Http } = await load()
+    const client = new Client({ name: "test", version: "1" }, options)
+    const headers = { authorization: `Bearer key_live_${"0".repeat(64)}` }
+    const transport = new Http(new URL(`${service.url}/mcp`), { requestInit: { headers } })
+    await expect(client.connect(transport)).rejects.toThrow(/Invalid API key|UNAUTHORIZED|401/)
+  })
+})
+
+it("a service that stops completes subscriptions and ends streams, and exits with 0", async () => {
+  const streams = [
+    await openNotifications(service, plaintext),
+    await listen(service, plaintext, { promptsListChanged: true }, "last")
+  ]
+  expect((await streams[1]!.next()).method).toBe("notifications/subscriptions/acknowledged")
+  const exited = once(service.process, "close")
+  service.process.kill("SIGTERM")
+  expect(await streams[0]!.next()).toBeUndefined()
+  expect(await streams[1]!.next()).toEqual({
+    jsonrpc: "2.0",
+    id: "last",
+    result: { resultType: "complete", _meta: { "io.modelcontextprotocol/subscriptionId": "last" } }
+  })
+  expect(await exited).toEqual([0, null])
+})

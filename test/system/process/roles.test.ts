@@ -1,0 +1,221 @@
+import { spawnSync } from "node:child_process"
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import * as Effect from "effect/Effect"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { migrations, runMigrations } from "../../../src/adapters/outbound/postgres/Migrations.ts"
+import { archive as makeArchive, prompt, sample } from "../../support/archives.ts"
+import { connectTo, makeResources } from "../../support/database.ts"
+import { recordImported } from "../../support/leaks.ts"
+import { connect, freshDatabase, freshName, onServer, toDatabaseUrl } from "../../support/postgres.ts"
+import { send } from "../../support/requests.ts"
+import { run } from "../../support/service.ts"
+import { startObservedService } from "../../support/startObservedService.ts"
+
+const file = join(import.meta.dirname, "../../../deploy/roles.sql")
+
+/** The names of the file's roles in this test, because roles belong to the whole server. */
+interface RoleNames {
+  readonly owner: string
+  readonly service: string
+  readonly admin: string
+}
+
+/**
+ * Reserves the names of roles; closing the scope drops the roles. Acquire it before the databases in which they get
+ * privileges.
+ */
+const freshRoles = Effect.acquireRelease(
+  Effect.sync((): RoleNames => ({ owner: freshName(), service: freshName(), admin: freshName() })),
+  (roles) => Effect.forEach(Object.values(roles), (role) => onServer(`drop role if exists ${role}`))
+)
+
+/** Runs the file in a database, for another role than the superuser if `role` is given. */
+const runFile = (database: string, roles: RoleNames, role?: string) => {
+  const variables = Object.entries(roles).map(([name, value]) => `--set=${name}=${value}`)
+  const args = ["--no-psqlrc", "--quiet", ...variables, `--file=${file}`, toDatabaseUrl(database, role)]
+  const { status, stdout, stderr } = spawnSync("psql", args, { encoding: "utf8" })
+  return { status, stdout, stderr }
+}
+
+describe("deploy/roles.sql", () => {
+  const resources = makeResources()
+  const { archive, keys } = sample()
+  let scratch: string
+  let roles: RoleNames
+  let database: string
+
+  const toEnv = (role: keyof RoleNames) => ({ DATABASE_URL: toDatabaseUrl(database, roles[role]) })
+  const connectAs = (role: keyof RoleNames) => resources.acquire(connectTo(toEnv(role)))
+  const succeeded = { status: 0, stdout: "", stderr: "" }
+
+  beforeAll(async () => {
+    scratch = mkdtempSync(join(tmpdir(), "roles-"))
+    roles = await resources.acquire(freshRoles)
+    database = await resources.acquire(freshDatabase)
+    expect(runFile(database, roles)).toEqual({
+      ...succeeded,
+      stdout: "The tables do not exist yet: run migrate as the owner, and then this file again.\n"
+    })
+    expect(await run(["migrate"], toEnv("owner"))).toMatchObject({ code: 0 })
+    expect(runFile(database, roles)).toEqual(succeeded)
+    recordImported(archive)
+    const imported = await run(["import", "-"], toEnv("admin"), JSON.stringify(archive))
+    expect(imported).toMatchObject({ code: 0, stderr: "" })
+  })
+  afterAll(async () => {
+    await resources.release()
+    rmSync(scratch, { recursive: true })
+  })
+
+  it("changes nothing if it runs again", async () => {
+    const { sql } = await connectAs("owner")
+    const readRights = () =>
+      sql(`select relname::text as name, relacl::text as privileges, (
+          select json_agg(attacl::text) from pg_attribute where attrelid = pg_class.oid and attacl is not null
+        ) as columns from pg_class where relnamespace = 'public'::regnamespace
+        union all select 'default', defaclacl::text, null from pg_default_acl
+        union all select 'schema', nspacl::text, null from pg_namespace where nspname = 'public'
+        union all select 'database', datacl::text, null from pg_database where datname = current_database()
+        order by 1`)
+    const before = await readRights()
+    expect(runFile(database, roles)).toEqual(succeeded)
+    expect(await readRights()).toEqual(before)
+  })
+
+  it("can be run by the owner of the database if that role has CREATEROLE but is not a superuser", async () => {
+    const others = await resources.acquire(freshRoles)
+    const creator = { owner: freshName() }
+    await resources.acquire(
+      Effect.acquireRelease(onServer(`create role ${creator.owner} login createrole`), () =>
+        onServer(`drop role ${creator.owner}`)
+      )
+    )
+    const other = await resources.acquire(freshDatabase)
+    await Effect.runPromise(onServer(`alter database ${other} owner to ${creator.owner}`))
+    expect(runFile(other, others, creator.owner)).toMatchObject({ status: 0, stderr: "" })
+    const env = { DATABASE_URL: toDatabaseUrl(other, others.owner) }
+    expect(await run(["migrate"], env)).toMatchObject({ code: 0 })
+    expect(runFile(other, others, creator.owner)).toEqual(succeeded)
+  })
+
+  it("the service's role serves every endpoint, stores when keys are used, and causes no warning", async () => {
+    const service = await startObservedService(toEnv("service"))
+    try {
+      const item = `/api/v1/prompts/${archive.prompts[0]!.id}`
+      const lists = ["/api/v1/prompts", `/api/v1/prompts?tag=production&folder_id=${archive.folders[0]!.id}`]
+      for (const path of [...lists, item, `${item}/resolved`, `${item}/versions`, `${item}/versions/1`]) {
+        expect(await send(service, path, `Bearer ${keys.active.plaintext}`), path).toMatchObject({
+          status: 200
+        })
+      }
+      const { sql } = await connectAs("owner")
+      const readUses = () => sql("select id from api_keys where last_used_at is not null")
+      await expect.poll(readUses, { timeout: 5_000 }).toEqual([{ id: keys.active.stored.id }])
+    } finally {
+      await service.stop()
+    }
+    const warnings = service
+      .output()
+      .split("\n")
+      .filter((line) => /"level":"(warn|error|fatal)"/.test(line))
+    expect(warnings).toEqual([])
+  })
+
+  it("the service's role cannot issue keys or change prompts", async () => {
+    const { sql } = await connectAs("service")
+    for (const statement of [
+      "update prompts set title = ''",
+      "update api_keys set revoked_at = null",
+      "delete from prompts",
+      "insert into workspaces default values",
+      "delete from prompt_retrieval_migrations",
+      "create table other ()"
+    ])
+      await expect(sql(statement), statement).rejects.toThrow()
+  })
+
+  it("a command that the service's role may not run fails with the privilege that is missing", async () => {
+    expect(await run(["workspaces", "create", "--name", "New"], toEnv("service"))).toEqual({
+      code: 1,
+      stdout: "",
+      stderr:
+        "prompt-retrieval: permission denied for table workspaces; deploy/roles.sql grants the privileges of each role\n"
+    })
+  })
+
+  it("every command works with the administrator's role", async () => {
+    const id = archive.workspace.id
+    const env = toEnv("admin")
+    const runAsAdmin = async (args: ReadonlyArray<string>, input = "") => {
+      const { code, stdout, stderr } = await run(args, env, input)
+      expect({ args, code, stderr }).toEqual({ args, code: 0, stderr: "" })
+      return stdout
+    }
+    await runAsAdmin(["migrate", "--status"])
+    await runAsAdmin(["workspaces", "create", "--name", "New"])
+    await runAsAdmin(["workspaces", "set", id, "--billing", "past_due"])
+    await runAsAdmin(["workspaces", "list"])
+    const issued = await runAsAdmin([
+      "keys",
+      "issue",
+      "--workspace",
+      id,
+      "--user",
+      "new@example.com",
+      "--json"
+    ])
+    await runAsAdmin(["keys", "revoke", JSON.parse(issued).id])
+    await runAsAdmin(["keys", "list", "--workspace", id])
+    await runAsAdmin(["users", "set", "new@example.com", "--must-reset", "on"])
+    await runAsAdmin(["users", "list", "--workspace", id])
+    const directory = join(scratch, "files")
+    await runAsAdmin(["export", "--workspace", id, "--format", "files", "--out", directory])
+    writeFileSync(join(directory, "prompts", "added.md"), "---\ntitle: Added\n---\nAn added prompt\n")
+    // The sample's warnings are in the result.
+    await runAsAdmin(["import", directory, "--workspace", id, "--json"])
+    await runAsAdmin(["export", "--workspace", id, "--format", "files", "--update", "--out", directory])
+    // Large enough for temporary tables.
+    const large = makeArchive({ prompts: [prompt({ current_content: "x".repeat(200_000) })] })
+    recordImported(large)
+    await runAsAdmin(["import", "-", "--dry-run"], JSON.stringify(large))
+    await runAsAdmin(["import", "-"], JSON.stringify(large))
+    await runAsAdmin(["import", "-"], await runAsAdmin(["export", "--workspace", id]))
+  }, 180_000)
+
+  it("the administrator's role cannot drop, change or empty tables, or write the record of migrations", async () => {
+    const { sql } = await connectAs("admin")
+    for (const statement of [
+      "drop table prompts",
+      "alter table prompts disable trigger all",
+      "truncate prompts cascade",
+      "create table other ()",
+      "delete from prompt_retrieval_migrations"
+    ])
+      await expect(sql(statement), statement).rejects.toThrow()
+  })
+
+  it("the roles have their privileges on the tables of later migrations", async () => {
+    const later = {
+      name: "later",
+      statements: ["create table later (id bigint generated always as identity primary key, note text)"]
+    }
+    const migrateAs = (role: keyof RoleNames) =>
+      Effect.runPromise(
+        Effect.result(
+          runMigrations([...migrations, later]).pipe(Effect.provide(connect(database, roles[role])))
+        )
+      )
+    for (const role of ["service", "admin"] as const) {
+      const message = `the database's schema needs a migration, and the role ${roles[role]} lacks the privilege to run it: CREATE on schema public; deploy/roles.sql grants the privileges of each role`
+      expect(await migrateAs(role)).toMatchObject({ _tag: "Failure", failure: { message } })
+    }
+    expect(await migrateAs("owner")).toMatchObject({ _tag: "Success" })
+    const admin = await connectAs("admin")
+    await admin.sql("insert into later (note) values ('added')")
+    const service = await connectAs("service")
+    expect(await service.sql("select note from later")).toEqual([{ note: "added" }])
+    await expect(service.sql("delete from later")).rejects.toThrow()
+  })
+})

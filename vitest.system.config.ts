@@ -1,0 +1,40 @@
+import { configDefaults, defineConfig } from "vitest/config"
+
+/** Tests that assert short durations, or restart and disturb programs. No other test runs at the same time. */
+const sensitive = [
+  "test/system/faults/*.test.ts",
+  "test/system/adapters/RedisRateLimiter.test.ts",
+  "test/system/process/sharedLimits.test.ts"
+]
+
+/** The contract suites run on the oldest supported PostgreSQL, too. */
+const contracts = ["test/adapters/outbound/postgres/{contracts,Migrations,Schema}.test.ts"]
+
+export default defineConfig({
+  test: {
+    testTimeout: 60_000,
+    hookTimeout: 120_000,
+    globalSetup: [
+      "test/support/requirePrograms.ts",
+      "test/support/startDebianServer.ts",
+      "test/support/startServer.ts",
+      "test/support/bundleProgram.ts"
+    ],
+    projects: [
+      {
+        extends: true,
+        test: {
+          name: "system",
+          include: ["test/system/**/*.test.ts", "client/test/system/**/*.test.ts", ...contracts],
+          exclude: [...configDefaults.exclude, ...sensitive],
+          maxWorkers: 2,
+          sequence: { groupOrder: 1 }
+        }
+      },
+      {
+        extends: true,
+        test: { name: "sequential", include: sensitive, maxWorkers: 1, sequence: { groupOrder: 2 } }
+      }
+    ]
+  }
+})
