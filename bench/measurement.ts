@@ -20,18 +20,16 @@ export interface Measurement {
   readonly fault?: string
 }
 
-/** A measurement as the report contains it; `met` and `aim_met` are present only with a goal. */
-export interface ReportRow extends Omit<Measurement, "samples" | "goal"> {
+export type Verdict = "aim" | "met" | "MISSED" | "FAULT" | ""
+
+/** A measurement as the report contains it. */
+export interface ReportRow extends Measurement {
   readonly group: string
-  readonly at_least?: number
-  readonly at_most?: number
-  readonly aim?: number
+  readonly verdict: Verdict
+  /** The median of the samples, the least and the greatest one; null without samples. */
   readonly measured: number | null
   readonly min: number | null
   readonly max: number | null
-  readonly samples: ReadonlyArray<number>
-  readonly met?: boolean
-  readonly aim_met?: boolean
 }
 
 export const atLeast = (bound: number, aim: number): Goal => ({ rule: "at least", bound, aim })
@@ -39,45 +37,35 @@ export const atMost = (bound: number, aim: number): Goal => ({ rule: "at most", 
 
 const round = (value: number): number => Number(value.toPrecision(4))
 
-const reaches = (rule: Goal["rule"], measured: number, value: number): boolean =>
-  rule === "at least" ? measured >= value : measured <= value
+const judge = ({ goal, fault, samples }: Measurement): Verdict => {
+  if (fault !== undefined) return "FAULT"
+  if (goal === undefined) return ""
+  const reaches = (value: number) =>
+    goal.rule === "at least" ? median(samples) >= value : median(samples) <= value
+  return reaches(goal.aim) ? "aim" : reaches(goal.bound) ? "met" : "MISSED"
+}
 
 /** Converts a measurement to a row of the report. */
 export const toReportRow = (group: string, measurement: Measurement): ReportRow => {
-  const { samples, goal, detail, ...fields } = measurement
-  const isEmpty = samples.length === 0
-  const measured = isEmpty ? null : round(median(samples))
+  const { samples, detail = {} } = measurement
+  const summarize = (reduce: (values: ReadonlyArray<number>) => number) =>
+    samples.length === 0 ? null : round(reduce(samples))
   return {
     group,
-    ...fields,
-    ...(goal === undefined
-      ? {}
-      : {
-          [goal.rule === "at least" ? "at_least" : "at_most"]: goal.bound,
-          aim: goal.aim,
-          met: measured !== null && reaches(goal.rule, measured, goal.bound),
-          aim_met: measured !== null && reaches(goal.rule, measured, goal.aim)
-        }),
-    measured,
-    min: isEmpty ? null : round(Math.min(...samples)),
-    max: isEmpty ? null : round(Math.max(...samples)),
+    ...measurement,
+    verdict: judge(measurement),
+    measured: summarize(median),
+    min: summarize((values) => Math.min(...values)),
+    max: summarize((values) => Math.max(...values)),
     samples: samples.map(round),
-    ...(detail === undefined
-      ? {}
-      : { detail: Object.fromEntries(Object.entries(detail).map(([name, value]) => [name, round(value)])) })
+    detail: Object.fromEntries(Object.entries(detail).map(([name, value]) => [name, round(value)]))
   }
 }
 
-const formatGoal = ({ at_least, at_most, aim }: ReportRow): string =>
-  aim === undefined ? "" : `${at_least === undefined ? `<= ${at_most}` : `>= ${at_least}`}, aim ${aim}`
-
-const formatVerdict = ({ met, aim_met, fault }: ReportRow): string =>
-  fault !== undefined ? "FAULT" : met === undefined ? "" : aim_met ? "aim" : met ? "met" : "MISSED"
-
 /** Formats a row of the report as one line. */
-export const formatRow = (row: ReportRow): string => {
-  const { title, measured, min, max, unit, fault, samples } = row
+export const formatRow = ({ title, goal, verdict, measured, min, max, unit, fault, samples }: ReportRow) => {
   const spread = samples.length > 1 ? ` (${min}–${max})` : ""
   const value = fault ?? `${measured}${spread} ${unit}`
-  return `${formatVerdict(row).padEnd(7)}${title.padEnd(52)}${value.padEnd(48)}${formatGoal(row)}`
+  const bound = goal === undefined ? "" : `${goal.rule} ${goal.bound}, aim ${goal.aim}`
+  return `${verdict.padEnd(7)}${title.padEnd(52)}${value.padEnd(48)}${bound}`
 }

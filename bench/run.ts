@@ -137,7 +137,7 @@ const report = {
 }
 mkdirSync(out, { recursive: true })
 writeFileSync(join(out, "report.json"), `${JSON.stringify(report, null, 2)}\n`)
-const missed = rows.filter(({ met, fault }) => met === false || fault !== undefined)
+const missed = rows.filter(({ verdict }) => verdict === "MISSED" || verdict === "FAULT")
 console.error(
   `${rows.length} measurements in ${report.took_seconds} s, ${missed.length} missed; ${join(out, "report.json")}`
 )

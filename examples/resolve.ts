@@ -17,4 +17,4 @@ const result = resolve({
 })
 
 if (Result.isSuccess(result)) console.log(result.success.resolved_content)
-else console.log("The resolved content is larger than 8 MiB.")
+else console.log("The resolved content is larger than 1 MiB.")

@@ -94,7 +94,7 @@ export class RequestTimeoutError extends PromptApiError {
   }
 }
 
-/** 422 `RESOLVED_TOO_LARGE`: the resolved content of the prompt would exceed the service's limit of 8 MiB. */
+/** 422 `RESOLVED_TOO_LARGE`: the resolved content of the prompt would exceed the service's limit of 1 MiB. */
 export class ResolvedTooLargeError extends PromptApiError {
   override get name(): "ResolvedTooLargeError" {
     return "ResolvedTooLargeError"

@@ -1,4 +1,5 @@
 import { NotFoundError } from "./Errors.ts"
+import type { PromptReference } from "./PromptReference.ts"
 
 // docs/names.md states the rule. The service has its own implementation; a test proves that they are equal.
 
@@ -10,6 +11,13 @@ export interface TitledPrompt {
 
 /** Returns true for a string that is the id of a prompt. Any other string is a name. */
 export const isId = (text: string): boolean => /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text)
+
+/** Returns the name or the id by which a prompt is addressed. */
+export const toName = (prompt: string | PromptReference): string => {
+  const name = typeof prompt === "string" ? prompt : (prompt?.name ?? prompt?.id)
+  if (typeof name !== "string" || name === "") throw new TypeError("prompt must be a name or an id")
+  return name
+}
 
 const toSlug = (title: string): string => {
   const slug = Array.from(title)

@@ -6,7 +6,7 @@ import { readVariable } from "./Environment.ts"
 import { isOutage, NotFoundError } from "./Errors.ts"
 import { KeyStatus } from "./KeyStatus.ts"
 import { type CallSettings, withLimits } from "./Limits.ts"
-import { isId, PromptNames } from "./Names.ts"
+import { isId, PromptNames, toName } from "./Names.ts"
 import {
   type CallOptions,
   type ClientOptions,
@@ -25,13 +25,6 @@ import type { List, Prompts } from "./Prompts.ts"
 import type { ListParams, Page, PageParams, PromptResponse, PromptSummary } from "./Resources.ts"
 import { toCall, toFallbackResult } from "./Results.ts"
 import { normalizeHeaders, Transport, type UnknownJson } from "./Transport.ts"
-
-/** Returns the name or the id of a prompt. */
-const toName = (prompt: string | PromptReference): string => {
-  const name = typeof prompt === "string" ? prompt : (prompt?.name ?? prompt?.id)
-  if (typeof name !== "string" || name === "") throw new TypeError("prompt must be a name or an id")
-  return name
-}
 
 const promptsPath = "/api/v1/prompts"
 

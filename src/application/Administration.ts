@@ -117,7 +117,7 @@ export class Administration extends Context.Service<
     ) => Effect.Effect<ImportResult, E | InvalidContent | Unavailable>
     /**
      * Writes a workspace as an archive, which imports as the same workspace. The same workspace always gives the same
-     * text.
+     * text. The audit log records the export before anything is written; so it does for `readContent`.
      */
     readonly exportArchive: <E>(
       workspace: WorkspaceId,
@@ -148,7 +148,7 @@ export class Administration extends Context.Service<
     Effect.gen(function* () {
       const store = yield* WorkspaceStore
       const random = yield* SecureRandom
-      const { workspaces, setWorkspace, deleteWorkspace, users, setUser, keys, readContent, auditEvents } =
+      const { workspaces, setWorkspace, deleteWorkspace, users, setUser, keys, folders, tags, auditEvents } =
         store
       const now = Effect.map(Clock.currentTimeMillis, toTimestamp)
 
@@ -173,7 +173,10 @@ export class Administration extends Context.Service<
         users,
         setUser,
         keys,
-        readContent,
+        folders,
+        tags,
+        readContent: (workspace) =>
+          Effect.andThen(store.recordExport(workspace, "files"), store.readContent(workspace)),
         auditEvents,
         createWorkspace: Effect.fn("Administration.createWorkspace")(function* (name: string, tier: Tier) {
           const id = (yield* random.uuidV7()) as WorkspaceId
@@ -218,7 +221,9 @@ export class Administration extends Context.Service<
               Effect.forEach(parts, (part) => buffer.append(writer.write(part)), { discard: true })
             )
             const end = Effect.suspend(() => buffer.flush(writer.end()))
-            return Effect.andThen(exported, end)
+            return store
+              .recordExport(workspace, "archive")
+              .pipe(Effect.andThen(exported), Effect.andThen(end))
           }).pipe(Effect.withSpan("Administration.exportArchive")),
         importFiles: Effect.fn("Administration.importFiles")(function* (
           workspace: WorkspaceId,

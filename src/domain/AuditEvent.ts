@@ -4,13 +4,14 @@ import type { Timestamp } from "./Timestamp.ts"
 import type { ContentEdit } from "./WorkspaceContent.ts"
 import type { WorkspaceId } from "./WorkspaceId.ts"
 
-/** The changes that the audit log records. */
+/** The changes and exports that the audit log records. */
 export type AuditAction =
   | "workspace.created"
   | "workspace.renamed"
   | "workspace.changed"
   | "workspace.imported"
   | "workspace.edited"
+  | "workspace.exported"
   | "workspace.deleted"
   | "user.changed"
   | "user.deleted"
@@ -144,6 +145,15 @@ export const toWorkspaceEditedEntry = (
     tags: tags.length
   }
 })
+
+/** The formats of exports. */
+export type ExportFormat = "archive" | "files"
+
+/** Describes the export of a workspace. */
+export const toWorkspaceExportedEntry = (
+  { id, name }: Pick<AuditedWorkspace, "id" | "name">,
+  format: ExportFormat
+): AuditEntry => ({ action: "workspace.exported", workspace_id: id, subject: name, details: { format } })
 
 /** Returns the entry for a changed user; none if nothing changed. */
 export const toUserChangedEntries = (before: AuditedUser, after: AuditedUser): ReadonlyArray<AuditEntry> =>

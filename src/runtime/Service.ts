@@ -10,6 +10,7 @@ import { assertReadable } from "../adapters/outbound/postgres/ReadPrivileges.ts"
 import { programVersion } from "../application/ProgramVersion.ts"
 import * as ActorName from "./ActorName.ts"
 import type { ServiceConfig } from "./Config.ts"
+import { collectWhenIdle } from "./IdleCollection.ts"
 import { mcpEndpointLayer } from "./Mcp.ts"
 import { serveLayer } from "./ServeLayers.ts"
 import { describeDatabaseUrl, describeRedisUrl } from "./ServerUrl.ts"
@@ -84,6 +85,7 @@ export const serve = (config: ServiceConfig, { demo }: ServeOptions) => {
     yield* Effect.logInfo(`Listening on ${url}`)
     yield* startServing(Effect.andThen(migrate, assertReadable), isUnavailable)
     yield* Effect.logInfo("Ready to serve requests")
+    yield* collectWhenIdle
     if (config.databaseUrl === undefined) yield* seedOrWarn(config, demo, url)
     return yield* Effect.never
   }).pipe(Effect.scoped, Effect.provide(Layer.provideMerge(mcpEndpointLayer(config), serveLayer(config))))

@@ -19,7 +19,7 @@ import { authorize, endpointTargets, startApi } from "./startApi.ts"
 
 const { archive, keys } = sample()
 const [greeting] = archive.prompts
-/** Nine fragments of 1 MiB each exceed the 8 MiB that resolved content may have. */
+/** Fragments of 1 MiB each exceed the 1 MiB that resolved content may have. */
 const megabyte = fragment("x".repeat(1024 * 1024))
 const large = prompt({
   title: "Large",
@@ -78,7 +78,7 @@ describe("the API", () => {
       expectSuccess(await send(`${targets.listVersions}/${version.version_number}`), { data: version })
   })
 
-  it("GET /prompts/{id}/resolved returns 422 and logs the prompt's id if the content exceeds 8 MiB", async () => {
+  it("GET /prompts/{id}/resolved returns 422 and logs the prompt's id if the content exceeds 1 MiB", async () => {
     expectError(await send(`/api/v1/prompts/${large.id}/resolved`), resolvedTooLarge)
     expect(api.service().output()).toMatch(
       new RegExp(`"level":"warn","msg":"Resolved content is too large","prompt_id":"${large.id}"`)

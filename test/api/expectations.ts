@@ -100,6 +100,11 @@ export const malformedAuthorization: ExpectedError = [
 export const invalidKeyFormat = unauthorized("Invalid API key format")
 export const invalidKey = unauthorized("Invalid API key")
 export const badRequest: ExpectedError = [400, "BAD_REQUEST", "Bad request"]
+export const malformedHeader: ExpectedError = [
+  400,
+  "BAD_REQUEST",
+  "Malformed request header: a value, such as an API key, must be on one line"
+]
 export const routeNotFound: ExpectedError = [404, "NOT_FOUND", "Route not found"]
 export const promptNotFound: ExpectedError = [404, "NOT_FOUND", "Prompt not found"]
 export const versionNotFound: ExpectedError = [404, "NOT_FOUND", "Version not found"]

@@ -52,8 +52,8 @@ describe("clients that read slowly or not at all", () => {
   const home = workspace()
   const ownKey = key(home.id, owner)
   const authorization = `Authorization: Bearer ${ownKey.plaintext}`
-  /** The largest response: six bytes of JSON for each byte of content. */
-  const large = prompt({ current_content: "\u0001".repeat(1024 * 1024) })
+  /** Too large for the cache. */
+  const large = prompt({ current_content: "x".repeat(1024 * 1024) })
   const cached = prompt({ current_content: "x".repeat(1_000_000) })
   const small = prompt()
   let env: Record<string, string>

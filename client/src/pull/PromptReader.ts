@@ -55,16 +55,24 @@ class PromptReader {
     this.#client = new PromptClient({ ...options, fetch: this.#fetch })
   }
 
-  /** Sends one attempt, which ends with its time limit or with its call. */
+  /** Sends one attempt and reads its body. The attempt ends with its time limit or with its call. */
   readonly #fetch: Fetch = async (url, init) => {
+    // `AbortSignal.any` would need Node 20.3.
     const controller = new AbortController()
-    init.signal.addEventListener("abort", () => controller.abort(init.signal.reason))
-    // The limit includes the body, which is read later. `AbortSignal.any` would need Node 20.3.
+    const onAbort = () => controller.abort(init.signal.reason)
     const onTimeout = () => controller.abort(new Error(`no complete response within ${attemptTimeoutMs} ms`))
-    setTimeout(onTimeout, attemptTimeoutMs).unref()
-    const response = await fetch(url, { ...init, signal: controller.signal })
-    if (response.status === 429) this.#progress.wait(response.headers.get("retry-after"))
-    return response
+    init.signal.addEventListener("abort", onAbort)
+    const timer = setTimeout(onTimeout, attemptTimeoutMs)
+    try {
+      const response = await fetch(url, { ...init, signal: controller.signal })
+      const { status, headers } = response
+      if (status === 429) this.#progress.wait(headers.get("retry-after"))
+      const text = await response.text()
+      return { status, headers, body: null, text: async () => text }
+    } finally {
+      clearTimeout(timer)
+      init.signal.removeEventListener("abort", onAbort)
+    }
   }
 
   /** Ends all calls. */

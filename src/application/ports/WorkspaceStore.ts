@@ -2,11 +2,12 @@ import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import type * as Stream from "effect/Stream"
 import type { ApiKeyId, KeyHash, UserId } from "../../domain/ApiKey.ts"
-import type { AuditEvent } from "../../domain/AuditEvent.ts"
+import type { AuditEvent, ExportFormat } from "../../domain/AuditEvent.ts"
 import type { BillingStatus, Tier } from "../../domain/Billing.ts"
 import type { ImportSummary } from "../../domain/ImportSummary.ts"
 import type { InvalidContent } from "../../domain/Problem.ts"
 import type { Timestamp } from "../../domain/Timestamp.ts"
+import type { Folder, WorkspaceTag } from "../../domain/Workspace.ts"
 import type { ContentEdit, WorkspaceContent } from "../../domain/WorkspaceContent.ts"
 import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
 import type { ExportPart, WorkspacePart } from "../../domain/WorkspaceParts.ts"
@@ -161,6 +162,14 @@ export interface WorkspaceDirectory {
   readonly keys: (
     workspace: WorkspaceId
   ) => Effect.Effect<ReadonlyArray<KeyInfo>, WorkspaceNotFound | Unavailable>
+  /** Lists the folders of a workspace, ordered by name, then id. */
+  readonly folders: (
+    workspace: WorkspaceId
+  ) => Effect.Effect<ReadonlyArray<Folder>, WorkspaceNotFound | Unavailable>
+  /** Lists the tags of a workspace, ordered by name. */
+  readonly tags: (
+    workspace: WorkspaceId
+  ) => Effect.Effect<ReadonlyArray<WorkspaceTag>, WorkspaceNotFound | Unavailable>
   /** Reads the current state of a workspace's content: lists ordered by id, fragments of a prompt by position. */
   readonly readContent: (
     workspace: WorkspaceId
@@ -226,6 +235,11 @@ export class WorkspaceStore extends Context.Service<
       parts: Stream.Stream<WorkspacePart, E>,
       options?: ChangeOptions
     ) => Effect.Effect<ImportResult, E | InvalidContent | Unavailable>
+    /** Records in the audit log that a workspace is exported. */
+    readonly recordExport: (
+      workspace: WorkspaceId,
+      format: ExportFormat
+    ) => Effect.Effect<void, WorkspaceNotFound | Unavailable>
     /**
      * Passes a whole workspace to `sink`, part by part, from one snapshot: lists ordered by id, versions by number,
      * fragments of a prompt by position, keys with their owners. Only a few parts are in memory at a time.

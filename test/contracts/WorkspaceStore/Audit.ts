@@ -56,6 +56,7 @@ export const testAudit = (it: ContractTests): void => {
         source: "prompts"
       })
       yield* store.editContent(home.id, () => Effect.succeed([emptyEdit, undefined] as const))
+      yield* store.recordExport(home.id, "files")
       yield* store.deleteWorkspace(home.id)
 
       const common = { actor: "unknown", workspace_id: home.id }
@@ -94,6 +95,7 @@ export const testAudit = (it: ContractTests): void => {
           subject: "prompts",
           details: { prompts: 0, versions: 0, fragments: 0, removed_fragments: 0, folders: 0, tags: 1 }
         },
+        { ...common, action: "workspace.exported", subject: "Acme", details: { format: "files" } },
         { ...common, action: "workspace.deleted", subject: "Acme", details: { prompts: 1, api_keys: 2 } }
       ])
     })

@@ -9,7 +9,18 @@ import {
 } from "../../../src/application/ports/WorkspaceStore.ts"
 import { InvalidKey } from "../../../src/domain/ApiKey.ts"
 import type { WorkspaceId } from "../../../src/domain/WorkspaceId.ts"
-import { archive, compareIds, instant, key, newId, sample, user, workspace } from "../../support/archives.ts"
+import {
+  archive,
+  compareIds,
+  folder,
+  instant,
+  key,
+  newId,
+  sample,
+  tag,
+  user,
+  workspace
+} from "../../support/archives.ts"
 import { type ContractTests, assertReads, findKey, load } from "./support.ts"
 
 /** Tests the rules of `WorkspaceStore` for lists, and for the settings of workspaces and users. */
@@ -30,6 +41,31 @@ export const testDirectory = (it: ContractTests): void => {
         [imported.workspace, added].sort(compareIds)
       )
     })
+  )
+
+  it.effect(
+    "folders and tags list those of the workspace alone, ordered by the code points of their names",
+    () =>
+      Effect.gen(function* () {
+        const { folders, tags } = yield* WorkspaceStore
+        const names = ["B", "a", "z", "ß", "😀"]
+        const own = archive({
+          folders: [...names, "a"].toReversed().map((name) => folder({ name })),
+          tags: names.toReversed().map((name) => tag(name))
+        })
+        yield* load(own)
+        yield* load(archive({ folders: [folder()], tags: [tag("other")] }))
+        const byName = (a: { readonly name: string }, b: { readonly name: string }) =>
+          names.indexOf(a.name) - names.indexOf(b.name)
+        assert.deepStrictEqual(
+          yield* folders(own.workspace.id),
+          own.folders.toSorted(compareIds).toSorted(byName)
+        )
+        assert.deepStrictEqual(yield* tags(own.workspace.id), own.tags.toSorted(byName))
+        const unknown = newId<WorkspaceId>()
+        assert.deepStrictEqual(yield* Effect.flip(folders(unknown)), WorkspaceNotFound)
+        assert.deepStrictEqual(yield* Effect.flip(tags(unknown)), WorkspaceNotFound)
+      })
   )
 
   it.effect("addWorkspace adds an empty workspace and dies if the id exists", () =>

@@ -4,7 +4,7 @@ import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { archive, instant, key, user, workspace } from "../../support/archives.ts"
 import { makeResources, postgres } from "../../support/database.ts"
-import { run } from "../../support/service.ts"
+import { runInProcess as run } from "../../support/commandLine.ts"
 
 const root = join(import.meta.dirname, "../../..")
 

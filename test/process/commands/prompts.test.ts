@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import demo from "../../../src/demo/workspace.json" with { type: "json" }
 import { makeResources, postgres } from "../../support/database.ts"
 import { archive, prompt, version, workspace } from "../../support/archives.ts"
-import { run } from "../../support/service.ts"
+import { runInProcess as run } from "../../support/commandLine.ts"
 
 const agent = demo.prompts[0]!
 
@@ -67,17 +67,34 @@ describe("prompts reads a workspace without an API key", { timeout: 60_000 }, ()
     )
   })
 
-  it.each(["Support agent", agent.id])("get %s shows the prompt's fields and content", async (name) => {
-    const shown = await print("get", name)
-    expect(shown).toMatch(/^title +Support agent$/m)
-    expect(shown).toMatch(/^current_version +3$/m)
-    expect(shown).toMatch(/^tags +production$/m)
-    expect(shown.endsWith(`\n\n${agent.current_content}\n`)).toBe(true)
-    expect(await json("get", name)).toMatchObject({
-      id: agent.id,
-      current_content: agent.current_content,
-      tags: [demo.tags[0]]
-    })
+  it.each(["Support agent", "support-agent", agent.id])(
+    "get %s shows the prompt's fields and content",
+    async (name) => {
+      const shown = await print("get", name)
+      expect(shown).toMatch(/^title +Support agent$/m)
+      expect(shown).toMatch(/^current_version +3$/m)
+      expect(shown).toMatch(/^tags +production$/m)
+      expect(shown.endsWith(`\n\n${agent.current_content}\n`)).toBe(true)
+      expect(await json("get", name)).toMatchObject({
+        id: agent.id,
+        current_content: agent.current_content,
+        tags: [demo.tags[0]]
+      })
+    }
+  )
+
+  it("folders list and tags list show the ids by name", async () => {
+    const byName = (a: { readonly name: string }, b: { readonly name: string }) => (a.name < b.name ? -1 : 1)
+    for (const [list, items] of [
+      ["folders", demo.folders],
+      ["tags", demo.tags]
+    ] as const) {
+      const listed = await run([list, "list", "--json"], env)
+      expect(JSON.parse(listed.stdout)).toEqual([...items].sort(byName))
+      const table = await run([list, "list"], env)
+      expect(table).toMatchObject({ code: 0, stderr: "" })
+      for (const { id, name } of items) expect(table.stdout).toMatch(new RegExp(`^${id}  ${name}`, "m"))
+    }
   })
 
   it("resolve prints exactly the resolved content", async () => {

@@ -204,16 +204,18 @@ describe(path, () => {
 
   const toCode = (text: string): string => `\`${text}\``
 
-  it("the table of errors has a row for each error of the API, with its status, code and message", () => {
-    const rows = readTable(path, "Errors")
-    expect(rows.map(([status, code, message]) => [status, code, message])).toEqual(
-      Object.values(errors).map(({ status, code, message }) => [
-        String(status),
-        toCode(code),
-        toCode(typeof message === "string" ? message : `page ${positiveIntRule}`)
-      ])
-    )
-    for (const row of rows) expect(row.filter((cell) => cell !== "")).toHaveLength(5)
+  it("each error code has a section, with a row for each of its errors", () => {
+    const byCode = Map.groupBy(Object.values(errors), ({ code }) => code)
+    for (const [code, specs] of byCode) {
+      const rows = readTable(path, code)
+      expect(rows.map(([status, message]) => [status, message])).toEqual(
+        specs.map(({ status, message }) => [
+          String(status),
+          toCode(typeof message === "string" ? message : `page ${positiveIntRule}`)
+        ])
+      )
+      for (const row of rows) expect(row.filter((cell) => cell !== "")).toHaveLength(4)
+    }
   })
 
   it("the table of rate limits has the limits that the service has by default", () => {

@@ -131,6 +131,8 @@ describe("deploy/roles.sql", () => {
       "delete from prompts",
       "insert into workspaces default values",
       "delete from prompt_retrieval_migrations",
+      "select from audit_events",
+      "select from imported_files",
       "create table other ()"
     ])
       await expect(sql(statement), statement).rejects.toThrow()

@@ -10,6 +10,7 @@ import { auditCommands } from "./AuditCommands.ts"
 import { findCommand } from "./CommandTree.ts"
 import { beforeOperands, isJsonRequested } from "./Arguments.ts"
 import { commonVariables, serveVariables, Variables } from "./Environment.ts"
+import { folderCommands, tagCommands } from "./ContentCommands.ts"
 import { type ExitError, toExitError } from "./Errors.ts"
 import type { ExitCode } from "./ExitCode.ts"
 import { exportCommand } from "./ExportCommand.ts"
@@ -59,6 +60,8 @@ export const rootCommand = Command.make("prompt-retrieval").pipe(
     userCommands,
     keyCommands,
     promptCommands,
+    folderCommands,
+    tagCommands,
     auditCommands,
     helpCommand,
     versionCommand,

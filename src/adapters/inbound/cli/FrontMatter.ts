@@ -53,8 +53,11 @@ export const PromptFrontMatter = Schema.Struct({
       })
     )
   ),
-  /** The name of the folder, or null for no folder, if the path does not express it. */
-  folder: Schema.optionalKey(Schema.NullOr(title))
+  /**
+   * The name of the folder, or null for no folder, if the path does not express it. The length of the name is checked
+   * later, because it may come from the path.
+   */
+  folder: Schema.optionalKey(Schema.NullOr(description))
 })
 export type PromptFrontMatter = typeof PromptFrontMatter.Type
 

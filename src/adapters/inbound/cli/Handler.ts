@@ -1,3 +1,4 @@
+import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
 import { CommandError } from "./CommandError.ts"
 import { type CommandInput, type ExitError, type Failure, toExitError } from "./Errors.ts"
@@ -9,8 +10,15 @@ export const handle =
   (input: Input): Effect.Effect<void, ExitError, R> =>
     Effect.mapError(run(input), (error) => toExitError(error, input))
 
+/** Texts about the result of a command that are not part of the result. */
+interface ResultTexts<A> {
+  readonly describeLoss?: (result: A) => string
+  readonly describeHint?: (result: A) => string
+}
+
 /**
  * Makes the handler of a command that prints its result: as JSON with `--json`, otherwise as the text of `render`.
+ * A text for people may have a hint, which goes to stderr.
  * If the result cannot be printed, the error ends with `describeLoss`, which says what is lost and what to do.
  */
 export const handleAndPrint = <
@@ -21,14 +29,19 @@ export const handleAndPrint = <
 >(
   run: (input: Input) => Effect.Effect<A, E, R>,
   render: (result: A) => string,
-  describeLoss?: (result: A) => string
+  { describeLoss, describeHint }: ResultTexts<A> = {}
 ) =>
   handle((input: Input) =>
     Effect.flatMap(run(input), (result) =>
-      Effect.mapError(print(input.json, result, render(result)), (error) =>
-        describeLoss === undefined
-          ? error
-          : new CommandError({ message: `${error.message}; ${describeLoss(result)}` })
+      print(input.json, result, render(result)).pipe(
+        Effect.mapError((error) =>
+          describeLoss === undefined
+            ? error
+            : new CommandError({ message: `${error.message}; ${describeLoss(result)}` })
+        ),
+        Effect.andThen(
+          describeHint === undefined || input.json ? Effect.void : Console.error(describeHint(result))
+        )
       )
     )
   )

@@ -36,10 +36,8 @@ const formatKeys = (keys: ReadonlyArray<ListedKey>): string =>
     ])
   )
 
-const formatIssuedKey = ({ key, expires_at }: IssuedKey): string =>
+const describeIssuedKey = ({ expires_at }: IssuedKey): string =>
   [
-    key,
-    "",
     "This key is shown only once: store it where your application reads its secrets, such as an environment variable.",
     ...(expires_at === null ? [] : [`It expires at ${expires_at}.`]),
     "Send it as: Authorization: Bearer <key>"
@@ -48,8 +46,8 @@ const formatIssuedKey = ({ key, expires_at }: IssuedKey): string =>
 const describeEnd = ({ key, revoked_at, expires_at }: ListedKey): string =>
   revoked_at === null ? `${key} ends at ${expires_at}` : `${key} was revoked at ${revoked_at}`
 
-const formatRotatedKey = ({ replaced, ...issued }: ListedRotation): string =>
-  `${formatIssuedKey(issued)}\n\nThe replaced key ${describeEnd(replaced)}.`
+const describeRotatedKey = ({ replaced, ...issued }: ListedRotation): string =>
+  `${describeIssuedKey(issued)}\nThe replaced key ${describeEnd(replaced)}.`
 
 /** Converts a rotation to its listing. */
 const toListedRotation = ({ replaced, ...issued }: RotatedKey) => ({
@@ -114,8 +112,8 @@ const issue = Command.make(
         )
       )
     }),
-    formatIssuedKey,
-    describeLostKey
+    ({ key }) => key,
+    { describeHint: describeIssuedKey, describeLoss: describeLostKey }
   )
 ).pipe(
   Command.withDescription("Issue an API key and print it (shown only once)"),
@@ -165,8 +163,8 @@ const rotate = Command.make(
         Effect.map(rotateKey(id, { endsAt, expiresAt }), toListedRotation)
       )
     }),
-    formatRotatedKey,
-    describeLostRotation
+    ({ key }) => key,
+    { describeHint: describeRotatedKey, describeLoss: describeLostRotation }
   )
 ).pipe(
   Command.withDescription("Issue a new key in place of an API key and print it (shown only once)"),

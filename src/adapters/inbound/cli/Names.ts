@@ -9,6 +9,7 @@ import type { Prompts } from "../../../application/Prompts.ts"
 import { ApiKeyId, isActive } from "../../../domain/ApiKey.ts"
 import { maxPerPage } from "../../../domain/Page.ts"
 import { PromptNotFound, type PromptSummary } from "../../../domain/Prompt.ts"
+import { PromptNames } from "../../../domain/PromptNames.ts"
 import { parseUuid } from "../../../domain/Uuid.ts"
 import { WorkspaceId } from "../../../domain/WorkspaceId.ts"
 import { UsageError } from "./CommandError.ts"
@@ -99,19 +100,19 @@ export const listAllPrompts = Effect.fnUntraced(function* (
   }
 })
 
-/** Returns the id of the prompt with this id or title. Finds an archived prompt only by its id, which is not checked. */
-export const resolvePrompt = (
+/**
+ * Returns the id of the prompt with this id, name or title. Names are those of `PromptNames`. Finds an archived prompt
+ * only by its id, which is not checked.
+ */
+export const resolvePrompt = Effect.fnUntraced(function* (
   prompts: Prompts["Service"],
   operator: Caller,
-  idOrTitle: string
-): Effect.Effect<string, PromptNotFound | AmbiguousName | Unavailable> =>
-  parseUuid(idOrTitle) !== undefined
-    ? Effect.succeed(idOrTitle)
-    : Effect.flatMap(listAllPrompts(prompts, operator, {}), (all) =>
-        requireOne(
-          "prompts",
-          idOrTitle,
-          all.filter(({ title }) => title === idOrTitle),
-          PromptNotFound
-        )
-      )
+  reference: string
+): Effect.fn.Return<string, PromptNotFound | AmbiguousName | Unavailable> {
+  if (parseUuid(reference) !== undefined) return reference
+  const all = yield* listAllPrompts(prompts, operator, {})
+  const names = new PromptNames()
+  for (const prompt of all) names.add(prompt)
+  const titled = all.filter(({ title }) => title === reference)
+  return names.findId(reference) ?? (yield* requireOne("prompts", reference, titled, PromptNotFound))
+})

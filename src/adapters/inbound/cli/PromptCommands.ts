@@ -18,7 +18,9 @@ import { readPrompts } from "./UseCases.ts"
 import { formatFields, formatTable, toOutputText } from "./Output.ts"
 
 const promptArgument = Argument.String("prompt").pipe(
-  Argument.withDescription("Id of the prompt, or its title if no other prompt of the workspace has it")
+  Argument.withDescription(
+    "Id of the prompt; or its name, such as support-agent; or its title if no other prompt of the workspace has it"
+  )
 )
 
 const formatPrompts = (prompts: ReadonlyArray<PromptSummary>): string =>
@@ -46,7 +48,9 @@ const list = Command.make(
           () => "a UUID"
         )
       )
-    ).pipe(Flag.withDescription("List only the prompts of the folder with this id")),
+    ).pipe(
+      Flag.withDescription("List only the prompts of the folder with this id, as shown by folders list")
+    ),
     tag: optional(Flag.String("tag")).pipe(
       Flag.withDescription("List only the prompts that have the tag with this name")
     ),
@@ -91,7 +95,7 @@ const get = Command.make(
   )
 ).pipe(
   Command.withDescription("Show a prompt: its fields, then its current content"),
-  Command.withExamples([{ command: 'prompt-retrieval prompts get "Support agent" --workspace Acme' }])
+  Command.withExamples([{ command: "prompt-retrieval prompts get support-agent --workspace Acme" }])
 )
 
 const resolve = Command.make(
@@ -104,7 +108,7 @@ const resolve = Command.make(
 ).pipe(
   Command.withDescription("Print a prompt's content with its fragments appended and their slots filled"),
   Command.withExamples([
-    { command: 'prompt-retrieval prompts resolve "Support agent" --workspace Acme > agent.txt' }
+    { command: "prompt-retrieval prompts resolve support-agent --workspace Acme > agent.txt" }
   ])
 )
 
@@ -182,7 +186,7 @@ const diff = Command.make(
   Command.withDescription("Compare two versions of a prompt, or a version with the current content, by line"),
   Command.withExamples([
     { command: 'prompt-retrieval prompts diff "Support agent" --workspace Acme' },
-    { command: 'prompt-retrieval prompts diff "Support agent" --workspace Acme --from 1 --to 3' }
+    { command: "prompt-retrieval prompts diff support-agent --workspace Acme --from 1 --to 3" }
   ])
 )
 

@@ -48,10 +48,10 @@ const create = Command.make(
   },
   handleAndPrint(
     ({ name, tier }) => administer(({ createWorkspace }) => createWorkspace(name, tier)),
-    (workspace) => formatWorkspaces([workspace])
+    ({ id }) => id
   )
 ).pipe(
-  Command.withDescription("Create an empty workspace"),
+  Command.withDescription("Create an empty workspace and print its id"),
   Command.withExamples([{ command: "prompt-retrieval workspaces create --name Acme --tier solo" }])
 )
 

@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import type { AdmittedCaller } from "../../../application/Admission.ts"
 import { Unavailable } from "../../../application/ports/Unavailable.ts"
+import { withReadPermit } from "../../../application/ReadPermits.ts"
 import { takeTurnFor } from "../../../application/Turns.ts"
 import { isJsonObject } from "../../../domain/Json.ts"
 import { describeError, InternalError, MethodNotAllowed, RequestTimeout } from "../http/contract/Errors.ts"
@@ -112,12 +113,13 @@ export const makeHttpEndpoint = (publicOrigin: string | undefined) =>
       }
       const { workspaceId: workspace } = caller
       const run = runMethod(message, { mode, catalog: makeCatalog(caller) })
-      return Effect.flatMap(takeTurnFor(run), (result) => {
+      const respond = Effect.flatMap(takeTurnFor(run), (result) => {
         const content = { ...makeResponse(200, encodeResult(message.id, result)), workspace }
         return request.hasRoom(content.body.length, workspace)
           ? Effect.succeed(content)
           : Effect.fail(toRpcError(Unavailable))
       })
+      return withReadPermit(workspace, respond)
     }
 
     const respondToPost = (

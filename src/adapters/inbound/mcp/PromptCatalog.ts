@@ -7,7 +7,6 @@ import { ChangeFeed } from "../../../application/ports/ChangeFeed.ts"
 import { maxTitlesPerRead } from "../../../application/ports/PromptTitles.ts"
 import { Unavailable } from "../../../application/ports/Unavailable.ts"
 import { Prompts } from "../../../application/Prompts.ts"
-import { withReadPermit } from "../../../application/ReadPermits.ts"
 import { takeTurnFor } from "../../../application/Turns.ts"
 import type { PromptId, PromptSummary, PromptType } from "../../../domain/Prompt.ts"
 import type { PromptNames } from "../../../domain/PromptNames.ts"
@@ -50,7 +49,7 @@ export interface PromptCatalog {
 /** The number of prompts on a page of `prompts/list`. */
 const pageSize = 50
 /** The number of prompts of a page that are resolved at the same time. */
-const maxResolving = 16
+const maxResolving = 2
 /** How long reading an uncached list or prompt may take. */
 const readTimeout = "5 seconds"
 const maxAgeMs = 30_000
@@ -76,6 +75,9 @@ export const parseCursor = (cursor: string): number | undefined => {
     ? page
     : undefined
 }
+
+/** Copies a text: V8 keeps the whole text alive that a part of it was cut from. */
+const copyText = (text: string): string => Buffer.from(text, "utf16le").toString("utf16le")
 
 const countBytes = (texts: ReadonlyArray<string>): number =>
   texts.reduce((sum, text) => sum + 2 * text.length + 64, entryBytes)
@@ -138,26 +140,9 @@ export const makePromptCatalogs = Effect.gen(function* () {
       ({ prompt_type, resolved_content: content }): PromptContent => ({
         prompt_type,
         content,
-        slots: [...findSlots(content, maxSlots)]
+        slots: Array.from(findSlots(content, maxSlots), copyText)
       })
     )
-
-  /** Runs a read once it has a permit, unless another request has cached its result meanwhile. */
-  const readOnce = <A, E>(
-    { workspaceId }: Caller,
-    findCached: () => A | undefined,
-    read: Effect.Effect<A, E>
-  ): Effect.Effect<A, E> => {
-    const cached = findCached()
-    if (cached !== undefined) return Effect.succeed(cached)
-    return withReadPermit(
-      workspaceId,
-      Effect.suspend(() => {
-        const cached = findCached()
-        return cached === undefined ? read : Effect.succeed(cached)
-      })
-    )
-  }
 
   const getContent = (caller: Caller, id: PromptId) => {
     const workspace = caller.workspaceId
@@ -165,23 +150,22 @@ export const makePromptCatalogs = Effect.gen(function* () {
       workspace,
       value
     }))
-    return readOnce(caller, () => findContent(workspace, id), read)
+    const cached = findContent(workspace, id)
+    return cached === undefined ? read : Effect.succeed(cached)
   }
 
   /** Returns the slots of a prompt: none if the prompt is too large to be got, `undefined` if it was deleted meanwhile. */
   const getSlots = (caller: Caller, id: PromptId): Effect.Effect<Slots | undefined, Unavailable> => {
     const workspace = caller.workspaceId
     const key = `${workspace} ${id}`
+    const cached = slotsCache.get(key)
+    if (cached !== undefined) return Effect.succeed(cached)
     const read = resolve(caller, id).pipe(
       Effect.map(({ slots }) => (slots.length > maxSlots ? [] : slots)),
       Effect.catchTag("ResolvedTooLarge", () => Effect.succeed<Slots>([]))
     )
     const load = slotsCache.load(key, read, (value) => ({ workspace, value }))
-    return Effect.catchTag(
-      readOnce(caller, () => slotsCache.get(key), load),
-      "PromptNotFound",
-      () => Effect.undefined
-    )
+    return Effect.catchTag(load, "PromptNotFound", () => Effect.undefined)
   }
 
   const listPrompt = (caller: Caller, names: PromptNames, summary: PromptSummary) =>
@@ -192,10 +176,7 @@ export const makePromptCatalogs = Effect.gen(function* () {
 
   const readPage = Effect.fnUntraced(function* (caller: Caller, page: number) {
     const names = yield* getNames(caller)
-    const { items, total } = yield* withReadPermit(
-      caller.workspaceId,
-      prompts.list(caller, {}, { page, per_page: pageSize })
-    )
+    const { items, total } = yield* prompts.list(caller, {}, { page, per_page: pageSize })
     const listed = yield* Effect.forEach(items, (summary) => listPrompt(caller, names, summary), {
       concurrency: maxResolving
     })

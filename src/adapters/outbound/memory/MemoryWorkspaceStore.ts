@@ -318,6 +318,9 @@ const deleteUser = (
     return { ...user, api_keys: keys.length }
   })
 
+const compareNames = (a: { readonly name: string }, b: { readonly name: string }): number =>
+  Buffer.compare(Buffer.from(a.name), Buffer.from(b.name))
+
 const makeWorkspaceStore = (
   state: MemoryState["Service"],
   record: RecordEvents
@@ -373,6 +376,11 @@ const makeWorkspaceStore = (
   deleteUser: deleteUser(state, record),
   keys: (id) =>
     Effect.map(findWorkspace(state, id), () => listKeys(state, id).map((key) => toKeyInfo(state, key))),
+  folders: (id) =>
+    Effect.map(findWorkspace(state, id), ({ folders }) =>
+      folders.toSorted((a, b) => compareNames(a, b) || compareById(a, b))
+    ),
+  tags: (id) => Effect.map(findWorkspace(state, id), ({ tags }) => tags.toSorted(compareNames)),
   revokeKey: (id, at) =>
     Effect.suspend(() => {
       const key = state.keys.get(id)
@@ -399,6 +407,10 @@ const makeWorkspaceStore = (
       if (edit.importedFiles !== undefined) state.importedFiles.set(id, edit.importedFiles)
       return result
     }),
+  recordExport: (id, format) =>
+    Effect.flatMap(findWorkspace(state, id), ({ workspace }) =>
+      record([audit.toWorkspaceExportedEntry(workspace, format)])
+    ),
   exportWorkspace: (id, sink) =>
     Effect.flatMap(findWorkspace(state, id), (found) => sink([...toExportParts(toParts(state, found))])),
   readContent: (id) => Effect.map(findWorkspace(state, id), (found) => toContent(state, found)),

@@ -193,6 +193,12 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
       keys: Effect.fn("WorkspaceStore.keys")((id) =>
         Effect.map(queryWorkspace(id, queries.selectKeys(id)), queries.decodeKeys)
       ),
+      folders: Effect.fn("WorkspaceStore.folders")((id) =>
+        Effect.map(queryWorkspace(id, queries.selectFolders(id)), queries.decodeFolders)
+      ),
+      tags: Effect.fn("WorkspaceStore.tags")((id) =>
+        Effect.map(queryWorkspace(id, queries.selectTags(id)), queries.decodeTags)
+      ),
       revokeKey: Effect.fn("WorkspaceStore.revokeKey")((id, at) =>
         updateOne({
           select: queries.selectAndLockKey(id),
@@ -208,6 +214,14 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
       ),
       editContent: Effect.fn("WorkspaceStore.editContent")((workspace, makeEdit, options) =>
         reviseContent(sql, transact, workspace, makeEdit, options, record)
+      ),
+      recordExport: Effect.fn("WorkspaceStore.recordExport")((id, format) =>
+        transact(
+          Effect.flatMap(
+            executeOne(queries.selectWorkspace(id), queries.decodeWorkspaces, WorkspaceNotFound),
+            (workspace) => record([audit.toWorkspaceExportedEntry(workspace, format)])
+          )
+        )
       ),
       exportWorkspace: Effect.fn("WorkspaceStore.exportWorkspace")((workspace, sink) =>
         readSnapshot(exportWorkspace(sql, workspace, sink))

@@ -10,7 +10,7 @@ import type { Timestamp } from "../../../domain/Timestamp.ts"
 import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
 import type { Statement } from "./connection/Query.ts"
 import { makeFirstRowDecoder, makeRowDecoder } from "./connection/RowDecoder.ts"
-import { KeyInfoRow, UserRow, WorkspaceRow } from "./WorkspaceRows.ts"
+import { FolderRow, KeyInfoRow, TagRow, UserRow, WorkspaceRow } from "./WorkspaceRows.ts"
 
 const workspaceColumns = Object.keys(WorkspaceRow.fields).join(", ")
 const userColumns = Object.keys(UserRow.fields).join(", ")
@@ -111,6 +111,24 @@ export const selectUsers = (workspace: WorkspaceId): Statement => ({
   text: `select ${userColumns} from ${fromKeyOwners} order by id`,
   params: [workspace]
 })
+
+/** Selects the folders of a workspace. */
+export const selectFolders = (workspace: WorkspaceId): Statement => ({
+  text: `select id, name from folders where workspace_id = $1 order by name collate "C", id`,
+  params: [workspace]
+})
+
+/** Decodes the rows of folders. */
+export const decodeFolders = makeRowDecoder(FolderRow)
+
+/** Selects the tags of a workspace. */
+export const selectTags = (workspace: WorkspaceId): Statement => ({
+  text: `select id, name, color from tags where workspace_id = $1 order by name collate "C"`,
+  params: [workspace]
+})
+
+/** Decodes the rows of tags. */
+export const decodeTags = makeRowDecoder(TagRow)
 
 /** Adds a user unless the email, compared without case, is taken. */
 export const insertUser = (id: UserId, email: string): Statement => ({

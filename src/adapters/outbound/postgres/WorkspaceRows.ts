@@ -1,13 +1,19 @@
 import * as Schema from "effect/Schema"
 import * as Struct from "effect/Struct"
 import { Timestamp } from "../../../domain/Timestamp.ts"
-import { StoredKey, User, Workspace } from "../../../domain/Workspace.ts"
+import { Folder, StoredKey, User, Workspace, WorkspaceTag } from "../../../domain/Workspace.ts"
 import { WorkspaceId } from "../../../domain/WorkspaceId.ts"
 
 // The domain's schemas without their checks of texts: PostgreSQL may hold texts that an import would reject.
 
 /** A row of `workspaces`. `tier` may be a tier that this program does not know. */
 export const WorkspaceRow = Workspace.mapFields(Struct.assign({ name: Schema.String, tier: Schema.String }))
+
+/** A row of `folders`. */
+export const FolderRow = Folder.mapFields(Struct.assign({ name: Schema.String }))
+
+/** A row of `tags`. */
+export const TagRow = WorkspaceTag.mapFields(Struct.assign({ name: Schema.String }))
 
 /** A row of `users`. */
 export const UserRow = User.mapFields(Struct.assign({ email: Schema.String }))

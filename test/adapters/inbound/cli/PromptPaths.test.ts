@@ -63,7 +63,7 @@ const awkwardArchives = Arbitrary.map(
         name: awkwardNames[choice % (awkwardNames.length + 3)] ?? storable([...text].slice(0, 256).join(""))
       })
     )
-    const titles = ["agent", "Agent", "inner", "a", "b", "", "日".repeat(300), "İ".repeat(60)]
+    const titles = ["agent", "Agent", "inner", "a", "b", "", "日".repeat(256), "İ".repeat(60)]
     const prompts = plan.prompts.map(([title, at]) =>
       prompt({
         title: titles[title % titles.length]!,

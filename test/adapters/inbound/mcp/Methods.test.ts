@@ -141,7 +141,7 @@ describe("prompts/get", () => {
     )
 
   it.effect.each(["x".repeat(1024 * 1024), "\u20ac".repeat(4 * 1024)])(
-    "fails if the content with the arguments has more than 8 MiB",
+    "fails if the content with the arguments has more than 1 MiB",
     (value) =>
       Effect.gen(function* () {
         const error = yield* Effect.flip(getFrom("{{a}}".repeat(1_000), ["a"], { a: value }))

@@ -8,6 +8,8 @@ import type { VersionNotFound } from "../../../../domain/Version.ts"
 
 /** The errors that only HTTP requests can cause. */
 export const BadRequest = { _tag: "BadRequest" } as const
+/** A header that Node's parser rejects, such as a value with a line break. */
+export const MalformedHeader = { _tag: "MalformedHeader" } as const
 export const ExpectationFailed = { _tag: "ExpectationFailed" } as const
 export const RouteNotFound = { _tag: "RouteNotFound" } as const
 export const MethodNotAllowed = { _tag: "MethodNotAllowed" } as const
@@ -24,6 +26,7 @@ export type ApiError =
   | ResolvedTooLarge
   | Unavailable
   | typeof BadRequest
+  | typeof MalformedHeader
   | typeof ExpectationFailed
   | typeof RouteNotFound
   | typeof MethodNotAllowed
@@ -57,6 +60,10 @@ const makeRateLimitHeaders = (error: RateLimited) => ({
 /** The one table of all errors that a response can report (specification 5 and 7). */
 export const errors: { readonly [T in ErrorTag]: ErrorSpec<Extract<ApiError, { readonly _tag: T }>> } = {
   BadRequest: badRequest,
+  MalformedHeader: {
+    ...badRequest,
+    message: "Malformed request header: a value, such as an API key, must be on one line"
+  },
   InvalidParameter: { ...badRequest, message: (error) => error.message },
   MalformedAuthorization: {
     ...unauthorized,

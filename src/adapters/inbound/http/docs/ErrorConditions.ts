@@ -5,6 +5,7 @@ import type { ErrorTag } from "../contract/Errors.ts"
 /** The condition that each error reports, as a clause. */
 export const errorConditions: Readonly<Record<ErrorTag, string>> = {
   BadRequest: "the request is not valid HTTP",
+  MalformedHeader: "a request header is malformed",
   InvalidParameter: "a query parameter is invalid",
   MalformedAuthorization: "the `Authorization` header is missing or is not `Bearer <key>`",
   InvalidKeyFormat: `the key does not start with \`${keyPrefix}\``,

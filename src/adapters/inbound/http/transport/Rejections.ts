@@ -1,7 +1,13 @@
 import type { Socket } from "node:net"
 import * as Effect from "effect/Effect"
 import { matchRoute } from "../App.ts"
-import { type ApiError, BadRequest, HeadersTooLarge, RequestTimeout } from "../contract/Errors.ts"
+import {
+  type ApiError,
+  BadRequest,
+  HeadersTooLarge,
+  MalformedHeader,
+  RequestTimeout
+} from "../contract/Errors.ts"
 import { recordRequest } from "../observability/RequestLog.ts"
 import { makeRejection } from "../response/ErrorResponse.ts"
 import type { TrackedResponse } from "./Connection.ts"
@@ -18,6 +24,7 @@ interface RejectedRequest {
 
 /** The errors of Node's parser that are not a plain 400. */
 const parserErrors: Readonly<Record<string, ApiError>> = {
+  HPE_INVALID_HEADER_TOKEN: MalformedHeader,
   HPE_HEADER_OVERFLOW: HeadersTooLarge,
   ERR_HTTP_REQUEST_TIMEOUT: RequestTimeout
 }

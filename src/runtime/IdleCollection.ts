@@ -1,0 +1,40 @@
+import { performance } from "node:perf_hooks"
+import { setFlagsFromString } from "node:v8"
+import { runInNewContext } from "node:vm"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+
+/** How often the process is observed, in milliseconds. */
+const intervalMs = 10_000
+/** A process that is busy for less than this part of an interval is idle. */
+const idleUtilization = 0.05
+/** Less garbage than this is left to V8, in bytes. */
+const worthwhileBytes = 32 * 1024 * 1024
+
+type Collect = (options: { readonly type: "major"; readonly flavor: "last-resort" }) => void
+
+const exposeCollect = (): Collect => {
+  setFlagsFromString("--expose-gc")
+  return runInNewContext("gc") as Collect
+}
+
+/**
+ * Returns memory to the system once the process is idle after large requests. V8 collects only while it allocates, so
+ * the memory of a burst would stay until the next one.
+ */
+export const collectWhenIdle: Effect.Effect<void, never, Scope.Scope> = Effect.acquireRelease(
+  Effect.sync(() => {
+    const collect = exposeCollect()
+    let residentBytes = process.memoryUsage.rss()
+    let last = performance.eventLoopUtilization()
+    const observe = (): void => {
+      const { utilization } = performance.eventLoopUtilization(last)
+      last = performance.eventLoopUtilization()
+      if (utilization > idleUtilization || process.memoryUsage.rss() - residentBytes < worthwhileBytes) return
+      collect({ type: "major", flavor: "last-resort" })
+      residentBytes = process.memoryUsage.rss()
+    }
+    return setInterval(observe, intervalMs).unref()
+  }),
+  (timer) => Effect.sync(() => clearInterval(timer))
+).pipe(Effect.asVoid)
