@@ -97,7 +97,8 @@ const makeCluster = Effect.fnUntraced(function* (create: (data: string, options:
   }
 
   const thaw = () => {
-    for (const pid of frozen) process.kill(pid, "SIGCONT")
+    // The postmaster last, because it removes the processes that have ended.
+    for (const pid of frozen.toReversed()) process.kill(pid, "SIGCONT")
     frozen = []
   }
 

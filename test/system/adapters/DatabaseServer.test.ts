@@ -66,7 +66,7 @@ describe("the server that connections lead to", () => {
       await follow(server)
       const reads = await connect(server)
       expect(await setUp(server, reads)).toBe(true)
-      const transactions = await connect(server, server.transactionConfig)
+      const transactions = await connect(server)
       await haproxy.switchOver()
       const contradiction = Effect.runPromise(server.contradiction)
       const current = await connect(server)
@@ -80,19 +80,21 @@ describe("the server that connections lead to", () => {
       expect(await setUp(server, await connect(server))).toBe(true)
     })
 
-    it("when the change feed comes up again, every connection for reads is closed, and those for transactions if the server is another one", async () => {
+    it("when the change feed comes up again, connections stay if all lead to its server, and are closed if one led to another", async () => {
       const { haproxy, server } = await startBalanced()
       await follow(server)
-      const reads = await connect(server)
-      const transactions = await connect(server, server.transactionConfig)
+      const early = await connect(server)
       await Effect.runPromise(server.unfollow)
       await follow(server)
-      expect(await Promise.all([reads, transactions].map(findPort))).toEqual([undefined, portOf(first)])
+      expect(await findPort(early)).toBe(portOf(first))
 
       await Effect.runPromise(server.unfollow)
       await haproxy.switchOver()
+      const late = await connect(server)
+      expect(await setUp(server, late)).toBe(true)
       await follow(server)
-      expect(await findPort(transactions)).toBeUndefined()
+      expect(await Promise.all([early, late].map(findPort))).toEqual([undefined, undefined])
+      expect(await findPort(await connect(server))).toBe(portOf(second))
     })
   })
 

@@ -68,7 +68,7 @@ const makeLayer = (options: DatabaseOptions, maxConnections: number) => {
   ).pipe(
     Layer.provideMerge(
       PgClient.layer({
-        ...makePoolConfig(server.transactionConfig),
+        ...config,
         prepare: false,
         maxConnections: connections.transactions
       })

@@ -31,19 +31,20 @@ const parseUrl = (url: Redacted.Redacted): ConnectionUrl => {
 export class DatabaseServer extends Context.Service<
   DatabaseServer,
   {
-    /** How connections for reads are made. They are closed whenever the change feed comes up. */
+    /** How the connections of pools are made. */
     readonly config: ConnectionConfig
-    /** How connections for transactions are made. They are closed when the change feed comes up on another server. */
-    readonly transactionConfig: ConnectionConfig
     /** How the connections of the change feed are made. */
     readonly feedConfig: ConnectionConfig
-    /** Reports that the change feed comes up: its server is the only one from now on. */
+    /**
+     * Reports that the change feed comes up: its server is the only one from now on. If an earlier connection led to another
+     * server, all connections of pools are closed.
+     */
     readonly follow: (server: string) => Effect.Effect<void>
     /** Reports that the change feed is down: connections may lead to any server. */
     readonly unfollow: Effect.Effect<void>
     /**
-     * Returns false if a connection leads to another server than the change feed: one of the two was replaced. All
-     * connections are then closed, and the change feed must connect again.
+     * Records which server a connection leads to, and returns false if it is another one than that of the change feed: one of the
+     * two was replaced. All connections of pools are then closed, and the change feed must connect again.
      */
     readonly confirm: (server: string) => boolean
     /** Succeeds once `confirm` has returned false, until `unfollow`. */
@@ -60,12 +61,14 @@ export const makeDatabaseServer = (url: Redacted.Redacted): DatabaseServer["Serv
   const hasSeveralHosts = parsed.servers.length > 1
   const isSelected = hasSeveralHosts || parsed.targetSessionAttrs !== "any"
   const select = makeServerSelection(parsed)
-  const sockets = new Map<Socket, "read" | "transaction">()
+  /** The open sockets of pools. */
+  const sockets = new Set<Socket>()
+  /** The servers that connections have led to, since the change feed came up. */
+  const servers = new Set<string>()
   const isContradicted = Latch.makeUnsafe(false)
   let selected: ServerAddress | Error = isSelected ? new Error("no server is selected") : first
   /** The server of the change feed; `undefined` while the feed is down. */
   let feedServer: string | undefined
-  let lastFeedServer: string | undefined
 
   const getSelected = (): ServerAddress => {
     if (selected instanceof Error) throw selected
@@ -86,15 +89,8 @@ export const makeDatabaseServer = (url: Redacted.Redacted): DatabaseServer["Serv
         })
   )
 
-  const closeSockets = (uses: ReadonlyArray<"read" | "transaction">): void => {
-    for (const [socket, use] of sockets)
-      if (uses.includes(use)) socket.destroy(new Error("the change feed connects again"))
-  }
-
-  const openTracked = (use: "read" | "transaction") => (): Socket => {
-    const socket = openSocket(getSelected())
-    sockets.set(socket, use)
-    return socket.on("close", () => sockets.delete(socket))
+  const closeSockets = (): void => {
+    for (const socket of sockets) socket.destroy(new Error("another server took over"))
   }
 
   const makeConfig = (openStream: () => Socket): ConnectionConfig => ({
@@ -121,25 +117,30 @@ export const makeDatabaseServer = (url: Redacted.Redacted): DatabaseServer["Serv
   })
 
   return {
-    config: makeConfig(openTracked("read")),
-    transactionConfig: makeConfig(openTracked("transaction")),
+    config: makeConfig(() => {
+      const socket = openSocket(getSelected())
+      sockets.add(socket)
+      return socket.on("close", () => sockets.delete(socket))
+    }),
     feedConfig: makeConfig(() => openSocket(getSelected())),
     follow: (server) =>
       Effect.suspend(() => {
-        const hasChanged = lastFeedServer !== undefined && lastFeedServer !== server
-        closeSockets(hasChanged ? ["read", "transaction"] : ["read"])
+        const isReplacement = [...servers].some((earlier) => earlier !== server)
+        if (isReplacement) closeSockets()
         feedServer = server
-        lastFeedServer = server
-        return hasChanged ? log : Effect.void
+        servers.clear()
+        servers.add(server)
+        return isReplacement ? log : Effect.void
       }),
     unfollow: Effect.sync(() => {
       feedServer = undefined
       isContradicted.closeUnsafe()
     }),
     confirm: (server) => {
+      servers.add(server)
       if (feedServer === undefined || feedServer === server) return true
       feedServer = undefined
-      closeSockets(["read", "transaction"])
+      closeSockets()
       isContradicted.openUnsafe()
       return false
     },
