@@ -1,6 +1,4 @@
-import { execFile } from "node:child_process"
 import { join } from "node:path"
-import { promisify } from "node:util"
 import { it as effectIt } from "@effect/vitest"
 import * as ConfigProvider from "effect/ConfigProvider"
 import * as Effect from "effect/Effect"
@@ -8,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
 import { scenarios } from "../../bench/scenarios.ts"
 import { serveVariables, type Variable, variables } from "../../src/adapters/inbound/cli/Environment.ts"
 import { readConfig } from "../../src/runtime/Config.ts"
+import { runCurl } from "../support/curl.ts"
 import { embedded, makeResources } from "../support/database.ts"
 import { type Service, startService } from "../support/service.ts"
 import { readCodeBlocks, readDocument, readTable, root } from "./markdown.ts"
@@ -44,8 +43,7 @@ describe("README.md, Quick start", () => {
   })
 
   it("has the response to that command", async () => {
-    const { stdout } = await promisify(execFile)("sh", ["-c", `${printed} --silent --show-error`])
-    expect(JSON.parse(response)).toEqual(JSON.parse(stdout))
+    expect(JSON.parse(response)).toEqual(await runCurl(printed))
   })
 })
 

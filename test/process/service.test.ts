@@ -1,9 +1,8 @@
-import { execFile } from "node:child_process"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
-import { promisify } from "node:util"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import type { ArchivePrompt } from "../../src/application/formats/Archive.ts"
+import { runCurl } from "../support/curl.ts"
 import { embedded, makeResources } from "../support/database.ts"
 import { run, type Service } from "../support/service.ts"
 import { startObservedService } from "../support/startObservedService.ts"
@@ -70,14 +69,7 @@ describe("a service on the embedded database with the demo workspace", () => {
 
   it("the curl command that the first start prints returns resolved content", async () => {
     const [line] = /^ *curl .*$/m.exec(service.output())!
-    // The shell parses the command; a function in place of curl prints its arguments.
-    const script = `curl() { printf '%s\\n' "$@"; }; ${line}`
-    const { stdout } = await promisify(execFile)("sh", ["-c", script])
-    const [option, header, url] = stdout.split("\n")
-    expect(option).toBe("-H")
-    const [name, value] = header!.split(": ")
-    const response = await fetch(url!, { headers: { [name!]: value! } })
-    expect(((await response.json()) as JsonBody).data).toMatchObject({
+    expect(((await runCurl(line!)) as JsonBody).data).toMatchObject({
       id: agent.id,
       resolved_content: resolvedAgent,
       fragment_count: 3

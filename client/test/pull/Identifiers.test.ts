@@ -1,8 +1,5 @@
-import { createRequire } from "node:module"
-import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import * as Arbitrary from "effect/Arbitrary"
-import { toolsDirectory } from "../../../test/support/tools.ts"
 import { newId } from "../../../test/support/archives.ts"
 import { nameConstants } from "../../src/pull/Identifiers.ts"
 import { describeRenames, readNames, renderTypes } from "../../src/pull/TypesFile.ts"
@@ -84,18 +81,6 @@ describe("nameConstants", () => {
       [...nameConstants(prompts).values()],
       ["supportAgent_cef02dd35", "supportAgent_cef02dd36", "prompt_2ab10e69"]
     )
-  })
-
-  it("uses no letter that TypeScript 5.4 does not know", () => {
-    const ts = createRequire(join(toolsDirectory, "package.json"))("typescript-5.4")
-    for (let code = 0; code <= 0xffff; code++) {
-      const [generated] = name(`a${String.fromCharCode(code)}`)
-      for (const character of generated!) {
-        assert.isTrue(ts.isIdentifierPart(character.codePointAt(0), ts.ScriptTarget.ES5), generated)
-      }
-      const [first] = name(String.fromCharCode(code))
-      assert.isTrue(ts.isIdentifierStart(first!.codePointAt(0), ts.ScriptTarget.ES5), first)
-    }
   })
 })
 

@@ -1,0 +1,24 @@
+import { createRequire } from "node:module"
+import { join } from "node:path"
+import { assert, it } from "@effect/vitest"
+import { toolsDirectory } from "../../../test/support/tools.ts"
+import { nameConstants } from "../../src/pull/Identifiers.ts"
+
+/** Returns the constant for a prompt with this title. */
+const name = (title: string): string => {
+  const id = "cef02dd3-514f-5723-8852-d3305a2e66a8"
+  const [constant] = nameConstants([{ id, title }]).values()
+  return constant!
+}
+
+it("pull names constants with no letter that TypeScript 5.4 does not know", () => {
+  const ts = createRequire(join(toolsDirectory, "package.json"))("typescript-5.4")
+  for (let code = 0; code <= 0xffff; code++) {
+    const generated = name(`a${String.fromCharCode(code)}`)
+    for (const character of generated) {
+      assert.isTrue(ts.isIdentifierPart(character.codePointAt(0), ts.ScriptTarget.ES5), generated)
+    }
+    const first = name(String.fromCharCode(code))
+    assert.isTrue(ts.isIdentifierStart(first.codePointAt(0), ts.ScriptTarget.ES5), first)
+  }
+})
