@@ -139,10 +139,11 @@ describe("clients that misbehave", () => {
   it("10,000 pipelined requests get 10,000 responses in order and do not delay other clients", async () => {
     const authorized = `GET /api/v1/prompts?per_page=1 HTTP/1.1\r\nHost: a\r\nAuthorization: ${authorization}\r\n`
     const notFound = "GET /nowhere HTTP/1.1\r\nHost: a\r\n"
+    // Long ids, so that one read from the socket contains fewer requests than a connection may have.
     const requests = Array.from(
       { length: 10_000 },
       (_, i) =>
-        `${i % 10 === 0 ? authorized : notFound}X-Request-Id: ${i}\r\n${i === 9_999 ? "Connection: close\r\n" : ""}\r\n`
+        `${i % 10 === 0 ? authorized : notFound}X-Request-Id: ${String(i).padStart(60, "0")}\r\n${i === 9_999 ? "Connection: close\r\n" : ""}\r\n`
     )
     const exchanging = exchangeAll(service.port, requests.join(""), 60_000)
     await setTimeout(200)
