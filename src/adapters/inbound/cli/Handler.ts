@@ -1,8 +1,8 @@
 import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
-import { CommandError } from "./CommandError.ts"
-import { type CommandInput, type ExitError, type Failure, toExitError } from "./Errors.ts"
-import { print } from "./Output.ts"
+import { CommandError } from "./output/CommandError.ts"
+import { type CommandInput, type ExitError, type Failure, toExitError } from "./output/Errors.ts"
+import { print } from "./output/Output.ts"
 
 /** Makes the handler of a command that prints its own output. */
 export const handle =

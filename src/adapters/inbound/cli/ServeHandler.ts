@@ -1,9 +1,9 @@
 import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
-import type { CommandInput } from "./Errors.ts"
+import type { CommandInput } from "./output/Errors.ts"
 import { handle } from "./Handler.ts"
 import { Operations } from "./Operations.ts"
-import { formatFailure } from "./Output.ts"
+import { formatFailure } from "./output/Output.ts"
 
 /** The options of `serve`. */
 export interface ServeInput extends CommandInput {

@@ -1,10 +1,10 @@
 import * as Effect from "effect/Effect"
-import { Administration } from "../../../application/Administration.ts"
-import type { Caller } from "../../../application/Admission.ts"
-import { Prompts } from "../../../application/Prompts.ts"
+import { Administration } from "../../../application/administration/Administration.ts"
+import type { Caller } from "../../../application/access/Admission.ts"
+import { Prompts } from "../../../application/reading/Prompts.ts"
 import type { ApiKeyId } from "../../../domain/ApiKey.ts"
 import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
-import { checkKeyReference, type KeyReference, resolveKey, resolveWorkspace } from "./Names.ts"
+import { checkKeyReference, type KeyReference, resolveKey, resolveWorkspace } from "./input/NameLookup.ts"
 import { Operations } from "./Operations.ts"
 
 interface OpenOptions {

@@ -1,4 +1,4 @@
-import { type ApiError, describeError } from "../http/contract/Errors.ts"
+import { type ApiError, describeError } from "../contract/Errors.ts"
 import type { JsonObject } from "../../../domain/Json.ts"
 import { makeInvalidParams, type RpcError, rpcCodes } from "./JsonRpc.ts"
 

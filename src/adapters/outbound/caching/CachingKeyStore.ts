@@ -8,8 +8,8 @@ import {
   type CacheEntry,
   RevisionedCache,
   SingleFlight
-} from "../../../application/Freshness.ts"
-import { Outage } from "../../../application/Outage.ts"
+} from "../../../application/freshness/Freshness.ts"
+import { Outage } from "../../../application/freshness/Outage.ts"
 import { ChangeFeed } from "../../../application/ports/ChangeFeed.ts"
 import { KeyStore } from "../../../application/ports/KeyStore.ts"
 import { Observations } from "../../../application/ports/Observations.ts"

@@ -11,7 +11,7 @@ import {
   archiveFormat,
   archiveFromParts
 } from "../../../application/formats/Archive.ts"
-import { Actor } from "../../../application/Actor.ts"
+import { Actor } from "../../../application/administration/Actor.ts"
 import { type ApiKeyId, endKey, isActive } from "../../../domain/ApiKey.ts"
 import * as audit from "../../../domain/AuditEvent.ts"
 import { addPart, emptySummary } from "../../../domain/ImportSummary.ts"

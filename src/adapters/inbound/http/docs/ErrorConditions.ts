@@ -1,6 +1,6 @@
 import { keyPrefix } from "../../../../domain/ApiKey.ts"
 import { sizes } from "../../../../domain/Sizes.ts"
-import type { ErrorTag } from "../contract/Errors.ts"
+import type { ErrorTag } from "../../contract/Errors.ts"
 
 /** The condition that each error reports, as a clause. */
 export const errorConditions: Readonly<Record<ErrorTag, string>> = {

@@ -1,5 +1,5 @@
 import { STATUS_CODES } from "node:http"
-import { defaultRateLimits } from "../../../../application/Admission.ts"
+import { defaultRateLimits } from "../../../../application/access/Admission.ts"
 import { InvalidParameter, positiveIntRule } from "../../../../domain/Page.ts"
 import { RateLimited } from "../../../../domain/RateWindow.ts"
 import {
@@ -9,7 +9,7 @@ import {
   type ErrorDescription,
   errors,
   type ErrorTag
-} from "../contract/Errors.ts"
+} from "../../contract/Errors.ts"
 import { describeConditions } from "./ErrorConditions.ts"
 import type { JsonObject } from "../../../../domain/Json.ts"
 import { describeErrorHeaders } from "./ResponseHeaders.ts"

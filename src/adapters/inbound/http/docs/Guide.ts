@@ -1,8 +1,8 @@
-import { defaultRateLimits } from "../../../../application/Admission.ts"
+import { defaultRateLimits } from "../../../../application/access/Admission.ts"
 import { keyPrefix } from "../../../../domain/ApiKey.ts"
 import { defaultPerPage, maxPerPage } from "../../../../domain/Page.ts"
 import { windowSeconds } from "../../../../domain/RateWindow.ts"
-import { errors, type ErrorTag } from "../contract/Errors.ts"
+import { errors, type ErrorTag } from "../../contract/Errors.ts"
 import {
   cachingHeaders,
   sharedMaxAgeSeconds,

@@ -1,4 +1,4 @@
-import { defaultRateLimits } from "../../../../application/Admission.ts"
+import { defaultRateLimits } from "../../../../application/access/Admission.ts"
 import { maxInt32 } from "../../../../domain/Int32.ts"
 import type { JsonObject } from "../../../../domain/Json.ts"
 import { windowSeconds } from "../../../../domain/RateWindow.ts"

@@ -4,8 +4,8 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Redacted from "effect/Redacted"
 import type { ConnectionUrl, ServerAddress, TargetSessionAttrs } from "./ConnectionUrl.ts"
-import { describeSqlError } from "./SqlErrors.ts"
-import { connectTimeout } from "./Timeouts.ts"
+import { describeSqlError } from "../driver/SqlErrors.ts"
+import { connectTimeout } from "../driver/Timeouts.ts"
 
 /** How long a selection waits for all servers once one is acceptable. */
 const grace = "250 millis"
