@@ -30,7 +30,6 @@
  * @module
  */
 import * as Layer from "effect/Layer"
-import * as IgnoredObservations from "./adapters/outbound/memory/IgnoredObservations.ts"
 import * as Memory from "./adapters/outbound/memory/Memory.ts"
 import * as InProcessRateLimiter from "./adapters/outbound/rate-limiter/InProcessRateLimiter.ts"
 import { Lifecycle } from "./application/support/Lifecycle.ts"
@@ -50,7 +49,7 @@ export const memoryLayer: Layer.Layer<
 > = Layer.mergeAll(
   Memory.layer,
   InProcessRateLimiter.layer,
-  IgnoredObservations.layer,
+  Memory.ignoredObservationsLayer,
   Lifecycle.serving,
   Outage.offLayer
 )

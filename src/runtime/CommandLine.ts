@@ -5,7 +5,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import { isSqlError } from "effect/sql/SqlError"
-import { isJsonRequested } from "../adapters/inbound/cli/input/Arguments.ts"
+import { isJsonRequested } from "../adapters/inbound/cli/input/CommandTree.ts"
 import { CommandError } from "../adapters/inbound/cli/output/CommandError.ts"
 import type { Operations } from "../adapters/inbound/cli/Operations.ts"
 import { formatFailure } from "../adapters/inbound/cli/output/Output.ts"
@@ -17,7 +17,7 @@ import type {
   DataDirectoryBusy,
   DataDirectoryUnusable
 } from "../adapters/outbound/postgres/embedded/DataDirectory.ts"
-import type { EmbeddedUnavailable } from "../adapters/outbound/postgres/embedded/EmbeddedUnavailable.ts"
+import type { EmbeddedUnavailable } from "../adapters/outbound/postgres/embedded/ServerUser.ts"
 import type { SchemaMismatch } from "../adapters/outbound/postgres/schema/SchemaMismatch.ts"
 import type { Unavailable } from "../application/ports/Unavailable.ts"
 import { programVersion } from "../application/support/ProgramVersion.ts"

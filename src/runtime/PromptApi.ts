@@ -9,13 +9,12 @@ import {
   type InProcessPrompts,
   makeInProcessPrompts
 } from "../adapters/inbound/embedding/InProcessPrompts.ts"
-import { PublicUrl } from "../adapters/inbound/http/request/PublicUrl.ts"
-import { BasePath } from "../adapters/inbound/http/request/BasePath.ts"
+import { BasePath, PublicUrl } from "../adapters/inbound/http/request/PublicUrl.ts"
 import { makeWebHandler, type WebHandler } from "../adapters/inbound/http/transport/WebHandler.ts"
 import { assertSchemaCurrent } from "../adapters/outbound/postgres/schema/Migrations.ts"
 import * as PostgresChangeFeed from "../adapters/outbound/postgres/feed/PostgresChangeFeed.ts"
 import { assertReadable } from "../adapters/outbound/postgres/schema/ReadPrivileges.ts"
-import { metricRegistry } from "../application/support/MetricRegistry.ts"
+import { metricRegistry } from "../application/support/Observability.ts"
 import { makeRepeatingLog } from "../application/support/RepeatingLog.ts"
 import { Lifecycle } from "../application/support/Lifecycle.ts"
 import { WorkspaceRevisions } from "../application/freshness/WorkspaceRevisions.ts"

@@ -13,10 +13,9 @@ import type { ServiceConfig } from "./config/Config.ts"
 import { collectWhenIdle } from "./IdleCollection.ts"
 import { mcpEndpointLayer } from "./Mcp.ts"
 import { serveLayer } from "./layers/ServeLayers.ts"
-import { describeDatabaseUrl, describeRedisUrl } from "./config/ServerUrl.ts"
+import { describeDatabaseUrl, describeRedisUrl, formatUrl } from "./config/ServerUrl.ts"
 import { isUnavailable, startServing } from "./Startup.ts"
 import { startMetrics, withExport } from "./telemetry/Telemetry.ts"
-import { formatUrl } from "./config/Url.ts"
 
 /** Options of `serve` besides the configuration. */
 export interface ServeOptions {

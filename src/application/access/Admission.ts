@@ -23,7 +23,7 @@ import { Lifecycle } from "../support/Lifecycle.ts"
 import { Outage } from "../freshness/Outage.ts"
 import { Observations } from "../ports/Observations.ts"
 import { RateLimiter } from "../ports/RateLimiter.ts"
-import { withSpanIfTraced } from "../support/Spans.ts"
+import { withSpanIfTraced } from "../support/Observability.ts"
 import { Unavailable } from "../ports/Unavailable.ts"
 
 /** A reader of prompts: the workspace it reads and that workspace's tier. */

@@ -13,10 +13,9 @@ import {
   ArchiveUser,
   ArchiveWorkspace
 } from "./Archive.ts"
-import { ProblemList } from "./ProblemList.ts"
+import { formatIssue, ProblemList } from "./ProblemList.ts"
 import { archiveMembers, isWorkspaceList, type RawPart } from "./RawPart.ts"
 import { ReferenceChecker } from "./ReferenceChecker.ts"
-import { formatIssue } from "./SchemaIssues.ts"
 
 /** The fields that keep every digit of their numbers. */
 const freeFormFields: ReadonlyArray<string> = ["metadata", "variable_overrides"]

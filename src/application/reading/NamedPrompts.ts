@@ -6,7 +6,7 @@ import { PromptNames } from "../../domain/PromptNames.ts"
 import type { Caller } from "../access/Admission.ts"
 import { maxTitlesPerRead, PromptTitles } from "../ports/PromptTitles.ts"
 import type { Unavailable } from "../ports/Unavailable.ts"
-import { withSpanIfTraced } from "../support/Spans.ts"
+import { withSpanIfTraced } from "../support/Observability.ts"
 
 /** The number of titles that are added before other requests proceed. */
 const titlesPerTurn = 200

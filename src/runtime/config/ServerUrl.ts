@@ -1,10 +1,11 @@
-// The rules of `DATABASE_URL` and `REDIS_URL`, and the form in which logs name the two servers.
-
+import type { AddressInfo } from "node:net"
 import {
   type ConnectionUrl,
   isPercentEncoded,
   parseConnectionUrl
 } from "../../adapters/outbound/postgres/connection/ConnectionUrl.ts"
+
+// The rules of `DATABASE_URL` and `REDIS_URL`, and the form in which logs name the two servers.
 
 /** Parses a URL that a driver can use: one of the schemes and valid percent-encoding; otherwise undefined. */
 const parseServerUrl = (text: string, schemes: ReadonlyArray<string>): URL | undefined => {
@@ -60,3 +61,7 @@ export const describeRedisUrl = (text: string): string => {
   const { protocol, host, pathname } = new URL(text)
   return `${protocol}//${host}${pathname}`
 }
+
+/** Formats the address of a listening server as a base URL. */
+export const formatUrl = ({ address, port }: AddressInfo): string =>
+  `http://${address.includes(":") ? `[${address}]` : address}:${port}`

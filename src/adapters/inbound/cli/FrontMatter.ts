@@ -23,7 +23,7 @@ import {
   ArchivePrompt,
   ArchiveVersion
 } from "../../../application/formats/Archive.ts"
-import { formatIssue } from "../../../application/formats/SchemaIssues.ts"
+import { formatIssue } from "../../../application/formats/ProblemList.ts"
 import { type ExactNumber, isExactNumber, parseNumber, formatDecimal } from "../../../domain/Json.ts"
 import type { Problem } from "../../../domain/Problem.ts"
 import { limitFragments, limitTags } from "../../../domain/Workspace.ts"

@@ -11,8 +11,7 @@ import {
   makeEntityHeaders,
   toRawHeaders
 } from "../contract/HttpMessage.ts"
-import { PublicUrl, toBasePath } from "./request/PublicUrl.ts"
-import { BasePath } from "./request/BasePath.ts"
+import { BasePath, PublicUrl, toBasePath } from "./request/PublicUrl.ts"
 import { respondConditionally } from "./response/Representation.ts"
 import { selectRepresentation, type StaticPage } from "./response/StaticPage.ts"
 
@@ -63,9 +62,7 @@ export const makeOperationalRoutes = Effect.gen(function* () {
     "/healthz": () => Effect.succeed(okResponse),
     "/readyz": () =>
       Effect.as(lifecycle.phase() === "serving" ? checkReadiness : Effect.fail(Unavailable), okResponse),
-    "/openapi.json": servePage(async () =>
-      (await import("./docs/OpenApiPage.ts")).makeOpenApiPage(serverUrl)
-    ),
+    "/openapi.json": servePage(async () => (await import("./docs/OpenApi.ts")).makeOpenApiPage(serverUrl)),
     "/docs": servePage(async () =>
       (await import("./docs/DocsPage.ts")).makeDocsPage(basePath === "" ? "/" : basePath)
     ),

@@ -1,6 +1,6 @@
 import * as Layer from "effect/Layer"
 import * as Metric from "effect/Metric"
-import { metricRegistry } from "../../../application/support/MetricRegistry.ts"
+import { metricRegistry } from "../../../application/support/Observability.ts"
 import {
   type CacheLookup,
   type ObservedCache,

@@ -8,7 +8,7 @@ import type { Administration } from "../../../../application/administration/Admi
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import { type CommandError, makeWriteError } from "../output/CommandError.ts"
 import { administerWorkspace } from "../UseCases.ts"
-import { printExported } from "../output/ExportResult.ts"
+import { printExported } from "../output/Output.ts"
 import {
   copyOwnership,
   inspectOutput,

@@ -2,8 +2,7 @@ import * as Effect from "effect/Effect"
 import type { Administration } from "../../../../application/administration/Administration.ts"
 import type { ImportResult, RowCounts } from "../../../../application/ports/WorkspaceStore.ts"
 import { readArchiveFile, spoolToFile } from "./ArchiveFile.ts"
-import { print } from "../output/Output.ts"
-import { pluralize } from "../output/Plural.ts"
+import { pluralize, print } from "../output/Output.ts"
 import { makeProgress } from "../output/Progress.ts"
 
 const describeRows = ({ added, changed, removed }: RowCounts): string =>

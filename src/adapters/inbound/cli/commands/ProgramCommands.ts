@@ -5,7 +5,7 @@ import * as Completions from "effect/cli/Completions"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import { type ExitError, toExitError } from "../output/Errors.ts"
-import type { ExitCode } from "../output/ExitCode.ts"
+import type { ExitCode } from "../output/CommandError.ts"
 import { writeOutput } from "../output/Output.ts"
 
 /** The command line that the commands about the program itself describe. */

@@ -5,8 +5,7 @@ import type { DeletedUser, UserInfo } from "../../../../application/ports/Worksp
 import { describeEmail, isEmail, json, workspace, yes } from "../input/Flags.ts"
 import { handleAndPrint } from "../Handler.ts"
 import { administer, administerWorkspace } from "../UseCases.ts"
-import { formatTable, toPrintable } from "../output/Output.ts"
-import { pluralize } from "../output/Plural.ts"
+import { formatTable, pluralize, toPrintable } from "../output/Output.ts"
 
 const formatUsers = (users: ReadonlyArray<UserInfo>): string =>
   formatTable(

@@ -15,8 +15,7 @@ import { confirmByTyping, isInteractive } from "../input/Confirmation.ts"
 import { describeName, isName, json, optional, tier, workspaceArgument, yes } from "../input/Flags.ts"
 import { handleAndPrint } from "../Handler.ts"
 import { administer, administerWorkspace } from "../UseCases.ts"
-import { formatTable, toPrintable } from "../output/Output.ts"
-import { pluralize } from "../output/Plural.ts"
+import { formatTable, pluralize, toPrintable } from "../output/Output.ts"
 
 const formatWorkspaces = (workspaces: ReadonlyArray<WorkspaceInfo>): string =>
   formatTable(

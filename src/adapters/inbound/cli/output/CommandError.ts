@@ -15,3 +15,6 @@ export const makeReadError = (path: string, error: unknown): CommandError =>
 /** Makes the error of a file, directory or stream that cannot be written. */
 export const makeWriteError = (target: string, error: unknown): CommandError =>
   new CommandError({ message: `cannot write ${target}: ${toMessage(error)}` })
+
+/** Ends a command with a nonzero exit code after it has printed its result. */
+export class ExitCode extends Data.TaggedError("ExitCode")<{ readonly exitCode: number }> {}

@@ -17,8 +17,7 @@ import type { ResolvedTooLarge } from "../../../../domain/Resolution.ts"
 import { sizes } from "../../../../domain/Sizes.ts"
 import type { CommandError, UsageError } from "./CommandError.ts"
 import type { AmbiguousName } from "../input/NameLookup.ts"
-import { toPrintable, quote } from "./Output.ts"
-import { pluralize } from "./Plural.ts"
+import { pluralize, quote, toPrintable } from "./Output.ts"
 
 /** Every error that a command can fail with. */
 export type Failure =

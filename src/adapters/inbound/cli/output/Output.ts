@@ -1,9 +1,11 @@
 import { fstatSync, writeFileSync } from "node:fs"
+import { resolve } from "node:path"
 import * as Console from "effect/Console"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import { keyPrefix } from "../../../../domain/ApiKey.ts"
 import { type CommandError, makeWriteError } from "./CommandError.ts"
+import { keyPrefix } from "../../../../domain/ApiKey.ts"
+import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 
 const makeOutputError = (error: unknown): CommandError => makeWriteError("to standard output", error)
 
@@ -90,3 +92,10 @@ const alignColumns = (rows: ReadonlyArray<ReadonlyArray<string>>): string => {
     .map((line) => line.trimEnd())
     .join("\n")
 }
+
+/** Prints which workspace was exported, and to which path. */
+export const printExported = (id: WorkspaceId, target: string, json: boolean) =>
+  print(json, { workspace_id: id, out: resolve(target) }, `Exported workspace ${id} to ${target}`)
+
+/** Returns a number with a noun, such as `1 prompt` and `2 prompts`. */
+export const pluralize = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? "" : "s"}`

@@ -1,5 +1,5 @@
 import { defaultRateLimits } from "../../../../application/access/Admission.ts"
-import { maxInt32 } from "../../../../domain/Int32.ts"
+import { maxInt32 } from "../../../../domain/Sizes.ts"
 import type { JsonObject } from "../../../../domain/Json.ts"
 import { windowSeconds } from "../../../../domain/RateWindow.ts"
 import { outageCacheStatus } from "../OutageResponder.ts"

@@ -12,12 +12,11 @@ import type {
 import { type HasRoom, type HttpResponse, withCommonHeaders } from "../../contract/HttpMessage.ts"
 import { recordRequest } from "../observability/RequestLog.ts"
 import { inSpan, checkIsTraced } from "../observability/Tracing.ts"
-import { parseBearerToken } from "../request/Authorization.ts"
+import { mergeAuthorizationHeaders, parseBearerToken } from "../request/RequestHead.ts"
 import { chooseRequestId } from "../request/RequestId.ts"
 import type { TrackedResponse } from "./Connection.ts"
 import type { ConnectionTracker } from "./ConnectionTracker.ts"
 import { BodyReader } from "../request/RequestBody.ts"
-import { mergeAuthorizationHeaders } from "../request/RequestHead.ts"
 
 /** A client that has this many bytes of a streamed body left to read is disconnected. */
 const maxUnreadBytes = 64 * 1024

@@ -3,21 +3,28 @@ import * as PgConnection from "@effect/sql-pg/PgConnection"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
+import * as Metric from "effect/Metric"
 import * as Queue from "effect/Queue"
 import type * as Redacted from "effect/Redacted"
 import * as Schedule from "effect/Schedule"
 import * as Scope from "effect/Scope"
-import { readInstant } from "../../../../application/support/Clocks.ts"
-import { ChangeFeed, type LastContact } from "../../../../application/ports/ChangeFeed.ts"
-import { WorkspaceRevisions } from "../../../../application/freshness/WorkspaceRevisions.ts"
-import { makeStateLog } from "../../../../application/support/StateLog.ts"
-import { elapsedBetween, type Instant } from "../../../../domain/Instant.ts"
 import { DatabaseServer, makeDatabaseServer } from "../connection/DatabaseServer.ts"
 import { checkOwnSession, serverIdentity } from "../connection/SessionSetup.ts"
 import { makeConnectionError } from "../driver/Timeouts.ts"
-import { PauseDetector } from "./PauseDetector.ts"
-import { setChangeFeedUp } from "./ChangeFeedMetric.ts"
 import { channel, heartbeatPrefix, recordChange } from "./NotifyChannel.ts"
+import { PauseDetector } from "./PauseDetector.ts"
+import { WorkspaceRevisions } from "../../../../application/freshness/WorkspaceRevisions.ts"
+import { ChangeFeed, type LastContact } from "../../../../application/ports/ChangeFeed.ts"
+import { readInstant } from "../../../../application/support/Clocks.ts"
+import { makeStateLog } from "../../../../application/support/StateLog.ts"
+import { elapsedBetween, type Instant } from "../../../../domain/Instant.ts"
+
+const changeFeedUp = Metric.gauge("prompt_retrieval_change_feed_up", {
+  description: "1 while the change feed is up, 0 while it is down and nothing is cached"
+})
+
+/** Records whether the change feed is up. */
+const setChangeFeedUp = (isUp: boolean): Effect.Effect<void> => Metric.update(changeFeedUp, isUp ? 1 : 0)
 
 /** How long a received heartbeat keeps the feed up, counted from when it was sent, in milliseconds. */
 const heartbeatTtlMs = 3000

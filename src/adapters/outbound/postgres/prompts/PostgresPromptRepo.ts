@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { type PromptFilter, PromptRepo } from "../../../../application/ports/PromptRepo.ts"
-import { withSpanIfTraced } from "../../../../application/support/Spans.ts"
+import { withSpanIfTraced } from "../../../../application/support/Observability.ts"
 import { type PromptId, PromptNotFound } from "../../../../domain/Prompt.ts"
 import { type ResolutionSource, ResolvedTooLarge } from "../../../../domain/Resolution.ts"
 import { VersionNotFound } from "../../../../domain/Version.ts"

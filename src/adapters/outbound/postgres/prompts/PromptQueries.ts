@@ -7,8 +7,7 @@ import { sizes } from "../../../../domain/Sizes.ts"
 import type { Timestamp } from "../../../../domain/Timestamp.ts"
 import type { VersionNumber } from "../../../../domain/Version.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
-import type { Statement } from "../driver/Query.ts"
-import { findById } from "../driver/FindById.ts"
+import { findById, type Statement } from "../driver/Query.ts"
 
 /** Adds a parameter to a statement and returns its placeholder, such as `$1`. */
 type AddParameter = (value: unknown) => string

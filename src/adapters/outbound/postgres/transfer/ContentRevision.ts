@@ -18,10 +18,9 @@ import { rejectConflicts } from "./ImportConflicts.ts"
 import { writeImportedFiles } from "./ImportedFiles.ts"
 import * as queries from "./ImportQueries.ts"
 import { generateEditRows } from "./ImportRows.ts"
-import { repeatableRead } from "./IsolationLevels.ts"
+import { repeatableRead, runAttempts, type Transact } from "./WriteAttempts.ts"
 import { makeStaging } from "./Staging.ts"
 import { writeContent } from "./WorkspaceImport.ts"
-import { runAttempts, type Transact } from "./WriteAttempts.ts"
 
 /** Another import or revision of the workspace is running, or has ended after the snapshot of this one was taken. */
 const WorkspaceLocked = { _tag: "WorkspaceLocked" } as const

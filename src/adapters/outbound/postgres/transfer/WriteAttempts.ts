@@ -1,10 +1,10 @@
 import * as Effect from "effect/Effect"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
-import type { InvalidContent } from "../../../../domain/Problem.ts"
-import type { Unavailable } from "../../../../application/ports/Unavailable.ts"
-import { sqlState } from "../driver/SqlErrors.ts"
 import type { Database } from "../Database.ts"
+import { sqlState } from "../driver/SqlErrors.ts"
 import { isConstraintViolation, toInvalidContent } from "./ConstraintViolation.ts"
+import type { Unavailable } from "../../../../application/ports/Unavailable.ts"
+import type { InvalidContent } from "../../../../domain/Problem.ts"
 
 export type Transact = Database["Service"]["transact"]
 
@@ -58,3 +58,9 @@ export const runAttempts = <A, E>(
   // TypeScript cannot simplify the union of a generic error type without its handled members.
   return run(1) as Effect.Effect<A, E | SqlError | InvalidContent | Unavailable>
 }
+
+/** The first statement of a transaction in which every statement sees the database as of the second statement. */
+export const repeatableRead = "set transaction isolation level repeatable read"
+
+/** Like `repeatableRead`, for a transaction that changes nothing. */
+export const repeatableReadReadOnly = `${repeatableRead}, read only`

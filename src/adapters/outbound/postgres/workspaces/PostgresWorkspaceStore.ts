@@ -22,7 +22,7 @@ import { importWorkspace } from "../transfer/WorkspaceImport.ts"
 import { readContent } from "../transfer/ContentReader.ts"
 import { reviseContent } from "../transfer/ContentRevision.ts"
 import { lockWorkspace } from "../transfer/ImportQueries.ts"
-import { repeatableReadReadOnly } from "../transfer/IsolationLevels.ts"
+import { repeatableReadReadOnly } from "../transfer/WriteAttempts.ts"
 import { Database } from "../Database.ts"
 import * as queries from "./WorkspaceQueries.ts"
 

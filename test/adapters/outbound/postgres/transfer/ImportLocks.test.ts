@@ -14,7 +14,7 @@ import {
   decodeTryLock,
   tryLockWorkspace
 } from "../../../../../src/adapters/outbound/postgres/transfer/ImportQueries.ts"
-import { repeatableRead } from "../../../../../src/adapters/outbound/postgres/transfer/IsolationLevels.ts"
+import { repeatableRead } from "../../../../../src/adapters/outbound/postgres/transfer/WriteAttempts.ts"
 import { InvalidContent } from "../../../../../src/domain/Problem.ts"
 import type { WorkspaceId } from "../../../../../src/domain/WorkspaceId.ts"
 import type { ExportPart } from "../../../../../src/domain/WorkspaceParts.ts"

@@ -1,3 +1,4 @@
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as References from "effect/References"
 
@@ -16,3 +17,6 @@ export const withSpanIfTraced =
         ? (Effect.withSpan(effect, name, { captureStackTrace: false }) as Effect.Effect<A, E, R>)
         : effect
     })
+
+/** An empty context, with which Effect uses its process-wide registry of metrics. */
+export const metricRegistry = Context.empty()
