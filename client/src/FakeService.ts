@@ -1,5 +1,5 @@
 import type { BundledPrompt } from "./Bundle.ts"
-import { PromptNames } from "./Names.ts"
+import { PromptNames } from "./PromptNames.ts"
 import type { ClientOptions } from "./Options.ts"
 import { PromptClient } from "./PromptClient.ts"
 import type { Fetch, FetchInit } from "./Fetch.ts"

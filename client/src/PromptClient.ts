@@ -6,7 +6,7 @@ import { readVariable } from "./Environment.ts"
 import { isOutage, NotFoundError } from "./Errors.ts"
 import { KeyStatus } from "./KeyStatus.ts"
 import { type CallSettings, withLimits } from "./Limits.ts"
-import { isId, PromptNames, toName } from "./Names.ts"
+import { isId, PromptNames, toName } from "./PromptNames.ts"
 import {
   type CallOptions,
   type ClientOptions,

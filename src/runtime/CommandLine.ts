@@ -7,7 +7,7 @@ import * as Layer from "effect/Layer"
 import { isSqlError } from "effect/sql/SqlError"
 import { isJsonRequested } from "../adapters/inbound/cli/input/CommandTree.ts"
 import { CommandError } from "../adapters/inbound/cli/output/CommandError.ts"
-import type { Operations } from "../adapters/inbound/cli/Operations.ts"
+import type { CommandRuntime } from "../adapters/inbound/cli/CommandRuntime.ts"
 import { formatFailure } from "../adapters/inbound/cli/output/Output.ts"
 import { parseServe, runServe } from "../adapters/inbound/cli/ServeHandler.ts"
 import { connectionLimits } from "../adapters/inbound/http/transport/ConnectionLimits.ts"
@@ -79,7 +79,7 @@ const makeDatabaseOperations = Effect.fnUntraced(function* (config: ServiceConfi
 })
 
 /** The operations of the runtime. The modules of an operation are imported when a command runs the operation. */
-const makeOperations = (config: ServiceConfig): Operations["Service"] => {
+const makeCommandRuntime = (config: ServiceConfig): CommandRuntime["Service"] => {
   const databaseOperations = makeDatabaseOperations(config)
   return {
     serve: ({ demo }) =>
@@ -114,7 +114,7 @@ const maxDrainMs = ({ shutdownGraceMs }: ServiceConfig): number =>
 
 /** Runs a command line and returns its exit code. Loads the parser and all commands only where they are needed. */
 const runServeOrCommand = Effect.fnUntraced(function* (
-  operations: Operations["Service"],
+  operations: CommandRuntime["Service"],
   args: ReadonlyArray<string>
 ) {
   const input = parseServe(args)
@@ -128,7 +128,7 @@ const runServeOrCommand = Effect.fnUntraced(function* (
 const runProgram = Effect.fnUntraced(function* (args: ReadonlyArray<string>, isServe: boolean) {
   const config = yield* Effect.provideService(readConfig, ConfigProvider.ConfigProvider, environment)
   installSignalHandlers(isServe ? stopTimeoutMs + maxDrainMs(config) : stopTimeoutMs)
-  return yield* withLogging(config)(runServeOrCommand(makeOperations(config), args))
+  return yield* withLogging(config)(runServeOrCommand(makeCommandRuntime(config), args))
 })
 
 /** Describes an error that no command expects. The driver's own message does not say why a statement failed. */

@@ -16,7 +16,7 @@ export interface RecordedObservations {
 /** Appends every observation to `observed`. */
 export const recordObservations = (observed: RecordedObservations): Layer.Layer<Observations> =>
   Layer.succeed(Observations, {
-    recordRateLimitDenial: (scope) => void observed.denials.push(scope),
+    recordRateLimitRejection: (scope) => void observed.denials.push(scope),
     recordCacheLookup: (cache, result) => void observed.lookups.push([cache, result]),
     recordOutageResponse: () => {},
     setOutageSecondsLeft: () => {}

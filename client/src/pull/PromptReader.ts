@@ -1,6 +1,6 @@
 import type { BundledPrompt } from "../Bundle.ts"
 import { NotFoundError, PromptClientError } from "../Errors.ts"
-import { isId, PromptNames, type TitledPrompt } from "../Names.ts"
+import { isId, PromptNames, type TitledPrompt } from "../PromptNames.ts"
 import { PromptClient } from "../PromptClient.ts"
 import type { ListParams, PromptSummary, PromptType, ResolvedPrompt } from "../Resources.ts"
 import { fillSlots, MissingVariablesError } from "../Slots.ts"

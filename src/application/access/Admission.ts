@@ -94,8 +94,8 @@ export class Admission extends Context.Service<
         const observations = yield* Observations
         const outage = yield* Outage
 
-        const deny = (scope: RateLimitScope, limit: number, now: number) => {
-          observations.recordRateLimitDenial(scope)
+        const reject = (scope: RateLimitScope, limit: number, now: number) => {
+          observations.recordRateLimitRejection(scope)
           return Effect.fail(RateLimited(scope, limit, now))
         }
 
@@ -108,15 +108,15 @@ export class Admission extends Context.Service<
           const { perKey, perProcess } = limits
           if (limiter.isKnownExhausted("process", perProcess, now)) {
             return yield* limiter.isKnownExhausted(key, perKey, now)
-              ? deny("key", perKey, now)
-              : deny("process", perProcess, now)
+              ? reject("key", perKey, now)
+              : reject("process", perProcess, now)
           }
           if (!(yield* limiter.take(key, perKey, now))) {
-            return yield* deny("key", perKey, now)
+            return yield* reject("key", perKey, now)
           }
           if (!(yield* limiter.take("process", perProcess, now))) {
             yield* limiter.refund(key, now)
-            return yield* deny("process", perProcess, now)
+            return yield* reject("process", perProcess, now)
           }
           keys.markUsed(key, now)
         })

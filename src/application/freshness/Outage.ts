@@ -48,7 +48,7 @@ export class Outage extends Context.Service<
     readonly isLastKnown: (entry: CacheEntry<unknown>) => boolean
     /** Counts a value of this age, in milliseconds, that was served. */
     readonly recordResponse: (ageMs: number) => void
-    /** Reports that a read has shown a refusal of a key, or a change or a refusal of a workspace. */
+    /** Reports that a read has shown that a key is rejected, or that a workspace has changed or is rejected. */
     readonly invalidate: (changed: KeyHash | WorkspaceId) => void
     /** Calls `listener` with each report, to delete what was cached before. */
     readonly onInvalidate: (listener: (changed: KeyHash | WorkspaceId) => void) => void

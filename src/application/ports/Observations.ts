@@ -14,8 +14,8 @@ export type CacheLookup = "hit" | "miss" | "drop"
 export class Observations extends Context.Service<
   Observations,
   {
-    /** Reports one request that the rate limit of this scope denied. */
-    readonly recordRateLimitDenial: (scope: RateLimitScope) => void
+    /** Reports one request that the rate limit of this scope rejected. */
+    readonly recordRateLimitRejection: (scope: RateLimitScope) => void
     /** Reports one lookup of a cache. */
     readonly recordCacheLookup: (cache: ObservedCache, result: CacheLookup) => void
     /** Reports one response from before the current outage, and its age in seconds. */

@@ -40,7 +40,7 @@ const setUp = () => {
     maxAgeMs,
     now: () => clock,
     observations: {
-      recordRateLimitDenial: () => {},
+      recordRateLimitRejection: () => {},
       recordCacheLookup: () => {},
       recordOutageResponse: () => {},
       setOutageSecondsLeft: (seconds) => void secondsLeft.push(seconds)

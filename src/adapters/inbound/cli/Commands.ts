@@ -17,7 +17,7 @@ import { formatHelp, formatVersion } from "./output/Help.ts"
 import { importCommand } from "./commands/ImportCommand.ts"
 import { keyCommands } from "./commands/KeyCommands.ts"
 import { migrateCommand } from "./commands/MigrateCommand.ts"
-import { Operations } from "./Operations.ts"
+import { CommandRuntime } from "./CommandRuntime.ts"
 import { formatFailure, writeOutput } from "./output/Output.ts"
 import { completionCommand, helpCommand, Program, versionCommand } from "./commands/ProgramCommands.ts"
 import { promptCommands } from "./commands/PromptCommands.ts"
@@ -94,13 +94,13 @@ const makePresenter = (write: (text: string) => void): CliOutput.Presenter => ({
 const runArguments = (
   version: string,
   args: ReadonlyArray<string>
-): Effect.Effect<void, ExitError | ExitCode | CliError.CliError, Operations | Command.Environment> =>
+): Effect.Effect<void, ExitError | ExitCode | CliError.CliError, CommandRuntime | Command.Environment> =>
   Effect.gen(function* () {
-    const operations = yield* Operations
+    const operations = yield* CommandRuntime
     const requested: Array<string> = []
     const program: Program["Service"] = {
       root: rootCommand,
-      run: (args) => Effect.provideService(runArguments(version, args), Operations, operations)
+      run: (args) => Effect.provideService(runArguments(version, args), CommandRuntime, operations)
     }
     yield* Command.runWith(rootCommand, { version })(reduceHelp(args)).pipe(
       Effect.provideService(Program, program),
@@ -122,7 +122,7 @@ const runArguments = (
  * changes with `--detailed-exitcode`. A failure is reported on stderr, with `--json` as one line of JSON.
  */
 export const runCommandLine = (
-  operations: Operations["Service"],
+  operations: CommandRuntime["Service"],
   args: ReadonlyArray<string>,
   version: string
 ) => {
@@ -135,6 +135,6 @@ export const runCommandLine = (
       ExitCode: ({ exitCode }) => Effect.succeed(exitCode),
       ExitError: report
     }),
-    Effect.provideService(Operations, operations)
+    Effect.provideService(CommandRuntime, operations)
   )
 }

@@ -18,7 +18,7 @@ export const layer: Layer.Layer<PromptRepo | PromptTitles | KeyStore | Workspace
 
 /** Ignores all observations. */
 export const ignoredObservationsLayer: Layer.Layer<Observations> = Layer.succeed(Observations, {
-  recordRateLimitDenial: () => {},
+  recordRateLimitRejection: () => {},
   recordCacheLookup: () => {},
   recordOutageResponse: () => {},
   setOutageSecondsLeft: () => {}

@@ -7,7 +7,7 @@ import * as Effect from "effect/Effect"
 import type { Administration } from "../../../../application/administration/Administration.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import { type CommandError, makeWriteError } from "../output/CommandError.ts"
-import { administerWorkspace } from "../UseCases.ts"
+import { administerWorkspace } from "../WithDatabase.ts"
 import { printExported } from "../output/Output.ts"
 import {
   copyOwnership,

@@ -2,8 +2,8 @@ import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import type { AuditEvent } from "../../../../domain/AuditEvent.ts"
 import { explicitWorkspace, json, optional } from "../input/Flags.ts"
-import { handleAndPrint } from "../Handler.ts"
-import { administer, administerWorkspace } from "../UseCases.ts"
+import { handleAndPrint } from "../CommandHandler.ts"
+import { administer, administerWorkspace } from "../WithDatabase.ts"
 import { formatTable } from "../output/Output.ts"
 
 const defaultLimit = 50

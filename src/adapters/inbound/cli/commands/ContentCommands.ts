@@ -1,9 +1,9 @@
 import * as Command from "effect/cli/Command"
 import type { Folder, WorkspaceTag } from "../../../../domain/Workspace.ts"
 import { json, workspace } from "../input/Flags.ts"
-import { handleAndPrint } from "../Handler.ts"
+import { handleAndPrint } from "../CommandHandler.ts"
 import { formatTable } from "../output/Output.ts"
-import { administerWorkspace } from "../UseCases.ts"
+import { administerWorkspace } from "../WithDatabase.ts"
 
 const formatFolders = (folders: ReadonlyArray<Folder>): string =>
   formatTable(

@@ -3,7 +3,7 @@ import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import { UsageError } from "../output/CommandError.ts"
 import { json, optional, workspace } from "../input/Flags.ts"
-import { handle } from "../Handler.ts"
+import { handle } from "../CommandHandler.ts"
 
 /** `export`. Loads only the module of the chosen format. */
 export const exportCommand = Command.make(

@@ -6,9 +6,9 @@ import * as Effect from "effect/Effect"
 import { type CommandError, ExitCode, makeReadError, UsageError } from "../output/CommandError.ts"
 import { workspaceVariable } from "../input/Environment.ts"
 import { defaultWorkspace, explicitWorkspace, json } from "../input/Flags.ts"
-import { handle } from "../Handler.ts"
+import { handle } from "../CommandHandler.ts"
 import type { DirectoryImportOptions } from "../FilesImport.ts"
-import { administer, administerWorkspace } from "../UseCases.ts"
+import { administer, administerWorkspace } from "../WithDatabase.ts"
 
 /** The exit code of `--detailed-exitcode` for an import that changes something. */
 const changedExitCode = 2

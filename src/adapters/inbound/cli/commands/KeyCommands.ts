@@ -20,8 +20,8 @@ import {
   optional,
   workspace
 } from "../input/Flags.ts"
-import { handleAndPrint } from "../Handler.ts"
-import { administerKey, administerWorkspace } from "../UseCases.ts"
+import { handleAndPrint } from "../CommandHandler.ts"
+import { administerKey, administerWorkspace } from "../WithDatabase.ts"
 import { formatTable, warn } from "../output/Output.ts"
 import { resolveTimeFlag, timeFlag } from "../input/TimeFlag.ts"
 

@@ -9,8 +9,8 @@ import type {
 import { CommandError } from "../output/CommandError.ts"
 import type { CommandInput } from "../output/Errors.ts"
 import { json } from "../input/Flags.ts"
-import { handle } from "../Handler.ts"
-import { Operations } from "../Operations.ts"
+import { handle } from "../CommandHandler.ts"
+import { CommandRuntime } from "../CommandRuntime.ts"
 import { print } from "../output/Output.ts"
 
 const formatMigration = ({ id, name }: MigrationInfo): string => `${id}, ${name}`
@@ -21,7 +21,7 @@ const formatReport = ({ version, ran }: MigrationReport): string =>
     : ran.map((migration) => `Ran ${formatMigration(migration)}`).join("\n")
 
 const migrateSchema = Effect.fnUntraced(function* (asJson: boolean) {
-  const { migrate } = yield* Operations
+  const { migrate } = yield* CommandRuntime
   const report = yield* migrate
   yield* print(asJson, { migrated: true, ...report }, formatReport(report))
 })
@@ -35,7 +35,7 @@ const formatStatus = ({ version, pending }: SchemaStatus): string =>
 
 /** Prints the status. Fails if a migration is pending, so that scripts can use the exit code. */
 const printStatus = Effect.fnUntraced(function* (asJson: boolean) {
-  const { schemaStatus } = yield* Operations
+  const { schemaStatus } = yield* CommandRuntime
   const status = yield* schemaStatus
   yield* print(asJson, status, formatStatus(status))
   const { pending } = status

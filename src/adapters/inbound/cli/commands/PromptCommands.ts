@@ -17,9 +17,9 @@ import { parseUuid } from "../../../../domain/Uuid.ts"
 import { maxVersionNumber, parseVersionNumber, type VersionNumber } from "../../../../domain/Version.ts"
 import { CommandError, UsageError } from "../output/CommandError.ts"
 import { json, optional, workspace } from "../input/Flags.ts"
-import { handleAndPrint } from "../Handler.ts"
+import { handleAndPrint } from "../CommandHandler.ts"
 import { listAllPrompts, resolvePrompt } from "../input/NameLookup.ts"
-import { readPrompts } from "../UseCases.ts"
+import { readPrompts } from "../WithDatabase.ts"
 import { formatFields, formatTable, toOutputText } from "../output/Output.ts"
 
 const promptArgument = Argument.String("prompt").pipe(

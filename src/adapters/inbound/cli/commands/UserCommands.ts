@@ -3,8 +3,8 @@ import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import type { DeletedUser, UserInfo } from "../../../../application/ports/WorkspaceStore.ts"
 import { describeEmail, isEmail, json, workspace, yes } from "../input/Flags.ts"
-import { handleAndPrint } from "../Handler.ts"
-import { administer, administerWorkspace } from "../UseCases.ts"
+import { handleAndPrint } from "../CommandHandler.ts"
+import { administer, administerWorkspace } from "../WithDatabase.ts"
 import { formatTable, pluralize, toPrintable } from "../output/Output.ts"
 
 const formatUsers = (users: ReadonlyArray<UserInfo>): string =>

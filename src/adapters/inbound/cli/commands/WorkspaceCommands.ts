@@ -13,8 +13,8 @@ import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import { UsageError } from "../output/CommandError.ts"
 import { confirmByTyping, isInteractive } from "../input/Confirmation.ts"
 import { describeName, isName, json, optional, tier, workspaceArgument, yes } from "../input/Flags.ts"
-import { handleAndPrint } from "../Handler.ts"
-import { administer, administerWorkspace } from "../UseCases.ts"
+import { handleAndPrint } from "../CommandHandler.ts"
+import { administer, administerWorkspace } from "../WithDatabase.ts"
 import { formatTable, pluralize, toPrintable } from "../output/Output.ts"
 
 const formatWorkspaces = (workspaces: ReadonlyArray<WorkspaceInfo>): string =>

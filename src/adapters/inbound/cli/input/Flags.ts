@@ -47,13 +47,13 @@ const requireDefaultWorkspace = Effect.flatMap(defaultWorkspace, (workspace) =>
     : Effect.succeed(workspace)
 )
 
-/** `--workspace` without a default. The value is an id or a name, for `Operations.administerWorkspace`. */
+/** `--workspace` without a default. The value is an id or a name, for `administerWorkspace`. */
 export const explicitWorkspace = Flag.String("workspace").pipe(
   Flag.withMetavar("<id|name>"),
   Flag.filter(isName, describeName)
 )
 
-/** `--workspace`. The value is an id or a name, for `Operations.administerWorkspace`. */
+/** `--workspace`. The value is an id or a name, for `administerWorkspace`. */
 export const workspace = explicitWorkspace.pipe(
   Flag.withDefault(requireDefaultWorkspace),
   Flag.withDescription(`Id or unique name of the workspace (default: $${workspaceVariable})`)
@@ -70,13 +70,13 @@ export const keyWorkspace = explicitWorkspace.pipe(
 /** `--tier`. */
 export const tier = Flag.Literals("tier", Tier.literals)
 
-/** The id or the unique name of a workspace as an argument, for `Operations.administerWorkspace`. */
+/** The id or the unique name of a workspace as an argument, for `administerWorkspace`. */
 export const workspaceArgument = Argument.String("workspace").pipe(
   Argument.withDescription("Id or unique name of the workspace"),
   Argument.filter(isName, describeName)
 )
 
-/** The id or the unique name of a key as an argument, for `Operations.administerKey`. */
+/** The id or the unique name of a key as an argument, for `administerKey`. */
 export const keyArgument = Argument.String("key").pipe(
   Argument.withDescription("Id of the key, or its name if no other working key of the workspace has it"),
   // An API key on the command line ends up in the history of the shell.

@@ -10,9 +10,16 @@ import {
   errors,
   type ErrorTag
 } from "../../contract/Errors.ts"
-import { describeConditions } from "./ErrorConditions.ts"
 import type { JsonObject } from "../../../../domain/Json.ts"
 import { describeErrorHeaders } from "./ResponseHeaders.ts"
+
+const capitalize = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1)
+
+/** Returns a sentence that says when a response reports one of these errors. */
+export const describeConditions = (tags: ReadonlyArray<ErrorTag>): string => {
+  const conditions = tags.map((tag) => errors[tag].condition)
+  return `${capitalize(new Intl.ListFormat("en", { type: "disjunction" }).format(conditions))}.`
+}
 
 /** Returns a sample of an error. */
 const sampleError = (tag: ErrorTag): ErrorDescription => {

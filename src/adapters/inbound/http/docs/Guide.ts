@@ -8,7 +8,7 @@ import {
   sharedMaxAgeSeconds,
   staleWhileRevalidateSeconds
 } from "../response/Representation.ts"
-import { describeConditions } from "./ErrorConditions.ts"
+import { describeConditions } from "./ErrorResponses.ts"
 
 const toErrorItem = (tags: ReadonlyArray<ErrorTag>): string => {
   const { status, code } = errors[tags[0] as ErrorTag]

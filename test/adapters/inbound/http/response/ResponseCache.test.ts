@@ -22,7 +22,7 @@ const caller: AdmittedCaller = {
   tier: "solo"
 }
 const observations = {
-  recordRateLimitDenial: () => {},
+  recordRateLimitRejection: () => {},
   recordCacheLookup: () => {},
   recordOutageResponse: () => {},
   setOutageSecondsLeft: () => {}

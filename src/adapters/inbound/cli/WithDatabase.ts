@@ -5,14 +5,14 @@ import { Prompts } from "../../../application/reading/Prompts.ts"
 import type { ApiKeyId } from "../../../domain/ApiKey.ts"
 import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
 import { checkKeyReference, type KeyReference, resolveKey, resolveWorkspace } from "./input/NameLookup.ts"
-import { Operations } from "./Operations.ts"
+import { CommandRuntime } from "./CommandRuntime.ts"
 
 interface OpenOptions {
   readonly migrate: boolean
 }
 
 const withDatabase = <A, E, R>(use: Effect.Effect<A, E, R>, options: OpenOptions = { migrate: false }) =>
-  Effect.flatMap(Operations, ({ useCases }) => Effect.provide(use, useCases(options)))
+  Effect.flatMap(CommandRuntime, ({ useCases }) => Effect.provide(use, useCases(options)))
 
 /**
  * Opens the database and runs `use` with its administration. A command calls this after it has checked its input, so

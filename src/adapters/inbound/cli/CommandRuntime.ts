@@ -8,8 +8,8 @@ import type { Prompts } from "../../../application/reading/Prompts.ts"
 import type { CommandError } from "./output/CommandError.ts"
 
 /** The operations that commands need from the program that runs them. */
-export class Operations extends Context.Service<
-  Operations,
+export class CommandRuntime extends Context.Service<
+  CommandRuntime,
   {
     /** Serves until the process receives a stop signal. `demo` creates a demo workspace in an empty embedded database. */
     readonly serve: (options: { readonly demo: boolean }) => Effect.Effect<void, CommandError | Unavailable>
@@ -22,4 +22,4 @@ export class Operations extends Context.Service<
       readonly migrate: boolean
     }) => Layer.Layer<Administration | Prompts, CommandError | Unavailable>
   }
->()("prompt-retrieval/cli/Operations") {}
+>()("prompt-retrieval/cli/CommandRuntime") {}
