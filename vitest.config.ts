@@ -1,7 +1,6 @@
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { configDefaults, defineConfig } from "vitest/config"
-import LongestFirst from "./test/support/LongestFirst.ts"
 
 // The processes of all tests compile Effect only once.
 process.env.NODE_COMPILE_CACHE ??= join(tmpdir(), "prompt-retrieval-compile-cache")
@@ -41,7 +40,6 @@ export default defineConfig({
   test: {
     testTimeout: 60_000,
     hookTimeout: 120_000,
-    sequence: { sequencer: LongestFirst },
     globalSetup: ["test/support/startServer.ts", "test/support/bundleProgram.ts"],
     // The projects run one after another.
     projects: [
