@@ -30,7 +30,7 @@ describe("a service that is suspended while its database is well", () => {
 
   const readAll = (key: string) => Promise.all(paths.map((path) => read(service.url + path, key)))
 
-  it.each([2, 4, 10])(
+  it.each([2, 6])(
     "after %i s, no response is from before an edit, and no key is admitted that was revoked meanwhile",
     { timeout: 60_000 },
     async (seconds) => {
@@ -62,7 +62,7 @@ describe("a service that is suspended while its database is well", () => {
       ]
       await setTimeout(wakesAt - performance.now() + 5)
       service.process.kill("SIGCONT")
-      for (const end = performance.now() + 3_000; performance.now() < end; ) {
+      for (const end = performance.now() + 2_000; performance.now() < end; ) {
         replies.push(readAll(active.plaintext), readAll(second.plaintext))
         await setTimeout(20)
       }
