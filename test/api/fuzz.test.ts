@@ -4,7 +4,7 @@ import { exchangeAll, getHeader, type HttpResponse } from "../support/rawHttp.ts
 import { makeRequestGenerator } from "../support/rawRequests.ts"
 import { startApi } from "./startApi.ts"
 
-const requests = 10_000
+const requests = 5_000
 const clients = 24
 const seed = Number(process.env.FUZZ_SEED ?? Math.trunc(Math.random() * 2 ** 31))
 

@@ -178,7 +178,8 @@ describe("a database that fails or blocks", () => {
     expect((await sendReads(service, 50)).map(({ status }) => status)).toEqual(Array(50).fill(200))
   })
 
-  it("with at most 5 connections, all of them blocked, reads get 503, and data once the lock is released", async () => {
+  // These tests have databases and services of their own, so they run at the same time.
+  it.concurrent("with at most 5 connections, all of them blocked, reads get 503, and data once the lock is released", async () => {
     const role = await resources.acquire(
       Effect.acquireRelease(
         Effect.tap(Effect.sync(freshName), (role) =>
@@ -198,11 +199,11 @@ describe("a database that fails or blocks", () => {
       const many = (count: number) =>
         Promise.all(Array.from({ length: count }, () => send(limited, uncachedPath(prompts), authorization)))
       await waitUntilOk(limited, uncachedPath(prompts), authorization)
-      release = await lockTables(toDatabaseUrl(database), promptTables)
+      const unlock = await lockTables(toDatabaseUrl(database), promptTables)
       const blocked = many(50)
       await expectBystandersUnaffected(limited)
       expectCodesInTime(await blocked, ["SERVICE_UNAVAILABLE"])
-      await release()
+      await unlock()
       expect(await waitUntilOk(limited, uncachedPath(prompts), authorization)).toBeLessThan(2_000)
       expectCodesInTime(await many(50), ["data", "SERVICE_UNAVAILABLE"])
       expect(await waitUntilOk(limited, uncachedPath(prompts), authorization)).toBeLessThan(500)
@@ -211,7 +212,9 @@ describe("a database that fails or blocks", () => {
     }
   })
 
-  it("on a read-only database reads return data, last_used_at is not written, and the reason is logged once", async () => {
+  it.concurrent("on a read-only database reads return data, last_used_at is not written, and the reason is logged once", async ({
+    expect
+  }) => {
     const database = await resources.acquire(freshDatabase)
     const env = { DATABASE_URL: toDatabaseUrl(database), ...unlimited }
     const first = await startService(env)
