@@ -139,10 +139,17 @@ describe("migrations", () => {
         const sql = yield* PgClient.PgClient
         const { queryPrompts } = yield* Database
         yield* migrate
-        const hasRead = yield* Deferred.make<void>()
+        const [isReading, hasRead] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
         const reader = yield* Effect.forkChild(
-          sql.withTransaction(Effect.andThen(sql`select from prompts`, Deferred.await(hasRead)))
+          sql.withTransaction(
+            Effect.gen(function* () {
+              yield* sql`select from prompts`
+              yield* Deferred.succeed(isReading, undefined)
+              yield* Deferred.await(hasRead)
+            })
+          )
         )
+        yield* Deferred.await(isReading)
         const later = {
           name: "later",
           statements: ["alter table prompts add column added text"]
