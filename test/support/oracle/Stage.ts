@@ -26,8 +26,6 @@ export interface StageOptions {
   readonly poolMode: PoolMode
   /** How long known responses are served without the database, such as "0 seconds". */
   readonly outageMaxAge: string
-  /** The path of another `main.ts`. */
-  readonly program?: string
 }
 
 const connect = (url: string) =>
@@ -38,7 +36,7 @@ const connect = (url: string) =>
 /** Starts a stage with a new database. */
 export const startStage = (
   servers: Servers,
-  { poolMode, outageMaxAge, program }: StageOptions
+  { poolMode, outageMaxAge }: StageOptions
 ): Effect.Effect<Stage, never, Scope.Scope> =>
   Effect.gen(function* () {
     const database = freshName()
@@ -57,8 +55,7 @@ export const startStage = (
           name,
           databaseUrl: pooler.url,
           feedUrl,
-          env: { OUTAGE_MAX_AGE: outageMaxAge, DATABASE_REPLICA_URL: toUrl(servers.standbyUrl) },
-          program
+          env: { OUTAGE_MAX_AGE: outageMaxAge, DATABASE_REPLICA_URL: toUrl(servers.standbyUrl) }
         }),
       { concurrency: 2 }
     )
