@@ -24,7 +24,7 @@ const pure = [
 /** Tests that assert short durations. They wait most of the time, so two of them disturb each other little. */
 const timed = [
   "test/adapters/outbound/postgres/{Database,feed/PostgresChangeFeed}.test.ts",
-  "test/api/connections.test.ts",
+  "test/api/transport/connections.test.ts",
   "test/process/faults/*.test.ts",
   "test/process/{freshness,keyExpiry}.test.ts",
   "test/runtime/telemetry/ProcessMetrics.test.ts"

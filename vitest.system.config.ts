@@ -15,7 +15,7 @@ export default defineConfig({
     testTimeout: 60_000,
     hookTimeout: 120_000,
     globalSetup: [
-      "test/support/requirePrograms.ts",
+      "test/support/programs/requirePrograms.ts",
       "test/support/startDebianServer.ts",
       "test/support/startServer.ts",
       "test/support/bundleProgram.ts"

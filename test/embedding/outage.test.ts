@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
 import { createPromptApi, type PromptApi, type PromptApiOptions } from "../../src/index.ts"
 import { sample } from "../support/archives.ts"
 import { connectTo, makeResources } from "../support/database.ts"
-import { outageStatus } from "../support/outage.ts"
+import { outageStatus } from "../support/services/outage.ts"
 import { freshDatabase, proxyTo, toDatabaseUrl } from "../support/postgres.ts"
 import { run } from "../support/service.ts"
 

@@ -8,7 +8,7 @@ import {
   type TwoServices,
   twoServices,
   waitUntilCaching
-} from "../support/freshness.ts"
+} from "../support/services/freshness.ts"
 import { proxyTo } from "../support/postgres.ts"
 
 /** How old a response may be after the change feed was silently cut, in milliseconds. */

@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
 import { sample } from "../../support/archives.ts"
 import { connectTo, makeResources } from "../../support/database.ts"
-import { lockTables, promptTables } from "../../support/locks.ts"
+import { lockTables, promptTables } from "../../support/database/locks.ts"
 import { freshDatabase, freshName, onServer, toDatabaseUrl } from "../../support/postgres.ts"
 import {
   expectBystandersUnaffected,
@@ -12,9 +12,9 @@ import {
   send,
   uncachedPath,
   waitUntilOk
-} from "../../support/requests.ts"
+} from "../../support/clients/requests.ts"
 import { type Service, startService } from "../../support/service.ts"
-import { startObservedService } from "../../support/startObservedService.ts"
+import { startObservedService } from "../../support/services/startObservedService.ts"
 
 const unlimited = { RATE_LIMIT_PER_KEY: "1000000", RATE_LIMIT_PER_PROCESS: "1000000" }
 

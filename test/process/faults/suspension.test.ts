@@ -2,10 +2,10 @@ import { setTimeout } from "node:timers/promises"
 import type * as Effect from "effect/Effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { connectTo, makeResources } from "../../support/database.ts"
-import { makeOutageTenant, type Reply, read, warm } from "../../support/outage.ts"
+import { makeOutageTenant, type Reply, read, warm } from "../../support/services/outage.ts"
 import { freshDatabase, toDatabaseUrl } from "../../support/postgres.ts"
 import type { Service } from "../../support/service.ts"
-import { startObservedService } from "../../support/startObservedService.ts"
+import { startObservedService } from "../../support/services/startObservedService.ts"
 
 describe("a service that is suspended while its database is well", () => {
   const resources = makeResources()

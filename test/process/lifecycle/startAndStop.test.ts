@@ -7,7 +7,7 @@ import { connectTo, embedded, makeResources } from "../../support/database.ts"
 import { parseLogLines } from "../../support/logLines.ts"
 import { freePort } from "../../support/ports.ts"
 import { freshDatabase, freshName, onServer, toDatabaseUrl } from "../../support/postgres.ts"
-import { isListening } from "../../support/programs.ts"
+import { isListening } from "../../support/programs/programs.ts"
 import { run, startService } from "../../support/service.ts"
 
 const root = join(import.meta.dirname, "../../..")

@@ -5,7 +5,7 @@ import { minMaxConnections } from "../../../src/adapters/outbound/postgres/conne
 import { Database } from "../../../src/adapters/outbound/postgres/Database.ts"
 import { migrate } from "../../../src/adapters/outbound/postgres/schema/Migrations.ts"
 import { testPorts } from "../../contracts/postgresPorts.ts"
-import { startPgBouncer } from "../../support/pgbouncer.ts"
+import { startPgBouncer } from "../../support/database/pgbouncer.ts"
 import { freshDatabase } from "../../support/postgres.ts"
 
 /** A migrated database behind PgBouncer, where a process may open as few connections as possible. */

@@ -1,6 +1,6 @@
 import { setTimeout } from "node:timers/promises"
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
-import { type Cluster, freshCluster } from "../../support/cluster.ts"
+import { type Cluster, freshCluster } from "../../support/database/cluster.ts"
 import { connectTo, makeResources } from "../../support/database.ts"
 import {
   isFromBefore,
@@ -12,10 +12,10 @@ import {
   startKnownLoad,
   startUnknownLoad,
   warm
-} from "../../support/outage.ts"
+} from "../../support/services/outage.ts"
 import { type Proxy, proxyToUrl } from "../../support/postgres.ts"
 import type { Service } from "../../support/service.ts"
-import { startObservedService } from "../../support/startObservedService.ts"
+import { startObservedService } from "../../support/services/startObservedService.ts"
 
 /** The OUTAGE_MAX_AGE of the services, in milliseconds. */
 const maxAgeMs = 10_000
