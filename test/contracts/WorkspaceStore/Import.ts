@@ -131,20 +131,6 @@ export const testImport = (it: ContractTests): void => {
     })
   )
 
-  it.effect("importing the same workspace once, twice or twice concurrently leads to the same state", () =>
-    Effect.gen(function* () {
-      const { archive, keys } = sample()
-      const records = Effect.forEach(Object.values(keys), findKey)
-      yield* load(archive)
-      yield* assertReads(archive)
-      const before = yield* records
-      yield* load(archive)
-      yield* Effect.all([load(archive), load(archive)], { concurrency: 2 })
-      yield* assertReads(archive)
-      assert.deepStrictEqual(yield* records, before)
-    })
-  )
-
   it.effect("two concurrent first imports of a workspace both succeed", () =>
     Effect.gen(function* () {
       const { archive, keys } = sample()
@@ -238,16 +224,6 @@ export const testImport = (it: ContractTests): void => {
       yield* assertReads(after)
       yield* load(before)
       yield* assertReads(before)
-    })
-  )
-
-  it.effect("importing an empty workspace deletes all of its content", () =>
-    Effect.gen(function* () {
-      const before = sample().archive
-      const after = archive({ workspace: before.workspace })
-      yield* load(before)
-      yield* load(after)
-      yield* assertReads(after)
     })
   )
 
