@@ -11,7 +11,7 @@ import { Api } from "../../src/adapters/inbound/contract/Api.ts"
 import { type ApiError, describeError, errors } from "../../src/adapters/inbound/contract/Errors.ts"
 import { openApi } from "../../src/adapters/inbound/http/docs/OpenApi.ts"
 import { operationalPaths } from "../../src/adapters/inbound/contract/Api.ts"
-import { RateLimited } from "../../src/domain/RateWindow.ts"
+import { RateLimited } from "../../src/domain/time/RateWindow.ts"
 
 // biome-ignore lint/suspicious/noExplicitAny: the tests read arbitrary parts of a document
 type Json = any

@@ -7,12 +7,12 @@ import {
   archiveFromParts
 } from "../../../application/formats/Archive.ts"
 import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
-import { type WorkspacePart, workspaceLists } from "../../../domain/WorkspaceParts.ts"
+import { type WorkspacePart, workspaceLists } from "../../../domain/workspace/WorkspaceParts.ts"
 import {
   type ContentEdit,
   toWorkspaceContent,
   type WorkspaceContent
-} from "../../../domain/WorkspaceContent.ts"
+} from "../../../domain/workspace/WorkspaceContent.ts"
 import type { MemoryState, MemoryWorkspace } from "./MemoryState.ts"
 
 /** The order of ids. */

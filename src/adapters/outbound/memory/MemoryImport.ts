@@ -7,10 +7,10 @@ import {
   type ArchiveUser,
   archiveFromParts
 } from "../../../application/formats/Archive.ts"
-import * as audit from "../../../domain/AuditEvent.ts"
-import { addPart, emptySummary } from "../../../domain/ImportSummary.ts"
-import type { WorkspacePart } from "../../../domain/WorkspaceParts.ts"
-import { InvalidContent } from "../../../domain/Problem.ts"
+import * as audit from "../../../domain/workspace/AuditEvent.ts"
+import { addPart, emptySummary } from "../../../domain/workspace/ImportSummary.ts"
+import type { WorkspacePart } from "../../../domain/workspace/WorkspaceParts.ts"
+import { InvalidContent } from "../../../domain/workspace/Problem.ts"
 import type { ChangeOptions, RowCounts, WorkspaceStore } from "../../../application/ports/WorkspaceStore.ts"
 import type { Timestamp } from "../../../domain/Timestamp.ts"
 import { findConflicts } from "./MemoryImportConflicts.ts"

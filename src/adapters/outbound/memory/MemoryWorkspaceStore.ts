@@ -3,11 +3,11 @@ import * as Layer from "effect/Layer"
 import { type ArchiveKey, type ArchiveUser } from "../../../application/formats/Archive.ts"
 import { Actor } from "../../../application/administration/Actor.ts"
 import { type ApiKeyId, endKey, isActive } from "../../../domain/ApiKey.ts"
-import * as audit from "../../../domain/AuditEvent.ts"
+import * as audit from "../../../domain/workspace/AuditEvent.ts"
 import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
-import { toExportParts } from "../../../domain/WorkspaceParts.ts"
-import { InvalidContent } from "../../../domain/Problem.ts"
-import { isEmptyEdit } from "../../../domain/WorkspaceContent.ts"
+import { toExportParts } from "../../../domain/workspace/WorkspaceParts.ts"
+import { InvalidContent } from "../../../domain/workspace/Problem.ts"
+import { isEmptyEdit } from "../../../domain/workspace/WorkspaceContent.ts"
 import {
   type KeyInfo,
   KeyNotFound,
