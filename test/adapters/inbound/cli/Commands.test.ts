@@ -210,7 +210,7 @@ SUBCOMMANDS
 
 LEARN MORE
   Run 'prompt-retrieval users <subcommand> --help' for the flags and examples of a subcommand.
-  docs/command-line.md in the source code describes the output and the exit codes.
+  docs/command-line.md in the source code describes names, output and errors.
 `)
   })
 
