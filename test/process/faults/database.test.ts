@@ -178,7 +178,7 @@ describe("a database that fails or blocks", () => {
     expect((await sendReads(service, 50)).map(({ status }) => status)).toEqual(Array(50).fill(200))
   })
 
-  // These tests have databases and services of their own, so they run at the same time.
+  // These tests have separate databases and services, so they run at the same time.
   it.concurrent("with at most 5 connections, all of them blocked, reads get 503, and data once the lock is released", async () => {
     const role = await resources.acquire(
       Effect.acquireRelease(

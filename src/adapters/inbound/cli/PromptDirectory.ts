@@ -14,7 +14,7 @@ import {
 import { dirname, join, relative, resolve, sep } from "node:path"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
-import type { Problem } from "../../../domain/Problem.ts"
+import type { Problem } from "../../../domain/workspace/Problem.ts"
 import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
 import { InvalidFiles, type PromptFiles } from "../../../application/formats/PromptFiles.ts"
 import { type CommandError, makeReadError, makeWriteError } from "./output/CommandError.ts"

@@ -78,7 +78,7 @@ describe("queries without a PostgreSQL server", () => {
   )
 })
 
-// Each test has a database of its own; most of their time is waiting.
+// Each test has a separate database and waits most of the time.
 describe.concurrent("queries of a PostgreSQL server", () => {
   it.live(
     "queries fail within 4.5 s while the server is frozen, and succeed on a new connection once it responds again",

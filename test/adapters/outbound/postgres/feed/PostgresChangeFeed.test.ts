@@ -52,7 +52,7 @@ const terminateListeners = (database: string) =>
   onServer(`select pg_terminate_backend(pid) from pg_stat_activity
     where datname = '${database}' and query ilike 'listen%'`)
 
-// Each test has a database of its own; most of their time is waiting.
+// Each test has a separate database and waits most of the time.
 describe.concurrent("the PostgreSQL change feed", { timeout: 60_000 }, () => {
   it.live("raises the revision of the workspace that changed and of no other", () =>
     Effect.gen(function* () {

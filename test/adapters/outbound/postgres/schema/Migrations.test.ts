@@ -139,14 +139,14 @@ describe("migrations", () => {
         const sql = yield* PgClient.PgClient
         const { queryPrompts } = yield* Database
         yield* migrate
-        const [isReading, hasRead] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+        const isReading = yield* Deferred.make<void>()
+        const mayEnd = yield* Deferred.make<void>()
         const reader = yield* Effect.forkChild(
           sql.withTransaction(
-            Effect.gen(function* () {
-              yield* sql`select from prompts`
-              yield* Deferred.succeed(isReading, undefined)
-              yield* Deferred.await(hasRead)
-            })
+            sql`select from prompts`.pipe(
+              Effect.andThen(Deferred.succeed(isReading, undefined)),
+              Effect.andThen(Deferred.await(mayEnd))
+            )
           )
         )
         yield* Deferred.await(isReading)
@@ -163,7 +163,7 @@ describe("migrations", () => {
 
         assert.deepStrictEqual(yield* queryPrompts({ text: "select from prompts", params: [] }), [])
         assert.isUndefined(migration.pollUnsafe())
-        yield* Deferred.succeed(hasRead, undefined)
+        yield* Deferred.succeed(mayEnd, undefined)
         yield* Fiber.join(reader)
         assert.deepStrictEqual(yield* Fiber.join(migration), {
           version: migrations.length + 1,
