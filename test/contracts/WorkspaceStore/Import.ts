@@ -67,7 +67,7 @@ export const testImport = (it: ContractTests): void => {
       yield* load(from)
       yield* assertReads(from)
     }),
-    { arbitrary: { runs: 15, maxShrinks: 50 } }
+    { arbitrary: { runs: 8, maxShrinks: 50 } }
   )
 
   it.effect.prop(
@@ -81,7 +81,7 @@ export const testImport = (it: ContractTests): void => {
       // The paths of problems count the items of a list, whose order has changed, so only the content is compared.
       yield* assertReads(archive)
     }),
-    { arbitrary: { runs: 10, maxShrinks: 50 } }
+    { arbitrary: { runs: 6, maxShrinks: 50 } }
   )
 
   it.effect.prop(
@@ -97,7 +97,7 @@ export const testImport = (it: ContractTests): void => {
         assert.deepStrictEqual(rows, nothingWritten)
       }
     }),
-    { arbitrary: { runs: 10, maxShrinks: 50 } }
+    { arbitrary: { runs: 6, maxShrinks: 50 } }
   )
 
   it.effect("importWorkspace counts each row that it adds, changes and removes", () =>
