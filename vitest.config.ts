@@ -8,19 +8,6 @@ process.env.NODE_COMPILE_CACHE ??= join(tmpdir(), "prompt-retrieval-compile-cach
 /** Tests that need programs which npm does not install; `vitest.system.config.ts` runs them. */
 const system = ["test/system/**", "client/test/system/**"]
 
-/** Tests that start no process of the project. Their files share the modules that they import. */
-const pure = [
-  "client/test/{Cache,Errors,Slots,Transport,cacheOutage,limits,paging,retryAfter,sharedReads,types}.test.ts",
-  "client/test/pull/{Bundle,Identifiers}.test.ts",
-  "test/adapters/inbound/http/**/*.test.ts",
-  "test/adapters/inbound/cli/{PromptDirectory,PromptPaths,PromptText}.test.ts",
-  "test/adapters/inbound/cli/{archive,files,output}/*.test.ts",
-  "test/adapters/outbound/{caching,memory}/**/*.test.ts",
-  "test/application/**/*.test.ts",
-  "test/domain/**/*.test.ts",
-  "test/runtime/telemetry/**/*.test.ts"
-]
-
 /** Tests that assert short durations. They wait most of the time, so two of them disturb each other little. */
 const timed = [
   "test/adapters/outbound/postgres/{Database,feed/PostgresChangeFeed}.test.ts",
@@ -35,35 +22,24 @@ const alone = ["test/domain/Resolution.test.ts", "test/process/faults/neighbors.
 
 const exclude = (...patterns: ReadonlyArray<string>) => [...configDefaults.exclude, ...system, ...patterns]
 
-/** A test file that starts services needs about one core, and up to 40 connections of PostgreSQL's default of 100. */
-const maxWorkers = 2
-
 export default defineConfig({
   test: {
     testTimeout: 60_000,
     hookTimeout: 120_000,
     globalSetup: ["test/support/startServer.ts", "test/support/bundleProgram.ts"],
+    // The files of a worker share the modules that they import. Only test files may register hooks.
+    isolate: false,
     // The projects run one after another.
     projects: [
       {
         extends: true,
         test: {
-          name: "pure",
-          include: pure,
-          exclude: exclude(...timed, ...alone),
-          isolate: false,
-          maxWorkers,
-          sequence: { groupOrder: 1 }
-        }
-      },
-      {
-        extends: true,
-        test: {
           name: "parallel",
           include: ["test/**/*.test.ts", "client/test/**/*.test.ts"],
-          exclude: exclude(...pure, ...timed, ...alone),
-          maxWorkers,
-          sequence: { groupOrder: 2 }
+          exclude: exclude(...timed, ...alone),
+          // Some files wait for processes or compilers, others use a core each.
+          maxWorkers: 3,
+          sequence: { groupOrder: 1 }
         }
       },
       {
@@ -72,8 +48,8 @@ export default defineConfig({
           name: "timed",
           include: timed,
           exclude: exclude(...alone),
-          maxWorkers,
-          sequence: { groupOrder: 3 }
+          maxWorkers: 2,
+          sequence: { groupOrder: 2 }
         }
       },
       {
@@ -83,7 +59,7 @@ export default defineConfig({
           include: alone,
           exclude: exclude(),
           maxWorkers: 1,
-          sequence: { groupOrder: 4 }
+          sequence: { groupOrder: 3 }
         }
       }
     ]

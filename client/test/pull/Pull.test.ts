@@ -16,9 +16,12 @@ import {
   readBoth,
   readBundle,
   readText,
+  startPullService,
   template,
   typesFile
 } from "./pullService.ts"
+
+startPullService()
 
 afterAll(removeDirectories)
 

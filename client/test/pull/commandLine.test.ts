@@ -1,7 +1,9 @@
 import { readdirSync } from "node:fs"
 import { afterAll, describe, expect, it } from "vitest"
 import { makeDirectory, removeDirectories } from "../../../test/support/programs/packages.ts"
-import { api, apiKey, pull } from "./pullService.ts"
+import { api, apiKey, pull, startPullService } from "./pullService.ts"
+
+startPullService()
 
 afterAll(removeDirectories)
 

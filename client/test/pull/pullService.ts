@@ -5,7 +5,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net"
 import { join } from "node:path"
 import { expect } from "vitest"
-import { startApi } from "../../../test/api/startApi.ts"
+import { type Api, startApi } from "../../../test/api/startApi.ts"
 import {
   archive,
   fragment,
@@ -44,16 +44,27 @@ export const others = Array.from({ length: 230 }, (_, index) =>
   prompt({ title: `Prompt ${index}`, current_content: `Content ${index}`, prompt_type: "user" })
 )
 export const prompts = [agent, template, archived, ...others]
-export const api = startApi([
-  archive({
-    workspace: home,
-    users: [owner],
-    api_keys: [ownKey.stored],
-    tags: [production],
-    fragments: [tone],
-    prompts
-  })
-])
+let running: Api | undefined
+
+/** Starts the service before the tests of a file, and stops it after them. Every file that uses it calls this. */
+export const startPullService = (): void => {
+  running = startApi([
+    archive({
+      workspace: home,
+      users: [owner],
+      api_keys: [ownKey.stored],
+      tags: [production],
+      fragments: [tone],
+      prompts
+    })
+  ])
+}
+
+/** The service of the current file. */
+export const api: Pick<Api, "service" | "sql"> = {
+  service: () => running!.service(),
+  sql: (text, params) => running!.sql(text, params)
+}
 
 export const apiKey = ownKey.plaintext
 

@@ -1,7 +1,18 @@
 import { type ServerResponse } from "node:http"
 import { afterAll, describe, expect, it } from "vitest"
 import { makeDirectory, removeDirectories } from "../../../test/support/programs/packages.ts"
-import { agent, others, pull, readBoth, readBundle, startProxy, template } from "./pullService.ts"
+import {
+  agent,
+  others,
+  pull,
+  readBoth,
+  readBundle,
+  startProxy,
+  startPullService,
+  template
+} from "./pullService.ts"
+
+startPullService()
 
 afterAll(removeDirectories)
 
