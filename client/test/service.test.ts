@@ -74,14 +74,6 @@ describe("the client of a real service", () => {
     expect((await client.prompts.list()).version).toBeUndefined()
   })
 
-  it("prefetch loads all listed prompts", async () => {
-    const { client, requests } = connect({ cache: {} })
-    expect(await client.prefetch({})).toEqual({ loaded: listedPrompts.length, failures: [] })
-    const sent = requests.length
-    for (const { id } of listedPrompts) expect((await client.prompts.getResolved(id)).source).toBe("cached")
-    expect(requests).toHaveLength(sent)
-  })
-
   it("a FakeService with the same prompts gives the same results", async () => {
     const { client } = connect()
     const results = await Promise.all(listedPrompts.map(({ id }) => client.prompts.getResolved(id)))
@@ -204,20 +196,6 @@ describe("the client of a real service", () => {
       undefined,
       expect.stringMatching(/^"[\w-]+"$/)
     ])
-  })
-
-  it("1,000 concurrent calls send one request, even if another caller aborts", async () => {
-    const { client, requests } = connect({ baseUrl: `${service.url}/`, cache: {} })
-    const controller = new AbortController()
-    const reads = Array.from({ length: 1_000 }, () => client.prompts.getResolved(agent.id))
-    const aborted = client.prompts
-      .getResolved(agent.id, { signal: controller.signal })
-      .catch(({ name }) => name)
-    controller.abort()
-    expect(await aborted).toBe("AbortError")
-    const titles = (await Promise.all(reads)).map(({ data }) => data.title)
-    expect(new Set(titles)).toEqual(new Set(["Support agent"]))
-    expect(requests).toHaveLength(1)
   })
 
   it("the service's 429 rejects with a RateLimitedError, and later calls reject without a request", async () => {

@@ -109,15 +109,6 @@ describe("prompts/list", () => {
     })
   })
 
-  it("has a cache scope and a time to live on every page of 2026-07-28", async () => {
-    let cursor: string | undefined
-    do {
-      const { body } = await callStateless(api.service(), own.key, "prompts/list", { cursor })
-      expect(body.result).toMatchObject({ resultType: "complete", cacheScope: "private", ttlMs: 30_000 })
-      cursor = body.result.nextCursor
-    } while (cursor !== undefined)
-  })
-
   it.each(["", "x", "cGFnZTox", 1])("rejects the cursor %j with invalid params", async (cursor) => {
     const { status, body } = await call(api.service(), own.key, "prompts/list", { cursor })
     expect([status, body.error.code, body.error.data.code]).toEqual([200, -32602, "BAD_REQUEST"])
@@ -142,18 +133,6 @@ describe("prompts/get", () => {
     }
   })
 
-  it.each([
-    [{ name: "Ada", who: "Bob" }, "Missing argument: mood"],
-    [{ ...values, extra: "x" }, "Unknown argument: extra"]
-  ])("rejects the arguments %j with an error that names the argument", async (args, message) => {
-    const params = { name: "greeting-of-ada", arguments: args }
-    const { status, body } = await call(api.service(), own.key, "prompts/get", params)
-    expect([status, body]).toEqual([
-      200,
-      { jsonrpc: "2.0", id: 1, error: { code: -32602, message, data: { code: "BAD_REQUEST" } } }
-    ])
-  })
-
   it("finds prompts with the same title by the digits of their ids, and no prompt by the title alone", async () => {
     const slug = `${own.canary}-twin`
     for (const [index, { id }] of own.twins.entries()) {
@@ -170,11 +149,6 @@ describe("prompts/get", () => {
     })
   })
 
-  it.each(["archived", "Greeting of Ada", "nothing"])("finds no prompt by the name %j", async (name) => {
-    const { body } = await call(api.service(), own.key, "prompts/get", { name })
-    expect(body.error).toMatchObject({ code: -32602, data: { code: "NOT_FOUND" } })
-  })
-
   it("returns an edit at once", async () => {
     const name = "filler-7"
     const read = async () =>
@@ -185,22 +159,6 @@ describe("prompts/get", () => {
       [own.id]
     )
     await expect.poll(read, { interval: 10, timeout: 5_000 }).toBe("Edited")
-  })
-})
-
-describe("the tools", () => {
-  it("return the same as the methods for prompts", async () => {
-    const list = await call(api.service(), own.key, "tools/call", { name: "list_prompts" })
-    const page = (await call(api.service(), own.key, "prompts/list")).body.result
-    expect(list.body.result).toEqual({
-      content: [{ type: "text", text: JSON.stringify(page) }],
-      structuredContent: page
-    })
-    const got = await call(api.service(), own.key, "tools/call", {
-      name: "get_prompt",
-      arguments: { name: "filler-1" }
-    })
-    expect(got.body.result.structuredContent).toEqual({ role: "user", text: "Content" })
   })
 })
 
