@@ -76,36 +76,6 @@ describe("createPromptApi", () => {
     }
   })
 
-  it("the server in /openapi.json is a path, or publicUrl if it is set", async () => {
-    const readServers = async ({ handler }: PromptApi, url: string) => {
-      const response = await handler(new Request(url))
-      return ((await response.json()) as { readonly servers: unknown }).servers
-    }
-    expect(await readServers(api, "https://host.example/openapi.json")).toEqual([{ url: "/" }])
-    const publicUrl = "https://prompts.example.com/base"
-    const withPublicUrl = await createPromptApi({ databaseUrl: env.DATABASE_URL!, publicUrl })
-    try {
-      expect(await readServers(withPublicUrl, "https://host.example/openapi.json")).toEqual([
-        { url: publicUrl }
-      ])
-      const redirect = await withPublicUrl.handler(request("/"))
-      expect([redirect.status, redirect.headers.get("location")]).toEqual([308, "/base/docs"])
-      const docs = await (await withPublicUrl.handler(request("/docs"))).text()
-      expect(docs).toContain('"servers":[{"url":"/base"}]')
-    } finally {
-      await withPublicUrl.close()
-    }
-  })
-
-  it("rejects for an invalid publicUrl, without repeating it", async () => {
-    const publicUrl = "https://ada:s3cret@prompts.example.com"
-    await expect(createPromptApi({ databaseUrl: env.DATABASE_URL!, publicUrl })).rejects.toThrow(
-      new TypeError(
-        "publicUrl must be an http or https URL without credentials, query and fragment, like https://prompts.example.com"
-      )
-    )
-  })
-
   it("prompts returns the same envelopes as HTTP", async () => {
     const read = async (target: string) => (await api.handler(request(target, key))).json()
     expect(await api.prompts.list(member)).toEqual(await read("/api/v1/prompts"))
