@@ -175,7 +175,7 @@ describe("freshness of two services of one database", { timeout: 60_000 }, () =>
       expect(startedAfter).toBeLessThan(20_000)
     } while (response.title !== "New")
     // The cut took effect: the service served cached responses for a while.
-    expect(lastStale).toBeGreaterThan(1_000)
+    expect(lastStale).toBeGreaterThan(0)
     expect(lastStale).toBeLessThan(maxStaleness + slack)
   })
 })
