@@ -12,14 +12,14 @@ const { rawJSON, isRawJSON } = JSON as unknown as {
 export const isExactNumber = (value: unknown): value is ExactNumber =>
   typeof value === "object" && value !== null && isRawJSON(value) === true
 
-/** An object of JSON. */
+/** A JSON object. */
 export type JsonObject = Readonly<Record<string, unknown>>
 
 /** Returns true for an object that is not an array. */
 export const isJsonObject = (value: unknown): value is JsonObject =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
-/** The most digits of PostgreSQL's `numeric` before and after the decimal point. */
+/** The maximum number of digits of PostgreSQL's `numeric` before and after the decimal point. */
 const maxIntegerDigits = 131_072
 const maxFractionDigits = 16_383
 
@@ -76,7 +76,7 @@ export const parseNumber = (text: string): number | ExactNumber => {
   const number = Number(text)
   const shortest = String(number)
   if (shortest === text) return number
-  // Without exponents, two different texts of a number other than zero have different digits or scales.
+  // Without exponents, two different texts of a nonzero number have different digits or scales.
   if (number !== 0 && !exponentPattern.test(text) && !exponentPattern.test(shortest)) return rawJSON(text)
   // Zero has no sign in PostgreSQL.
   return Number.isFinite(number) && isSameDecimal(text, shortest) ? number + 0 : rawJSON(text)
@@ -212,7 +212,7 @@ const parseExactly = (text: string): unknown => {
 }
 
 /**
- * Parses JSON like `JSON.parse`, but every number like `parseNumber`. Also parses names with escape sequences
+ * Parses JSON as `JSON.parse` does, but numbers as `parseNumber` does. Also parses names with escape sequences
  * correctly, which `JSON.parse` may not (nodejs/node#63785).
  */
 export const parseJson = (text: string): unknown => {
@@ -222,8 +222,8 @@ export const parseJson = (text: string): unknown => {
 }
 
 /**
- * Replaces every `ExactNumber` in a value with the nearest JavaScript number. Objects and arrays that contained one
- * get a `toJSON` method, which is not enumerable, so that `JSON.stringify` still writes the exact numbers.
+ * Replaces every `ExactNumber` in a value with the nearest JavaScript number. An object or array that contained an
+ * `ExactNumber` gets a non-enumerable `toJSON` method, so that `JSON.stringify` still writes the exact numbers.
  */
 export const toPlainNumbers = <A>(value: A): A => toPlain(value) as A
 
@@ -231,7 +231,7 @@ const toPlain = (value: unknown): unknown => {
   if (typeof value !== "object" || value === null) return value
   if (isExactNumber(value)) return Number(value.rawJSON)
   const plain = new Map<string, unknown>()
-  // A loop and not `map`: it takes one stack frame for each level of nesting, not two.
+  // A loop, not `map`: a loop takes one stack frame for each level of nesting, not two.
   for (const [name, member] of Object.entries(value)) {
     const converted = toPlain(member)
     if (converted !== member) plain.set(name, converted)

@@ -17,7 +17,7 @@ export interface SourceFragment {
   readonly variable_overrides: unknown
 }
 
-/** The resolved content of a prompt, or the contents that it is made of, would be larger than the limits in `sizes`. */
+/** The resolved content of a prompt, or its parts together, would exceed the limits in `sizes`. */
 export interface ResolvedTooLarge {
   readonly _tag: "ResolvedTooLarge"
   readonly id: PromptId
@@ -30,7 +30,10 @@ export const ResolvedTooLarge = (id: PromptId): ResolvedTooLarge => ({ _tag: "Re
  */
 const slotPattern = /\{\{([^{}]{1,256})\}\}/g
 
-/** Returns the name of a slot with this text between its braces. Blank text is no slot. */
+/**
+ * Returns the name of the slot with this text between its braces, or `undefined` if the text is blank and so not a
+ * slot.
+ */
 const toSlotName = (inner: string): string | undefined => {
   const name = inner.trim()
   return name === "" ? undefined : name
@@ -43,8 +46,8 @@ const matchSlots = (content: string): Iterable<RegExpExecArray> => {
 }
 
 /**
- * Returns the names of the slots of a text, each once, in the order in which they first appear. Stops at the first
- * name that exceeds `limit` names.
+ * Returns the names of the slots of a text, each once, in the order in which they first appear. Stops after `limit` +
+ * 1 names.
  */
 export const findSlots = (content: string, limit = Number.POSITIVE_INFINITY): ReadonlySet<string> => {
   const names = new Set<string>()
@@ -77,7 +80,10 @@ const makeLookup =
   (name) =>
     Object.hasOwn(bindings, name) ? toSlotText(bindings[name]) : undefined
 
-/** Fills slots in one pass. Returns `undefined` for a result of more code units than the largest content has. */
+/**
+ * Fills slots in one pass. Returns `undefined` if the result would have more UTF-16 code units than a content may
+ * have bytes.
+ */
 const fill = (content: string, lookUp: Lookup): string | undefined => {
   const replace = (slot: string, inner: string): string => {
     const name = toSlotName(inner)
@@ -107,9 +113,9 @@ const fillFragment = ({ content, variable_overrides: overrides }: SourceFragment
 
 /**
  * Resolves a prompt (specification 2.8): its content, then for each fragment two newlines and the fragment's content
- * with its slots filled. The prompt's own slots stay, for the caller to fill. Slots are filled in one pass: slots in
- * inserted text are not filled, and a slot without a binding stays. Yields the length of each fragment before it is
- * filled, so that the caller can let others proceed.
+ * with its slots filled. The slots of the prompt's own content stay: the caller fills them. Slots are filled in one
+ * pass: slots in inserted text are not filled, and a slot without a binding stays. Before filling a fragment, yields
+ * the fragment's length, so that the caller can let other work run.
  */
 export const resolveInSteps = function* (
   source: ResolutionSource
