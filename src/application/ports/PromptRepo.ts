@@ -46,8 +46,9 @@ export class PromptRepo extends Context.Service<
       id: PromptId
     ) => Effect.Effect<Prompt, PromptNotFound | Unavailable>
     /**
-     * Returns the input of a prompt's resolution, its fragments ordered by `position`, then by the join row's id.
-     * May fail if the contents together are larger than `sizes.sourceBytes`; the resolution fails otherwise.
+     * Returns the input of a prompt's resolution, its fragments ordered by `position`, then by the join row's id. May
+     * fail with `ResolvedTooLarge` if the contents together are larger than `sizes.sourceBytes`; otherwise, the
+     * resolution fails with it.
      */
     readonly getSource: (
       workspace: WorkspaceId,
