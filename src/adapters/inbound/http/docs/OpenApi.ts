@@ -111,8 +111,8 @@ const groupByStatus = <A>(
   )
 
 /** Describes the error responses of an operation. Responses that all operations share are referenced. */
-const describeErrorResponses = (own: ReadonlyArray<ErrorTag>) =>
-  groupByStatus([...own, ...commonErrors], (status, tags) => [
+const describeErrorResponses = (specificErrors: ReadonlyArray<ErrorTag>) =>
+  groupByStatus([...specificErrors, ...commonErrors], (status, tags) => [
     status,
     tags.some((tag) => endpointSpecificErrors.has(tag))
       ? describeErrorResponse(status, tags)

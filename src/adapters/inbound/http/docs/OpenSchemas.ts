@@ -2,8 +2,8 @@
 type Part = unknown
 
 /**
- * Returns a schema of responses without `additionalProperties: false` in any place: later versions may add fields
- * to every object, and a validator with an older document must accept them.
+ * Returns a schema of responses without `additionalProperties: false` anywhere: later versions may add fields to
+ * every object, and a validator with an older document must accept them.
  */
 export const openSchema = (part: Part): Part => {
   if (Array.isArray(part)) return part.map(openSchema)

@@ -16,7 +16,7 @@ export const publicUrlRule =
 export const parsePublicUrl = (text: string): string | undefined => {
   if (!/^https?:\/\/[^?#]+$/i.test(text) || !URL.canParse(text)) return undefined
   const { origin, pathname, username, password } = new URL(text)
-  // A path with `//` at its start would be taken for another host.
+  // A redirect to a path that starts with `//` would lead to another host.
   const isValid = username === "" && password === "" && !pathname.includes("//")
   return isValid ? origin + pathname.replace(/\/$/, "") : undefined
 }
