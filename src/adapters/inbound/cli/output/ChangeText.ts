@@ -3,13 +3,13 @@ import type { FileChange } from "../../../../application/formats/PromptFiles.ts"
 import { toPrintable } from "./Output.ts"
 import { renderFragmentState, renderPromptState } from "../PromptText.ts"
 
-/** The most lines that differ between two texts whose diff is computed: the time grows with their square. */
+/** Maximum number of differing lines for which a diff is computed: the time grows with the square of this number. */
 const maxDifferentLines = 2_000
 
 /** Replaces control characters except tabs, which texts contain. */
 const toPrintableLine = (line: string): string => line.split("\t").map(toPrintable).join("\t")
 
-/** Returns a range of lines as a unified diff names it: an empty range has the line before it. */
+/** Returns a range of lines in the form of a unified diff. An empty range has the number of the line before it. */
 const describeRange = (start: number, lines: number): string => `${lines === 0 ? start - 1 : start},${lines}`
 
 const diffTexts = (path: string, before: string, after: string): string => {
@@ -27,9 +27,9 @@ const diffTexts = (path: string, before: string, after: string): string => {
 }
 
 /**
- * Renders a change of an import of files as a unified diff between the texts of two files: what the workspace has,
- * and what it gets. Only lines of text differ: formatting and ids of files do not count. An archived prompt keeps
- * its content, so its diff is empty.
+ * Renders a change of an import of files as a unified diff between two files: the state in the workspace, and the
+ * state after the import. The diff shows only changed text: the formatting and the ids of the files do not matter. An
+ * archived prompt keeps its content, so its diff is empty.
  *
  * @param fragmentPaths the paths of the fragments' files by id
  */
