@@ -35,12 +35,12 @@ export interface ConnectionUrl {
   readonly urlOf: (server: ServerAddress) => string
 }
 
-/** Describes the URLs of PostgreSQL servers that are valid. */
+/** The rule of database URLs, worded to follow a name. */
 export const databaseUrlText = "must be a URL like postgres://user:password@host:5432/database"
 
 const defaultPort = "5432"
 
-/** The scheme and the credentials, the hosts with their ports, and the rest. */
+/** Splits a URL into the scheme with the credentials, the hosts with their ports, and the rest. */
 const urlParts = /^(postgres(?:ql)?:\/\/(?:[^/?#]*@)?)([^/?#]*)(.*)$/is
 
 /** Returns true if every percent sign of a text begins an escape sequence of UTF-8. */
@@ -53,7 +53,10 @@ export const isPercentEncoded = (text: string): boolean => {
   }
 }
 
-/** Returns the value of a parameter; as in libpq, the last one counts, and wins over the other parts of a URL. */
+/**
+ * Returns the value of a parameter. As in libpq, the last occurrence counts, and takes precedence over the other
+ * parts of the URL.
+ */
 const findParameter = (url: URL, name: string): string | undefined =>
   url.searchParams.getAll(name).at(-1) || undefined
 
@@ -76,7 +79,7 @@ const listAddresses = (urls: ReadonlyArray<URL>, parameters: URL) => {
 const mustBeOneOf = (name: string, values: ReadonlyArray<string>) =>
   `must have one of these as its ${name}: ${values.join(", ")}`
 
-/** Returns the rule that the parameters of a URL break; undefined if there is none. */
+/** Returns the rule that the parameters of a URL break, or `undefined` if they break none. */
 const findParameterProblem = (url: URL, serverCount: number): string | undefined => {
   const attributes = url.searchParams.getAll("target_session_attrs")
   if (!attributes.every((value) => targetSessionAttrs.some((known) => known === value)))

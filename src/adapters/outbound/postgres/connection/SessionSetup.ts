@@ -4,7 +4,10 @@ import type { SqlError } from "effect/sql/SqlError"
 import type { DatabaseServer } from "./DatabaseServer.ts"
 import { makeConnectionError, statementTimeoutMs } from "../driver/Timeouts.ts"
 
-/** A pooler reports another process id for a connection than that of the session, which other clients may share. */
+/**
+ * True if the session belongs to this connection alone: a pooler reports a process id that is not that of the
+ * session.
+ */
 const isOwnSession = "pg_backend_pid()::text = $1"
 
 /**
@@ -16,9 +19,9 @@ export const serverIdentity = "extract(epoch from pg_postmaster_start_time())::t
 const selectIsOwnSession = `select ${isOwnSession} as is_own`
 
 /**
- * Prepares a session, unless it is a pooler's: settings would reach other clients of the pool. With generic plans,
- * PostgreSQL plans a statement once per session: otherwise it plans each execution, because a plan for the arrays at
- * hand looks cheaper than a generic one, and takes longer to plan a small read than to execute it.
+ * Sets up a session, unless it is a session of a pooler, whose settings would affect other clients. With generic
+ * plans, PostgreSQL plans each statement once per session. Otherwise PostgreSQL plans every execution, because a plan
+ * for the given arrays looks cheaper, and planning a small read takes longer than executing it.
  */
 const setUp = `select ${isOwnSession} as is_own, quote_ident(current_user) as role,
   case when ${isOwnSession} then set_config('plan_cache_mode', 'force_generic_plan', false) end as plans,

@@ -56,7 +56,10 @@ const makeDirectory = (path: string): void => {
   if (!statSync(path).isDirectory()) throw new Error("it is not a directory")
 }
 
-/** The file that names the owner of a data directory, so that an error can name it. The lock alone decides. */
+/**
+ * The file that names the owner of a data directory, so that an error can name it. Only the lock decides who the
+ * owner is.
+ */
 const pidFile = (path: string): string => join(path, "pid")
 
 const readOwner = (path: string): number | undefined => {
@@ -86,7 +89,7 @@ const lockDirectory = async (path: string): Promise<DatabaseSync> => {
 
 /**
  * Makes this process the only owner of a data directory until the scope closes or the process ends, and returns the
- * directory's absolute path. Creates a missing directory, readable by its user only.
+ * directory's absolute path. Creates a missing directory, which only its user can read.
  */
 export const acquireDataDirectory = (
   dataDir: string

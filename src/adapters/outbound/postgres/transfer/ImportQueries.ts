@@ -12,15 +12,16 @@ import {
 } from "./ContentTables.ts"
 import { stagedTable } from "./Staging.ts"
 
-/** The lock that imports, revisions and the deletion of workspace `$1` take. */
+/** The lock that imports, edits and the deletion of workspace `$1` take. */
 const lockKey = "hashtextextended('prompt_retrieval_import ' || $1, 0)"
 
 /** Waits for the import lock of workspace `$1`. */
 export const lockWorkspace = `select pg_advisory_xact_lock(${lockKey})`
 
 /**
- * Takes the import lock of workspace `$1` if it is free. `locked` is also false if a transaction that the snapshot does
- * not show was committed before the lock was taken: it may have held the lock, and its changes would be overlooked.
+ * Takes the import lock of workspace `$1` if it is free. `locked` is also false if a transaction that is not visible
+ * in the snapshot was committed before the lock was taken: that transaction may have held the lock, and its changes
+ * would be overlooked.
  */
 export const tryLockWorkspace = `select case when pg_try_advisory_xact_lock(${lockKey})
     then not exists (
@@ -54,7 +55,7 @@ const joinWorkspace = (table: ContentTable): { readonly join: string; readonly w
     ? { join: "", workspace: "t.workspace_id" }
     : { join: "join prompts p on p.id = t.prompt_id", workspace: "p.workspace_id" }
 
-/** Selects the first conflicts of a query in the order of the import, each with the number of all its conflicts. */
+/** Selects the first conflicts of a query in the order of the import, each with the total number of conflicts. */
 const firstConflicts = (conflicts: string): string =>
   `select path, by_id, (count(*) over ())::int as count from (${conflicts}) c
     order by ordinal, by_id desc limit ${maxProblems}`
@@ -108,7 +109,7 @@ const fromDifferingContent = (table: ContentTable): string => {
 const toParams = (table: ImportTable, workspace: string): ReadonlyArray<string> =>
   belongsToWorkspace(table) ? [workspace] : []
 
-/** Updates the rows of a workspace that differ from the staged ones; an equal row is not locked. */
+/** Updates the rows of a workspace that differ from the staged rows. Equal rows are not locked. */
 export const updateContent = (table: ContentTable, workspace: string): Statement => ({
   text: `update ${table} t set ${writableColumns(table).map((name) => `${name} = s.${name}`)}
     from ${fromDifferingContent(table)}`,
@@ -120,8 +121,8 @@ const fromMissing = (table: ImportTable): string =>
   `${stagedTable(table)} s where not exists (select from ${table} t where t.id = s.id)`
 
 /**
- * Adds the staged rows that do not exist, content to a workspace. Fails if another transaction adds one of them at the
- * same time.
+ * Adds the staged rows that do not exist; rows of content are added to `workspace`. Fails if another transaction adds
+ * one of these rows at the same time.
  */
 export const insertMissing = (table: ImportTable, workspace: string): Statement => {
   const columns = importColumns[table]
@@ -198,7 +199,7 @@ const fromDifferingName = `${stagedTable("workspaces")} s where t.id = s.id and 
 /** Renames the workspace. An existing workspace keeps its tier and billing status. */
 export const renameWorkspace = `update workspaces t set name = s.name from ${fromDifferingName}`
 
-/** Returns the sum of the numbers of rows that FROM clauses select. */
+/** Returns the total number of rows that FROM clauses select. */
 const sumCounts = (clauses: ReadonlyArray<string>): string =>
   `(${clauses.map((clause) => `(select count(*) from ${clause})`).join(" + ")})::int`
 

@@ -40,8 +40,9 @@ const notifyingTables: ReadonlyArray<NotifyingTable> = [
 ]
 
 /**
- * Makes the triggers of one table. Logical replication runs row triggers but no statement triggers, so each table has a
- * row trigger that runs on replicas only (`FiringModes.ts`). It covers the operations that no other row trigger covers.
+ * Makes the triggers of one table. Logical replication runs row triggers but no statement triggers, so each table has
+ * a row trigger that runs on replicas only (`Triggers.ts`). It covers the operations that no other row trigger
+ * covers.
  */
 const makeTriggers = ({ table, ofRows, ofRow, hasOwnUpdate }: NotifyingTable): ReadonlyArray<string> => {
   const makeTrigger = (operation: string, referencing: string) =>
