@@ -59,7 +59,7 @@ export const toParts = (
   ]
 }
 
-/** Returns a workspace as an edit of its content sees it. */
+/** Returns the content of a workspace in the form that `editContent` passes to `makeEdit`. */
 export const toContent = (state: MemoryState["Service"], content: MemoryWorkspace): WorkspaceContent =>
   toWorkspaceContent(toArchive(state, content), state.importedFiles.get(content.workspace.id))
 

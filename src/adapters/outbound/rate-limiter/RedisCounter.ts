@@ -15,7 +15,7 @@ export interface RedisCounter {
   /**
    * Counts one request under `name` and returns the new count, or returns the negated count if it is at `limit`. A
    * stored count below `known.own` is incomplete, because Redis lost or missed requests: it is raised to
-   * `known.total` first. One atomic round trip.
+   * `known.total` first. Takes one atomic round trip.
    */
   readonly take: (name: string, limit: number, known: RequestCount) => Effect.Effect<number, Redis.RedisError>
   /** Refunds one request if any was counted. */
