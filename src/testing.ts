@@ -1,5 +1,5 @@
 /**
- * In-memory adapters for tests of programs that embed the use cases: no database, no network, no files. And the
+ * In-memory adapters for tests of programs that embed the use cases, without a database, network or files; and the
  * contract suites of `PromptRepo` and `KeyStore`, for programs with their own stores.
  *
  * ```ts

@@ -41,7 +41,10 @@ export interface PromptApi {
   readonly close: () => Promise<void>
 }
 
-/** Spans are not created, because nothing exports them. Without a logger, warnings and errors go to stderr. */
+/**
+ * Makes the layer of logs and spans. Without a logger, warnings and errors go to stderr. Spans are not created,
+ * because nothing exports them.
+ */
 const makeObservabilityLayer = (logger: PromptApiSettings["logger"]) =>
   Layer.merge(
     logger === undefined
@@ -80,7 +83,7 @@ const startServingOrRetry = Effect.catchTag(
   () => Effect.forkScoped(startServing(makeLoggedSchemaCheck(), () => true))
 )
 
-/** Everything that the API uses. */
+/** The services that the API uses. */
 const apiLayer = ({ databaseUrl, databaseFeedUrl, ...settings }: PromptApiSettings) =>
   serviceLayer(settings).pipe(
     Layer.provideMerge(PostgresChangeFeed.makeLayer(new WorkspaceRevisions(), databaseFeedUrl)),

@@ -44,7 +44,7 @@ export interface PromptApiSettings {
   readonly logger: HostLogger | undefined
   readonly metrics: boolean
   readonly basePath: string
-  /** In the form of `parsePublicUrl`. */
+  /** In the form that `parsePublicUrl` returns. */
   readonly publicUrl: string | undefined
 }
 
@@ -96,7 +96,10 @@ const rateLimitRules: { readonly [Name in keyof RateLimits]: Rule<unknown> } = {
   perProcess: ofType("number", rateLimit)
 }
 
-/** Throws for a name without a rule, and for a value that breaks its rule. Undefined values have the default. */
+/**
+ * Throws for a name without a rule, and for a value that breaks its rule. Accepts undefined values, which stand for
+ * the default.
+ */
 const check = (fields: Fields, rules: Readonly<Record<string, Rule<unknown>>>, prefix = ""): void => {
   for (const [name, value] of Object.entries(fields)) {
     const rule = Object.hasOwn(rules, name) ? rules[name] : undefined

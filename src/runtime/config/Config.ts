@@ -21,11 +21,11 @@ import { fitsName, sizes } from "../../domain/Sizes.ts"
 export interface ServiceConfig {
   /** `DATABASE_URL`. Without it, the embedded database in `dataDir` is used. */
   readonly databaseUrl: Redacted.Redacted | undefined
-  /** `DATABASE_FEED_URL`, from where the change feed listens. Without it, the change feed uses `databaseUrl`. */
+  /** `DATABASE_FEED_URL`, the URL on which the change feed listens. Without it, the change feed uses `databaseUrl`. */
   readonly databaseFeedUrl: Redacted.Redacted | undefined
   /** `DATABASE_REPLICA_URL`, one URL for each of its hosts. */
   readonly databaseReplicaUrls: ReadonlyArray<Redacted.Redacted> | undefined
-  /** `DATABASE_MAX_CONNECTIONS`: how many connections to PostgreSQL the process opens at most. */
+  /** `DATABASE_MAX_CONNECTIONS`, the maximum number of connections of the process to PostgreSQL. */
   readonly databaseMaxConnections: number
   /** `DATA_DIR`. */
   readonly dataDir: string
@@ -35,7 +35,7 @@ export interface ServiceConfig {
   readonly host: string
   /** `PORT`; 0 selects a free port. */
   readonly port: number
-  /** `PUBLIC_URL`, the URL at which callers reach the service. Without it, the URL is derived from the host of each request. */
+  /** `PUBLIC_URL`, the URL at which callers reach the service. Without it, responses contain only paths. */
   readonly publicUrl: string | undefined
   /** `RATE_LIMIT_PER_KEY` and `RATE_LIMIT_PER_PROCESS`, in requests per minute. */
   readonly rateLimits: RateLimits
@@ -103,7 +103,7 @@ type Defaulted = {
 /** Describes a variable with a default. */
 const variable = <A>(name: Defaulted, reader: Reader<A>) => optional(name, reader) as Config.Config<A>
 
-/** Makes the reader of values whose rule an option of `createPromptApi` shares. */
+/** Makes the reader of a value whose rule also applies to an option of `createPromptApi`. */
 const shared = <A>({ text, findProblem }: Rule<A>, parse: (text: string) => A | undefined): Reader<A> => ({
   rule: text,
   parse: (given) => {
@@ -259,7 +259,10 @@ const serviceConfig: Config.Config<ServiceConfig> = Config.map(
   ([config, replicas]) => ({ ...config, ...replicas })
 )
 
-/** Fails if a URL needs that of the database: the embedded database has its own change feed, and no replicas. */
+/**
+ * Fails if a variable is set that needs `DATABASE_URL`: the embedded database has its own change feed, and no
+ * replicas.
+ */
 const assertDatabaseUrl = ({ databaseUrl, databaseFeedUrl, databaseReplicaUrls }: ServiceConfig) => {
   if (databaseUrl !== undefined) return Effect.void
   const fail = (name: string) => Effect.fail(new InvalidConfig({ message: `${name} needs DATABASE_URL` }))

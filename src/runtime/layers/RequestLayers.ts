@@ -35,7 +35,7 @@ export interface ServiceSettings {
   /** Without Redis, each process counts rate limits itself. */
   readonly redisUrl: Redacted.Redacted | undefined
   readonly rateLimits: RateLimits
-  /** How long known responses are served without the database, in milliseconds; none are by default. */
+  /** How long known responses are served without the database, in milliseconds. By default, none are served. */
   readonly outageMaxAgeMs?: number
 }
 
@@ -63,8 +63,8 @@ export const serviceLayer = (settings: ServiceSettings) =>
   )
 
 /**
- * The use cases of callers and what `makeWebHandler` needs, on a `PromptRepo` and a `KeyStore` of a host. Their changes are not
- * known, so no response is cached.
+ * The use cases of callers and the services that `makeWebHandler` needs, on a `PromptRepo` and a `KeyStore` of a
+ * host. Changes in these stores are not reported, so no response is cached.
  */
 export const ownStoresLayer = (settings: Pick<ServiceSettings, "redisUrl" | "rateLimits">) =>
   useCasesLayer(settings).pipe(
