@@ -50,7 +50,7 @@ export class PromptClient {
   readonly #options: ClientOptions
   readonly #transport: Transport
   #defaults: CallSettings = defaultOptions
-  /** Identifies what clients of `withOptions` share: the service and the key. */
+  /** Identifies the service and the key. Clients with the same account share their state (`withOptions`). */
   readonly #account: string
   #keyStatus = new KeyStatus()
   #names = new PromptNames()

@@ -19,7 +19,7 @@ export class KeyStatus {
     return this.#rejections
   }
 
-  /** Runs a request and records what its outcome says about the key. */
+  /** Runs a request, and records whether its outcome rejects or accepts the key. */
   async observe<A>(request: () => Promise<A>): Promise<A> {
     const rejections = this.#rejections
     try {

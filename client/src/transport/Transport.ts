@@ -49,8 +49,8 @@ const isTransient = (status: number): boolean => status === 408 || status === 42
 const maxRetryAfterMs = 60_000
 
 /**
- * Exponential backoff with jitter, in milliseconds: 500 before the first retry, doubled for each further retry up to
- * 8,000, minus up to half at random.
+ * Returns the backoff before a retry, exponential with jitter, in milliseconds: 500 before the first retry, doubled
+ * for each further retry up to 8,000, minus up to half at random.
  */
 const computeBackoff = (attempt: number): number =>
   (Math.min(8000, 250 * 2 ** attempt) * (1 + Math.random())) / 2
