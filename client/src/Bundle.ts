@@ -94,7 +94,7 @@ export const serializeHashes = (prompts: ReadonlyArray<Pick<BundledPrompt, "sha2
 /**
  * Returns true for a value with a content that UTF-8 can represent, so that different contents have different hashes.
  */
-export const hasContent = (value: unknown): value is BundledPrompt => {
+const hasContent = (value: unknown): value is BundledPrompt => {
   const { content } = (value ?? {}) as BundledPrompt
   return typeof content === "string" && content.isWellFormed()
 }

@@ -124,7 +124,7 @@ const findStringEnd = (text: string, at: number): number => {
 }
 
 /** Parses a JSON string without its quotation marks. */
-export const parseStringBody = (raw: string): string => (raw.includes("\\") ? JSON.parse(`"${raw}"`) : raw)
+const parseStringBody = (raw: string): string => (raw.includes("\\") ? JSON.parse(`"${raw}"`) : raw)
 
 /** Returns a table that holds 1 at the code of each character. */
 const toCodeTable = (characters: string): Uint8Array => {
@@ -138,14 +138,14 @@ const brackets = toCodeTable("{}[]")
 const scalarDelimiters = toCodeTable(" \n\r\t,}]")
 
 /** Returns the index of the first JSON token at `at` or later, or the length of the text. */
-export const findToken = (text: string, at: number): number => {
+const findToken = (text: string, at: number): number => {
   let start = at
   while (separators[text.charCodeAt(start)] === 1) start++
   return start
 }
 
 /** Returns the index after the JSON token that starts at `at`. */
-export const findTokenEnd = (text: string, at: number): number => {
+const findTokenEnd = (text: string, at: number): number => {
   if (brackets[text.charCodeAt(at)] === 1) return at + 1
   if (text[at] === '"') return findStringEnd(text, at + 1) + 1
   let end = at
@@ -154,7 +154,7 @@ export const findTokenEnd = (text: string, at: number): number => {
 }
 
 /** Parses a JSON string, number, boolean or null: the token from `at` to `end`. */
-export const parseScalar = (
+const parseScalar = (
   text: string,
   at: number,
   end: number

@@ -13,6 +13,3 @@ export interface Instant {
  */
 export const elapsedBetween = (start: Instant, end: Instant): number =>
   Math.max(0, end.monotonic - start.monotonic, end.wall - start.wall)
-
-/** Returns the earlier of two moments. */
-export const earlierOf = (a: Instant, b: Instant): Instant => (a.monotonic <= b.monotonic ? a : b)

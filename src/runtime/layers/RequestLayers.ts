@@ -40,7 +40,7 @@ export interface ServiceSettings {
 }
 
 /** The use cases of callers, on stores of prompts and keys. */
-export const useCasesLayer = ({ redisUrl, rateLimits }: ServiceSettings) => {
+const useCasesLayer = ({ redisUrl, rateLimits }: ServiceSettings) => {
   const rateLimiter =
     redisUrl === undefined
       ? InProcessRateLimiter.layer
@@ -49,10 +49,10 @@ export const useCasesLayer = ({ redisUrl, rateLimits }: ServiceSettings) => {
 }
 
 /** The prompts of a database. */
-export const databasePromptsLayer = CachingPromptRepo.layer.pipe(Layer.provide(PostgresPromptRepo.layer))
+const databasePromptsLayer = CachingPromptRepo.layer.pipe(Layer.provide(PostgresPromptRepo.layer))
 
 /** The keys of a database. */
-export const databaseKeysLayer = CachingKeyStore.layer.pipe(Layer.provide(PostgresKeyStore.layer))
+const databaseKeysLayer = CachingKeyStore.layer.pipe(Layer.provide(PostgresKeyStore.layer))
 
 /** The use cases of callers, on a database and a change feed. */
 export const serviceLayer = (settings: ServiceSettings) =>

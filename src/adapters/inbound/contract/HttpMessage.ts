@@ -51,12 +51,6 @@ export const toHeaderPairs = ({ headers }: HttpResponse): Array<[string, string]
     return index % 2 === 0 && value !== undefined ? [[name, value]] : []
   })
 
-/** Returns the value of a header, whose name is in lower case, or `undefined` if the response does not have it. */
-export const findHeader = ({ headers }: HttpResponse, name: string): string | undefined => {
-  for (let i = 0; i < headers.length; i += 2) if (headers[i] === name) return headers[i + 1]
-  return undefined
-}
-
 /** Returns the headers that describe a body. */
 export const makeEntityHeaders = (body: Uint8Array, contentType: string) => ({
   "content-type": contentType,

@@ -26,7 +26,7 @@ const raceMs = 2_000
  *
  * @param ageMs the time since the response was last known to be current, in milliseconds; `Age` is rounded up
  */
-export const toOutageResponse = (response: HttpResponse, ageMs: number): HttpResponse => {
+const toOutageResponse = (response: HttpResponse, ageMs: number): HttpResponse => {
   const headers = [...response.headers]
   headers[headers.indexOf("cache-control") + 1] = "no-store"
   headers.push("age", String(Math.ceil(ageMs / 1_000)), "cache-status", outageCacheStatus)
