@@ -35,7 +35,7 @@ const toSlug = (title: string): string => {
 }
 
 /** Matches a slug with the first 8 digits of an id, or with all 32 digits. */
-const suffixedName = /^(.+)-([0-9a-f]{8}|[0-9a-f]{32})$/
+const suffixedNamePattern = /^(.+)-([0-9a-f]{8}|[0-9a-f]{32})$/
 
 const toDigits = (id: string): string => id.replaceAll("-", "")
 
@@ -53,14 +53,14 @@ export class PromptNames {
   getName({ id, title }: TitledPrompt): string {
     const slug = toSlug(title)
     const others = this.#findIds(slug).filter((other) => other !== id)
-    if (!others.length && !suffixedName.test(slug)) return slug
+    if (!others.length && !suffixedNamePattern.test(slug)) return slug
     const start = id.slice(0, 8)
     return `${slug}-${others.some((other) => other.startsWith(start)) ? toDigits(id) : start}`
   }
 
   /** Returns the id of the only prompt that has the name. */
   findId(name: string): string | undefined {
-    const [, slug = name, digits = ""] = suffixedName.exec(name) ?? []
+    const [, slug = name, digits = ""] = suffixedNamePattern.exec(name) ?? []
     const ids = this.#findIds(slug).filter((id) => toDigits(id).startsWith(digits))
     return ids.length === 1 ? ids[0] : undefined
   }

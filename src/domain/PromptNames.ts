@@ -34,7 +34,7 @@ export const toSlug = (title: string): string => {
 }
 
 /** Matches a slug with the first 8 digits of an id, or with all 32 digits. */
-const suffixedName = /^(.+)-([0-9a-f]{8}|[0-9a-f]{32})$/
+const suffixedNamePattern = /^(.+)-([0-9a-f]{8}|[0-9a-f]{32})$/
 
 const digits = (id: PromptId): string => id.replaceAll("-", "")
 
@@ -66,7 +66,7 @@ export class PromptNames {
   /** Returns the name of a prompt. A prompt that was not added has a name with digits of its id. */
   getName({ id, title }: Pick<PromptTitle, "id" | "title">): string {
     const slug = toSlug(title)
-    if (this.#idsBySlug.get(slug) === id && !suffixedName.test(slug)) return slug
+    if (this.#idsBySlug.get(slug) === id && !suffixedNamePattern.test(slug)) return slug
     const start = id.slice(0, 8)
     const isUnique = this.#findIds(slug).every((other) => other === id || !other.startsWith(start))
     return `${slug}-${isUnique ? start : digits(id)}`
@@ -78,9 +78,9 @@ export class PromptNames {
    */
   findId(name: string): PromptId | undefined {
     const ids = this.#idsBySlug.get(name)
-    if (typeof ids === "string" && !suffixedName.test(name)) return ids
-    const [, slug = "", suffix = ""] = suffixedName.exec(name) ?? []
-    const [id, ...others] = this.#findIds(slug).filter((id) => digits(id).startsWith(suffix))
+    if (typeof ids === "string" && !suffixedNamePattern.test(name)) return ids
+    const [, slug = "", suffix = ""] = suffixedNamePattern.exec(name) ?? []
+    const [id, ...others] = this.#findIds(slug).filter((id) => toDigits(id).startsWith(suffix))
     return others.length === 0 ? id : undefined
   }
 

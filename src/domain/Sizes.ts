@@ -37,12 +37,12 @@ export const fitsName = (text: string): boolean => {
 export const minSlotLength = 5
 
 /** Matches a slot as PostgreSQL counts slots: by code points, blank names included. */
-const countedSlot = /\{\{[^{}]{1,256}\}\}/gu
+const countedSlotPattern = /\{\{[^{}]{1,256}\}\}/gu
 
 /** Returns true if a content has at most `sizes.contentSlots` slots. */
 export const fitsSlots = (content: string): boolean =>
   content.length <= minSlotLength * sizes.contentSlots ||
-  (content.match(countedSlot)?.length ?? 0) <= sizes.contentSlots
+  (content.match(countedSlotPattern)?.length ?? 0) <= sizes.contentSlots
 
 /** The range of 32-bit integers. Versions, positions and items are numbered within it. */
 export const minInt32 = -2147483648

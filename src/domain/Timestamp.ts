@@ -48,11 +48,11 @@ export const isRepresentable = (millis: number): boolean => millis >= earliest &
  * Matches a time that is already in the form of a `Timestamp`. Hour 24 is hour 0 of the next day, so it does not
  * match.
  */
-const canonical = /^.{11}(?!24).{12}Z$/
+const canonicalPattern = /^.{11}(?!24).{12}Z$/
 
 /** Converts a time that `parseTime` parses to a Timestamp. */
 export const normalizeTime = (text: string): Timestamp =>
-  canonical.test(text) ? (text as Timestamp) : toTimestamp(parseTime(text))
+  canonicalPattern.test(text) ? (text as Timestamp) : toTimestamp(parseTime(text))
 
 /** Converts milliseconds since the epoch to a Timestamp, clamped to the years 0001 to 9999. */
 export const toTimestamp = (millis: number): Timestamp =>

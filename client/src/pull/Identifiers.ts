@@ -9,7 +9,7 @@ const letters =
 const wordPattern = new RegExp(`[0-9${letters}]+`, "g")
 
 /** The upper-case letters at the start of a word: the first letter, or all letters of an abbreviation. */
-const leadingCapitals = /^(?:\p{Lu}+(?=\p{Lu}\p{Ll}|\P{L}|$)|\p{Lu})/u
+const leadingCapitalsPattern = /^(?:\p{Lu}+(?=\p{Lu}\p{Ll}|\P{L}|$)|\p{Lu})/u
 
 /** Words that no constant of a module may have as its name, in a script, a module or a CommonJS module. */
 const reserved = new Set(
@@ -24,7 +24,7 @@ const reserved = new Set(
 /** Converts a title to an identifier in camel case. Returns the empty text if the title has no letters and digits. */
 const toCamelCase = (title: string): string => {
   const [first = "", ...others] = title.normalize("NFC").match(wordPattern) ?? []
-  const head = first.replace(leadingCapitals, (capitals) => capitals.toLowerCase())
+  const head = first.replace(leadingCapitalsPattern, (capitals) => capitals.toLowerCase())
   const tail = others.map((word) => word.charAt(0).toUpperCase() + word.slice(1))
   return (head + tail.join("")).normalize("NFC")
 }

@@ -21,11 +21,11 @@ const makeUnsupportedVersion = (requested: unknown): RpcError =>
   })
 
 /** Matches a header value that is encoded as UTF-8 in base64, because a header cannot carry the plain value. */
-const encodedValue = /^=\?base64\?([A-Za-z0-9+/]*={0,2})\?=$/
+const encodedValuePattern = /^=\?base64\?([A-Za-z0-9+/]*={0,2})\?=$/
 
 /** Decodes the value of a header. Returns `undefined` if its encoding is not valid. */
 const decodeHeader = (value: string): string | undefined => {
-  const encoded = encodedValue.exec(value)?.[1]
+  const encoded = encodedValuePattern.exec(value)?.[1]
   if (encoded === undefined) return value
   const bytes = Buffer.from(encoded, "base64")
   return isUtf8(bytes) ? bytes.toString() : undefined

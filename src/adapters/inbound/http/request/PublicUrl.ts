@@ -25,7 +25,7 @@ export const parsePublicUrl = (text: string): string | undefined => {
 export const toBasePath = (publicUrl: string): string => new URL(publicUrl).pathname.replace(/\/$/, "")
 
 /** The scheme and the authority of an absolute-form target. */
-export const absoluteForm = /^(https?):\/\/([^/?#]*)/i
+export const absoluteFormPattern = /^(https?):\/\/([^/?#]*)/i
 
 /**
  * The path below which a host mounts this API, such as `/prompts`, without a trailing slash; empty if the API is

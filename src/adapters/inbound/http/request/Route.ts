@@ -1,4 +1,4 @@
-import { absoluteForm } from "./PublicUrl.ts"
+import { absoluteFormPattern } from "./PublicUrl.ts"
 
 /** A request target that matches a route. */
 export interface MatchedRoute {
@@ -11,7 +11,7 @@ export interface MatchedRoute {
 }
 
 /** Bytes that no path of this service contains: they start an escape, a path parameter or a fragment. */
-const disallowedPathBytes = /[%;#]/
+const disallowedPathPattern = /[%;#]/
 
 /** A segment of a pattern: a fixed text, or a parameter that matches any text but the empty one. */
 type Segment = { readonly literal: string } | { readonly param: string }
@@ -45,10 +45,10 @@ export const makeRouteMatcher = (
 ): ((rawTarget: string, basePath?: string) => MatchedRoute | undefined) => {
   const routes = patterns.map((route) => ({ route, pattern: route.split("/").map(parseSegment) }))
   return (rawTarget, basePath = "") => {
-    const target = rawTarget.startsWith("/") ? rawTarget : rawTarget.replace(absoluteForm, "")
+    const target = rawTarget.startsWith("/") ? rawTarget : rawTarget.replace(absoluteFormPattern, "")
     const queryStart = target.indexOf("?")
     const path = queryStart < 0 ? target : target.slice(0, queryStart)
-    if (disallowedPathBytes.test(path) || !path.startsWith(basePath)) return undefined
+    if (disallowedPathPattern.test(path) || !path.startsWith(basePath)) return undefined
     const segments = path.slice(basePath.length).split("/")
     for (const { route, pattern } of routes) {
       const params = matchSegments(pattern, segments)

@@ -41,7 +41,7 @@ export const databaseUrlText = "must be a URL like postgres://user:password@host
 const defaultPort = "5432"
 
 /** Splits a URL into the scheme with the credentials, the hosts with their ports, and the rest. */
-const urlParts = /^(postgres(?:ql)?:\/\/(?:[^/?#]*@)?)([^/?#]*)(.*)$/is
+const urlPattern = /^(postgres(?:ql)?:\/\/(?:[^/?#]*@)?)([^/?#]*)(.*)$/is
 
 /** Returns true if every percent sign of a text begins an escape sequence of UTF-8. */
 export const isPercentEncoded = (text: string): boolean => {
@@ -98,7 +98,7 @@ const findParameterProblem = (url: URL, serverCount: number): string | undefined
  * "must be …". The rule does not contain the URL.
  */
 export const parseConnectionUrl = (text: string): ConnectionUrl | string => {
-  const [, start = "", authority = "", end = ""] = urlParts.exec(text.trim()) ?? []
+  const [, start = "", authority = "", end = ""] = urlPattern.exec(text.trim()) ?? []
   const urls = authority.split(",").map((address) => URL.parse(start + address + end))
   const [first] = urls
   if (first === null || first === undefined || !urls.every((url) => url !== null)) return databaseUrlText

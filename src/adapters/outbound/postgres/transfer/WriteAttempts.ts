@@ -12,7 +12,7 @@ export type Transact = Database["Service"]["transact"]
 const maxAttempts = 10
 
 /** A concurrent transaction added, deleted or changed a row, or a deadlock with it was resolved. */
-const concurrencyStates = /^(23503|23505|40001|40P01)$/
+const concurrencyPattern = /^(23503|23505|40001|40P01)$/
 
 /** The attempt failed because a concurrent transaction interfered: the write can be attempted again. */
 const AttemptFailed = { _tag: "AttemptFailed" } as const
@@ -33,7 +33,7 @@ const isAttemptFailed = (error: unknown): error is AttemptFailed => error === At
  * constraint violation to `InvalidContent`.
  */
 const toWriteError = (error: SqlError, isLast: boolean): SqlError | InvalidContent | AttemptFailed => {
-  if (!isLast && concurrencyStates.test(sqlState(error))) return AttemptFailed
+  if (!isLast && concurrencyPattern.test(sqlState(error))) return AttemptFailed
   return isConstraintViolation(error) ? toInvalidContent(error) : error
 }
 
