@@ -1,3 +1,4 @@
+import * as Predicate from "effect/Predicate"
 import * as Redacted from "effect/Redacted"
 import { defaultRateLimits, type RateLimits } from "../application/access/Admission.ts"
 import { defaultOutageMaxAge } from "../application/freshness/Outage.ts"
@@ -50,8 +51,7 @@ export interface PromptApiSettings {
 
 type Fields = Readonly<Record<string, unknown>>
 
-const isFields = (value: unknown): value is Fields =>
-  (typeof value === "object" || typeof value === "function") && value !== null
+const isFields = (value: unknown): value is Fields => Predicate.isObjectKeyword(value)
 
 const isOneOf = (types: ReadonlyArray<string>) => (value: unknown) => types.includes(typeof value)
 

@@ -1,3 +1,5 @@
+import * as Predicate from "effect/Predicate"
+
 /** A part of a JSON Schema. */
 type Part = unknown
 
@@ -7,7 +9,7 @@ type Part = unknown
  */
 export const openSchema = (part: Part): Part => {
   if (Array.isArray(part)) return part.map(openSchema)
-  if (typeof part !== "object" || part === null) return part
+  if (!Predicate.isObject(part)) return part
   return Object.fromEntries(
     Object.entries(part).flatMap(([key, value]) =>
       key === "additionalProperties" && value === false ? [] : [[key, openSchema(value)]]
