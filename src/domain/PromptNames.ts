@@ -36,7 +36,7 @@ export const toSlug = (title: string): string => {
 /** Matches a slug with the first 8 digits of an id, or with all 32 digits. */
 const suffixedNamePattern = /^(.+)-([0-9a-f]{8}|[0-9a-f]{32})$/
 
-const digits = (id: PromptId): string => id.replaceAll("-", "")
+const toDigits = (id: PromptId): string => id.replaceAll("-", "")
 
 /**
  * The names of the prompts of one workspace. The name of a prompt is the slug of its title. If several prompts have
@@ -69,7 +69,7 @@ export class PromptNames {
     if (this.#idsBySlug.get(slug) === id && !suffixedNamePattern.test(slug)) return slug
     const start = id.slice(0, 8)
     const isUnique = this.#findIds(slug).every((other) => other === id || !other.startsWith(start))
-    return `${slug}-${isUnique ? start : digits(id)}`
+    return `${slug}-${isUnique ? start : toDigits(id)}`
   }
 
   /**

@@ -81,7 +81,7 @@ export const isEmptyEdit = (edit: ContentEdit): boolean =>
   )
 
 /** Returns the ids of the prompts that an edit writes, in the order of the edit. */
-export const editedPrompts = ({ prompts }: ContentEdit): ReadonlyArray<PromptId> =>
+export const listEditedPrompts = ({ prompts }: ContentEdit): ReadonlyArray<PromptId> =>
   prompts.map(({ row }) => row.id)
 
 /** Reduces the versions of a prompt to the current and the last version. */

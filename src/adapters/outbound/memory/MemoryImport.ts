@@ -17,7 +17,7 @@ import { findConflicts } from "./MemoryImportConflicts.ts"
 import type { MemoryState, MemoryWorkspace, RecordEvents } from "./MemoryState.ts"
 
 /** Returns the earlier of two times; null is later than every time. */
-const earlier = (a: Timestamp | null, b: Timestamp | null): Timestamp | null =>
+const chooseEarlier = (a: Timestamp | null, b: Timestamp | null): Timestamp | null =>
   a === null || (b !== null && b < a) ? b : a
 
 /**
@@ -32,7 +32,7 @@ const mergeKey = (existing: ArchiveKey | undefined, key: ArchiveKey): ArchiveKey
         ...existing,
         name: key.name,
         revoked_at: existing.revoked_at ?? key.revoked_at,
-        expires_at: earlier(existing.expires_at, key.expires_at)
+        expires_at: chooseEarlier(existing.expires_at, key.expires_at)
       }
 
 /** Merges an imported user into the stored user. An import can force a password reset but never cancel one. */

@@ -6,7 +6,7 @@ import type { ChangeOptions, WorkspaceNotFound } from "../../../../application/p
 import { toWorkspaceEditedEntry } from "../../../../domain/workspace/AuditEvent.ts"
 import {
   type ContentEdit,
-  editedPrompts,
+  listEditedPrompts,
   isEmptyEdit,
   type WorkspaceContent
 } from "../../../../domain/workspace/WorkspaceContent.ts"
@@ -78,7 +78,7 @@ export const editContent = <A, E>(
     yield* sql.unsafe(repeatableRead)
     if (!dryRun) yield* lockOrFail
     const [edit, result] = yield* makeEdit(yield* readContent(sql, workspace))
-    contestedPrompts = editedPrompts(edit)
+    contestedPrompts = listEditedPrompts(edit)
     if (!isEmptyEdit(edit)) {
       yield* writeEdit(sql, workspace, edit, dryRun)
       if (!dryRun) yield* record([toWorkspaceEditedEntry(workspace, options?.source, edit)])
