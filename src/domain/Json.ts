@@ -93,7 +93,7 @@ export const isStorableNumber = (text: string): boolean => {
 }
 
 /**
- * Formats a decimal number as PostgreSQL does: without an exponent, a plus sign and leading zeros. Returns
+ * Formats a decimal number in PostgreSQL's form: without an exponent, a plus sign and leading zeros. Returns
  * `undefined` for text that is not a decimal number or that PostgreSQL cannot store.
  */
 export const formatDecimal = (text: string): string | undefined => {

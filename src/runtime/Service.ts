@@ -24,7 +24,7 @@ export interface ServeOptions {
   readonly demo: boolean
 }
 
-/** Logs what a process serves: the first line of every start. */
+/** Logs the configuration of a process, as the first line of every start. */
 const logStart = ({
   databaseUrl,
   databaseFeedUrl,

@@ -4,7 +4,7 @@ import { type CallSettings, now, rejectOnAbort, withLimits } from "../transport/
 import type { ServiceSource } from "../Resources.ts"
 import type { ResponseInfo, SuccessResponse } from "../transport/Transport.ts"
 
-/** Options of the cache. The default times are those that the service allows shared caches. */
+/** Options of the cache. The default times are the times that the service allows to shared caches. */
 export interface CacheOptions {
   /** How long a cached result is returned without a request, in milliseconds. Default: 30,000. */
   readonly ttl?: number | undefined

@@ -102,7 +102,7 @@ export class Admission extends Context.Service<
         /**
          * The key's limit comes first; if the process's limit then rejects the request, the key gets its request
          * back. While the process's limit is known to be exhausted, no request is counted and no shared counter is
-         * queried: the error names the key's limit only if this process knows that limit to be exhausted too.
+         * queried: the error names the key's limit only if that limit is also known to be exhausted.
          */
         const consumeQuota = Effect.fnUntraced(function* (key: ApiKeyId, now: number) {
           const { perKey, perProcess } = limits

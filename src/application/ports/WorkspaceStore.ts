@@ -194,9 +194,9 @@ export class WorkspaceStore extends Context.Service<
      */
     readonly revokeKey: (id: ApiKeyId, at: Timestamp) => Effect.Effect<KeyInfo, KeyNotFound | Unavailable>
     /**
-     * Stores `replacement` with the workspace, owner and name of key `id`, and ends key `id` as `endKey` says, at the
-     * replacement's `created_at`. Returns the replaced key. Fails with `KeyEnded` if key `id` is revoked or has
-     * expired, because a rotation must not undo a revocation.
+     * Stores `replacement` with the workspace, owner and name of key `id`, and ends key `id` by the rule of `endKey`,
+     * at the replacement's `created_at`. Returns the replaced key. Fails with `KeyEnded` if key `id` is revoked or
+     * has expired, because a rotation must not undo a revocation.
      */
     readonly rotateKey: (
       id: ApiKeyId,

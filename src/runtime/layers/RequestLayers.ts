@@ -21,8 +21,8 @@ import { ChangeFeed } from "../../application/ports/ChangeFeed.ts"
 import { Readiness } from "../../application/ports/Readiness.ts"
 import { Prompts } from "../../application/reading/Prompts.ts"
 
-// The layers that `ServeLayers.ts` and `PromptApi.ts` share, and those that `src/index.ts` exports.
-// `CommandLayers.ts` composes the commands of operators, `testing.ts` the in-memory adapters.
+// The layers that `ServeLayers.ts` and `PromptApi.ts` share, and layers that `src/index.ts` exports.
+// `CommandLayers.ts` composes the commands of operators, and `testing.ts` the in-memory adapters.
 
 /** A PostgreSQL database. Building it never fails, because connections open when they are first needed. */
 export const databaseLayer = Database.layer

@@ -5,7 +5,7 @@ import { toCacheKey } from "./response/ResponseCache.ts"
 
 /**
  * A request and the facts that its log line, metrics and span report. The steps of the app fill in `route` and
- * `caller` as they learn them, because a step that fails returns nothing but its error.
+ * `caller` as soon as they are known, because a failing step returns only its error.
  */
 export interface RequestContext {
   readonly request: HttpRequest

@@ -86,7 +86,7 @@ const respondToFailures = (
  * Makes the endpoint for Streamable HTTP. A request passes these checks in this order: its method, its origin, the
  * admission of the HTTP API, its body, its metadata, its parameters.
  *
- * @param publicOrigin The origin of the service's own pages, whose requests are allowed too.
+ * @param publicOrigin The origin of the service's own pages. Their requests are allowed.
  */
 export const makeHttpEndpoint = (publicOrigin: string | undefined) =>
   Effect.gen(function* () {

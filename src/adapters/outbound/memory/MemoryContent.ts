@@ -83,7 +83,7 @@ export const editToArchive = (workspace: Archive["workspace"], edit: ContentEdit
   }))
 })
 
-/** Returns the items with others added; items with the same id are replaced. */
+/** Returns `items` with `others` added. An item with the same id is replaced. */
 const upsert = <A extends { readonly id: string }>(
   items: ReadonlyArray<A>,
   others: ReadonlyArray<A>

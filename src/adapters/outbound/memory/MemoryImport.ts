@@ -95,7 +95,7 @@ const countRows = (before: Rows, after: Rows): RowCounts => {
   }
 }
 
-/** Returns the function that imports an archive, all or nothing, as `WorkspaceStore.importWorkspace` says. */
+/** Makes `WorkspaceStore.importWorkspace`. */
 export const importWorkspace = (
   state: MemoryState["Service"],
   record: RecordEvents

@@ -50,8 +50,8 @@ const refund = Redis.script((name: string) => [name], {
 })
 
 /**
- * Options without an offline queue and without reconnects, so no command ever waits for a server that is
- * unavailable. Pings keep an idle connection alive; a second without any reply closes it, during the handshake too.
+ * Options without an offline queue and without reconnects, so commands fail at once while the server is unavailable.
+ * Pings keep an idle connection alive; a second without any reply closes it, even during the handshake.
  */
 const clientOptions = (url: string) => ({
   url,

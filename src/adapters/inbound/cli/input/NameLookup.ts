@@ -101,8 +101,8 @@ export const listAllPrompts = Effect.fnUntraced(function* (
 })
 
 /**
- * Returns the id of the prompt with this id, name or title. Names are those of `PromptNames`. Finds an archived
- * prompt only by its id. Does not check that a prompt has the id.
+ * Returns the id of the prompt with this id, name or title. `PromptNames` defines the names. Finds an archived prompt
+ * only by its id. Does not check that a prompt has the id.
  */
 export const resolvePrompt = Effect.fnUntraced(function* (
   prompts: Prompts["Service"],

@@ -39,7 +39,7 @@ const isOpenAs = ({ dev, ino }: Stats, { fd }: StandardStream): boolean => {
   return opened.dev === dev && opened.ino === ino
 }
 
-/** Determines what a path names. Writes nothing. Throws for a directory. */
+/** Determines the kind of output that a path names. Writes nothing. Throws for a directory. */
 export const inspectOutput = async (path: string): Promise<Output> => {
   const existing = await stat(path).catch((error) => {
     if (getErrorCode(error) === "ENOENT") return undefined

@@ -1,8 +1,8 @@
 import type { IncomingMessage } from "node:http"
 
 /**
- * Joins several `Authorization` headers as RFC 9110 says, so that they are not taken for a single `Bearer <key>`.
- * Node would keep only the first.
+ * Joins several `Authorization` headers by the rule of RFC 9110, so that they do not count as a single `Bearer
+ * <key>`. Node keeps only the first header.
  */
 export const mergeAuthorizationHeaders = (request: IncomingMessage): void => {
   const { rawHeaders } = request

@@ -19,7 +19,7 @@ function onResponseClose(this: ServerResponse): void {
   response.connectionState?.release(response)
 }
 
-/** Runs a request. `recordResponse` must be called once its response is known, at once or later. */
+/** Runs a request. `recordResponse` must be called once the response is known, immediately or later. */
 export type StartRequest = (response: TrackedResponse) => void
 
 /**

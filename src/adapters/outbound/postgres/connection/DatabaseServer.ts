@@ -103,7 +103,7 @@ export const makeDatabaseServer = (url: Redacted.Redacted): DatabaseServer["Serv
     }),
     ...(hasSeveralHosts &&
       parsed.sslMode !== "disable" && {
-        // Read at each handshake: the certificate must be that of the selected host.
+        // The driver reads these at each handshake: the certificate must belong to the selected host.
         ssl: {
           get host() {
             return getSelected().host

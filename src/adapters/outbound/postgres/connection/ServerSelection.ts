@@ -71,7 +71,7 @@ const probe = (url: ConnectionUrl, address: ServerAddress): Effect.Effect<Candid
   )
 
 /**
- * Returns the effect that selects one of the servers of a URL: the first one that has the target, as libpq does.
+ * Returns the effect that selects one of the servers of a URL: the first server that meets the target, as in libpq.
  * Fails with an error that names the reason for each server. All servers are queried at once, so a silent server
  * delays the selection by at most `selectionGrace`. If the target requires writes, a server on an earlier timeline
  * than one seen before is rejected: it is a primary that was replaced. Concurrent callers share one selection.

@@ -4,10 +4,7 @@ import type { SqlError } from "effect/sql/SqlError"
 import type { DatabaseServer } from "./DatabaseServer.ts"
 import { makeConnectionError, statementTimeoutMs } from "../driver/Timeouts.ts"
 
-/**
- * True if the session belongs to this connection alone: a pooler reports a process id that is not that of the
- * session.
- */
+/** True if the session belongs to this connection alone. A pooler reports a different process id than the session. */
 const isOwnSession = "pg_backend_pid()::text = $1"
 
 /**

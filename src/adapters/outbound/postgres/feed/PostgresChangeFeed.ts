@@ -101,7 +101,7 @@ const makeChangeFeed = (
       Effect.andThen(setChangeFeedUp(false), stateLog.down(suspectedReason))
     )
 
-    // The monotonic clock alone would keep the feed up while the machine is suspended.
+    // The monotonic clock stops during a suspension, so it alone would keep the feed up afterwards.
     const isAlive = () =>
       upUntil !== undefined && performance.now() < upUntil.monotonic && Date.now() < upUntil.wall
 
@@ -134,8 +134,8 @@ const makeChangeFeed = (
           if (elapsedBetween(sentAt, readInstant()) >= heartbeatTtlMs) return Effect.void
           if (!isFirst) return onHeartbeat(sentAt)
           isFirst = false
-          // Changes before this connection listened were missed. Until now, the revisions were those of the last
-          // contact.
+          // Changes before this connection listened were missed. Count them only now, so that `lastContact` had the
+          // revisions of the last contact until now.
           revisions.invalidateAll()
           return Effect.andThen(
             server.follow(identity),

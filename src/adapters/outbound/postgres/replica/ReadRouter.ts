@@ -50,7 +50,7 @@ export class ReadRouter {
   #session: ReplicaSession | undefined
   /** When a replica last showed something, by the monotonic clock. */
   #shownByReplicaAt = Number.NEGATIVE_INFINITY
-  /** When another server than that of `#session` last showed something. */
+  /** When a server other than the server of `#session` last showed something. */
   #shownElsewhereAt = Number.NEGATIVE_INFINITY
 
   constructor(options: ReadRouterOptions) {

@@ -153,9 +153,9 @@ const restoreTriggers = Effect.gen(function* () {
 
 /**
  * Brings the schema to the version of this program and returns what ran. All pending migrations run in one
- * transaction, each once, however many processes start at the same time. Then corrects the firing modes of the
- * triggers. Only reads if nothing is pending. Fails if the schema is newer than this program, or if the server denies
- * a migration.
+ * transaction, and each runs once, even if several processes start at the same time. Then corrects the firing modes
+ * of the triggers. Only reads if nothing is pending. Fails if the schema is newer than this program, or if the server
+ * denies a migration.
  */
 export const migrate = Effect.tap(runMigrations(migrations), restoreTriggers)
 
