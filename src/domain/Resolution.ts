@@ -1,15 +1,26 @@
 import * as Result from "effect/Result"
 import { isExactNumber, isJsonObject } from "./Json.ts"
-import { pickRepeatedFields, type PromptId, type ResolvedPrompt, type RepeatedFields } from "./Prompt.ts"
+import type { PromptId, RepeatedFields, ResolvedPrompt } from "./Prompt.ts"
 import { fitsBytes, sizes } from "./Sizes.ts"
 
-/** The input of a resolution: the content of a prompt and its fragments, ordered by `position`. */
-export interface ResolutionSource extends RepeatedFields {
+/** The contents of a prompt and of its fragments, ordered by `position`. */
+export interface PromptContents {
+  readonly id: PromptId
   readonly current_content: string
   /** The version number of `current_content`, from the same snapshot. Absent if the store does not report it. */
   readonly current_version?: number | undefined
   readonly fragments: ReadonlyArray<SourceFragment>
 }
+
+/** What a store reads to resolve a prompt. */
+export interface ResolutionSource extends PromptContents, RepeatedFields {}
+
+/** The fields of a resolution's input that it repeats, and its result. */
+export type Resolved<Source extends PromptContents> = Omit<
+  Source,
+  "current_content" | "current_version" | "fragments"
+> &
+  Pick<ResolvedPrompt, "resolved_content" | "fragment_count">
 
 /** A fragment of a prompt. `variable_overrides` is free-form JSON; values that cannot fill a slot are ignored. */
 export interface SourceFragment {
@@ -105,7 +116,7 @@ export const fillSlots = (content: string, values: Readonly<Record<string, strin
 
 const separator = "\n\n"
 
-const countSourceBytes = ({ current_content, fragments }: ResolutionSource): number =>
+const countSourceBytes = ({ current_content, fragments }: PromptContents): number =>
   fragments.reduce((sum, { content }) => sum + Buffer.byteLength(content), Buffer.byteLength(current_content))
 
 const fillFragment = ({ content, variable_overrides: overrides }: SourceFragment): string | undefined =>
@@ -117,10 +128,10 @@ const fillFragment = ({ content, variable_overrides: overrides }: SourceFragment
  * pass: slots in inserted text are not filled, and a slot without a binding stays. Before filling a fragment, yields
  * the fragment's length, so that the caller can let other work run.
  */
-export const resolveInSteps = function* (
-  source: ResolutionSource
-): Generator<number, Result.Result<ResolvedPrompt, ResolvedTooLarge>> {
-  const { current_content, fragments } = source
+export const resolveInSteps = function* <Source extends PromptContents>(
+  source: Source
+): Generator<number, Result.Result<Resolved<Source>, ResolvedTooLarge>> {
+  const { current_content, current_version: _, fragments, ...repeated } = source
   const tooLarge = Result.fail(ResolvedTooLarge(source.id))
   if (countSourceBytes(source) > sizes.sourceBytes) return tooLarge
   const parts = [current_content]
@@ -135,7 +146,7 @@ export const resolveInSteps = function* (
   const resolved_content = parts.join(separator)
   return fitsBytes(resolved_content, sizes.contentBytes)
     ? Result.succeed({
-        ...pickRepeatedFields(source),
+        ...repeated,
         resolved_content,
         fragment_count: fragments.length
       })
@@ -143,7 +154,9 @@ export const resolveInSteps = function* (
 }
 
 /** Resolves a prompt in one step. */
-export const resolve = (source: ResolutionSource): Result.Result<ResolvedPrompt, ResolvedTooLarge> => {
+export const resolve = <Source extends PromptContents>(
+  source: Source
+): Result.Result<Resolved<Source>, ResolvedTooLarge> => {
   const steps = resolveInSteps(source)
   for (;;) {
     const step = steps.next()
