@@ -12,10 +12,10 @@ export interface PromptContents {
   readonly fragments: ReadonlyArray<SourceFragment>
 }
 
-/** What a store reads to resolve a prompt. */
+/** The input of a resolution, as a store reads it. */
 export interface ResolutionSource extends PromptContents, RepeatedFields {}
 
-/** The fields of a resolution's input that it repeats, and its result. */
+/** The result of a resolution: the other fields of its input, and the resolved content. */
 export type Resolved<Source extends PromptContents> = Omit<
   Source,
   "current_content" | "current_version" | "fragments"
