@@ -40,8 +40,8 @@ export const describeDatabaseUrl = (text: string): string => {
 
 /** Returns a URL for each server of a URL without problems. */
 export const splitServers = (text: string): ReadonlyArray<string> => {
-  const { servers, urlOf } = parseConnectionUrl(text) as ConnectionUrl
-  return servers.map(urlOf)
+  const { servers, formatServerUrl } = parseConnectionUrl(text) as ConnectionUrl
+  return servers.map(formatServerUrl)
 }
 
 /** Formats the host and the port of a PostgreSQL server for logs and metrics. The URL must name one server. */

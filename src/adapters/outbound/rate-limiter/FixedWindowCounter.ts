@@ -40,13 +40,13 @@ interface WindowCounts {
 
 const zero: RequestCount = { own: 0, total: 0 }
 
-const emptyWindow = (window: RateWindow): WindowCounts => ({ window, byBucket: new Map() })
+const makeEmptyWindow = (window: RateWindow): WindowCounts => ({ window, byBucket: new Map() })
 
 const distance = (a: WindowCounts, b: WindowCounts): number => Math.abs(a.window - b.window)
 
 /** Makes a counter without any counts. */
 export const makeFixedWindowCounter = (): FixedWindowCounter => {
-  let latest = emptyWindow(Number.NEGATIVE_INFINITY)
+  let latest = makeEmptyWindow(Number.NEGATIVE_INFINITY)
   let previous = latest
 
   const findWindow = (now: number): WindowCounts | undefined => {
@@ -59,7 +59,7 @@ export const makeFixedWindowCounter = (): FixedWindowCounter => {
    * minutes is dropped.
    */
   const windowFor = (now: number): WindowCounts["byBucket"] => {
-    const next = findWindow(now) ?? emptyWindow(toRateWindow(now))
+    const next = findWindow(now) ?? makeEmptyWindow(toRateWindow(now))
     if (next !== latest) {
       if (next === previous || distance(latest, next) <= distance(previous, next)) previous = latest
       latest = next

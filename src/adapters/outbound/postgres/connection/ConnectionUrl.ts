@@ -32,11 +32,11 @@ export interface ConnectionUrl {
   readonly user: string | undefined
   readonly password: string | undefined
   /** Returns the URL of one server. */
-  readonly urlOf: (server: ServerAddress) => string
+  readonly formatServerUrl: (server: ServerAddress) => string
 }
 
 /** The rule of database URLs, worded to follow a name. */
-export const databaseUrlText = "must be a URL like postgres://user:password@host:5432/database"
+export const databaseUrlRule = "must be a URL like postgres://user:password@host:5432/database"
 
 const defaultPort = "5432"
 
@@ -76,21 +76,21 @@ const listAddresses = (urls: ReadonlyArray<URL>, parameters: URL) => {
   }
 }
 
-const mustBeOneOf = (name: string, values: ReadonlyArray<string>) =>
+const describeAllowedValues = (name: string, values: ReadonlyArray<string>) =>
   `must have one of these as its ${name}: ${values.join(", ")}`
 
 /** Returns the rule that the parameters of a URL break, or `undefined` if they break none. */
 const findParameterProblem = (url: URL, serverCount: number): string | undefined => {
   const attributes = url.searchParams.getAll("target_session_attrs")
   if (!attributes.every((value) => targetSessionAttrs.some((known) => known === value)))
-    return mustBeOneOf("target_session_attrs", targetSessionAttrs)
+    return describeAllowedValues("target_session_attrs", targetSessionAttrs)
   if (!url.searchParams.getAll("load_balance_hosts").every((value) => value === "disable"))
     return "must have disable as its load_balance_hosts: hosts are tried in order"
   const modes = url.searchParams.getAll("sslmode")
-  if (!modes.every((mode) => sslModes.includes(mode))) return mustBeOneOf("sslmode", sslModes)
+  if (!modes.every((mode) => sslModes.includes(mode))) return describeAllowedValues("sslmode", sslModes)
   return serverCount === 1 || modes.every((mode) => sslModesOfSeveralHosts.includes(mode))
     ? undefined
-    : `${mustBeOneOf("sslmode", sslModesOfSeveralHosts)}, because it has several hosts`
+    : `${describeAllowedValues("sslmode", sslModesOfSeveralHosts)}, because it has several hosts`
 }
 
 /**
@@ -101,10 +101,10 @@ export const parseConnectionUrl = (text: string): ConnectionUrl | string => {
   const [, start = "", authority = "", end = ""] = urlPattern.exec(text.trim()) ?? []
   const urls = authority.split(",").map((address) => URL.parse(start + address + end))
   const [first] = urls
-  if (first === null || first === undefined || !urls.every((url) => url !== null)) return databaseUrlText
+  if (first === null || first === undefined || !urls.every((url) => url !== null)) return databaseUrlRule
   const { username, password, pathname } = first
   if (![username, password, pathname, ...urls.map(({ hostname }) => hostname)].every(isPercentEncoded))
-    return databaseUrlText
+    return databaseUrlRule
 
   const { hosts, ports } = listAddresses(urls, first)
   if (ports.length !== 1 && ports.length !== hosts.length)
@@ -112,7 +112,7 @@ export const parseConnectionUrl = (text: string): ConnectionUrl | string => {
   const servers: Array<ServerAddress> = []
   for (const [index, host] of hosts.entries()) {
     const port = parsePort(ports[ports.length === 1 ? 0 : index] || defaultPort)
-    if (host === "" || port === undefined) return databaseUrlText
+    if (host === "" || port === undefined) return databaseUrlRule
     servers.push({ host, port })
   }
   const problem = findParameterProblem(first, servers.length)
@@ -127,7 +127,7 @@ export const parseConnectionUrl = (text: string): ConnectionUrl | string => {
     database: choose("dbname", pathname.slice(1)),
     user: choose("user", username),
     password: choose("password", password),
-    urlOf: ({ host, port }) => {
+    formatServerUrl: ({ host, port }) => {
       const url = new URL(first)
       url.searchParams.set("host", host)
       url.searchParams.set("port", String(port))

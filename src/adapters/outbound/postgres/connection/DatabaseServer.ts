@@ -95,7 +95,7 @@ export const makeDatabaseServer = (url: Redacted.Redacted): DatabaseServer["Serv
   }
 
   const makeConfig = (openStream: () => Socket): ConnectionConfig => ({
-    url: hasSeveralHosts ? Redacted.make(parsed.urlOf(first)) : url,
+    url: hasSeveralHosts ? Redacted.make(parsed.formatServerUrl(first)) : url,
     ...(isSelected && {
       // The driver evaluates this before each connection, and opens the socket afterwards. Without a password in the
       // URL, the driver must find none, as in the URL of a single server.

@@ -52,7 +52,7 @@ const formatAddress = ({ host, port }: ServerAddress): string => `${host}:${port
 const probe = (url: ConnectionUrl, address: ServerAddress): Effect.Effect<Candidate, string> =>
   Effect.gen(function* () {
     const connection = yield* PgConnection.make({
-      url: Redacted.make(url.urlOf(address)),
+      url: Redacted.make(url.formatServerUrl(address)),
       startupParameters: { application_name: "prompt-retrieval" },
       // Only statements of multiplexed connections can be interrupted without waiting for the server.
       multiplex: true

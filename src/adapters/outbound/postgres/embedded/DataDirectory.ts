@@ -57,14 +57,14 @@ const makeDirectory = (path: string): void => {
 }
 
 /**
- * The file that names the owner of a data directory, so that an error can name it. Only the lock decides who the
+ * Returns the file that names the owner of a data directory, so that an error can name it. Only the lock decides who the
  * owner is.
  */
-const pidFile = (path: string): string => join(path, "pid")
+const toPidFile = (path: string): string => join(path, "pid")
 
 const readOwner = (path: string): number | undefined => {
   try {
-    return Number.parseInt(readFileSync(pidFile(path), "utf8"), 10) || undefined
+    return Number.parseInt(readFileSync(toPidFile(path), "utf8"), 10) || undefined
   } catch {
     return undefined
   }
@@ -79,7 +79,7 @@ const lockDirectory = async (path: string): Promise<DatabaseSync> => {
   const database = new sqlite.DatabaseSync(join(path, "lock"), { timeout: 0 })
   try {
     database.exec("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE")
-    writeFileSync(pidFile(path), `${process.pid}\n`)
+    writeFileSync(toPidFile(path), `${process.pid}\n`)
     return database
   } catch (error) {
     database.close()
@@ -109,7 +109,7 @@ export const acquireDataDirectory = (
       }),
       (database) =>
         Effect.sync(() => {
-          rmSync(pidFile(path), { force: true })
+          rmSync(toPidFile(path), { force: true })
           database.close()
         })
     ),

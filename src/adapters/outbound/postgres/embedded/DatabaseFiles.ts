@@ -17,7 +17,7 @@ import { userInfo } from "node:os"
 import { join } from "node:path"
 import { setTimeout } from "node:timers/promises"
 import { embeddedMajor, type PostgresPrograms } from "./PostgresPrograms.ts"
-import { currentDirectory, findReason, startSupervised } from "./PostgresProcess.ts"
+import { findCurrentDirectory, findReason, startSupervised } from "./PostgresProcess.ts"
 import { runAs, type SystemUser } from "./ServerUser.ts"
 
 const directoryName = "postgresql"
@@ -73,7 +73,7 @@ const createDatabase = async (
   try {
     if (runAs(user).uid !== undefined) chownSync(incomplete, user.uid, user.gid)
     const args = [
-      `--pgdata=${currentDirectory(incomplete)}`,
+      `--pgdata=${findCurrentDirectory(incomplete)}`,
       "--username=postgres",
       "--auth=peer",
       "--encoding=UTF8",

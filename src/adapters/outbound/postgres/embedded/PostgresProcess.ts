@@ -36,7 +36,7 @@ export interface SupervisedProcess {
  * Returns a path of the program's current directory. On Linux, the program can use it even if its user cannot enter
  * the parent directories.
  */
-export const currentDirectory = (directory: string): string =>
+export const findCurrentDirectory = (directory: string): string =>
   process.platform === "linux" ? "/proc/self/cwd" : directory
 
 /** Starts a program as a user, with `directory` as its current directory, so that it ends with this process. */
@@ -120,7 +120,7 @@ export const startPostgres = async (
   const args = Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`])
   const { child, ended } = startSupervised(
     program,
-    ["-D", currentDirectory(directory), ...args],
+    ["-D", findCurrentDirectory(directory), ...args],
     directory,
     user
   )

@@ -56,20 +56,20 @@ const joinWorkspace = (table: ContentTable): { readonly join: string; readonly w
     : { join: "join prompts p on p.id = t.prompt_id", workspace: "p.workspace_id" }
 
 /** Selects the first conflicts of a query in the order of the import, each with the total number of conflicts. */
-const firstConflicts = (conflicts: string): string =>
+const selectFirstConflicts = (conflicts: string): string =>
   `select path, by_id, (count(*) over ())::int as count from (${conflicts}) c
     order by ordinal, by_id desc limit ${maxProblems}`
 
 /** Selects the first staged rows whose ids belong to another workspace than `$1`. */
 export const findConflictingIds = (table: ContentTable): string => {
   const { join, workspace } = joinWorkspace(table)
-  return firstConflicts(`select s.path, s.ordinal, true as by_id
+  return selectFirstConflicts(`select s.path, s.ordinal, true as by_id
     from ${stagedTable(table)} s join ${table} t on t.id = s.id ${join}
     where ${workspace} <> $1`)
 }
 
 /** Selects the first staged users whose id or email belongs to another user. */
-export const findConflictingUsers = firstConflicts(`select s.path, s.ordinal, u.id = s.id as by_id
+export const findConflictingUsers = selectFirstConflicts(`select s.path, s.ordinal, u.id = s.id as by_id
     from ${stagedTable("users")} s join users u on u.id = s.id
     where lower(u.email) <> lower(s.email)
     union all
@@ -78,7 +78,7 @@ export const findConflictingUsers = firstConflicts(`select s.path, s.ordinal, u.
     where u.id <> s.id`)
 
 /** Selects the first staged keys whose id belongs to another workspace than `$1`, or whose hash to another key. */
-export const findConflictingKeys = firstConflicts(`select s.path, s.ordinal, true as by_id
+export const findConflictingKeys = selectFirstConflicts(`select s.path, s.ordinal, true as by_id
     from ${stagedTable("api_keys")} s join api_keys k on k.id = s.id
     where k.workspace_id <> $1
     union all
@@ -92,7 +92,7 @@ export const decodeConflicts = makeRowDecoder(
 )
 
 /** The columns that an import may change in an existing row. */
-const writableColumns = (table: ContentTable): ReadonlyArray<string> =>
+const listWritableColumns = (table: ContentTable): ReadonlyArray<string> =>
   contentColumns[table].filter((name) => name !== "id" && name !== "workspace_id")
 
 /**
@@ -100,7 +100,7 @@ const writableColumns = (table: ContentTable): ReadonlyArray<string> =>
  * same id.
  */
 const fromDifferingContent = (table: ContentTable): string => {
-  const columns = writableColumns(table)
+  const columns = listWritableColumns(table)
   const sameWorkspace = belongsToWorkspace(table) ? "and t.workspace_id = $1" : ""
   return `${stagedTable(table)} s where t.id = s.id ${sameWorkspace}
     and (${columns.map((name) => `t.${name}`)}) is distinct from (${columns.map((name) => `s.${name}`)})`
@@ -111,7 +111,7 @@ const toParams = (table: ImportTable, workspace: string): ReadonlyArray<string> 
 
 /** Updates the rows of a workspace that differ from the staged rows. Equal rows are not locked. */
 export const updateContent = (table: ContentTable, workspace: string): Statement => ({
-  text: `update ${table} t set ${writableColumns(table).map((name) => `${name} = s.${name}`)}
+  text: `update ${table} t set ${listWritableColumns(table).map((name) => `${name} = s.${name}`)}
     from ${fromDifferingContent(table)}`,
   params: toParams(table, workspace)
 })
