@@ -90,8 +90,8 @@ export class FakeService {
   }
 
   /**
-   * Adds a prompt, or replaces the prompt with its id or, without an id, its name. The prompt gets a new ETag if it has
-   * none, or if it replaces a prompt with other fields, because the ETag of a bundle belongs to the fields in the bundle.
+   * Adds a prompt, or replaces the prompt with its id or, without an id, its name. The prompt gets a new ETag if it
+   * has none or if it changes the fields of a prompt: the ETag of a bundle belongs to the fields in the bundle.
    */
   set(prompt: FakePrompt): void {
     const change = ++this.#changes

@@ -40,9 +40,9 @@ const toDigits = (id: PromptId): string => id.replaceAll("-", "")
 
 /**
  * The names of the prompts of one workspace. The name of a prompt is the slug of its title. If several prompts have
- * the same slug, or if the slug itself ends like an id, the slug is followed by a hyphen and the first 8 digits of
- * the prompt's id, or all 32 digits if the first 8 are not unique among these prompts. While a prompt keeps its
- * title, its names never denote another prompt.
+ * the same slug, or if the slug itself ends like an id, a hyphen and digits of the prompt's id follow: the first 8
+ * digits, or all 32 if the first 8 are not unique among these prompts. While a prompt keeps its title, its names
+ * never denote another prompt.
  */
 export class PromptNames {
   readonly #idsBySlug = new Map<string, PromptId | Array<PromptId>>()

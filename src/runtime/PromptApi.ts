@@ -74,8 +74,8 @@ const makeLoggedSchemaCheck = () => {
 
 /**
  * Checks the schema and starts to serve. Fails if PostgreSQL is reachable and the schema is not current. If
- * PostgreSQL is unavailable, the check is retried in the background until it succeeds, even while the schema is not
- * current, so that the database may be created first and migrated later.
+ * PostgreSQL is unavailable, the check is retried in the background until it succeeds. These retries continue while
+ * the schema is not current, so that the database may be created first and migrated later.
  */
 const startServingOrRetry = Effect.catchTag(
   startServing(checkSchema, () => false),

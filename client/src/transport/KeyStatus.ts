@@ -1,9 +1,9 @@
 import { getStatus } from "../Errors.ts"
 
 /**
- * Remembers whether the service rejected the API key (401 or 403), because a rejected key must get neither a bundled
- * text nor a fallback, even if the service is down later. A success lifts the rejection, unless its request started
- * before the rejection arrived.
+ * Remembers whether the service rejected the API key (401 or 403). A rejected key must get neither a bundled text nor
+ * a fallback, even if the service is down later. A success lifts the rejection, unless its request started before the
+ * rejection arrived.
  */
 export class KeyStatus {
   #isRejected = false

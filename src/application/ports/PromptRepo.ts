@@ -26,8 +26,8 @@ export class PromptRepo extends Context.Service<
   {
     /**
      * Returns one page of the prompts that are not archived and match the filter, ordered by `updated_at`, then id,
-     * both descending, and the number of all matching prompts, both from one snapshot. Any text is a valid `tag`; a
-     * page past the end is empty.
+     * both descending. `total` is the number of all matching prompts, from the same snapshot. Any text is a valid
+     * `tag`; a page past the end is empty.
      */
     readonly list: (
       workspace: WorkspaceId,

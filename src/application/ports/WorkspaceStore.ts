@@ -225,8 +225,8 @@ export class WorkspaceStore extends Context.Service<
      * contain are deleted. Rows that do not change are neither written nor locked, so importing the same parts again
      * changes nothing.
      *
-     * An import never weakens security: an existing workspace keeps its tier and billing status, users and keys are
-     * added or updated but never removed, `must_reset_password` only becomes true, a revoked key stays revoked, and
+     * An import never weakens security. An existing workspace keeps its tier and billing status. Users and keys are
+     * added or updated, but never removed. `must_reset_password` only becomes true. A revoked key stays revoked, and
      * an existing key never expires later than before.
      *
      * `parts` arrive in any order, with unique ids and no dangling references. No reader or writer waits before the

@@ -36,9 +36,9 @@ const matchSegments = (
 
 /**
  * Makes a function that matches a raw request target against the patterns of all routes and returns `undefined` for
- * an unknown path. An absolute-form target is reduced to its path. Paths are compared byte by byte, undecoded, so a
- * trailing slash, `//`, another case and any of `%`, `;` and `#` make a path unknown, and so does a path that does
- * not start with the base path.
+ * an unknown path. An absolute-form target is reduced to its path. Paths are compared byte by byte, undecoded. So a
+ * path is unknown if it has a trailing slash, `//`, another case or any of `%`, `;` and `#`, or if it does not start
+ * with the base path.
  */
 export const makeRouteMatcher = (
   patterns: ReadonlyArray<string>

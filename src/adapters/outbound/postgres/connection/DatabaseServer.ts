@@ -53,7 +53,9 @@ export class DatabaseServer extends Context.Service<
   }
 >()("prompt-retrieval/DatabaseServer") {}
 
-const log = Effect.logInfo("PostgreSQL was restarted or replaced; its earlier connections are closed")
+const logReplacement = Effect.logInfo(
+  "PostgreSQL was restarted or replaced; its earlier connections are closed"
+)
 
 /** Makes the server of a URL. Throws if the URL is invalid. */
 export const makeDatabaseServer = (url: Redacted.Redacted): DatabaseServer["Service"] => {
@@ -131,7 +133,7 @@ export const makeDatabaseServer = (url: Redacted.Redacted): DatabaseServer["Serv
         feedServer = server
         servers.clear()
         servers.add(server)
-        return isReplacement ? log : Effect.void
+        return isReplacement ? logReplacement : Effect.void
       }),
     unfollow: Effect.sync(() => {
       feedServer = undefined

@@ -43,8 +43,8 @@ export const decodePrimary = (rows: ReadonlyArray<unknown>): ServerState => {
 }
 
 /**
- * Selects the state of a standby. The timeline is that of the WAL that the standby receives, which only some roles
- * may see, or that of its last restart point, which may be minutes behind.
+ * Selects the state of a standby. The timeline comes from the WAL that the standby receives; roles that may not see
+ * this get the timeline of its last restart point, which may be minutes behind.
  */
 export const selectStandby = `select pg_is_in_recovery() as "isStandby", ${serverIdentity} as server,
   (pg_last_wal_replay_lsn() - '0/0')::text as position,
