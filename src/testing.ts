@@ -42,7 +42,8 @@ import type { WorkspaceStore } from "./application/ports/WorkspaceStore.ts"
 
 /**
  * Everything that `Prompts` and `Admission` need, in memory: the prompts, keys and workspaces of one store that
- * starts empty, rate limits of this process, a service that is always up, no outages, and observations that are ignored.
+ * starts empty, rate limits of this process, a service that is always up, no outages, and observations that are
+ * ignored.
  */
 export const memoryLayer: Layer.Layer<
   PromptRepo | KeyStore | WorkspaceStore | RateLimiter | Observations | Lifecycle | Outage.Outage

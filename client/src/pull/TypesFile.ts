@@ -28,7 +28,8 @@ interface TypedPrompt {
 
 /**
  * Renders `prompts.ts`: a constant for each prompt, ordered by name. Its type has the id, the name and the slots of
- * the prompt, so it needs no import, and its declaration can be emitted without the type checker (`isolatedDeclarations`).
+ * the prompt, so it needs no import, and its declaration can be emitted without the type checker
+ * (`isolatedDeclarations`).
  */
 export const renderTypes = (prompts: ReadonlyArray<TypedPrompt>): string => {
   const constantNames = nameConstants(prompts)

@@ -34,8 +34,9 @@ const isSilent = (exit: Exit.Exit<unknown, unknown>): boolean =>
   )
 
 /**
- * A circuit breaker. While it is closed, all calls run. A call that fails as unavailable, or has no result after 250 ms, opens
- * it: for 250 ms, calls fail at once. Then it is half-open: one call runs, and its result closes or opens the breaker.
+ * A circuit breaker. While it is closed, all calls run. A call that fails as unavailable, or has no result after 250
+ * ms, opens it: for 250 ms, calls fail at once. Then it is half-open: one call runs, and its result closes or opens
+ * the breaker.
  */
 export class CircuitBreaker {
   #state: "closed" | "open" | "half-open" = "closed"

@@ -50,8 +50,8 @@ const refund = Redis.script((name: string) => [name], {
 })
 
 /**
- * Makes options without an offline queue and without reconnects, so commands fail at once while the server is unavailable.
- * Pings keep an idle connection alive; a second without any reply closes it, even during the handshake.
+ * Makes options without an offline queue and without reconnects, so commands fail at once while the server is
+ * unavailable. Pings keep an idle connection alive; a second without any reply closes it, even during the handshake.
  */
 const makeClientOptions = (url: string) => ({
   url,

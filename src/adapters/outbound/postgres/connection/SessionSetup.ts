@@ -8,8 +8,8 @@ import { makeConnectionError, statementTimeoutMs } from "../driver/Timeouts.ts"
 const isOwnSession = "pg_backend_pid()::text = $1"
 
 /**
- * Identifies a running server, until its next restart: the time of its start in microseconds. Does not depend on the time
- * zone of a session, or on the address that a connection uses, because a server may have several.
+ * Identifies a running server, until its next restart: the time of its start in microseconds. Does not depend on the
+ * time zone of a session, or on the address that a connection uses, because a server may have several.
  */
 export const serverIdentity = "extract(epoch from pg_postmaster_start_time())::text"
 

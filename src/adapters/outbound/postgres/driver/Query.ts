@@ -12,8 +12,8 @@ export interface Statement {
   readonly text: string
   readonly params: ReadonlyArray<unknown>
   /**
-   * The number of rows if everything that is requested exists: with fewer rows, something was not found. Replicas run only
-   * statements that have it. If it can be more than 1, the rows have a column `ordinal` that tells them apart.
+   * The number of rows if everything that is requested exists: with fewer rows, something was not found. Replicas run
+   * only statements that have it. If it can be more than 1, the rows have a column `ordinal` that tells them apart.
    */
   readonly expectedRows?: number
 }

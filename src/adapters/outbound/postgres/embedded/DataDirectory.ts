@@ -57,8 +57,8 @@ const makeDirectory = (path: string): void => {
 }
 
 /**
- * Returns the file that names the owner of a data directory, so that an error can name it. Only the lock decides who the
- * owner is.
+ * Returns the file that names the owner of a data directory, so that an error can name it. Only the lock decides who
+ * the owner is.
  */
 const toPidFile = (path: string): string => join(path, "pid")
 

@@ -61,9 +61,9 @@ const makeTriggers = ({ table, ofRows, ofRow, hasOwnUpdate }: NotifyingTable): R
 }
 
 /**
- * The change notifications. Every write that a reader could notice sends `NOTIFY prompt_retrieval_changes` with the id of
- * each workspace concerned, once per transaction, or `*` when a table is truncated. A change of `last_used_at` alone
- * sends nothing.
+ * The change notifications. Every write that a reader could notice sends `NOTIFY prompt_retrieval_changes` with the
+ * id of each workspace concerned, once per transaction, or `*` when a table is truncated. A change of `last_used_at`
+ * alone sends nothing.
  */
 export const notifications: ReadonlyArray<string> = [
   // Gets a query that maps the changed rows (`%s`) to workspaces.

@@ -163,8 +163,8 @@ export const tables: ReadonlyArray<string> = [
     details jsonb not null default '{}'
   )`,
   "create index audit_events_workspace on audit_events (workspace_id, id)",
-  // The files of the latest import of files: `files` is a list of `ImportedFile`. No reader sees the table, so it has no
-  // trigger. A file may outlive its prompt.
+  // The files of the latest import of files: `files` is a list of `ImportedFile`. No reader sees the table, so it has
+  // no trigger. A file may outlive its prompt.
   `create table imported_files (
     workspace_id uuid primary key references workspaces on delete cascade,
     files jsonb not null
