@@ -9,7 +9,7 @@ import { encodeBody } from "../../src/adapters/inbound/http/response/Representat
 import { archive, key, prompt, user, workspace } from "../support/archives.ts"
 import { connectTo, makeResources, postgres } from "../support/database.ts"
 import { exchange, exchangeAll, rawRequest } from "../support/rawHttp.ts"
-import { type Service, sourceProgram, startService } from "../support/service.ts"
+import { type Service, startService } from "../support/service.ts"
 
 const MiB = 1024 * 1024
 
@@ -61,7 +61,7 @@ describe("clients that read slowly or not at all", () => {
   let sockets: Array<Socket> = []
 
   const start = async (overrides: Record<string, string> = {}) => {
-    service = await startService({ ...env, ...overrides }, "/readyz", [], sourceProgram)
+    service = await startService({ ...env, ...overrides })
   }
   beforeAll(async () => {
     env = {
