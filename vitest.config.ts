@@ -14,7 +14,8 @@ const pure = [
   "client/test/{Cache,Errors,Slots,Transport,cacheOutage,limits,paging,retryAfter,sharedReads,types}.test.ts",
   "client/test/pull/{Bundle,Identifiers}.test.ts",
   "test/adapters/inbound/http/**/*.test.ts",
-  "test/adapters/inbound/cli/{ArchiveFile,PromptDiff,PromptDirectory,PromptPaths,PromptText}.test.ts",
+  "test/adapters/inbound/cli/{PromptDirectory,PromptPaths,PromptText}.test.ts",
+  "test/adapters/inbound/cli/{archive,files,output}/*.test.ts",
   "test/adapters/outbound/{caching,memory}/**/*.test.ts",
   "test/application/**/*.test.ts",
   "test/domain/**/*.test.ts",
@@ -23,7 +24,7 @@ const pure = [
 
 /** Tests that assert short durations, or memory. No other test runs at the same time. */
 const sensitive = [
-  "test/adapters/outbound/postgres/{Database,PostgresChangeFeed}.test.ts",
+  "test/adapters/outbound/postgres/{Database,feed/PostgresChangeFeed}.test.ts",
   "test/api/{connections,memory}.test.ts",
   "test/domain/Resolution.test.ts",
   "test/process/faults/*.test.ts",

@@ -1,7 +1,6 @@
 import { exchange, getHeader, type HttpResponse, rawRequest } from "../test/support/rawHttp.ts"
 import { countListed, makeId, thousand, type Workspace } from "./dataset.ts"
 import type { Stream } from "./load.ts"
-import type { ServerProcess } from "./processes.ts"
 
 const connections = 32
 
@@ -96,7 +95,7 @@ export const splitByRound = (requests: Stream, rounds: number): RoundStreams => 
 
 /** Sends one of a stream's requests and returns the response. */
 export const send = (
-  server: ServerProcess,
+  server: { readonly port: number },
   { key, keys, targets, etags }: Stream,
   index = 0
 ): Promise<HttpResponse> => {
@@ -111,7 +110,7 @@ export const send = (
 }
 
 /** Returns the same requests with the ETag of the server's responses, so that they get 304. */
-export const withEtags = async (server: ServerProcess, requests: Stream): Promise<Stream> => {
+export const withEtags = async (server: { readonly port: number }, requests: Stream): Promise<Stream> => {
   const etags: Array<string> = []
   for (const index of requests.targets.keys())
     etags.push(getHeader(await send(server, requests, index), "etag")!)

@@ -9,9 +9,14 @@ export {
 } from "./adapters/inbound/embedding/InProcessPrompts.ts"
 export { makeWebHandler, type WebHandler } from "./adapters/inbound/http/transport/WebHandler.ts"
 export type { DatabaseOptions } from "./adapters/outbound/postgres/Database.ts"
-export type { RateLimits } from "./application/Admission.ts"
-export { administrationLayer } from "./runtime/CommandLayers.ts"
-export { changeFeedLayer, databaseLayer, ownStoresLayer, serviceLayer } from "./runtime/RequestLayers.ts"
+export type { RateLimits } from "./application/access/Admission.ts"
+export { administrationLayer } from "./runtime/layers/CommandLayers.ts"
+export {
+  changeFeedLayer,
+  databaseLayer,
+  ownStoresLayer,
+  serviceLayer
+} from "./runtime/layers/RequestLayers.ts"
 export { createPromptApi, type PromptApi } from "./runtime/PromptApi.ts"
 export type { PromptApiOptions } from "./runtime/PromptApiOptions.ts"
 export type { HostLogFields, HostLogger } from "./runtime/telemetry/HostLogger.ts"

@@ -30,11 +30,10 @@
  * @module
  */
 import * as Layer from "effect/Layer"
-import * as IgnoredObservations from "./adapters/outbound/memory/IgnoredObservations.ts"
 import * as Memory from "./adapters/outbound/memory/Memory.ts"
 import * as InProcessRateLimiter from "./adapters/outbound/rate-limiter/InProcessRateLimiter.ts"
-import { Lifecycle } from "./application/Lifecycle.ts"
-import * as Outage from "./application/Outage.ts"
+import { Lifecycle } from "./application/support/Lifecycle.ts"
+import * as Outage from "./application/freshness/Outage.ts"
 import type { KeyStore } from "./application/ports/KeyStore.ts"
 import type { Observations } from "./application/ports/Observations.ts"
 import type { PromptRepo } from "./application/ports/PromptRepo.ts"
@@ -50,7 +49,7 @@ export const memoryLayer: Layer.Layer<
 > = Layer.mergeAll(
   Memory.layer,
   InProcessRateLimiter.layer,
-  IgnoredObservations.layer,
+  Memory.ignoredObservationsLayer,
   Lifecycle.serving,
   Outage.offLayer
 )

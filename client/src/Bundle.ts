@@ -41,7 +41,7 @@ export interface PromptBundle {
 export const bundleFormat = "prompt-retrieval-bundle"
 export const bundleFormatVersion = 1
 
-/** A bundle was refused, because it is damaged, was changed by hand, or is no bundle. */
+/** A bundle was rejected, because it is damaged, was changed by hand, or is no bundle. */
 export class BundleError extends PromptClientError {
   override get name(): string {
     return "BundleError"

@@ -1,6 +1,6 @@
 import { inspect } from "node:util"
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
-import { errors } from "../../src/adapters/inbound/http/contract/Errors.ts"
+import { errors } from "../../src/adapters/inbound/contract/Errors.ts"
 import * as Client from "../src/index.ts"
 import {
   allCalls,

@@ -1,6 +1,6 @@
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import { maxInt32 } from "./Int32.ts"
+import { maxInt32 } from "./Sizes.ts"
 
 export const defaultPerPage = 20
 export const maxPerPage = 100

@@ -1,6 +1,6 @@
 import * as Schema from "effect/Schema"
 import { FolderId } from "./FolderId.ts"
-import { maxInt32, minInt32 } from "./Int32.ts"
+import { maxInt32, minInt32 } from "./Sizes.ts"
 import { Timestamp } from "./Timestamp.ts"
 import { parseUuid, Uuid } from "./Uuid.ts"
 

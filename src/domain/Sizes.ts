@@ -43,3 +43,7 @@ const countedSlot = /\{\{[^{}]{1,256}\}\}/gu
 export const fitsSlots = (content: string): boolean =>
   content.length <= minSlotLength * sizes.contentSlots ||
   (content.match(countedSlot)?.length ?? 0) <= sizes.contentSlots
+
+/** The range of the 32-bit integers in which versions, positions and items are counted. */
+export const minInt32 = -2147483648
+export const maxInt32 = 2147483647

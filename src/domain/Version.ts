@@ -1,5 +1,5 @@
 import * as Schema from "effect/Schema"
-import { maxInt32 } from "./Int32.ts"
+import { maxInt32 } from "./Sizes.ts"
 import { parsePositiveInt } from "./Page.ts"
 import { PromptId } from "./Prompt.ts"
 import { Timestamp } from "./Timestamp.ts"

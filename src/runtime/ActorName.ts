@@ -1,6 +1,6 @@
 import { hostname, userInfo } from "node:os"
 import * as Layer from "effect/Layer"
-import { Actor } from "../application/Actor.ts"
+import { Actor } from "../application/administration/Actor.ts"
 
 /** Returns the name of the user of this process; the numeric id if the system does not know the user. */
 const readUserName = (): string => {

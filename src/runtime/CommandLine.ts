@@ -5,23 +5,23 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import { isSqlError } from "effect/sql/SqlError"
-import { isJsonRequested } from "../adapters/inbound/cli/Arguments.ts"
-import { CommandError } from "../adapters/inbound/cli/CommandError.ts"
-import type { Operations } from "../adapters/inbound/cli/Operations.ts"
-import { formatFailure } from "../adapters/inbound/cli/Output.ts"
+import { isJsonRequested } from "../adapters/inbound/cli/input/CommandTree.ts"
+import { CommandError } from "../adapters/inbound/cli/output/CommandError.ts"
+import type { CommandRuntime } from "../adapters/inbound/cli/CommandRuntime.ts"
+import { formatFailure } from "../adapters/inbound/cli/output/Output.ts"
 import { parseServe, runServe } from "../adapters/inbound/cli/ServeHandler.ts"
 import { connectionLimits } from "../adapters/inbound/http/transport/ConnectionLimits.ts"
 import type { ListenError } from "../adapters/inbound/http/transport/Listen.ts"
-import { describeSqlError } from "../adapters/outbound/postgres/connection/SqlErrors.ts"
+import { describeSqlError } from "../adapters/outbound/postgres/driver/SqlErrors.ts"
 import type {
   DataDirectoryBusy,
   DataDirectoryUnusable
 } from "../adapters/outbound/postgres/embedded/DataDirectory.ts"
-import type { EmbeddedUnavailable } from "../adapters/outbound/postgres/embedded/EmbeddedUnavailable.ts"
-import type { SchemaMismatch } from "../adapters/outbound/postgres/SchemaMismatch.ts"
+import type { EmbeddedUnavailable } from "../adapters/outbound/postgres/embedded/ServerUser.ts"
+import type { SchemaMismatch } from "../adapters/outbound/postgres/schema/SchemaMismatch.ts"
 import type { Unavailable } from "../application/ports/Unavailable.ts"
-import { programVersion } from "../application/ProgramVersion.ts"
-import { environment, readConfig, type ServiceConfig } from "./Config.ts"
+import { programVersion } from "../application/support/ProgramVersion.ts"
+import { environment, readConfig, type ServiceConfig } from "./config/Config.ts"
 import { installSignalHandlers } from "./Signals.ts"
 import { nameSourceFiles } from "./StackTraces.ts"
 import type { MetricsListenError } from "./telemetry/MetricsServer.ts"
@@ -66,7 +66,10 @@ const nextTurn = Effect.callback<void>((resume) => {
 const makeDatabaseOperations = Effect.fnUntraced(function* (config: ServiceConfig) {
   const [{ commandDatabaseLayer, commandUseCasesLayer }, { migrate, readSchemaStatus }] =
     yield* Effect.promise(() =>
-      Promise.all([import("./CommandLayers.ts"), import("../adapters/outbound/postgres/Migrations.ts")])
+      Promise.all([
+        import("./layers/CommandLayers.ts"),
+        import("../adapters/outbound/postgres/schema/Migrations.ts")
+      ])
     )
   const database = commandDatabaseLayer(config)
   return {
@@ -77,7 +80,7 @@ const makeDatabaseOperations = Effect.fnUntraced(function* (config: ServiceConfi
 })
 
 /** The operations of the runtime. The modules of an operation are imported when a command runs the operation. */
-const makeOperations = (config: ServiceConfig): Operations["Service"] => {
+const makeCommandRuntime = (config: ServiceConfig): CommandRuntime["Service"] => {
   const databaseOperations = makeDatabaseOperations(config)
   return {
     serve: ({ demo }) =>
@@ -112,7 +115,7 @@ const maxDrainMs = ({ shutdownGraceMs }: ServiceConfig): number =>
 
 /** Runs a command line and returns its exit code. Loads the parser and all commands only where they are needed. */
 const runServeOrCommand = Effect.fnUntraced(function* (
-  operations: Operations["Service"],
+  operations: CommandRuntime["Service"],
   args: ReadonlyArray<string>
 ) {
   const input = parseServe(args)
@@ -126,7 +129,7 @@ const runServeOrCommand = Effect.fnUntraced(function* (
 const runProgram = Effect.fnUntraced(function* (args: ReadonlyArray<string>, isServe: boolean) {
   const config = yield* Effect.provideService(readConfig, ConfigProvider.ConfigProvider, environment)
   installSignalHandlers(isServe ? stopTimeoutMs + maxDrainMs(config) : stopTimeoutMs)
-  return yield* withLogging(config)(runServeOrCommand(makeOperations(config), args))
+  return yield* withLogging(config)(runServeOrCommand(makeCommandRuntime(config), args))
 })
 
 /** Describes an error that no command expects. The driver's own message does not say why a statement failed. */

@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import { MountedEndpoint } from "../adapters/inbound/http/contract/MountedEndpoint.ts"
-import type { ServiceConfig } from "./Config.ts"
+import { MountedEndpoint } from "../adapters/inbound/contract/MountedEndpoint.ts"
+import type { ServiceConfig } from "./config/Config.ts"
 
 /** The path of the endpoint for the Model Context Protocol. */
 const path = "/mcp"
@@ -12,8 +12,8 @@ const makeEndpointLayer = Effect.fnUntraced(function* (publicUrl: string | undef
       Promise.all([
         import("../adapters/inbound/mcp/HttpEndpoint.ts"),
         import("../adapters/inbound/mcp/JsonRpc.ts"),
-        import("../application/NamedPrompts.ts"),
-        import("../adapters/outbound/postgres/PostgresPromptTitles.ts")
+        import("../application/reading/NamedPrompts.ts"),
+        import("../adapters/outbound/postgres/prompts/PostgresPromptTitles.ts")
       ])
     )
   const origin = publicUrl === undefined ? undefined : new URL(publicUrl).origin

@@ -1,8 +1,8 @@
 import * as Redacted from "effect/Redacted"
-import { defaultRateLimits, type RateLimits } from "../application/Admission.ts"
-import { defaultOutageMaxAge } from "../application/Outage.ts"
+import { defaultRateLimits, type RateLimits } from "../application/access/Admission.ts"
+import { defaultOutageMaxAge } from "../application/freshness/Outage.ts"
 import { parsePublicUrl } from "../adapters/inbound/http/request/PublicUrl.ts"
-import { makeRule, postgresUrl, publicUrl, type Rule, rateLimit, redisUrl } from "./ConfigRules.ts"
+import { makeRule, postgresUrl, publicUrl, type Rule, rateLimit, redisUrl } from "./config/ConfigRules.ts"
 import type { HostLogger } from "./telemetry/HostLogger.ts"
 
 /** The options of `createPromptApi`. */

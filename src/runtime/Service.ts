@@ -5,18 +5,17 @@ import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import * as HttpServer from "../adapters/inbound/http/transport/Server.ts"
-import { migrate } from "../adapters/outbound/postgres/Migrations.ts"
-import { assertReadable } from "../adapters/outbound/postgres/ReadPrivileges.ts"
-import { programVersion } from "../application/ProgramVersion.ts"
+import { migrate } from "../adapters/outbound/postgres/schema/Migrations.ts"
+import { assertReadable } from "../adapters/outbound/postgres/schema/ReadPrivileges.ts"
+import { programVersion } from "../application/support/ProgramVersion.ts"
 import * as ActorName from "./ActorName.ts"
-import type { ServiceConfig } from "./Config.ts"
+import type { ServiceConfig } from "./config/Config.ts"
 import { collectWhenIdle } from "./IdleCollection.ts"
 import { mcpEndpointLayer } from "./Mcp.ts"
-import { serveLayer } from "./ServeLayers.ts"
-import { describeDatabaseUrl, describeRedisUrl } from "./ServerUrl.ts"
+import { serveLayer } from "./layers/ServeLayers.ts"
+import { describeDatabaseUrl, describeRedisUrl, formatUrl } from "./config/ServerUrl.ts"
 import { isUnavailable, startServing } from "./Startup.ts"
 import { startMetrics, withExport } from "./telemetry/Telemetry.ts"
-import { formatUrl } from "./Url.ts"
 
 /** Options of `serve` besides the configuration. */
 export interface ServeOptions {
@@ -59,7 +58,7 @@ const logStart = ({
  */
 const seedOrWarn = Effect.fnUntraced(function* ({ actor }: ServiceConfig, demo: boolean, url: string) {
   const [{ administrationLayer }, { seedDemoWorkspace, warnIfEmpty }] = yield* Effect.promise(() =>
-    Promise.all([import("./CommandLayers.ts"), import("../adapters/inbound/cli/Demo.ts")])
+    Promise.all([import("./layers/CommandLayers.ts"), import("../adapters/inbound/cli/commands/Demo.ts")])
   )
   yield* Effect.provide(
     demo ? seedDemoWorkspace(url) : warnIfEmpty,

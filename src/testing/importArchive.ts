@@ -2,11 +2,11 @@ import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Stream from "effect/Stream"
-import { Administration } from "../application/Administration.ts"
+import { Administration } from "../application/administration/Administration.ts"
 import { toRawParts } from "../application/formats/RawPart.ts"
 import type { Unavailable } from "../application/ports/Unavailable.ts"
 import type { WorkspaceStore } from "../application/ports/WorkspaceStore.ts"
-import type { InvalidContent } from "../domain/Problem.ts"
+import type { InvalidContent } from "../domain/workspace/Problem.ts"
 
 /**
  * Adds a workspace to the store, or replaces the content of an existing one.

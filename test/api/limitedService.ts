@@ -10,7 +10,7 @@ import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import * as References from "effect/References"
 import { serve } from "../../src/adapters/inbound/http/transport/Server.ts"
-import { Lifecycle } from "../../src/application/Lifecycle.ts"
+import { Lifecycle } from "../../src/application/support/Lifecycle.ts"
 import { changeFeedLayer, databaseLayer, serviceLayer } from "../../src/index.ts"
 
 const unlimited = 1_000_000

@@ -7,11 +7,11 @@ import { dirname, join } from "node:path"
 import * as HttpApi from "effect/http-api/HttpApi"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import packageJson from "../../package.json" with { type: "json" }
-import { Api } from "../../src/adapters/inbound/http/contract/Api.ts"
-import { type ApiError, describeError, errors } from "../../src/adapters/inbound/http/contract/Errors.ts"
+import { Api } from "../../src/adapters/inbound/contract/Api.ts"
+import { type ApiError, describeError, errors } from "../../src/adapters/inbound/contract/Errors.ts"
 import { openApi } from "../../src/adapters/inbound/http/docs/OpenApi.ts"
-import { operationalPaths } from "../../src/adapters/inbound/http/OperationalRoutes.ts"
-import { RateLimited } from "../../src/domain/RateWindow.ts"
+import { operationalPaths } from "../../src/adapters/inbound/contract/Api.ts"
+import { RateLimited } from "../../src/domain/time/RateWindow.ts"
 
 // biome-ignore lint/suspicious/noExplicitAny: the tests read arbitrary parts of a document
 type Json = any

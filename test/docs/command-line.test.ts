@@ -1,7 +1,7 @@
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
 import { rootCommand } from "../../src/adapters/inbound/cli/Commands.ts"
-import { listSubcommands } from "../../src/adapters/inbound/cli/CommandTree.ts"
+import { listSubcommands } from "../../src/adapters/inbound/cli/input/CommandTree.ts"
 import { runInProcess } from "../support/commandLine.ts"
 import { readDocument, readTable, root } from "./markdown.ts"
 

@@ -4,7 +4,7 @@ import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import { basename, dirname, join } from "node:path"
 import { build } from "esbuild"
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
-import { programVersion } from "../../src/application/ProgramVersion.ts"
+import { programVersion } from "../../src/application/support/ProgramVersion.ts"
 import { embedded, makeResources, postgres } from "../support/database.ts"
 import {
   bin,

@@ -8,9 +8,9 @@ const seconds: Readonly<Record<string, number>> = {
   "test/process/lifecycle/process.test.ts": 50,
   "test/docs/code.test.ts": 45,
   "test/adapters/outbound/postgres/embedded/EmbeddedPostgres.test.ts": 45,
-  "test/adapters/inbound/cli/ExportCommand.test.ts": 40,
+  "test/adapters/inbound/cli/commands/ExportCommand.test.ts": 40,
   "test/process/lifecycle/startAndStop.test.ts": 40,
-  "test/adapters/outbound/postgres/QueryPlans.test.ts": 35
+  "test/adapters/outbound/postgres/prompts/QueryPlans.test.ts": 35
 }
 
 /**

@@ -4,20 +4,20 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as References from "effect/References"
 import { vi } from "vitest"
-import { CommandError } from "../../src/adapters/inbound/cli/CommandError.ts"
+import { CommandError } from "../../src/adapters/inbound/cli/output/CommandError.ts"
 import { runCommandLine } from "../../src/adapters/inbound/cli/Commands.ts"
-import type { Operations } from "../../src/adapters/inbound/cli/Operations.ts"
-import { OutputWriter } from "../../src/adapters/inbound/cli/Output.ts"
-import { Administration } from "../../src/application/Administration.ts"
-import { Prompts } from "../../src/application/Prompts.ts"
-import { commandUseCasesLayer } from "../../src/runtime/CommandLayers.ts"
-import { readConfig } from "../../src/runtime/Config.ts"
+import type { CommandRuntime } from "../../src/adapters/inbound/cli/CommandRuntime.ts"
+import { OutputWriter } from "../../src/adapters/inbound/cli/output/Output.ts"
+import { Administration } from "../../src/application/administration/Administration.ts"
+import { Prompts } from "../../src/application/reading/Prompts.ts"
+import { commandUseCasesLayer } from "../../src/runtime/layers/CommandLayers.ts"
+import { readConfig } from "../../src/runtime/config/Config.ts"
 import { type CommandResult, run } from "./service.ts"
 
 const noDatabase = new CommandError({ message: "no database" })
 
-/** Operations that fail. */
-const withoutDatabase: Operations["Service"] = {
+/** CommandRuntime that fail. */
+const withoutDatabase: CommandRuntime["Service"] = {
   serve: () => Effect.fail(noDatabase),
   migrate: Effect.fail(noDatabase),
   schemaStatus: Effect.fail(noDatabase),
@@ -29,7 +29,7 @@ const withoutDatabase: Operations["Service"] = {
 }
 
 /** The use cases on the database of the environment, as the program composes them. */
-const makeOperations = Effect.map(readConfig, (config): Operations["Service"] => ({
+const makeCommandRuntime = Effect.map(readConfig, (config): CommandRuntime["Service"] => ({
   ...withoutDatabase,
   useCases: (options) =>
     Layer.build(commandUseCasesLayer(config, options)).pipe(
@@ -58,7 +58,7 @@ export const runInProcess = async (
     stderr += `${text}\n`
   })
   try {
-    const operations = env.DATABASE_URL === undefined ? Effect.succeed(withoutDatabase) : makeOperations
+    const operations = env.DATABASE_URL === undefined ? Effect.succeed(withoutDatabase) : makeCommandRuntime
     const code = await Effect.runPromise(
       Effect.flatMap(operations, (operations) => runCommandLine(operations, args, "0.0.0")).pipe(
         Effect.provide(NodeServices.layer),

@@ -5,7 +5,7 @@ import {
   Observations,
   type ObservedCache
 } from "../../src/application/ports/Observations.ts"
-import type { RateLimitScope } from "../../src/domain/RateWindow.ts"
+import type { RateLimitScope } from "../../src/domain/time/RateWindow.ts"
 
 /** The observations that were reported, in order. */
 export interface RecordedObservations {
@@ -16,7 +16,7 @@ export interface RecordedObservations {
 /** Appends every observation to `observed`. */
 export const recordObservations = (observed: RecordedObservations): Layer.Layer<Observations> =>
   Layer.succeed(Observations, {
-    recordRateLimitDenial: (scope) => void observed.denials.push(scope),
+    recordRateLimitRejection: (scope) => void observed.denials.push(scope),
     recordCacheLookup: (cache, result) => void observed.lookups.push([cache, result]),
     recordOutageResponse: () => {},
     setOutageSecondsLeft: () => {}

@@ -1,13 +1,13 @@
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
-import type { Query, Row, Statement } from "../../src/adapters/outbound/postgres/connection/Query.ts"
+import type { Query, Row, Statement } from "../../src/adapters/outbound/postgres/driver/Query.ts"
 import { Fence } from "../../src/adapters/outbound/postgres/replica/Fence.ts"
 import { ReadRouter } from "../../src/adapters/outbound/postgres/replica/ReadRouter.ts"
 import type { ReplicaInUse, ReplicaSession } from "../../src/adapters/outbound/postgres/replica/Replica.ts"
 import type { StandbyState } from "../../src/adapters/outbound/postgres/replica/ServerState.ts"
 import { Unavailable } from "../../src/application/ports/Unavailable.ts"
-import { WorkspaceRevisions } from "../../src/application/WorkspaceRevisions.ts"
+import { WorkspaceRevisions } from "../../src/application/freshness/WorkspaceRevisions.ts"
 import { makeRandom } from "./random.ts"
 
 // A primary, two standbys, a change feed and the router, of which every step is taken separately, in any order.

@@ -6,7 +6,7 @@ import * as Exit from "effect/Exit"
 import * as Redacted from "effect/Redacted"
 import * as Scope from "effect/Scope"
 import { open } from "../../src/adapters/outbound/postgres/embedded/EmbeddedPostgres.ts"
-import { migrate } from "../../src/adapters/outbound/postgres/Migrations.ts"
+import { migrate } from "../../src/adapters/outbound/postgres/schema/Migrations.ts"
 import { connect, freshName, onServer } from "./postgres.ts"
 
 /** Runs the embedded PostgreSQL for the tests, without `fsync`, and returns its URL. */

@@ -1,7 +1,7 @@
 import * as Layer from "effect/Layer"
-import { readInstant } from "../../src/application/Clocks.ts"
+import { readInstant } from "../../src/application/support/Clocks.ts"
 import { ChangeFeed, type LastContact } from "../../src/application/ports/ChangeFeed.ts"
-import { WorkspaceRevisions } from "../../src/application/WorkspaceRevisions.ts"
+import { WorkspaceRevisions } from "../../src/application/freshness/WorkspaceRevisions.ts"
 import type { WorkspaceId } from "../../src/domain/WorkspaceId.ts"
 
 /** Creates a change feed that a test takes down and up with `isUp`, over revisions that the test controls. */

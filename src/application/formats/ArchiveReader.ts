@@ -1,8 +1,8 @@
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { isExactNumber, isJsonObject } from "../../domain/Json.ts"
-import { InvalidContent } from "../../domain/Problem.ts"
-import type { WorkspacePart } from "../../domain/WorkspaceParts.ts"
+import { InvalidContent } from "../../domain/workspace/Problem.ts"
+import type { WorkspacePart } from "../../domain/workspace/WorkspaceParts.ts"
 import {
   Archive,
   ArchiveFolder,
@@ -13,10 +13,9 @@ import {
   ArchiveUser,
   ArchiveWorkspace
 } from "./Archive.ts"
-import { ProblemList } from "./ProblemList.ts"
+import { formatIssue, ProblemList } from "./ProblemList.ts"
 import { archiveMembers, isWorkspaceList, type RawPart } from "./RawPart.ts"
 import { ReferenceChecker } from "./ReferenceChecker.ts"
-import { formatIssue } from "./SchemaIssues.ts"
 
 /** The fields that keep every digit of their numbers. */
 const freeFormFields: ReadonlyArray<string> = ["metadata", "variable_overrides"]

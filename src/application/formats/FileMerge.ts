@@ -3,7 +3,7 @@ import type { FolderId } from "../../domain/FolderId.ts"
 import type { TagId } from "../../domain/Prompt.ts"
 import type { Timestamp } from "../../domain/Timestamp.ts"
 import type { VersionId, VersionNumber } from "../../domain/Version.ts"
-import type { Folder, PromptFragment, PromptVersion, WorkspaceTag } from "../../domain/Workspace.ts"
+import type { Folder, PromptFragment, PromptVersion, WorkspaceTag } from "../../domain/workspace/Workspace.ts"
 import {
   type ContentEdit,
   type CurrentPrompt,
@@ -11,7 +11,7 @@ import {
   type PromptEdit,
   type PromptRow,
   type WorkspaceContent
-} from "../../domain/WorkspaceContent.ts"
+} from "../../domain/workspace/WorkspaceContent.ts"
 import { toImportedFiles } from "./FileRecords.ts"
 import {
   type FragmentChange,

@@ -1,4 +1,5 @@
-import type { Problem } from "../../domain/Problem.ts"
+import * as SchemaIssue from "effect/SchemaIssue"
+import type { Problem } from "../../domain/workspace/Problem.ts"
 
 /** The most problems of an archive that are reported; further problems are only counted. */
 export const maxProblems = 100
@@ -19,3 +20,6 @@ export class ProblemList {
     this.first.push(...first.slice(0, maxProblems - this.first.length))
   }
 }
+
+/** Formats the issue of a schema as a list of paths and messages. */
+export const formatIssue = SchemaIssue.makeFormatterStandardSchemaV1()

@@ -1,5 +1,5 @@
 import * as Context from "effect/Context"
-import type { RateLimitScope } from "../../domain/RateWindow.ts"
+import type { RateLimitScope } from "../../domain/time/RateWindow.ts"
 
 /** The caches whose lookups are counted. */
 export type ObservedCache = "keys" | "responses"
@@ -14,8 +14,8 @@ export type CacheLookup = "hit" | "miss" | "drop"
 export class Observations extends Context.Service<
   Observations,
   {
-    /** Reports one request that the rate limit of this scope denied. */
-    readonly recordRateLimitDenial: (scope: RateLimitScope) => void
+    /** Reports one request that the rate limit of this scope rejected. */
+    readonly recordRateLimitRejection: (scope: RateLimitScope) => void
     /** Reports one lookup of a cache. */
     readonly recordCacheLookup: (cache: ObservedCache, result: CacheLookup) => void
     /** Reports one response from before the current outage, and its age in seconds. */

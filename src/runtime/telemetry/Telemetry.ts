@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as References from "effect/References"
-import type { ServiceConfig } from "../Config.ts"
-import { formatUrl } from "../Url.ts"
+import type { ServiceConfig } from "../config/Config.ts"
+import { formatUrl } from "../config/ServerUrl.ts"
 import * as JsonLogger from "./JsonLogger.ts"
 import * as PrettyLogger from "./PrettyLogger.ts"
 

@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as TestClock from "effect/testing/TestClock"
 import * as Memory from "../../../src/adapters/outbound/memory/Memory.ts"
-import { Administration } from "../../../src/application/Administration.ts"
+import { Administration } from "../../../src/application/administration/Administration.ts"
 import type { Archive } from "../../../src/application/formats/Archive.ts"
 import {
   type FileChange,

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { migrations } from "../../../src/adapters/outbound/postgres/Migrations.ts"
+import { migrations } from "../../../src/adapters/outbound/postgres/schema/Migrations.ts"
 import { makeResources, postgres } from "../../support/database.ts"
 import { run } from "../../support/service.ts"
 

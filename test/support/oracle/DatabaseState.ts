@@ -1,7 +1,7 @@
 import type { PgClient } from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
-import { describeError } from "../../../src/adapters/inbound/http/contract/Errors.ts"
+import { describeError } from "../../../src/adapters/inbound/contract/Errors.ts"
 import { type ApiKeyId, authenticate, InvalidKey } from "../../../src/domain/ApiKey.ts"
 import { type BillingStatus, checkAccess } from "../../../src/domain/Billing.ts"
 import type { PromptId, PromptType } from "../../../src/domain/Prompt.ts"

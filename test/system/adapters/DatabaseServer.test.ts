@@ -4,12 +4,12 @@ import * as Exit from "effect/Exit"
 import * as Redacted from "effect/Redacted"
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
 import { makeDatabaseServer } from "../../../src/adapters/outbound/postgres/connection/DatabaseServer.ts"
-import { makePoolConfig } from "../../../src/adapters/outbound/postgres/connection/PoolConfig.ts"
+import { makePoolConfig } from "../../../src/adapters/outbound/postgres/driver/PoolConfig.ts"
 import {
   makeSetUpSession,
   serverIdentity
 } from "../../../src/adapters/outbound/postgres/connection/SessionSetup.ts"
-import { describeSqlError } from "../../../src/adapters/outbound/postgres/connection/SqlErrors.ts"
+import { describeSqlError } from "../../../src/adapters/outbound/postgres/driver/SqlErrors.ts"
 import { type Cluster, freshCluster } from "../../support/cluster.ts"
 import { makeResources } from "../../support/database.ts"
 import { balanceServers } from "../../support/failover.ts"

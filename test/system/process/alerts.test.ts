@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, describe, expect, it } from "vitest"
-import { errors } from "../../../src/adapters/inbound/http/contract/Errors.ts"
+import { errors } from "../../../src/adapters/inbound/contract/Errors.ts"
 import { alertsFile, readAlerts, readDashboard, readDashboardExpressions } from "../../support/monitoring.ts"
 import { promtool } from "../../support/promtool.ts"
 

@@ -6,26 +6,25 @@ import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as GlobalFlag from "effect/cli/GlobalFlag"
 import * as Effect from "effect/Effect"
-import { auditCommands } from "./AuditCommands.ts"
-import { findCommand } from "./CommandTree.ts"
-import { beforeOperands, isJsonRequested } from "./Arguments.ts"
-import { commonVariables, serveVariables, Variables } from "./Environment.ts"
-import { folderCommands, tagCommands } from "./ContentCommands.ts"
-import { type ExitError, toExitError } from "./Errors.ts"
-import type { ExitCode } from "./ExitCode.ts"
-import { exportCommand } from "./ExportCommand.ts"
-import { formatHelp, formatVersion } from "./Help.ts"
-import { importCommand } from "./ImportCommand.ts"
-import { keyCommands } from "./KeyCommands.ts"
-import { migrateCommand } from "./MigrateCommand.ts"
-import { Operations } from "./Operations.ts"
-import { formatFailure, writeOutput } from "./Output.ts"
-import { completionCommand, helpCommand, Program, versionCommand } from "./ProgramCommands.ts"
-import { promptCommands } from "./PromptCommands.ts"
+import { auditCommands } from "./commands/AuditCommands.ts"
+import { beforeOperands, findCommand, isJsonRequested } from "./input/CommandTree.ts"
+import { commonVariables, serveVariables, Variables } from "./input/Environment.ts"
+import { folderCommands, tagCommands } from "./commands/ContentCommands.ts"
+import { type ExitError, toExitError } from "./output/Errors.ts"
+import type { ExitCode } from "./output/CommandError.ts"
+import { exportCommand } from "./commands/ExportCommand.ts"
+import { formatHelp, formatVersion } from "./output/Help.ts"
+import { importCommand } from "./commands/ImportCommand.ts"
+import { keyCommands } from "./commands/KeyCommands.ts"
+import { migrateCommand } from "./commands/MigrateCommand.ts"
+import { CommandRuntime } from "./CommandRuntime.ts"
+import { formatFailure, writeOutput } from "./output/Output.ts"
+import { completionCommand, helpCommand, Program, versionCommand } from "./commands/ProgramCommands.ts"
+import { promptCommands } from "./commands/PromptCommands.ts"
 import { handleServe } from "./ServeHandler.ts"
-import { toUsageFailure } from "./UsageErrors.ts"
-import { userCommands } from "./UserCommands.ts"
-import { workspaceCommands } from "./WorkspaceCommands.ts"
+import { toUsageFailure } from "./input/UsageErrors.ts"
+import { userCommands } from "./commands/UserCommands.ts"
+import { workspaceCommands } from "./commands/WorkspaceCommands.ts"
 
 const demo = Flag.Boolean("demo").pipe(
   Flag.withDefault(false),
@@ -95,13 +94,13 @@ const makePresenter = (write: (text: string) => void): CliOutput.Presenter => ({
 const runArguments = (
   version: string,
   args: ReadonlyArray<string>
-): Effect.Effect<void, ExitError | ExitCode | CliError.CliError, Operations | Command.Environment> =>
+): Effect.Effect<void, ExitError | ExitCode | CliError.CliError, CommandRuntime | Command.Environment> =>
   Effect.gen(function* () {
-    const operations = yield* Operations
+    const operations = yield* CommandRuntime
     const requested: Array<string> = []
     const program: Program["Service"] = {
       root: rootCommand,
-      run: (args) => Effect.provideService(runArguments(version, args), Operations, operations)
+      run: (args) => Effect.provideService(runArguments(version, args), CommandRuntime, operations)
     }
     yield* Command.runWith(rootCommand, { version })(reduceHelp(args)).pipe(
       Effect.provideService(Program, program),
@@ -123,7 +122,7 @@ const runArguments = (
  * changes with `--detailed-exitcode`. A failure is reported on stderr, with `--json` as one line of JSON.
  */
 export const runCommandLine = (
-  operations: Operations["Service"],
+  operations: CommandRuntime["Service"],
   args: ReadonlyArray<string>,
   version: string
 ) => {
@@ -136,6 +135,6 @@ export const runCommandLine = (
       ExitCode: ({ exitCode }) => Effect.succeed(exitCode),
       ExitError: report
     }),
-    Effect.provideService(Operations, operations)
+    Effect.provideService(CommandRuntime, operations)
   )
 }

@@ -1,16 +1,23 @@
 import * as Effect from "effect/Effect"
-import type { Administration, FileImport } from "../../../application/Administration.ts"
+import type { Administration, FileImport } from "../../../application/administration/Administration.ts"
 import { maxProblems } from "../../../application/formats/ProblemList.ts"
 import { findSlotWarnings } from "../../../application/formats/SlotWarnings.ts"
-import type { Problem } from "../../../domain/Problem.ts"
+import type { Problem } from "../../../domain/workspace/Problem.ts"
 import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
-import { describeChange, renderDiff } from "./ChangeText.ts"
-import { CommandError } from "./CommandError.ts"
-import type { DirectoryImportOptions } from "./ImportCommand.ts"
-import { print, toPrintable, warn } from "./Output.ts"
-import { pluralize } from "./Plural.ts"
-import { withElapsedTime } from "./Progress.ts"
+import { describeChange, renderDiff } from "./output/ChangeText.ts"
+import { CommandError } from "./output/CommandError.ts"
+import { pluralize, print, toPrintable, warn } from "./output/Output.ts"
+import { withElapsedTime } from "./output/Progress.ts"
 import { readDirectory } from "./PromptDirectory.ts"
+
+/** The options of an import from a directory. */
+export interface DirectoryImportOptions {
+  readonly path: string
+  readonly dryRun: boolean
+  readonly json: boolean
+  readonly overwrite: boolean
+  readonly allowEmpty: boolean
+}
 
 const summarizeChanges = (count: number, dryRun: boolean, workspace: WorkspaceId): string => {
   if (count === 0) return `Nothing ${dryRun ? "would change" : "changed"} in workspace ${workspace}`

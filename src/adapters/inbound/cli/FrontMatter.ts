@@ -23,10 +23,10 @@ import {
   ArchivePrompt,
   ArchiveVersion
 } from "../../../application/formats/Archive.ts"
-import { formatIssue } from "../../../application/formats/SchemaIssues.ts"
+import { formatIssue } from "../../../application/formats/ProblemList.ts"
 import { type ExactNumber, isExactNumber, parseNumber, formatDecimal } from "../../../domain/Json.ts"
-import type { Problem } from "../../../domain/Problem.ts"
-import { limitFragments, limitTags } from "../../../domain/Workspace.ts"
+import type { Problem } from "../../../domain/workspace/Problem.ts"
+import { limitFragments, limitTags } from "../../../domain/workspace/Workspace.ts"
 
 // The text of a prompt or a fragment: front matter in YAML between two lines of `---`, or none, then the body. The
 // format is described in docs/prompts-as-files.md.

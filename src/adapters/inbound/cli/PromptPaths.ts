@@ -8,7 +8,7 @@ import {
   type PromptFiles,
   toPromptFiles
 } from "../../../application/formats/PromptFiles.ts"
-import type { ImportedFile } from "../../../domain/ImportedFile.ts"
+import type { ImportedFile } from "../../../domain/workspace/ImportedFile.ts"
 import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
 
 /** The extension of prompts and fragments. */

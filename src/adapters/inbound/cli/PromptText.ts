@@ -1,7 +1,7 @@
 import { posix } from "node:path"
 import * as Equal from "effect/Equal"
 import * as Result from "effect/Result"
-import type { Problem } from "../../../domain/Problem.ts"
+import type { Problem } from "../../../domain/workspace/Problem.ts"
 import {
   type FragmentFile,
   type FragmentState,

@@ -1,9 +1,9 @@
 import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
-import type { CommandInput } from "./Errors.ts"
-import { handle } from "./Handler.ts"
-import { Operations } from "./Operations.ts"
-import { formatFailure } from "./Output.ts"
+import type { CommandInput } from "./output/Errors.ts"
+import { handle } from "./CommandHandler.ts"
+import { CommandRuntime } from "./CommandRuntime.ts"
+import { formatFailure } from "./output/Output.ts"
 
 /** The options of `serve`. */
 export interface ServeInput extends CommandInput {
@@ -12,7 +12,7 @@ export interface ServeInput extends CommandInput {
 
 /** The handler of `serve`. */
 export const handleServe = handle((input: ServeInput) =>
-  Effect.flatMap(Operations, ({ serve }) => serve(input))
+  Effect.flatMap(CommandRuntime, ({ serve }) => serve(input))
 )
 
 /** Returns the options of the command lines `serve` and `serve --demo`; `undefined` for any other. */
@@ -25,9 +25,9 @@ export const parseServe = (args: ReadonlyArray<string>): ServeInput | undefined 
  * Runs `serve` like `runCommandLine`, and returns its exit code. Needs neither the parser nor the modules of the
  * other commands, which take 17 MiB of memory.
  */
-export const runServe = (operations: Operations["Service"], input: ServeInput) =>
+export const runServe = (operations: CommandRuntime["Service"], input: ServeInput) =>
   handleServe(input).pipe(
     Effect.as(0),
     Effect.catch((failure) => Effect.as(Console.error(formatFailure(false, failure)), failure.exitCode)),
-    Effect.provideService(Operations, operations)
+    Effect.provideService(CommandRuntime, operations)
   )

@@ -2,8 +2,8 @@ import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type * as Schema from "effect/Schema"
-import type { Caller } from "../../../application/Admission.ts"
-import { Prompts } from "../../../application/Prompts.ts"
+import type { Caller } from "../../../application/access/Admission.ts"
+import { Prompts } from "../../../application/reading/Prompts.ts"
 import { Unavailable } from "../../../application/ports/Unavailable.ts"
 import { toPlainNumbers } from "../../../domain/Json.ts"
 import { InvalidParameter, type PageMeta } from "../../../domain/Page.ts"
@@ -11,9 +11,9 @@ import type { Prompt, PromptSummary, PromptType, ResolvedPrompt } from "../../..
 import { parseUuid } from "../../../domain/Uuid.ts"
 import type { Version, VersionSummary } from "../../../domain/Version.ts"
 import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
-import { readPageEnvelope, toDataEnvelope } from "../http/contract/Envelope.ts"
-import { type ApiError, describeError, InternalError } from "../http/contract/Errors.ts"
-import { ListQuery, makeParameterDecoder, PageQuery } from "../http/contract/Parameters.ts"
+import { readPageEnvelope, toDataEnvelope } from "../contract/Envelope.ts"
+import { type ApiError, describeError, InternalError } from "../contract/Errors.ts"
+import { ListQuery, makeParameterDecoder, PageQuery } from "../contract/Parameters.ts"
 
 /** The error of a failed read, with the code and the message of the HTTP response to it (specification 7). */
 export class PromptApiError extends Error {

@@ -1,26 +1,32 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import { Admission } from "../../../application/Admission.ts"
-import { Outage } from "../../../application/Outage.ts"
+import { Admission } from "../../../application/access/Admission.ts"
+import { Outage } from "../../../application/freshness/Outage.ts"
 import { Unavailable } from "../../../application/ports/Unavailable.ts"
-import { withReadPermit } from "../../../application/ReadPermits.ts"
-import { PromptsGroup } from "./contract/Api.ts"
-import { type ApiError, MethodNotAllowed, RouteNotFound } from "./contract/Errors.ts"
+import { withReadPermit } from "../../../application/reading/ReadPermits.ts"
+import { type OperationalPath, operationalPaths, PromptsGroup } from "../contract/Api.ts"
+import { type ApiError, MethodNotAllowed, RouteNotFound } from "../contract/Errors.ts"
 import { type Endpoint, makeEndpoints } from "./Endpoints.ts"
-import { type HttpRequest, type HttpResponse, isGetOrHead, withCommonHeaders } from "./HttpMessage.ts"
+import {
+  type HasRoom,
+  type HttpRequest,
+  type HttpResponse,
+  isGetOrHead,
+  withCommonHeaders
+} from "../contract/HttpMessage.ts"
 import { recordRequest } from "./observability/RequestLog.ts"
 import { inSpan, checkIsTraced } from "./observability/Tracing.ts"
 import { makeOutageResponder } from "./OutageResponder.ts"
-import { makeOperationalRoutes, type OperationalPath, operationalPaths } from "./OperationalRoutes.ts"
-import { parseBearerToken } from "./request/Authorization.ts"
-import { BasePath } from "./request/BasePath.ts"
+import { makeOperationalRoutes } from "./OperationalRoutes.ts"
+import { parseBearerToken } from "./request/RequestHead.ts"
+import { BasePath } from "./request/PublicUrl.ts"
 import { withDeadline } from "./request/Deadline.ts"
 import { type MatchedRoute, makeRouteMatcher } from "./request/Route.ts"
 import { makeRequestContext, type RequestContext } from "./RequestContext.ts"
 import { respondToFailures } from "./response/ErrorResponse.ts"
 import { representResource } from "./response/Representation.ts"
 import { type CachedResponse, makeResponseCache } from "./response/ResponseCache.ts"
-import { type HasRoom, respondIfMemoryAllows } from "./response/ResponseMemory.ts"
+import { respondIfMemoryAllows } from "./response/ResponseMemory.ts"
 
 /**
  * The whole service: a function from a request to its response that never fails. A response becomes 503 if `hasRoom`

@@ -1,19 +1,19 @@
 import * as Effect from "effect/Effect"
-import { Lifecycle } from "../../../application/Lifecycle.ts"
-import { Outage } from "../../../application/Outage.ts"
+import { Lifecycle } from "../../../application/support/Lifecycle.ts"
+import { Outage } from "../../../application/freshness/Outage.ts"
 import { Readiness } from "../../../application/ports/Readiness.ts"
 import { Unavailable } from "../../../application/ports/Unavailable.ts"
-import type { ApiError } from "./contract/Errors.ts"
-import { type HttpRequest, type HttpResponse, makeEntityHeaders, toRawHeaders } from "./HttpMessage.ts"
-import { PublicUrl, toBasePath } from "./request/PublicUrl.ts"
-import { BasePath } from "./request/BasePath.ts"
+import type { OperationalPath } from "../contract/Api.ts"
+import type { ApiError } from "../contract/Errors.ts"
+import {
+  type HttpRequest,
+  type HttpResponse,
+  makeEntityHeaders,
+  toRawHeaders
+} from "../contract/HttpMessage.ts"
+import { BasePath, PublicUrl, toBasePath } from "./request/PublicUrl.ts"
 import { respondConditionally } from "./response/Representation.ts"
 import { selectRepresentation, type StaticPage } from "./response/StaticPage.ts"
-
-/** The paths outside the API. They require no key and do not count against rate limits. */
-export const operationalPaths = ["/", "/healthz", "/readyz", "/openapi.json", "/docs", "/docs/"] as const
-
-export type OperationalPath = (typeof operationalPaths)[number]
 
 type Handler = (request: HttpRequest) => Effect.Effect<HttpResponse, ApiError>
 
@@ -62,9 +62,7 @@ export const makeOperationalRoutes = Effect.gen(function* () {
     "/healthz": () => Effect.succeed(okResponse),
     "/readyz": () =>
       Effect.as(lifecycle.phase() === "serving" ? checkReadiness : Effect.fail(Unavailable), okResponse),
-    "/openapi.json": servePage(async () =>
-      (await import("./docs/OpenApiPage.ts")).makeOpenApiPage(serverUrl)
-    ),
+    "/openapi.json": servePage(async () => (await import("./docs/OpenApi.ts")).makeOpenApiPage(serverUrl)),
     "/docs": servePage(async () =>
       (await import("./docs/DocsPage.ts")).makeDocsPage(basePath === "" ? "/" : basePath)
     ),

@@ -1,11 +1,11 @@
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import type { Admission } from "../../../application/Admission.ts"
-import type { Outage } from "../../../application/Outage.ts"
+import type { Admission } from "../../../application/access/Admission.ts"
+import type { Outage } from "../../../application/freshness/Outage.ts"
 import { Unavailable } from "../../../application/ports/Unavailable.ts"
 import { isExpired, KeyRevoked } from "../../../domain/ApiKey.ts"
-import type { ApiError, ErrorTag } from "./contract/Errors.ts"
-import type { HttpResponse } from "./HttpMessage.ts"
+import { type ApiError, errors } from "../contract/Errors.ts"
+import type { HttpResponse } from "../contract/HttpMessage.ts"
 import type { RequestContext } from "./RequestContext.ts"
 import type { ResponseCache } from "./response/ResponseCache.ts"
 import { respondIfMemoryAllows } from "./response/ResponseMemory.ts"
@@ -17,13 +17,6 @@ export const outageCacheStatus = "prompt-retrieval; hit; detail=database-unavail
 
 /** A read that ends sooner after the last contact may have overtaken the loss of contact, in milliseconds. */
 const raceMs = 2_000
-
-/** The errors that show something of the workspace. `Admission` reports refused keys and workspaces. */
-const tagsOfWorkspace: ReadonlySet<ErrorTag> = new Set([
-  "PromptNotFound",
-  "VersionNotFound",
-  "ResolvedTooLarge"
-])
 
 /**
  * Returns a cached 200 or 304 for an outage of the database. No cache may store it, because that would extend its age.
@@ -87,7 +80,7 @@ export const makeOutageResponder = (
       Effect.tap(() => Effect.sync(() => reportRead(context, false))),
       Effect.tapError(({ _tag }) =>
         Effect.sync(() => {
-          if (tagsOfWorkspace.has(_tag)) reportRead(context, true)
+          if (errors[_tag].subject === "workspace") reportRead(context, true)
         })
       )
     )

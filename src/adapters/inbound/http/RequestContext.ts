@@ -1,8 +1,7 @@
-import type { AdmittedCaller } from "../../../application/Admission.ts"
-import type { HttpRequest } from "./HttpMessage.ts"
+import type { AdmittedCaller } from "../../../application/access/Admission.ts"
+import type { HasRoom, HttpRequest } from "../contract/HttpMessage.ts"
 import { chooseRequestId } from "./request/RequestId.ts"
 import { toCacheKey } from "./response/ResponseCache.ts"
-import type { HasRoom } from "./response/ResponseMemory.ts"
 
 /**
  * A request and what its log line, metrics and span report about it. The steps of the app fill in `route` and

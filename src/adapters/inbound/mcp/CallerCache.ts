@@ -2,8 +2,8 @@ import { hash } from "node:crypto"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import { LRUCache } from "lru-cache"
-import { Admission, type AdmissionError, type AdmittedCaller } from "../../../application/Admission.ts"
-import { type CacheEntry, RevisionedCache } from "../../../application/Freshness.ts"
+import { Admission, type AdmissionError, type AdmittedCaller } from "../../../application/access/Admission.ts"
+import { type CacheEntry, RevisionedCache } from "../../../application/freshness/Freshness.ts"
 import { ChangeFeed } from "../../../application/ports/ChangeFeed.ts"
 
 const maxCallers = 10_000

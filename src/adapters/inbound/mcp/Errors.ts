@@ -1,4 +1,4 @@
-import { type ApiError, describeError } from "../http/contract/Errors.ts"
+import { type ApiError, describeError, type ErrorTag } from "../contract/Errors.ts"
 import type { JsonObject } from "../../../domain/Json.ts"
 import { makeInvalidParams, type RpcError, rpcCodes } from "./JsonRpc.ts"
 
@@ -30,19 +30,52 @@ export const tooManySlots = makeTooLarge(`The prompt has more than ${maxSlots} s
 export const makeUnknownPrompt = (name: string): RpcError =>
   makeInvalidParams(`Unknown prompt: ${name}`, { code: "NOT_FOUND" })
 
-const resultErrors: ReadonlySet<ApiError["_tag"]> = new Set(["PromptNotFound", "InvalidParameter"])
-
 /**
- * Converts an error of the HTTP API. An error of the caller or of the service has the HTTP status of the API as its
- * code and as the status of the response; an error of the prompt that a call names has the status 200.
+ * What an error is in JSON-RPC: invalid parameters, a failure of the service, an error of the prompt that a call names,
+ * whose response has the status 200, or an error of the request, whose response has the status of the HTTP API.
  */
+type RpcKind = "parameters" | "internal" | "prompt" | "request"
+
+const kinds: Readonly<Record<ErrorTag, RpcKind>> = {
+  BadRequest: "request",
+  MalformedHeader: "request",
+  InvalidParameter: "parameters",
+  MalformedAuthorization: "request",
+  InvalidKeyFormat: "request",
+  InvalidKey: "request",
+  KeyRevoked: "request",
+  OwnerMustReset: "request",
+  NoOrganization: "request",
+  Disputed: "request",
+  PastDue: "request",
+  ApiNotAllowed: "request",
+  RouteNotFound: "request",
+  PromptNotFound: "parameters",
+  VersionNotFound: "parameters",
+  MethodNotAllowed: "request",
+  RequestTimeout: "request",
+  ExpectationFailed: "request",
+  ResolvedTooLarge: "prompt",
+  RateLimited: "request",
+  HeadersTooLarge: "request",
+  InternalError: "internal",
+  Unavailable: "request"
+}
+
+/** Converts an error of the HTTP API, whose status is its code unless JSON-RPC has one for it. */
 export const toRpcError = (error: ApiError): RpcError => {
   const { status, code, message, headers } = describeError(error)
   const data: JsonObject = {
     code,
     ...(headers["retry-after"] === undefined ? {} : { retryAfter: Number(headers["retry-after"]) })
   }
-  if (resultErrors.has(error._tag)) return makeInvalidParams(message, data)
-  const rpcCode = error._tag === "InternalError" ? rpcCodes.internalError : status
-  return { code: rpcCode, message, data, status: error._tag === "ResolvedTooLarge" ? 200 : status, headers }
+  const kind = kinds[error._tag]
+  if (kind === "parameters") return makeInvalidParams(message, data)
+  return {
+    code: kind === "internal" ? rpcCodes.internalError : status,
+    message,
+    data,
+    status: kind === "prompt" ? 200 : status,
+    headers
+  }
 }

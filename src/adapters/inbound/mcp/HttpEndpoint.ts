@@ -1,19 +1,19 @@
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
-import type { AdmittedCaller } from "../../../application/Admission.ts"
+import type { AdmittedCaller } from "../../../application/access/Admission.ts"
 import { Unavailable } from "../../../application/ports/Unavailable.ts"
-import { withReadPermit } from "../../../application/ReadPermits.ts"
-import { takeTurnFor } from "../../../application/Turns.ts"
+import { withReadPermit } from "../../../application/reading/ReadPermits.ts"
+import { takeTurnFor } from "../../../application/reading/Turns.ts"
 import { isJsonObject } from "../../../domain/Json.ts"
-import { describeError, InternalError, MethodNotAllowed, RequestTimeout } from "../http/contract/Errors.ts"
+import { describeError, InternalError, MethodNotAllowed, RequestTimeout } from "../contract/Errors.ts"
 import type {
   BodyError,
   BodyHandler,
   MountedRequest,
   MountedResponse,
   StreamedResponse
-} from "../http/contract/MountedEndpoint.ts"
+} from "../contract/MountedEndpoint.ts"
 import { makeCachedAdmit } from "./CallerCache.ts"
 import { bodyTooLarge, forbiddenOrigin, notAcceptable, toRpcError } from "./Errors.ts"
 import {

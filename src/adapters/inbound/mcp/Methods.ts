@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import { takeTurnFor } from "../../../application/Turns.ts"
+import { takeTurnFor } from "../../../application/reading/Turns.ts"
 import { isJsonObject, type JsonObject } from "../../../domain/Json.ts"
 import { fillSlots } from "../../../domain/Resolution.ts"
 import { filledTooLarge } from "./Errors.ts"

@@ -1,4 +1,4 @@
-import { programVersion } from "../../../application/ProgramVersion.ts"
+import { programVersion } from "../../../application/support/ProgramVersion.ts"
 import type { JsonObject } from "../../../domain/Json.ts"
 
 /** The protocol version whose requests carry all metadata themselves, and whose clients do not initialize. */

@@ -8,8 +8,8 @@ import {
   type CacheEntry,
   RevisionedCache,
   SingleFlight
-} from "../../../application/Freshness.ts"
-import { Outage } from "../../../application/Outage.ts"
+} from "../../../application/freshness/Freshness.ts"
+import { Outage } from "../../../application/freshness/Outage.ts"
 import { ChangeFeed } from "../../../application/ports/ChangeFeed.ts"
 import { KeyStore } from "../../../application/ports/KeyStore.ts"
 import { Observations } from "../../../application/ports/Observations.ts"
@@ -21,7 +21,7 @@ import { checkAccess } from "../../../domain/Billing.ts"
 const maxKeys = 10_000
 
 /** Returns true if a caller with this key is rejected before it can read. */
-const isRefused = (record: KeyRecord, now: number): boolean => {
+const isRejected = (record: KeyRecord, now: number): boolean => {
   const workspace = authenticate(record, now)
   return Result.isFailure(workspace) || checkAccess(workspace.success) !== undefined
 }
@@ -31,7 +31,7 @@ const isRefused = (record: KeyRecord, now: number): boolean => {
  * workspace are cached, so a flood of unknown keys evicts nothing. Concurrent lookups of a key share one query, unless
  * any workspace changed in between: the key's workspace is unknown until the query returns.
  *
- * In an outage, a key that was refused at the last contact is still refused. No key is admitted without the database:
+ * In an outage, a key that was rejected at the last contact is still rejected. No key is admitted without the database:
  * what its caller may read is decided by the responses that it got.
  */
 export const layer: Layer.Layer<KeyStore, never, KeyStore | ChangeFeed | Observations | Outage> =
@@ -65,7 +65,7 @@ export const layer: Layer.Layer<KeyStore, never, KeyStore | ChangeFeed | Observa
           const known = entries.peek(hash)
           if (known === undefined || !outage.isLastKnown(known)) return lookUp(hash)
           return Effect.flatMap(Clock.currentTimeMillis, (now) =>
-            isRefused(known.value, now)
+            isRejected(known.value, now)
               ? outage.orKnown(lookUp(hash), Effect.succeed(known.value))
               : lookUp(hash)
           )

@@ -1,16 +1,25 @@
 import * as Layer from "effect/Layer"
-import type { KeyStore } from "../../../application/ports/KeyStore.ts"
-import type { PromptRepo } from "../../../application/ports/PromptRepo.ts"
-import type { PromptTitles } from "../../../application/ports/PromptTitles.ts"
-import type { WorkspaceStore } from "../../../application/ports/WorkspaceStore.ts"
 import * as Keys from "./MemoryKeyStore.ts"
 import * as Prompts from "./MemoryPromptRepo.ts"
 import * as Titles from "./MemoryPromptTitles.ts"
 import { MemoryState } from "./MemoryState.ts"
 import * as Workspaces from "./MemoryWorkspaceStore.ts"
+import type { KeyStore } from "../../../application/ports/KeyStore.ts"
+import { Observations } from "../../../application/ports/Observations.ts"
+import type { PromptRepo } from "../../../application/ports/PromptRepo.ts"
+import type { PromptTitles } from "../../../application/ports/PromptTitles.ts"
+import type { WorkspaceStore } from "../../../application/ports/WorkspaceStore.ts"
 
 /** PromptRepo, PromptTitles, KeyStore and WorkspaceStore over one store that starts empty, and the store itself. */
 export const layer: Layer.Layer<PromptRepo | PromptTitles | KeyStore | WorkspaceStore | MemoryState> =
   Layer.mergeAll(Prompts.layer, Titles.layer, Keys.layer, Workspaces.layer).pipe(
     Layer.provideMerge(MemoryState.layer)
   )
+
+/** Ignores all observations. */
+export const ignoredObservationsLayer: Layer.Layer<Observations> = Layer.succeed(Observations, {
+  recordRateLimitRejection: () => {},
+  recordCacheLookup: () => {},
+  recordOutageResponse: () => {},
+  setOutageSecondsLeft: () => {}
+})

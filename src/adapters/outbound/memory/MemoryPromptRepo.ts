@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type { Archive } from "../../../application/formats/Archive.ts"
 import { type PromptFilter, PromptRepo } from "../../../application/ports/PromptRepo.ts"
-import { isVisible } from "../../../domain/HistoryCutoff.ts"
+import { isVisible } from "../../../domain/time/HistoryCutoff.ts"
 import { paginate } from "../../../domain/Page.ts"
 import {
   type Prompt,

@@ -1,12 +1,12 @@
 import * as Layer from "effect/Layer"
 import * as Metric from "effect/Metric"
-import { metricRegistry } from "../../../application/MetricRegistry.ts"
+import { metricRegistry } from "../../../application/support/Observability.ts"
 import {
   type CacheLookup,
   type ObservedCache,
   Observations
 } from "../../../application/ports/Observations.ts"
-import type { RateLimitScope } from "../../../domain/RateWindow.ts"
+import type { RateLimitScope } from "../../../domain/time/RateWindow.ts"
 
 type Increment = () => void
 
@@ -22,7 +22,7 @@ const makeCounter = (
 }
 
 /** Makes the counter of one scope. The label of the scope is `bucket`, which dashboards use. */
-const makeDenialCounter = (scope: RateLimitScope): Increment =>
+const makeRejectionCounter = (scope: RateLimitScope): Increment =>
   makeCounter(
     "prompt_retrieval_rate_limit_denials_total",
     "Requests rejected with 429, by the limit that was exceeded: the key's or the process's",
@@ -54,7 +54,7 @@ const outageSecondsLeft = Metric.gauge("prompt_retrieval_outage_seconds_left", {
 
 /** Counts observations as metrics of this process. */
 export const layer: Layer.Layer<Observations> = Layer.sync(Observations, () => {
-  const denials = { key: makeDenialCounter("key"), process: makeDenialCounter("process") }
+  const rejections = { key: makeRejectionCounter("key"), process: makeRejectionCounter("process") }
   const lookups = { keys: makeLookupCounters("keys"), responses: makeLookupCounters("responses") }
   const countOutageResponse = makeCounter(
     "prompt_retrieval_outage_responses_total",
@@ -64,7 +64,7 @@ export const layer: Layer.Layer<Observations> = Layer.sync(Observations, () => {
   // Registers the histogram before its first sample.
   outageResponseAge.valueUnsafe(metricRegistry)
   return {
-    recordRateLimitDenial: (scope) => denials[scope](),
+    recordRateLimitRejection: (scope) => rejections[scope](),
     recordCacheLookup: (cache, result) => lookups[cache][result](),
     recordOutageResponse: (ageSeconds) => {
       countOutageResponse()

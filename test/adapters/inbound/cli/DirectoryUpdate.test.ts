@@ -13,7 +13,10 @@ import { parsePromptFiles, renderFiles } from "../../../../src/adapters/inbound/
 import { matchFiles } from "../../../../src/application/formats/FileMatch.ts"
 import { applyFiles } from "../../../../src/application/formats/FileMerge.ts"
 import { toImportedFiles } from "../../../../src/application/formats/FileRecords.ts"
-import { toWorkspaceContent, type WorkspaceContent } from "../../../../src/domain/WorkspaceContent.ts"
+import {
+  toWorkspaceContent,
+  type WorkspaceContent
+} from "../../../../src/domain/workspace/WorkspaceContent.ts"
 import type { WorkspaceId } from "../../../../src/domain/WorkspaceId.ts"
 import {
   archive,

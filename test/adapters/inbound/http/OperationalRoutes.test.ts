@@ -1,13 +1,11 @@
 import { assert, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import {
-  makeOperationalRoutes,
-  type OperationalPath
-} from "../../../../src/adapters/inbound/http/OperationalRoutes.ts"
-import { toHeaderPairs } from "../../../../src/adapters/inbound/http/HttpMessage.ts"
+import { makeOperationalRoutes } from "../../../../src/adapters/inbound/http/OperationalRoutes.ts"
+import type { OperationalPath } from "../../../../src/adapters/inbound/contract/Api.ts"
+import { toHeaderPairs } from "../../../../src/adapters/inbound/contract/HttpMessage.ts"
 import { PublicUrl } from "../../../../src/adapters/inbound/http/request/PublicUrl.ts"
-import { Lifecycle } from "../../../../src/application/Lifecycle.ts"
-import * as Outage from "../../../../src/application/Outage.ts"
+import { Lifecycle } from "../../../../src/application/support/Lifecycle.ts"
+import * as Outage from "../../../../src/application/freshness/Outage.ts"
 import { Readiness } from "../../../../src/application/ports/Readiness.ts"
 
 const send = (path: OperationalPath, publicUrl?: string) =>

@@ -5,7 +5,7 @@ import { makeInvalidParams, type RpcError } from "../../../../src/adapters/inbou
 import { listTtlMs, type MethodContext, runMethod } from "../../../../src/adapters/inbound/mcp/Methods.ts"
 import type { PromptCatalog } from "../../../../src/adapters/inbound/mcp/PromptCatalog.ts"
 import { cachingHeaders } from "../../../../src/adapters/inbound/http/response/Representation.ts"
-import { programVersion } from "../../../../src/application/ProgramVersion.ts"
+import { programVersion } from "../../../../src/application/support/ProgramVersion.ts"
 
 const unavailable: RpcError = { code: 503, message: "Service unavailable", status: 503 }
 

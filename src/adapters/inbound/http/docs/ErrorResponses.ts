@@ -1,7 +1,7 @@
 import { STATUS_CODES } from "node:http"
-import { defaultRateLimits } from "../../../../application/Admission.ts"
+import { defaultRateLimits } from "../../../../application/access/Admission.ts"
 import { InvalidParameter, positiveIntRule } from "../../../../domain/Page.ts"
-import { RateLimited } from "../../../../domain/RateWindow.ts"
+import { RateLimited } from "../../../../domain/time/RateWindow.ts"
 import {
   type ApiError,
   describeError,
@@ -9,10 +9,17 @@ import {
   type ErrorDescription,
   errors,
   type ErrorTag
-} from "../contract/Errors.ts"
-import { describeConditions } from "./ErrorConditions.ts"
+} from "../../contract/Errors.ts"
 import type { JsonObject } from "../../../../domain/Json.ts"
 import { describeErrorHeaders } from "./ResponseHeaders.ts"
+
+const capitalize = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1)
+
+/** Returns a sentence that says when a response reports one of these errors. */
+export const describeConditions = (tags: ReadonlyArray<ErrorTag>): string => {
+  const conditions = tags.map((tag) => errors[tag].condition)
+  return `${capitalize(new Intl.ListFormat("en", { type: "disjunction" }).format(conditions))}.`
+}
 
 /** Returns a sample of an error. */
 const sampleError = (tag: ErrorTag): ErrorDescription => {

@@ -1,14 +1,14 @@
-import { defaultRateLimits } from "../../../../application/Admission.ts"
+import { defaultRateLimits } from "../../../../application/access/Admission.ts"
 import { keyPrefix } from "../../../../domain/ApiKey.ts"
 import { defaultPerPage, maxPerPage } from "../../../../domain/Page.ts"
-import { windowSeconds } from "../../../../domain/RateWindow.ts"
-import { errors, type ErrorTag } from "../contract/Errors.ts"
+import { windowSeconds } from "../../../../domain/time/RateWindow.ts"
+import { errors, type ErrorTag } from "../../contract/Errors.ts"
 import {
   cachingHeaders,
   sharedMaxAgeSeconds,
   staleWhileRevalidateSeconds
 } from "../response/Representation.ts"
-import { describeConditions } from "./ErrorConditions.ts"
+import { describeConditions } from "./ErrorResponses.ts"
 
 const toErrorItem = (tags: ReadonlyArray<ErrorTag>): string => {
   const { status, code } = errors[tags[0] as ErrorTag]

@@ -1,20 +1,21 @@
 import * as Context from "effect/Context"
 import * as HttpApi from "effect/http-api/HttpApi"
 import * as OpenApi from "effect/http-api/OpenApi"
-import { programVersion } from "../../../../application/ProgramVersion.ts"
-import { defaultPerPage, maxPerPage } from "../../../../domain/Page.ts"
-import { PromptType } from "../../../../domain/Prompt.ts"
-import { maxVersionNumber } from "../../../../domain/Version.ts"
-import { Api, EndpointResponses } from "../contract/Api.ts"
-import { errors, type ErrorTag } from "../contract/Errors.ts"
+import { Api, EndpointResponses } from "../../contract/Api.ts"
+import { errors, type ErrorTag } from "../../contract/Errors.ts"
 import { makeCodeSamples } from "./CodeSamples.ts"
 import { describeErrorEnvelope, describeErrorResponse, toComponentName } from "./ErrorResponses.ts"
 import { exampleIds, exampleResponses } from "./Examples.ts"
 import { guide } from "./Guide.ts"
-import type { JsonObject } from "../../../../domain/Json.ts"
 import { openSchema } from "./OpenSchemas.ts"
 import { describedOperationalPaths, operationalTag, statusSchema } from "./OperationalPaths.ts"
 import { describeSuccessHeaders } from "./ResponseHeaders.ts"
+import { makeStaticPage, type StaticPage } from "../response/StaticPage.ts"
+import { programVersion } from "../../../../application/support/ProgramVersion.ts"
+import type { JsonObject } from "../../../../domain/Json.ts"
+import { defaultPerPage, maxPerPage } from "../../../../domain/Page.ts"
+import { PromptType } from "../../../../domain/Prompt.ts"
+import { maxVersionNumber } from "../../../../domain/Version.ts"
 
 const toIntegerSchema = (maximum: number): JsonObject => ({ type: "integer", minimum: 1, maximum })
 
@@ -225,3 +226,7 @@ const deselectOptionalParameters = (part: unknown): unknown => {
 /** Returns the contract with its documentation, for the page `/docs`. */
 export const documentForDocsPage = (serverUrl: string) =>
   documentApi(serverUrl, (document) => deselectOptionalParameters(document) as JsonObject)
+
+/** Makes the page `/openapi.json` of a service that callers reach at a URL, which may be relative. */
+export const makeOpenApiPage = (serverUrl: string): Promise<StaticPage> =>
+  makeStaticPage(JSON.stringify({ ...openApi, servers: [{ url: serverUrl }] }), "application/json")

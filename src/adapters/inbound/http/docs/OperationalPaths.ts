@@ -1,5 +1,5 @@
-import { errors, type ErrorTag } from "../contract/Errors.ts"
-import type { operationalPaths } from "../OperationalRoutes.ts"
+import { errors, type ErrorTag } from "../../contract/Errors.ts"
+import type { OperationalPath } from "../../contract/Api.ts"
 import { toComponentName } from "./ErrorResponses.ts"
 import type { JsonObject } from "../../../../domain/Json.ts"
 import { healthHeaders, pageHeaders, unmodifiedPageHeaders } from "./ResponseHeaders.ts"
@@ -98,7 +98,7 @@ export const statusSchema: JsonObject = {
 
 /** The descriptions of the paths outside the API, as `paths` of the OpenAPI document. The redirects are left out. */
 export const describedOperationalPaths: Readonly<
-  Record<Exclude<(typeof operationalPaths)[number], "/" | "/docs/">, JsonObject>
+  Record<Exclude<OperationalPath, "/" | "/docs/">, JsonObject>
 > = {
   "/healthz": describeHealth(
     "getHealth",

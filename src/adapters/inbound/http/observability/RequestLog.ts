@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import type { AdmittedCaller } from "../../../../application/Admission.ts"
+import type { AdmittedCaller } from "../../../../application/access/Admission.ts"
 import { recordRequestMetrics } from "./RequestMetrics.ts"
 
 /** A request that has its response. */

@@ -1,5 +1,5 @@
 import * as Metric from "effect/Metric"
-import { metricRegistry } from "../../../../application/MetricRegistry.ts"
+import { metricRegistry } from "../../../../application/support/Observability.ts"
 
 /** In seconds: from a cache hit to the deadline of a request. */
 const boundaries = [

@@ -26,3 +26,9 @@ export const toBasePath = (publicUrl: string): string => new URL(publicUrl).path
 
 /** The scheme and the authority of an absolute-form target. */
 export const absoluteForm = /^(https?):\/\/([^/?#]*)/i
+
+/**
+ * The path below which a host mounts this API, such as `/prompts`, without a trailing slash; empty if the API is
+ * mounted at the root.
+ */
+export const BasePath = Context.Reference<string>("prompt-retrieval/BasePath", { defaultValue: () => "" })

@@ -8,8 +8,13 @@ import {
   errors,
   InternalError,
   isConstantError
-} from "../contract/Errors.ts"
-import { makeEntityHeaders, type HttpResponse, toRawHeaders, withCommonHeaders } from "../HttpMessage.ts"
+} from "../../contract/Errors.ts"
+import {
+  makeEntityHeaders,
+  type HttpResponse,
+  toRawHeaders,
+  withCommonHeaders
+} from "../../contract/HttpMessage.ts"
 import { chooseRequestId } from "../request/RequestId.ts"
 
 const buildResponse = (error: ApiError): HttpResponse => {

@@ -6,7 +6,7 @@ import {
   type HttpRequest,
   type HttpResponse,
   toRawHeaders
-} from "../HttpMessage.ts"
+} from "../../contract/HttpMessage.ts"
 
 /** How long a shared cache may serve a response, in seconds (specification 8). */
 export const sharedMaxAgeSeconds = 30

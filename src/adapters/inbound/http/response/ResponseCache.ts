@@ -1,12 +1,12 @@
 import { hash } from "node:crypto"
 import * as Effect from "effect/Effect"
 import { LRUCache } from "lru-cache"
-import type { AdmittedCaller } from "../../../../application/Admission.ts"
-import { type CacheEntry, RevisionedCache } from "../../../../application/Freshness.ts"
-import { Outage } from "../../../../application/Outage.ts"
+import type { AdmittedCaller } from "../../../../application/access/Admission.ts"
+import { type CacheEntry, RevisionedCache } from "../../../../application/freshness/Freshness.ts"
+import { Outage } from "../../../../application/freshness/Outage.ts"
 import { ChangeFeed } from "../../../../application/ports/ChangeFeed.ts"
 import { Observations } from "../../../../application/ports/Observations.ts"
-import { type HttpRequest, isGetOrHead } from "../HttpMessage.ts"
+import { type HttpRequest, isGetOrHead } from "../../contract/HttpMessage.ts"
 import { maxCachedBytes, type Representation, sharedMaxAgeSeconds } from "./Representation.ts"
 
 /** Maximum size of all entries together, in bytes. */

@@ -1,11 +1,7 @@
 import * as Effect from "effect/Effect"
 import { Unavailable } from "../../../../application/ports/Unavailable.ts"
-import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
-import { freeBody, type HttpRequest, type HttpResponse } from "../HttpMessage.ts"
+import { freeBody, type HasRoom, type HttpRequest, type HttpResponse } from "../../contract/HttpMessage.ts"
 import { type Representation, respondConditionally } from "./Representation.ts"
-
-/** Returns true if the memory for responses that clients have not received yet has room for one more body of a workspace. */
-export type HasRoom = (bodyBytes: number, workspace: WorkspaceId | undefined) => boolean
 
 const failWithoutRoom = Effect.andThen(
   Effect.logWarning("Clients read their responses too slowly; large response replaced by 503"),

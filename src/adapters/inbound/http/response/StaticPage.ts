@@ -1,6 +1,6 @@
 import { promisify } from "node:util"
 import { brotliCompress, constants, gzip } from "node:zlib"
-import { type HeaderFields, type HttpRequest, toRawHeaders } from "../HttpMessage.ts"
+import { type HeaderFields, type HttpRequest, toRawHeaders } from "../../contract/HttpMessage.ts"
 import { chooseContentCoding, type ContentCoding, contentCodings } from "../request/ContentCoding.ts"
 import { type Representation, toRepresentation } from "./Representation.ts"
 

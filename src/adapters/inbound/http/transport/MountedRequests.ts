@@ -8,17 +8,15 @@ import type {
   MountedEndpoint,
   MountedResponse,
   StreamedResponse
-} from "../contract/MountedEndpoint.ts"
-import { type HttpResponse, withCommonHeaders } from "../HttpMessage.ts"
+} from "../../contract/MountedEndpoint.ts"
+import { type HasRoom, type HttpResponse, withCommonHeaders } from "../../contract/HttpMessage.ts"
 import { recordRequest } from "../observability/RequestLog.ts"
 import { inSpan, checkIsTraced } from "../observability/Tracing.ts"
-import { parseBearerToken } from "../request/Authorization.ts"
+import { mergeAuthorizationHeaders, parseBearerToken } from "../request/RequestHead.ts"
 import { chooseRequestId } from "../request/RequestId.ts"
-import type { HasRoom } from "../response/ResponseMemory.ts"
 import type { TrackedResponse } from "./Connection.ts"
 import type { ConnectionTracker } from "./ConnectionTracker.ts"
-import { BodyReader } from "./RequestBody.ts"
-import { mergeAuthorizationHeaders } from "./RequestHead.ts"
+import { BodyReader } from "../request/RequestBody.ts"
 
 /** A client that has this many bytes of a streamed body left to read is disconnected. */
 const maxUnreadBytes = 64 * 1024

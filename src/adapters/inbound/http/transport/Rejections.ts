@@ -7,7 +7,7 @@ import {
   HeadersTooLarge,
   MalformedHeader,
   RequestTimeout
-} from "../contract/Errors.ts"
+} from "../../contract/Errors.ts"
 import { recordRequest } from "../observability/RequestLog.ts"
 import { makeRejection } from "../response/ErrorResponse.ts"
 import type { TrackedResponse } from "./Connection.ts"

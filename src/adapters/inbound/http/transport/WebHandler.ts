@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import { Unavailable } from "../../../../application/ports/Unavailable.ts"
 import { makeApp } from "../App.ts"
-import { toHeaderPairs } from "../HttpMessage.ts"
+import { toHeaderPairs } from "../../contract/HttpMessage.ts"
 import { makeRejection } from "../response/ErrorResponse.ts"
 
 /** A function from a web-standard request to its response. It never rejects. */

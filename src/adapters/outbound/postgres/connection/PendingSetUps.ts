@@ -3,7 +3,7 @@ import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type { SqlError } from "effect/sql/SqlError"
-import { makeConnectionError } from "./Timeouts.ts"
+import { makeConnectionError } from "../driver/Timeouts.ts"
 
 const notSetUpError = makeConnectionError("the session was not set up")
 

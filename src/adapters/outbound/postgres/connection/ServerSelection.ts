@@ -4,8 +4,8 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Redacted from "effect/Redacted"
 import type { ConnectionUrl, ServerAddress, TargetSessionAttrs } from "./ConnectionUrl.ts"
-import { describeSqlError } from "./SqlErrors.ts"
-import { connectTimeout } from "./Timeouts.ts"
+import { describeSqlError } from "../driver/SqlErrors.ts"
+import { connectTimeout } from "../driver/Timeouts.ts"
 
 /** How long a selection waits for all servers once one is acceptable. */
 const grace = "250 millis"
@@ -70,7 +70,7 @@ const probe = (url: ConnectionUrl, address: ServerAddress): Effect.Effect<Candid
 /**
  * Returns the effect that selects one of the servers of a URL: the first one that has the target, as libpq does. Fails
  * with an error that names the reason for each server. All servers are asked at once, so a silent one delays the selection by
- * at most `grace`. Where writes are wanted, a server of an earlier timeline than one seen before is refused: it is a
+ * at most `grace`. Where writes are wanted, a server of an earlier timeline than one seen before is rejected: it is a
  * primary that was replaced. Concurrent callers share one selection.
  */
 export const makeServerSelection = (url: ConnectionUrl): Effect.Effect<ServerAddress, Error> => {

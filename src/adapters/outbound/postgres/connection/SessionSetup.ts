@@ -2,7 +2,7 @@ import type { PgConnection } from "@effect/sql-pg/PgConnection"
 import * as Effect from "effect/Effect"
 import type { SqlError } from "effect/sql/SqlError"
 import type { DatabaseServer } from "./DatabaseServer.ts"
-import { makeConnectionError, statementTimeoutMs } from "./Timeouts.ts"
+import { makeConnectionError, statementTimeoutMs } from "../driver/Timeouts.ts"
 
 /** A pooler reports another process id for a connection than that of the session, which other clients may share. */
 const isOwnSession = "pg_backend_pid()::text = $1"

@@ -11,10 +11,9 @@ import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
 import { acquireDataDirectory, type DataDirectoryBusy, DataDirectoryUnusable } from "./DataDirectory.ts"
 import { prepareDatabase } from "./DatabaseFiles.ts"
-import { EmbeddedUnavailable } from "./EmbeddedUnavailable.ts"
+import { EmbeddedUnavailable, findServerUser } from "./ServerUser.ts"
 import { startPostgres } from "./PostgresProcess.ts"
 import { findPrograms } from "./PostgresPrograms.ts"
-import { findServerUser } from "./ServerUser.ts"
 
 /** A database in a data directory. */
 export interface EmbeddedPostgres {

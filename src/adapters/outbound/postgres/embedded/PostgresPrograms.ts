@@ -14,8 +14,7 @@ import {
 } from "node:fs"
 import * as module from "node:module"
 import { dirname, join, relative } from "node:path"
-import { EmbeddedUnavailable } from "./EmbeddedUnavailable.ts"
-import { runAs, type SystemUser } from "./ServerUser.ts"
+import { EmbeddedUnavailable, runAs, type SystemUser } from "./ServerUser.ts"
 
 /** The major version of the programs, which writes it to `PG_VERSION`. */
 export const embeddedMajor = "18"

@@ -1,6 +1,6 @@
 import { readFileSync, statSync } from "node:fs"
 import { userInfo } from "node:os"
-import { EmbeddedUnavailable } from "./EmbeddedUnavailable.ts"
+import * as Data from "effect/Data"
 
 /** A user of the operating system. */
 export interface SystemUser {
@@ -49,3 +49,14 @@ export const findServerUser = (dataDir: string): SystemUser => {
 /** Returns the options of `spawn` that run a program as a user. They are empty for the user of this process. */
 export const runAs = ({ uid, gid }: SystemUser): { readonly uid?: number; readonly gid?: number } =>
   uid === process.getuid?.() ? {} : { uid, gid }
+
+/** The embedded database cannot run on this machine or as this user. */
+export class EmbeddedUnavailable extends Data.TaggedError("EmbeddedUnavailable")<{
+  readonly message: string
+}> {
+  constructor(reason: string) {
+    super({
+      message: `the embedded database cannot run here: ${reason}; set DATABASE_URL to use a PostgreSQL server`
+    })
+  }
+}

@@ -1,9 +1,9 @@
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 import { Unavailable } from "../../../../application/ports/Unavailable.ts"
-import type { WorkspaceRevisions } from "../../../../application/WorkspaceRevisions.ts"
-import type { Query } from "../connection/Query.ts"
-import { channel, heartbeatPrefix } from "../NotifyChannel.ts"
+import type { WorkspaceRevisions } from "../../../../application/freshness/WorkspaceRevisions.ts"
+import type { Query } from "../driver/Query.ts"
+import { channel, heartbeatPrefix } from "../feed/NotifyChannel.ts"
 import { decodePrimary, type ServerState, sendMarker } from "./ServerState.ts"
 
 /** How long a marker may take, and how long a read waits for a proof, in milliseconds. */

@@ -1,5 +1,5 @@
 import * as Metric from "effect/Metric"
-import { metricRegistry } from "../../../../application/MetricRegistry.ts"
+import { metricRegistry } from "../../../../application/support/Observability.ts"
 
 /** Registers a counter at 0, and returns the function that adds 1. */
 const makeCounter = (

@@ -1,5 +1,5 @@
 import * as Schema from "effect/Schema"
-import { makeFirstRowDecoder } from "../connection/RowDecoder.ts"
+import { makeFirstRowDecoder } from "../driver/RowDecoder.ts"
 import { serverIdentity } from "../connection/SessionSetup.ts"
 
 /** Where a server is in its WAL. */

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Logger from "effect/Logger"
-import { InternalError } from "../../../../../src/adapters/inbound/http/contract/Errors.ts"
+import { InternalError } from "../../../../../src/adapters/inbound/contract/Errors.ts"
 import {
   respondToFailures,
   toErrorResponse

@@ -2,8 +2,8 @@ import { setTimeout } from "node:timers/promises"
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { afterEach, vi } from "vitest"
-import type { AdmittedCaller } from "../../../../../src/application/Admission.ts"
-import { makeOutage, Outage, offLayer } from "../../../../../src/application/Outage.ts"
+import type { AdmittedCaller } from "../../../../../src/application/access/Admission.ts"
+import { makeOutage, Outage, offLayer } from "../../../../../src/application/freshness/Outage.ts"
 import {
   encodeBody,
   representResource
@@ -22,7 +22,7 @@ const caller: AdmittedCaller = {
   tier: "solo"
 }
 const observations = {
-  recordRateLimitDenial: () => {},
+  recordRateLimitRejection: () => {},
   recordCacheLookup: () => {},
   recordOutageResponse: () => {},
   setOutageSecondsLeft: () => {}

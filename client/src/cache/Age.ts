@@ -1,0 +1,23 @@
+import { now } from "../transport/Limits.ts"
+
+/**
+ * A point in time on two clocks, in milliseconds: the monotonic clock may stand still while the machine is suspended,
+ * and the wall clock may be set back.
+ */
+export type Instant = readonly [monotonic: number, wall: number]
+
+/** Reads both clocks. */
+export const readClocks = (): Instant => [now(), Date.now()]
+
+/** Returns the instant that was `millis` milliseconds before another. */
+export const subtract = ([monotonic, wall]: Instant, millis: number): Instant => [
+  monotonic - millis,
+  wall - millis
+]
+
+/**
+ * Returns the milliseconds from one instant to another, by default to now: the larger difference of the two clocks,
+ * so that a text is never taken to be younger than it is.
+ */
+export const getElapsed = (from: Instant, to: Instant = readClocks()): number =>
+  Math.max(to[0] - from[0], to[1] - from[1])

@@ -1,0 +1,253 @@
+import { getElapsed, type Instant, readClocks, subtract } from "./Age.ts"
+import { getStatus, isOutage, ServiceUnavailableError, TimeoutError } from "../Errors.ts"
+import { type CallSettings, now, rejectOnAbort, withLimits } from "../transport/Limits.ts"
+import type { ServiceSource } from "../Resources.ts"
+import type { ResponseInfo, SuccessResponse } from "../transport/Transport.ts"
+
+/** Options of the cache. The default times are those that the service allows shared caches. */
+export interface CacheOptions {
+  /** How long a cached result is returned without a request, in milliseconds. Default: 30,000. */
+  readonly ttl?: number | undefined
+  /**
+   * How long after `ttl` a cached result may still be returned, in milliseconds. Default: 300,000. Such a result is
+   * returned immediately and refreshed in the background, so reads survive an outage of this length.
+   */
+  readonly maxStale?: number | undefined
+  /** Maximum number of cached results; the least recently used is evicted first. Default: 1,000. */
+  readonly maxEntries?: number | undefined
+}
+
+/** Requests a target from the service. The response is a 304 if the representation named by `etag` is current. */
+export type Loader = (settings: CallSettings, etag?: string) => Promise<SuccessResponse>
+
+/** The body of a response, and when the service confirmed it. */
+export interface CacheEntry {
+  readonly text: string
+  /** The response that last confirmed the text. */
+  readonly info: ResponseInfo
+  /** Start of the request that returned or revalidated the entry, minus the age of its response. */
+  readonly confirmedAt: Instant
+}
+
+/** An entry as a call gets it. */
+export interface CacheResult extends CacheEntry {
+  readonly source: ServiceSource
+}
+
+/** The last request for a target that failed because the service was not available. */
+interface Failure {
+  /** The number of such failures in succession before it. */
+  readonly count: number
+  readonly error: unknown
+  /** The end of the pause after this failure. */
+  readonly retryAt: number
+}
+
+/** A request that all waiting callers share. */
+interface InFlightRead {
+  readonly entry: Promise<CacheEntry>
+  readonly controller: AbortController
+  waiters: number
+}
+
+/** Returns the entry that a response makes of the previous one. A 304 confirms the text of the previous entry. */
+export const toEntry = (
+  { text, info }: SuccessResponse,
+  requestedAt: Instant,
+  previous?: CacheEntry
+): CacheEntry => ({
+  text: text ?? previous!.text,
+  info: text
+    ? info
+    : {
+        ...info,
+        etag: info.etag ?? previous!.info.etag,
+        version: info.version ?? previous!.info.version
+      },
+  confirmedAt: subtract(requestedAt, info.age)
+})
+
+/**
+ * Returns true if the headers of a call only identify the request or the caller, so that they do not change the
+ * response. Any other header bypasses the cache.
+ */
+export const isCacheable = (headers: CallSettings["headers"] = {}): boolean =>
+  Object.keys(headers).every((name) =>
+    /^(x-request-id|traceparent|tracestate|baggage|user-agent)$/i.test(name)
+  )
+
+/**
+ * Caches the bodies of successful responses by target (path and query). Entries are text, so that callers never share
+ * an object. A 404 evicts its entry; a 401 or 403 to any client of the key evicts all entries (`evictAfter`), because
+ * it concerns the key; any other failure leaves the entries unchanged.
+ *
+ * No call returns text that the service last confirmed more than `ttl + maxStale` before the call. docs/client.md has
+ * the states, events and invariants.
+ */
+export class Cache {
+  readonly #options: Readonly<Record<keyof CacheOptions, number>>
+  #entries = new Map<string, CacheEntry>()
+  #inFlight = new Map<string, InFlightRead>()
+  #failures = new Map<string, Failure>()
+  #rejections = 0
+
+  constructor(options: Readonly<Record<keyof CacheOptions, number>>) {
+    this.#options = options
+  }
+
+  /**
+   * Evicts all entries if the service has rejected the key since the last call; `rejections` is their number. The
+   * results of requests in flight are not stored, and further calls do not wait for them.
+   */
+  evictAfter(rejections: number): void {
+    if (rejections === this.#rejections) return
+    this.#rejections = rejections
+    this.#entries = new Map()
+    this.#inFlight = new Map()
+  }
+
+  /**
+   * Returns a target's body: from the cache within `ttl`, from the cache with a background refresh within `maxStale`,
+   * otherwise from the service. Background refreshes use `refreshSettings`, because no caller waits for them. Without
+   * `refreshSettings`, the body always comes from the service.
+   */
+  async read(
+    target: string,
+    settings: CallSettings,
+    refreshSettings: CallSettings | undefined,
+    load: Loader
+  ): Promise<CacheResult> {
+    if (!settings.signal?.aborted) {
+      const failure = this.#failures.get(target)
+      const isPaused = failure && now() < failure.retryAt
+      const entry = this.#entries.get(target)
+      if (entry && refreshSettings) {
+        this.#store(this.#entries, target, entry)
+        const age = getElapsed(entry.confirmedAt)
+        if (age < this.#options.ttl) return { ...entry, source: "cached" }
+        if (age < this.#maxAge) {
+          if (!isPaused) {
+            const refresh = this.#startOrJoin(target, refreshSettings, load)
+            // An infinite count keeps callers from aborting the refresh.
+            refresh.waiters = Number.POSITIVE_INFINITY
+            refresh.entry.catch(() => {})
+          }
+          return { ...entry, source: "stale" }
+        }
+      }
+      // A caller without a text gets a second request at once, because the outage may be short.
+      if (isPaused && failure.count) throw failure.error
+    }
+    return this.#awaitShared(target, settings, load)
+  }
+
+  /** Ends the pauses after failures. */
+  resume(): void {
+    this.#failures.clear()
+  }
+
+  get #maxAge(): number {
+    return this.#options.ttl + this.#options.maxStale
+  }
+
+  /** Waits for a shared read. A caller's abort ends only its own wait; the last waiter's abort ends the read. */
+  #awaitShared(target: string, settings: CallSettings, load: Loader): Promise<CacheResult> {
+    const calledAt = readClocks()
+    return withLimits(settings, async (signal) => {
+      for (;;) {
+        const read = this.#startOrJoin(target, settings, load)
+        const isJoined = read.waiters++ > 0
+        try {
+          const entry = await Promise.race([read.entry, rejectOnAbort(signal)])
+          const age = getElapsed(entry.confirmedAt, calledAt)
+          if (age <= this.#maxAge) return { ...entry, source: entry.info.isServedStale ? "stale" : "fresh" }
+          // Another request may return a younger text than one that started before this call.
+          if (!isJoined) throw toTooOldError(entry.info)
+        } catch (error) {
+          // If the joined read timed out before this call does, start another read.
+          if (signal.aborted || !(error instanceof TimeoutError)) throw error
+        } finally {
+          if (--read.waiters === 0) read.controller.abort()
+        }
+      }
+    })
+  }
+
+  /** Returns the in-flight read of a target or starts one. Calls with different limits do not share a read. */
+  #startOrJoin(target: string, settings: CallSettings, load: Loader): InFlightRead {
+    const key = toReadKey(target, settings)
+    const running = this.#inFlight.get(key)
+    if (running) return running
+    const controller = new AbortController()
+    const read = {
+      entry: this.#load(target, { ...settings, signal: controller.signal }, load),
+      controller,
+      waiters: 0
+    }
+    const remove = () => {
+      if (this.#inFlight.get(key) === read) this.#inFlight.delete(key)
+    }
+    this.#inFlight.set(key, read)
+    controller.signal.addEventListener("abort", remove)
+    read.entry.then(remove, remove)
+    return read
+  }
+
+  /**
+   * Requests a target and stores its entry. While the service is not available, requests are separated by pauses, and
+   * requests after the first are not retried. The first pauses are random, so that the requests of many clients are
+   * spread evenly.
+   */
+  async #load(target: string, settings: CallSettings, load: Loader): Promise<CacheEntry> {
+    // If all entries are evicted meanwhile, the result is stored in the discarded map.
+    const entries = this.#entries
+    const previous = entries.get(target)
+    const requestedAt = readClocks()
+    const maxPause = Math.min(this.#options.ttl, 30_000) * 0.9
+    const last = this.#failures.get(target)
+    // An older failure does not show that the service is still unavailable.
+    const isRepeated = last && now() < last.retryAt + 2 * maxPause
+    const request = load(
+      { ...settings, maxRetries: isRepeated ? 0 : settings.maxRetries },
+      previous?.info.etag
+    ).catch((error) => {
+      if (getStatus(error) === 404) entries.delete(target)
+      // After a 429, the transport itself delays requests.
+      if (isOutage(error) && getStatus(error) !== 429) {
+        const count = isRepeated ? last.count + 1 : 0
+        const pause = count > (previous ? 0 : 1) ? maxPause : maxPause * Math.random()
+        this.#store(this.#failures, target, { count, error, retryAt: now() + pause })
+      }
+      throw error
+    })
+    const entry = toEntry(await request, requestedAt, previous)
+    // A machine that was suspended meanwhile delivers a response that is older than its timers show.
+    if (getElapsed(requestedAt) > Math.max(this.#maxAge, settings.timeout)) {
+      throw new TimeoutError(`No result within ${settings.timeout} ms`)
+    }
+    this.resume()
+    const stored = entries.get(target)
+    const isOutdated = stored && getElapsed(stored.confirmedAt, entry.confirmedAt) < 0
+    if (!isOutdated) this.#store(entries, target, entry)
+    return entry
+  }
+
+  /** Stores a value as the most recently used one and evicts the least recently used one if the map is full. */
+  #store<A>(entries: Map<string, A>, key: string, value: A): void {
+    entries.delete(key)
+    entries.set(key, value)
+    if (entries.size > this.#options.maxEntries) entries.delete(entries.keys().next().value!)
+  }
+}
+
+const toReadKey = (target: string, { timeout, maxRetries }: CallSettings): string =>
+  `${target} ${timeout} ${maxRetries}`
+
+/** The service or a cache in front of it returned a text that is older than the client may return. */
+const toTooOldError = ({ age, requestId }: ResponseInfo): ServiceUnavailableError =>
+  new ServiceUnavailableError({
+    status: 503,
+    code: "SERVICE_UNAVAILABLE",
+    message: `The response is ${age / 1000} s old, which is more than ttl + maxStale`,
+    requestId
+  })

@@ -1,0 +1,90 @@
+import { AbortError, isOutage, PromptClientError, RateLimitedError } from "../Errors.ts"
+import { isKeyRejection } from "../transport/KeyStatus.ts"
+import { type Signal, sleep } from "../transport/Limits.ts"
+
+/** The progress of a prefetch. */
+export interface PrefetchProgress {
+  /** Number of prompts that are done, whether loaded or failed. */
+  readonly done: number
+  /** Number of prompts that failed. */
+  readonly failed: number
+  /** Number of all prompts. */
+  readonly total: number
+}
+
+/** A prompt that `prefetch` could not load. */
+export interface PrefetchFailure {
+  /** Id or name of the prompt, as it was selected. */
+  readonly id: string
+  /** The error of the last request. */
+  readonly error: PromptClientError
+}
+
+/** The outcome of a prefetch. */
+export interface PrefetchResult {
+  /** Number of prompts that are now in the cache. */
+  readonly loaded: number
+  /** The prompts that are not. */
+  readonly failures: ReadonlyArray<PrefetchFailure>
+}
+
+interface PrefetchSettings {
+  readonly concurrency: number
+  readonly onProgress: ((progress: PrefetchProgress) => void) | undefined
+  readonly signal: Signal
+}
+
+/** Runs a request again after each 429, once the time in its `Retry-After` has passed. */
+export const respectRateLimit = async <A>(signal: Signal, request: () => Promise<A>): Promise<A> => {
+  for (;;) {
+    try {
+      return await request()
+    } catch (error) {
+      if (!(error instanceof RateLimitedError)) throw error
+      await sleep(Math.min(Math.max(error.retryAfter ?? 1, 1), 60) * 1000, signal)
+    }
+  }
+}
+
+/**
+ * Loads prompts, at most `concurrency` at a time. Rejects if the key is rejected or the signal is aborted. After
+ * `concurrency` failures in a row that show an outage, the other prompts fail without a request.
+ */
+export const loadAll = async (
+  ids: ReadonlyArray<string>,
+  load: (id: string) => Promise<unknown>,
+  { concurrency, onProgress, signal }: PrefetchSettings
+): Promise<PrefetchResult> => {
+  const failures: Array<PrefetchFailure> = []
+  let next = 0
+  let done = 0
+  let outageErrors = 0
+  let isStopped = false
+  const run = async () => {
+    while (next < ids.length && !isStopped) {
+      const id = ids[next++]!
+      try {
+        await respectRateLimit(signal, () => load(id))
+        outageErrors = 0
+      } catch (error) {
+        const isFatal = !(error instanceof PromptClientError) || error instanceof AbortError
+        if (isFatal || isKeyRejection(error)) throw error
+        failures.push({ id, error })
+        if (isOutage(error) && ++outageErrors >= concurrency) {
+          failures.push(...ids.slice(next).map((id) => ({ id, error })))
+          done += ids.length - next
+          next = ids.length
+        }
+      }
+      done++
+      onProgress?.({ done, failed: failures.length, total: ids.length })
+    }
+  }
+  try {
+    await Promise.all(Array.from({ length: Math.min(concurrency, ids.length) }, run))
+  } finally {
+    // After a rejection, the other runs end with their current prompt.
+    isStopped = true
+  }
+  return { loaded: ids.length - failures.length, failures }
+}

@@ -1,0 +1,41 @@
+import { getElapsed } from "../cache/Age.ts"
+import type { CacheResult } from "../cache/Cache.ts"
+import { toResult } from "../Results.ts"
+import type { UnknownJson } from "./Transport.ts"
+
+/** Renders the defined parameters in alphabetical order, so that equal queries share a cache entry. */
+export const toQuery = (params: object): string => {
+  const defined = Object.entries(params).filter(([, value]) => value !== undefined)
+  return defined.length ? `?${new URLSearchParams(defined.sort())}` : ""
+}
+
+const isObject = (value: unknown): boolean =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+
+export const isSingleEnvelope = (body: UnknownJson): boolean => isObject(body?.data)
+
+export const isPageEnvelope = (body: UnknownJson): boolean =>
+  Array.isArray(body?.data) &&
+  body.data.every(isObject) &&
+  [body.meta?.page, body.meta?.per_page, body.meta?.total].every(Number.isInteger) &&
+  body.meta.per_page > 0
+
+/** Returns the version that the body of a prompt or a version names. */
+const findVersion = ({ data }: UnknownJson): number | undefined => data.current_version ?? data.version_number
+
+/** Returns the envelope of a read, with the details of where it comes from. */
+export const toServiceResult = <E>(
+  { text, info, confirmedAt, source }: CacheResult,
+  envelope?: unknown
+): E => {
+  const parsed = (envelope ?? JSON.parse(text)) as object
+  const { etag, requestId, status, headers } = info
+  return toResult(parsed, {
+    source,
+    version: info.version ?? findVersion(parsed),
+    etag,
+    age: Math.round(getElapsed(confirmedAt)),
+    requestId,
+    response: { status, headers }
+  })
+}

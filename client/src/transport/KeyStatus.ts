@@ -1,0 +1,43 @@
+import { getStatus } from "../Errors.ts"
+
+/**
+ * Remembers whether the service rejected the API key (401 or 403), because a rejected key must get neither a bundled
+ * text nor a fallback, even if the service is down later. A success lifts the rejection, unless its request started
+ * before the rejection arrived.
+ */
+export class KeyStatus {
+  #isRejected = false
+  #rejections = 0
+
+  /** True since the last 401 or 403, until a later request succeeds. */
+  get isRejected(): boolean {
+    return this.#isRejected
+  }
+
+  /** The number of rejections so far. */
+  get rejections(): number {
+    return this.#rejections
+  }
+
+  /** Runs a request and records what its outcome says about the key. */
+  async observe<A>(request: () => Promise<A>): Promise<A> {
+    const rejections = this.#rejections
+    try {
+      const result = await request()
+      if (rejections === this.#rejections) this.#isRejected = false
+      return result
+    } catch (error) {
+      if (isKeyRejection(error)) {
+        this.#isRejected = true
+        this.#rejections++
+      }
+      throw error
+    }
+  }
+}
+
+/** Returns true for a 401 or 403, whether the service or a proxy sent it. */
+export const isKeyRejection = (error: unknown): boolean => {
+  const status = getStatus(error)
+  return status === 401 || status === 403
+}

@@ -1,0 +1,35 @@
+import { toApiError } from "../Errors.ts"
+import { now, type Signal, sleep } from "./Limits.ts"
+
+/** The pause after a 429, during which no request of the same key is sent. */
+export class RateLimitPause {
+  #until = 0
+  /** Id of the request that got the 429. */
+  #requestId: string | undefined
+
+  /** Waits until the pause ends; another call may extend it meanwhile. Rejects at once if it outlasts the deadline. */
+  async wait(signal: Signal, deadline: number): Promise<void> {
+    for (;;) {
+      const delay = this.#until - now()
+      if (delay <= 0) return
+      if (this.#until >= deadline) {
+        throw toApiError({
+          status: 429,
+          code: "RATE_LIMITED",
+          message: "Rate limit exceeded; no request was sent",
+          requestId: this.#requestId,
+          retryAfter: Math.ceil(delay / 1000)
+        })
+      }
+      await sleep(delay, signal)
+    }
+  }
+
+  /** Pauses all calls for a delay in milliseconds. Never shortens a pause. */
+  extend(delay: number, requestId: string | undefined): void {
+    const until = now() + delay
+    if (until <= this.#until) return
+    this.#until = until
+    this.#requestId = requestId
+  }
+}

@@ -1,0 +1,53 @@
+import { PromptClientError } from "../Errors.ts"
+import type { VariablesFor } from "../PromptReference.ts"
+import type { ResolvedPrompt } from "../Resources.ts"
+
+/** `fillSlots` found slots without a variable. */
+export class MissingVariablesError extends PromptClientError {
+  override get name(): string {
+    return "MissingVariablesError"
+  }
+  /** The names of the slots, without duplicates, in order of first occurrence. */
+  readonly missing: ReadonlyArray<string>
+  constructor(missing: ReadonlyArray<string>) {
+    super(`No value for ${missing.map((name) => `{{${name}}}`).join(", ")}`)
+    this.missing = missing
+  }
+}
+
+/** The service's slot grammar: 1 to 256 UTF-16 code units other than braces. A blank name is not a slot. */
+const slotPattern = /\{\{([^{}]{1,256})\}\}/g
+
+/**
+ * Replaces each `{{name}}` slot of a text, or of the `data` of `getResolved`, with the variable of that name. Inserted
+ * text is not searched for further slots. Variables without a slot are ignored at run time. If `data` comes from a
+ * typed reference, a missing or misspelled variable does not compile.
+ *
+ * Throws a `MissingVariablesError` that names every slot without a variable.
+ *
+ * @example
+ * ```ts
+ * import { fillSlots } from "@prompt-retrieval/client"
+ *
+ * const text = fillSlots("You are a support agent of {{shop}}.", { shop: "Acme" })
+ * ```
+ */
+export const fillSlots = <Prompt extends string | Pick<ResolvedPrompt, "resolved_content">>(
+  prompt: Prompt,
+  variables: VariablesFor<Prompt>
+): string => {
+  const content = typeof prompt === "string" ? prompt : prompt.resolved_content
+  const missing = new Set<string>()
+  const filled = content.replace(slotPattern, (slot: string, inner: string) => {
+    const name = inner.trim()
+    if (name === "") return slot
+    const value: unknown = Object.hasOwn(variables, name)
+      ? (variables as Readonly<Record<string, unknown>>)[name]
+      : undefined
+    if (/^(string|number|boolean)$/.test(typeof value)) return String(value)
+    missing.add(name)
+    return slot
+  })
+  if (missing.size) throw new MissingVariablesError([...missing])
+  return filled
+}

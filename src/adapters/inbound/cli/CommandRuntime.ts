@@ -1,0 +1,25 @@
+import * as Context from "effect/Context"
+import type * as Effect from "effect/Effect"
+import type * as Layer from "effect/Layer"
+import type { Administration } from "../../../application/administration/Administration.ts"
+import type { Unavailable } from "../../../application/ports/Unavailable.ts"
+import type { MigrationReport, SchemaStatus } from "../../../application/administration/SchemaStatus.ts"
+import type { Prompts } from "../../../application/reading/Prompts.ts"
+import type { CommandError } from "./output/CommandError.ts"
+
+/** The operations that commands need from the program that runs them. */
+export class CommandRuntime extends Context.Service<
+  CommandRuntime,
+  {
+    /** Serves until the process receives a stop signal. `demo` creates a demo workspace in an empty embedded database. */
+    readonly serve: (options: { readonly demo: boolean }) => Effect.Effect<void, CommandError | Unavailable>
+    /** Brings the database schema up to date. */
+    readonly migrate: Effect.Effect<MigrationReport, CommandError | Unavailable>
+    /** Reads the state of the database schema; changes nothing. */
+    readonly schemaStatus: Effect.Effect<SchemaStatus, CommandError | Unavailable>
+    /** The use cases of the database. Migrates the schema first with `migrate`; otherwise it must be current. */
+    readonly useCases: (options: {
+      readonly migrate: boolean
+    }) => Layer.Layer<Administration | Prompts, CommandError | Unavailable>
+  }
+>()("prompt-retrieval/cli/CommandRuntime") {}

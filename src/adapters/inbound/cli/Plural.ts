@@ -1,2 +1,0 @@
-/** Returns a number with a noun, such as `1 prompt` and `2 prompts`. */
-export const pluralize = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? "" : "s"}`

@@ -1,0 +1,69 @@
+import * as Effect from "effect/Effect"
+import { Administration } from "../../../application/administration/Administration.ts"
+import type { Caller } from "../../../application/access/Admission.ts"
+import { Prompts } from "../../../application/reading/Prompts.ts"
+import type { ApiKeyId } from "../../../domain/ApiKey.ts"
+import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
+import { checkKeyReference, type KeyReference, resolveKey, resolveWorkspace } from "./input/NameLookup.ts"
+import { CommandRuntime } from "./CommandRuntime.ts"
+
+interface OpenOptions {
+  readonly migrate: boolean
+}
+
+const withDatabase = <A, E, R>(use: Effect.Effect<A, E, R>, options: OpenOptions = { migrate: false }) =>
+  Effect.flatMap(CommandRuntime, ({ useCases }) => Effect.provide(use, useCases(options)))
+
+/**
+ * Opens the database and runs `use` with its administration. A command calls this after it has checked its input, so
+ * that wrong usage is reported without a database; `Command.provide` would open the database first.
+ */
+export const administer = <A, E, R>(
+  use: (administration: Administration["Service"]) => Effect.Effect<A, E, R>,
+  options?: OpenOptions
+) => withDatabase(Effect.flatMap(Administration, use), options)
+
+/**
+ * Opens the database and runs `use` with its administration and the id of the workspace with this id or name. Fails
+ * with `WorkspaceNotFound` or `AmbiguousName` if the name is not that of one workspace.
+ */
+export const administerWorkspace = <A, E, R>(
+  workspace: string,
+  use: (administration: Administration["Service"], id: WorkspaceId) => Effect.Effect<A, E, R>,
+  options?: OpenOptions
+) =>
+  administer(
+    (administration) =>
+      Effect.flatMap(resolveWorkspace(administration, workspace), (id) => use(administration, id)),
+    options
+  )
+
+/**
+ * Opens the database and runs `use` with its administration and the id of the key with this id or name. A name is
+ * looked up in the given workspace.
+ */
+export const administerKey = <A, E, R>(
+  reference: KeyReference,
+  use: (administration: Administration["Service"], id: ApiKeyId) => Effect.Effect<A, E, R>
+) =>
+  Effect.andThen(
+    checkKeyReference(reference),
+    administer((administration) =>
+      Effect.flatMap(resolveKey(administration, reference), (id) => use(administration, id))
+    )
+  )
+
+/**
+ * Opens the database and runs `use` with the prompts of the workspace with this id or name, and with the operator as
+ * the caller, who sees every version whatever the workspace's tier.
+ */
+export const readPrompts = <A, E, R>(
+  workspace: string,
+  use: (prompts: Prompts["Service"], operator: Caller) => Effect.Effect<A, E, R>
+) =>
+  withDatabase(
+    Effect.gen(function* () {
+      const workspaceId = yield* resolveWorkspace(yield* Administration, workspace)
+      return yield* use(yield* Prompts, { workspaceId, tier: "team" })
+    })
+  )

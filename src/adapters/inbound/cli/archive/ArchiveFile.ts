@@ -1,0 +1,184 @@
+import { createReadStream, createWriteStream } from "node:fs"
+import { mkdtemp, rm, stat } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { pipeline } from "node:stream/promises"
+import Tokenizer from "@streamparser/json/tokenizer.js"
+import TokenParser from "@streamparser/json/tokenparser.js"
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import {
+  isWorkspaceList,
+  type RawPart,
+  toJsonError,
+  toTruncatedError
+} from "../../../../application/formats/RawPart.ts"
+import { workspaceLists } from "../../../../domain/workspace/WorkspaceParts.ts"
+import type { InvalidContent } from "../../../../domain/workspace/Problem.ts"
+import { parseNumber } from "../../../../domain/Json.ts"
+import { type CommandError, makeReadError } from "../output/CommandError.ts"
+
+/** Splits JSON into tokens. Numbers are exact. */
+class ExactTokenizer extends Tokenizer {
+  override parseNumber(text: string): number {
+    // An exact number may be an object. The parser passes the value through.
+    return parseNumber(text) as number
+  }
+}
+
+/** Parses JSON chunk by chunk. Each call returns the parts that are complete, and throws if the text is not JSON. */
+const makePartReader = () => {
+  let parts: Array<RawPart> = []
+  let syntaxError: Error | undefined
+  let sawRoot = false
+  const tokenizer = new ExactTokenizer({ stringBufferSize: 64 * 1024 })
+  const parser = new TokenParser({ paths: ["$", "$.*", ...workspaceLists.map((list) => `$.${list}.*`)] })
+  tokenizer.onToken = parser.write.bind(parser)
+  tokenizer.onEnd = () => {
+    if (!parser.isEnded) parser.end()
+  }
+  parser.onEnd = () => {
+    if (!tokenizer.isEnded) tokenizer.end()
+  }
+  parser.onError = tokenizer.error.bind(tokenizer)
+  tokenizer.onError = (error) => {
+    syntaxError ??= error
+  }
+  // Values that were read are removed from their parents, so that the whole file is never in memory.
+  parser.onValue = ({ value, key, parent, stack }) => {
+    const list = stack[1]?.key
+    if (stack.length === 0) {
+      sawRoot = true
+      parts.push({ path: [], value })
+    } else if (stack.length === 1 && typeof key === "string") {
+      parts.push({ path: [key], value })
+      delete (parent as Record<string, unknown>)[key]
+    } else if (
+      stack.length === 2 &&
+      typeof list === "string" &&
+      isWorkspaceList(list) &&
+      typeof key === "number" &&
+      Array.isArray(parent)
+    ) {
+      parts.push({ path: [list, key], value })
+      parent.length = 0
+    }
+  }
+  const drain = (): ReadonlyArray<RawPart> => {
+    if (syntaxError !== undefined) throw syntaxError
+    const complete = parts
+    parts = []
+    return complete
+  }
+  return {
+    write: (chunk: Uint8Array): ReadonlyArray<RawPart> => {
+      tokenizer.write(chunk)
+      return drain()
+    },
+    end: (): ReadonlyArray<RawPart> => {
+      if (!tokenizer.isEnded || !parser.isEnded) tokenizer.end()
+      if (!sawRoot) syntaxError ??= new Error("the document is incomplete")
+      return drain()
+    }
+  }
+}
+
+/** The bytes are not JSON in UTF-8. */
+class NotJson extends Error {
+  constructor(cause: unknown) {
+    super(undefined, { cause })
+  }
+}
+
+/** The JSON is incomplete. */
+class Truncated extends Error {
+  readonly bytes: number
+  constructor(bytes: number, cause: unknown) {
+    super(undefined, { cause })
+    this.bytes = bytes
+  }
+}
+
+/** Runs one step of parsing; an error that the step throws becomes the error that `toError` returns. */
+const mapThrown = <A>(step: () => A, toError: (cause: unknown) => Error): A => {
+  try {
+    return step()
+  } catch (error) {
+    throw toError(error)
+  }
+}
+
+const openArchive = (file: string): AsyncIterable<Uint8Array> => createReadStream(file)
+
+const space = 0x20
+
+/** Reads the parts of a file. */
+async function* readParts(
+  file: string,
+  onBytes: (count: number) => void
+): AsyncGenerator<ReadonlyArray<RawPart>> {
+  const reader = makePartReader()
+  const utf8 = new TextDecoder("utf-8", { fatal: true })
+  let bytes = 0
+  let isBlank = true
+  for await (const chunk of openArchive(file)) {
+    bytes += chunk.length
+    isBlank &&= chunk.every((byte) => byte <= space)
+    onBytes(chunk.length)
+    yield mapThrown(
+      () => {
+        utf8.decode(chunk, { stream: true })
+        return reader.write(chunk)
+      },
+      (cause) => new NotJson(cause)
+    )
+  }
+  yield mapThrown(
+    () => {
+      utf8.decode()
+      return reader.end()
+    },
+    (cause) => new Truncated(isBlank ? 0 : bytes, cause)
+  )
+}
+
+const toReadError = (file: string, error: unknown): InvalidContent | CommandError => {
+  if (error instanceof NotJson) return toJsonError(error.cause)
+  return error instanceof Truncated ? toTruncatedError(error.bytes) : makeReadError(file, error)
+}
+
+/** Streams the parts of an archive file. Calls `onBytes` with the size of each chunk that was read. */
+export const readArchiveFile = (
+  file: string,
+  onBytes: (count: number) => void
+): Stream.Stream<RawPart, InvalidContent | CommandError> =>
+  Stream.suspend(() =>
+    Stream.fromAsyncIterable(readParts(file, onBytes), (error) => toReadError(file, error))
+  ).pipe(Stream.flattenIterable)
+
+/** A regular file and its size in bytes. */
+interface SpooledFile {
+  readonly path: string
+  readonly size: number
+}
+
+/**
+ * Returns the file itself if it is a regular file. Copies a pipe, or standard input for `-`, to a temporary file
+ * that is removed when the scope closes, so that no transaction waits for a slow writer.
+ */
+export const spoolToFile = Effect.fnUntraced(function* (file: string) {
+  const attempt = <A>(run: () => Promise<A>) =>
+    Effect.tryPromise({ try: run, catch: (error) => makeReadError(file, error) })
+  if (file !== "-") {
+    const info = yield* attempt(() => stat(file))
+    if (info.isFile()) return { path: file, size: info.size } satisfies SpooledFile
+  }
+  const directory = yield* Effect.acquireRelease(
+    attempt(() => mkdtemp(join(tmpdir(), "import-"))),
+    (directory) => Effect.promise(() => rm(directory, { recursive: true, force: true }))
+  )
+  const path = join(directory, "archive")
+  const source = file === "-" ? process.stdin : createReadStream(file)
+  yield* attempt(() => pipeline(source, createWriteStream(path, { mode: 0o600 })))
+  return { path, size: (yield* attempt(() => stat(path))).size } satisfies SpooledFile
+})

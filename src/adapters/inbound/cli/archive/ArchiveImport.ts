@@ -1,0 +1,44 @@
+import * as Effect from "effect/Effect"
+import type { Administration } from "../../../../application/administration/Administration.ts"
+import type { ImportResult, RowCounts } from "../../../../application/ports/WorkspaceStore.ts"
+import { readArchiveFile, spoolToFile } from "./ArchiveFile.ts"
+import { pluralize, print } from "../output/Output.ts"
+import { makeProgress } from "../output/Progress.ts"
+
+const describeRows = ({ added, changed, removed }: RowCounts): string =>
+  `${pluralize(added, "row")} added, ${changed} changed, ${removed} removed`
+
+const hasChanges = ({ added, changed, removed }: RowCounts): boolean => added + changed + removed > 0
+
+const describeImport = (
+  { workspace_id, prompts, versions, fragments, rows }: ImportResult,
+  dryRun: boolean
+): string => {
+  const items = `${pluralize(prompts, "prompt")}, ${pluralize(versions, "version")} and ${pluralize(fragments, "fragment")}`
+  return hasChanges(rows)
+    ? `${dryRun ? "Would import" : "Imported"} ${items} into workspace ${workspace_id}: ${describeRows(rows)}`
+    : `Nothing ${dryRun ? "would change" : "changed"} in workspace ${workspace_id}, which already has the archive's ${items}`
+}
+
+interface ImportOptions {
+  readonly path: string
+  readonly dryRun: boolean
+  readonly json: boolean
+}
+
+/** Imports an archive. Returns whether anything changes. */
+export const importArchive = Effect.fnUntraced(function* (
+  administration: Administration["Service"],
+  { path, dryRun, json }: ImportOptions
+) {
+  const file = yield* spoolToFile(path)
+  const progress = makeProgress({ label: "Importing", total: file.size, unit: "bytes" })
+  const imported = yield* administration
+    .importArchive(readArchiveFile(file.path, progress.add), {
+      dryRun,
+      source: path === "-" ? "standard input" : path
+    })
+    .pipe(Effect.ensuring(Effect.sync(progress.end)))
+  yield* print(json, imported, describeImport(imported, dryRun))
+  return hasChanges(imported.rows)
+}, Effect.scoped)

@@ -1,0 +1,72 @@
+import { basename, extname, relative, sep } from "node:path"
+import * as Console from "effect/Console"
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import { Administration } from "../../../../application/administration/Administration.ts"
+import { toRawParts } from "../../../../application/formats/RawPart.ts"
+import { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
+
+/**
+ * Returns the command that runs this program again from `directory`, depending on how it was started: from sources,
+ * from an installed package or as a file.
+ */
+export const describeProgram = (script: string, directory: string): string => {
+  const path = relative(directory, script)
+  if (extname(script) === ".ts") return `npx node ${path}`
+  // The commands of a local package are not on the shell's PATH; those of a global installation are.
+  if (script.split(sep).includes("node_modules")) return "npx prompt-retrieval"
+  return basename(script) === "main.js" ? `node ${path}` : "prompt-retrieval"
+}
+
+/** Returns the command that runs this program again, from the current directory. */
+const formatProgramCommand = (): string => describeProgram(process.argv[1] ?? "", process.cwd())
+
+/** Warns if the database has no workspace, with a command that creates one. */
+export const warnIfEmpty = Effect.gen(function* () {
+  const { workspaces } = yield* Administration
+  if ((yield* workspaces).length > 0) return
+  const program = formatProgramCommand()
+  yield* Effect.logWarning(
+    `The database has no workspace, so every key is rejected; to create one: ${program} workspaces create --name NAME --tier solo`
+  )
+})
+
+/**
+ * Imports the demo workspace into an empty database, and prints an API key with a request to try. If the database
+ * already has a workspace, changes nothing and prints how to issue a key.
+ */
+export const seedDemoWorkspace = Effect.fnUntraced(function* (baseUrl: string) {
+  const administration = yield* Administration
+  const [first] = yield* administration.workspaces
+  if (first !== undefined) {
+    return yield* Console.log(
+      `To issue a key: ${formatProgramCommand()} keys issue --workspace ${first.id} --user EMAIL\n`
+    )
+  }
+  const { default: demo } = yield* Effect.promise(
+    () => import("../../../../demo/workspace.json", { with: { type: "json" } })
+  )
+  const {
+    workspace,
+    users: [owner],
+    prompts: [prompt]
+  } = demo
+  if (owner === undefined || prompt === undefined)
+    return yield* Effect.die(new Error("the demo workspace has no user or no prompt"))
+  yield* Effect.orDie(
+    administration.importArchive(Stream.fromIterable(toRawParts(demo)), { source: "the demo workspace" })
+  )
+  const { key } = yield* Effect.orDie(
+    administration.issueKey(WorkspaceId.make(workspace.id), owner.email, "Demo")
+  )
+  yield* Console.log(
+    `Created the demo workspace, ${workspace.id}, with this key, which is shown only once:
+
+  ${key}
+
+Try it:
+
+  curl -H 'Authorization: Bearer ${key}' ${baseUrl}/api/v1/prompts/${prompt.id}/resolved
+`
+  )
+})

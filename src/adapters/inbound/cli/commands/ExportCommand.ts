@@ -1,0 +1,55 @@
+import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
+import * as Effect from "effect/Effect"
+import { UsageError } from "../output/CommandError.ts"
+import { json, optional, workspace } from "../input/Flags.ts"
+import { handle } from "../CommandHandler.ts"
+
+/** `export`. Loads only the module of the chosen format. */
+export const exportCommand = Command.make(
+  "export",
+  {
+    workspace,
+    format: Flag.Literals("format", ["archive", "files"]).pipe(
+      Flag.withDefault("archive" as const),
+      Flag.withDescription(
+        "archive: one JSON file, with the hashes of the keys and their owners' emails; files: a directory with one Markdown file per prompt (default: archive)"
+      )
+    ),
+    out: optional(Flag.String("out")).pipe(
+      Flag.withDescription("Where to write (default for an archive: standard output)")
+    ),
+    update: Flag.Boolean("update").pipe(
+      Flag.withDefault(false),
+      Flag.withDescription("For files: bring edits of the workspace into an existing directory")
+    ),
+    overwrite: Flag.Boolean("overwrite").pipe(
+      Flag.withDefault(false),
+      Flag.withDescription("With --update: also replace files that were changed since the latest import")
+    ),
+    json
+  },
+  handle(
+    Effect.fnUntraced(function* ({ workspace, format, out, update, overwrite, json }) {
+      if (overwrite && !update) return yield* new UsageError({ message: "--overwrite needs --update" })
+      if (format === "files") {
+        if (out === undefined)
+          return yield* new UsageError({ message: "--format files needs a directory: add --out DIR" })
+        const { runFilesExport, runFilesUpdate } = yield* Effect.promise(() => import("../FilesExport.ts"))
+        return yield* update
+          ? runFilesUpdate(workspace, out, overwrite, json)
+          : runFilesExport(workspace, out, json)
+      }
+      if (update) return yield* new UsageError({ message: "--update is for --format files" })
+      const { runArchiveExport } = yield* Effect.promise(() => import("../archive/ArchiveExport.ts"))
+      yield* runArchiveExport(workspace, out, json)
+    })
+  )
+).pipe(
+  Command.withDescription("Export a workspace in a form that import accepts"),
+  Command.withExamples([
+    { command: "prompt-retrieval export --workspace Acme --out workspace.json" },
+    { command: "prompt-retrieval export --workspace Acme --format files --out prompts-of-acme" },
+    { command: "prompt-retrieval export --workspace Acme --format files --update --out prompts-of-acme" }
+  ])
+)

@@ -1,0 +1,208 @@
+import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
+import * as Effect from "effect/Effect"
+import type {
+  Administration,
+  IssuedKey,
+  RotatedKey
+} from "../../../../application/administration/Administration.ts"
+import type { KeyInfo } from "../../../../application/ports/WorkspaceStore.ts"
+import { formatKeySummary } from "../../../../domain/ApiKey.ts"
+import { isPaid } from "../../../../domain/Billing.ts"
+import type { TimeInput } from "../../../../domain/time/TimeInput.ts"
+import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
+import {
+  describeEmail,
+  isEmail,
+  json,
+  keyArgument,
+  keyWorkspace,
+  optional,
+  workspace
+} from "../input/Flags.ts"
+import { handleAndPrint } from "../CommandHandler.ts"
+import { administerKey, administerWorkspace } from "../WithDatabase.ts"
+import { formatTable, warn } from "../output/Output.ts"
+import { resolveTimeFlag, timeFlag } from "../input/TimeFlag.ts"
+
+/** Converts a key to its listing, which shows only the ends of the key (specification 5.4). */
+const toListedKey = ({ key_start, key_end, id, ...info }: KeyInfo) => ({
+  id,
+  key: formatKeySummary({ key_start, key_end }),
+  ...info
+})
+type ListedKey = ReturnType<typeof toListedKey>
+
+const formatKeys = (keys: ReadonlyArray<ListedKey>): string =>
+  formatTable(
+    ["ID", "KEY", "NAME", "OWNER", "CREATED", "EXPIRES", "LAST USED", "REVOKED"],
+    keys.map(({ id, key, name, owner, created_at, expires_at, last_used_at, revoked_at }) => [
+      id,
+      key,
+      name,
+      owner,
+      created_at,
+      expires_at ?? "-",
+      last_used_at ?? "-",
+      revoked_at ?? "-"
+    ])
+  )
+
+const describeIssuedKey = ({ expires_at }: IssuedKey): string =>
+  [
+    "This key is shown only once: store it where your application reads its secrets, such as an environment variable.",
+    ...(expires_at === null ? [] : [`It expires at ${expires_at}.`]),
+    "Send it as: Authorization: Bearer <key>"
+  ].join("\n")
+
+const describeEnd = ({ key, revoked_at, expires_at }: ListedKey): string =>
+  revoked_at === null ? `${key} ends at ${expires_at}` : `${key} was revoked at ${revoked_at}`
+
+const describeRotatedKey = ({ replaced, ...issued }: ListedRotation): string =>
+  `${describeIssuedKey(issued)}\nThe replaced key ${describeEnd(replaced)}.`
+
+/** Converts a rotation to its listing. */
+const toListedRotation = ({ replaced, ...issued }: RotatedKey) => ({
+  ...issued,
+  replaced: toListedKey(replaced)
+})
+type ListedRotation = ReturnType<typeof toListedRotation>
+
+const expires = optional(timeFlag("expires")).pipe(
+  Flag.withDescription(
+    "When the key expires: a time, a date (its start in UTC), or a duration such as 90d or 12h (default: never)"
+  )
+)
+
+const resolveExpiry = (time: TimeInput | undefined) =>
+  time === undefined ? Effect.undefined : resolveTimeFlag("expires", time, "future")
+
+/** Says what to do about a key that was issued and could not be printed. */
+const describeLostKey = ({ id }: Pick<IssuedKey, "id">): string =>
+  `key ${id} was issued and is lost: revoke it with 'prompt-retrieval keys revoke ${id}'`
+
+/** Says what to do about a new key that could not be printed after it replaced another key. */
+const describeLostRotation = ({ replaced, ...issued }: ListedRotation): string =>
+  `${describeLostKey(issued)}; the replaced key ${describeEnd(replaced)}`
+
+/** Warns that keys of a workspace do not work yet if its tier has no API access. */
+const warnWithoutAccess = Effect.fnUntraced(function* (
+  { workspaces }: Administration["Service"],
+  workspace: WorkspaceId,
+  json: boolean
+) {
+  const info = (yield* workspaces).find(({ id }) => id === workspace)
+  if (info === undefined || isPaid(info.tier)) return
+  yield* warn(
+    json,
+    `tier ${info.tier} has no API access, so requests with this key get 403; change the tier with 'prompt-retrieval workspaces set ${workspace} --tier solo'`
+  )
+})
+
+const issue = Command.make(
+  "issue",
+  {
+    workspace,
+    user: Flag.String("user").pipe(
+      Flag.withDescription("Email of the key's owner; the user is created if it does not exist"),
+      Flag.filter(isEmail, describeEmail)
+    ),
+    name: Flag.String("name").pipe(
+      Flag.withDefault(""),
+      Flag.withDescription("What the key is for (default: empty)")
+    ),
+    expires,
+    json
+  },
+  handleAndPrint(
+    Effect.fnUntraced(function* ({ workspace, user, name, expires, json }) {
+      const expiresAt = yield* resolveExpiry(expires)
+      return yield* administerWorkspace(workspace, (administration, id) =>
+        Effect.andThen(
+          warnWithoutAccess(administration, id, json),
+          administration.issueKey(id, user, name, expiresAt)
+        )
+      )
+    }),
+    ({ key }) => key,
+    { describeHint: describeIssuedKey, describeLoss: describeLostKey }
+  )
+).pipe(
+  Command.withDescription("Issue an API key and print it (shown only once)"),
+  Command.withExamples([
+    { command: "prompt-retrieval keys issue --workspace Acme --user ada@example.com --name Production" },
+    { command: "prompt-retrieval keys issue --workspace Acme --user ci@example.com --expires 90d" }
+  ])
+)
+
+const list = Command.make(
+  "list",
+  { workspace, json },
+  handleAndPrint(
+    ({ workspace }) =>
+      administerWorkspace(workspace, ({ keys }, id) => Effect.map(keys(id), (keys) => keys.map(toListedKey))),
+    formatKeys
+  )
+).pipe(
+  Command.withDescription("List a workspace's keys"),
+  Command.withExamples([{ command: "prompt-retrieval keys list --workspace Acme" }])
+)
+
+/** How long a replaced key works by default, so that applications can change to the new key. */
+const rotationPeriod: TimeInput = { fromNow: 24 * 60 * 60 * 1000 }
+
+const rotate = Command.make(
+  "rotate",
+  {
+    key: keyArgument,
+    workspace: keyWorkspace,
+    ends: timeFlag("ends").pipe(
+      Flag.withDefault(rotationPeriod),
+      Flag.withDescription(
+        "When the old key ends: a time, a date, a duration, or now, which revokes it (default: 24h)"
+      )
+    ),
+    expires: expires.pipe(
+      Flag.withDescription("When the new key expires, as for keys issue (default: never)")
+    ),
+    json
+  },
+  handleAndPrint(
+    Effect.fnUntraced(function* ({ key, workspace, ends, expires }) {
+      const endsAt = yield* resolveTimeFlag("ends", ends, "now")
+      const expiresAt = yield* resolveExpiry(expires)
+      return yield* administerKey({ key, workspace }, ({ rotateKey }, id) =>
+        Effect.map(rotateKey(id, { endsAt, expiresAt }), toListedRotation)
+      )
+    }),
+    ({ key }) => key,
+    { describeHint: describeRotatedKey, describeLoss: describeLostRotation }
+  )
+).pipe(
+  Command.withDescription("Issue a new key in place of an API key and print it (shown only once)"),
+  Command.withExamples([
+    { command: "prompt-retrieval keys rotate Production --workspace Acme" },
+    { command: "prompt-retrieval keys rotate 019a8f2e-7c1d-7b3a-9f00-2f6f3f1c9e11 --ends 7d --expires 90d" }
+  ])
+)
+
+const revoke = Command.make(
+  "revoke",
+  { key: keyArgument, workspace: keyWorkspace, json },
+  handleAndPrint(
+    (input) => administerKey(input, ({ revokeKey }, id) => Effect.map(revokeKey(id), toListedKey)),
+    (key) => formatKeys([key])
+  )
+).pipe(
+  Command.withDescription("Revoke an API key permanently"),
+  Command.withExamples([
+    { command: "prompt-retrieval keys revoke 019a8f2e-7c1d-7b3a-9f00-2f6f3f1c9e11" },
+    { command: "prompt-retrieval keys revoke Production --workspace Acme" }
+  ])
+)
+
+/** `keys issue`, `list`, `rotate` and `revoke`. */
+export const keyCommands = Command.make("keys").pipe(
+  Command.withDescription("Issue, list, rotate and revoke API keys"),
+  Command.withSubcommands([issue, list, rotate, revoke])
+)

@@ -1,0 +1,202 @@
+import * as Argument from "effect/cli/Argument"
+import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import type { Caller } from "../../../../application/access/Admission.ts"
+import type { Unavailable } from "../../../../application/ports/Unavailable.ts"
+import type { Prompts } from "../../../../application/reading/Prompts.ts"
+import { FolderId } from "../../../../domain/FolderId.ts"
+import {
+  type Prompt,
+  type PromptNotFound,
+  type PromptSummary,
+  PromptType
+} from "../../../../domain/Prompt.ts"
+import { parseUuid } from "../../../../domain/Uuid.ts"
+import { maxVersionNumber, parseVersionNumber, type VersionNumber } from "../../../../domain/Version.ts"
+import { CommandError, UsageError } from "../output/CommandError.ts"
+import { json, optional, workspace } from "../input/Flags.ts"
+import { handleAndPrint } from "../CommandHandler.ts"
+import { listAllPrompts, resolvePrompt } from "../input/NameLookup.ts"
+import { readPrompts } from "../WithDatabase.ts"
+import { formatFields, formatTable, toOutputText } from "../output/Output.ts"
+
+const promptArgument = Argument.String("prompt").pipe(
+  Argument.withDescription(
+    "Id of the prompt; or its name, such as support-agent; or its title if no other prompt of the workspace has it"
+  )
+)
+
+const formatPrompts = (prompts: ReadonlyArray<PromptSummary>): string =>
+  formatTable(
+    ["ID", "TITLE", "TYPE", "MODEL", "VERSION", "UPDATED"],
+    prompts.map(({ id, title, prompt_type, target_model, current_version, updated_at }) => [
+      id,
+      title,
+      prompt_type,
+      target_model,
+      String(current_version),
+      updated_at
+    ])
+  )
+
+const list = Command.make(
+  "list",
+  {
+    workspace,
+    folder: optional(
+      Flag.String("folder").pipe(
+        Flag.withMetavar("<id>"),
+        Flag.filterMap(
+          (text) => Option.map(Option.fromUndefinedOr(parseUuid(text)), (id) => FolderId.make(id)),
+          () => "a UUID"
+        )
+      )
+    ).pipe(
+      Flag.withDescription("List only the prompts of the folder with this id, as shown by folders list")
+    ),
+    tag: optional(Flag.String("tag")).pipe(
+      Flag.withDescription("List only the prompts that have the tag with this name")
+    ),
+    type: optional(Flag.Literals("type", PromptType.literals)).pipe(
+      Flag.withDescription("List only the prompts of this type")
+    ),
+    json
+  },
+  handleAndPrint(
+    ({ workspace, folder, tag, type }) =>
+      readPrompts(workspace, (prompts, operator) =>
+        listAllPrompts(prompts, operator, { folder_id: folder, tag, type })
+      ),
+    formatPrompts
+  )
+).pipe(
+  Command.withDescription("List a workspace's prompts that are not archived, most recently updated first"),
+  Command.withExamples([
+    { command: "prompt-retrieval prompts list --workspace Acme" },
+    { command: "prompt-retrieval prompts list --workspace Acme --tag production --json" }
+  ])
+)
+
+const formatPrompt = ({ current_content, tags, ...fields }: Prompt): string =>
+  `${formatFields({ ...fields, tags: tags.map(({ name }) => name).join(", ") })}\n\n${toOutputText(current_content)}`
+
+/** Opens the database and runs `use` with the id of the prompt with this id or title. */
+const readPrompt = <A, E, R>(
+  input: { readonly workspace: string; readonly prompt: string },
+  use: (prompts: Prompts["Service"], operator: Caller, id: string) => Effect.Effect<A, E, R>
+) =>
+  readPrompts(input.workspace, (prompts, operator) =>
+    Effect.flatMap(resolvePrompt(prompts, operator, input.prompt), (id) => use(prompts, operator, id))
+  )
+
+const get = Command.make(
+  "get",
+  { prompt: promptArgument, workspace, json },
+  handleAndPrint(
+    (input) => readPrompt(input, (prompts, operator, id) => prompts.get(operator, id)),
+    formatPrompt
+  )
+).pipe(
+  Command.withDescription("Show a prompt: its fields, then its current content"),
+  Command.withExamples([{ command: "prompt-retrieval prompts get support-agent --workspace Acme" }])
+)
+
+const resolve = Command.make(
+  "resolve",
+  { prompt: promptArgument, workspace, json },
+  handleAndPrint(
+    (input) => readPrompt(input, (prompts, operator, id) => prompts.getResolved(operator, id)),
+    ({ resolved_content }) => toOutputText(resolved_content)
+  )
+).pipe(
+  Command.withDescription("Print a prompt's content with its fragments appended and their slots filled"),
+  Command.withExamples([
+    { command: "prompt-retrieval prompts resolve support-agent --workspace Acme > agent.txt" }
+  ])
+)
+
+const versionFlag = (name: string) =>
+  Flag.String(name).pipe(
+    Flag.withMetavar("<version>"),
+    Flag.filterMap(
+      (text) => Option.fromUndefinedOr(parseVersionNumber(text)),
+      () => `a version number, 1 to ${maxVersionNumber}`
+    ),
+    optional
+  )
+
+/** Reads the number of a prompt's last version. */
+const readLastVersion = (
+  prompts: Prompts["Service"],
+  operator: Caller,
+  id: string
+): Effect.Effect<VersionNumber, CommandError | PromptNotFound | Unavailable> =>
+  Effect.flatMap(prompts.listVersions(operator, id, { page: 1, per_page: 1 }), ({ items: [last] }) =>
+    last === undefined
+      ? Effect.fail(new CommandError({ message: `prompt ${id} has no versions to compare` }))
+      : Effect.succeed(last.version_number)
+  )
+
+/** Reads a side of a comparison: a version, or the current content if there is no number. */
+const readSide = Effect.fnUntraced(function* (
+  prompts: Prompts["Service"],
+  operator: Caller,
+  id: string,
+  number: VersionNumber | undefined
+) {
+  if (number === undefined)
+    return { name: "current content", content: (yield* prompts.get(operator, id)).current_content }
+  const { content } = yield* Effect.catchTag(
+    prompts.getVersion(operator, id, String(number)),
+    "VersionNotFound",
+    () => Effect.fail(new CommandError({ message: `prompt ${id} has no version ${number}` }))
+  )
+  return { name: `version ${number}`, content }
+})
+
+const diff = Command.make(
+  "diff",
+  {
+    prompt: promptArgument,
+    from: versionFlag("from").pipe(Flag.withDescription("Version to compare (default: the last version)")),
+    to: versionFlag("to").pipe(
+      Flag.withDescription("Version to compare with, if --from is given (default: the current content)")
+    ),
+    workspace,
+    json
+  },
+  handleAndPrint(
+    Effect.fnUntraced(function* ({ from, to, ...input }) {
+      if (from === undefined && to !== undefined)
+        return yield* new UsageError({ message: "--to needs a version to compare: add --from VERSION" })
+      const { diffLines } = yield* Effect.promise(() => import("../output/PromptDiff.ts"))
+      return yield* readPrompt(
+        input,
+        Effect.fnUntraced(function* (prompts, operator, id) {
+          const older = from ?? (yield* readLastVersion(prompts, operator, id))
+          const before = yield* readSide(prompts, operator, id, older)
+          const after = yield* readSide(prompts, operator, id, to)
+          return { id, from: older, to: to ?? null, diff: yield* diffLines(before, after) }
+        })
+      )
+    }),
+    ({ from, to, diff }) =>
+      diff === ""
+        ? `Version ${from} equals ${to === null ? "the current content" : `version ${to}`}`
+        : toOutputText(diff.trimEnd())
+  )
+).pipe(
+  Command.withDescription("Compare two versions of a prompt, or a version with the current content, by line"),
+  Command.withExamples([
+    { command: 'prompt-retrieval prompts diff "Support agent" --workspace Acme' },
+    { command: "prompt-retrieval prompts diff support-agent --workspace Acme --from 1 --to 3" }
+  ])
+)
+
+/** `prompts list`, `get`, `resolve` and `diff`. */
+export const promptCommands = Command.make("prompts").pipe(
+  Command.withDescription("Read the prompts of a workspace"),
+  Command.withSubcommands([list, get, resolve, diff])
+)

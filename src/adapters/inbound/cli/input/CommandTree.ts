@@ -1,0 +1,36 @@
+import type * as Command from "effect/cli/Command"
+
+/** Returns the subcommands of a command, in the order of its help. */
+export const listSubcommands = (command: Command.Command.Any): ReadonlyArray<Command.Command.Any> =>
+  command.subcommands.flatMap(({ commands }) => commands)
+
+/** The command that a command line names. */
+interface FoundCommand {
+  readonly command: Command.Command.Any
+  /** The names of the command and of those above it, without the root's. */
+  readonly path: ReadonlyArray<string>
+  /** True if the next word should be a subcommand and is not. */
+  readonly isUnknown: boolean
+}
+
+/** Finds the command that a command line names, which starts with the name of a subcommand of `root`. */
+export const findCommand = (root: Command.Command.Any, args: ReadonlyArray<string>): FoundCommand => {
+  const path: Array<string> = []
+  let command = root
+  for (const word of args.filter((arg) => !arg.startsWith("-"))) {
+    const subcommands = listSubcommands(command)
+    const next = subcommands.find(({ name }) => name === word)
+    if (next === undefined) return { command, path, isUnknown: subcommands.length > 0 }
+    path.push(word)
+    command = next
+  }
+  return { command, path, isUnknown: false }
+}
+
+/** Returns the arguments before `--`, which may be flags. */
+export const beforeOperands = (args: ReadonlyArray<string>): ReadonlyArray<string> =>
+  args.includes("--") ? args.slice(0, args.indexOf("--")) : args
+
+/** Returns true if a command line asks for JSON, even if the command line is wrong. */
+export const isJsonRequested = (args: ReadonlyArray<string>): boolean =>
+  beforeOperands(args).includes("--json")

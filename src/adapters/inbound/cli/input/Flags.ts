@@ -1,0 +1,87 @@
+import * as Argument from "effect/cli/Argument"
+import * as CliError from "effect/cli/CliError"
+import * as Flag from "effect/cli/Flag"
+import * as Config from "effect/Config"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import { keyPrefix } from "../../../../domain/ApiKey.ts"
+import { Tier } from "../../../../domain/Billing.ts"
+import { fitsName, sizes } from "../../../../domain/Sizes.ts"
+import { workspaceVariable } from "./Environment.ts"
+
+/** Returns true for an email address of at most `sizes.nameLength` characters. */
+export const isEmail = (text: string): boolean => /^[^\s@]+@[^\s@]+$/.test(text) && fitsName(text)
+
+export const describeEmail = (): string => `an email address of at most ${sizes.nameLength} characters`
+
+/** Returns true for a name: 1 to `sizes.nameLength` characters. */
+export const isName = (text: string): boolean => text !== "" && fitsName(text)
+
+export const describeName = (): string => `1 to ${sizes.nameLength} characters`
+
+/** Makes a flag optional: undefined if it is absent. */
+export const optional = <A>(flag: Flag.Flag<A>): Flag.Flag<A | undefined> =>
+  flag.pipe(Flag.optional, Flag.map(Option.getOrUndefined))
+
+/** `--json`. */
+export const json = Flag.Boolean("json").pipe(
+  Flag.withDefault(false),
+  Flag.withDescription("Print the result as JSON")
+)
+
+/** `--yes`. */
+export const yes = Flag.Boolean("yes").pipe(Flag.withDefault(false))
+
+/** The workspace that the environment selects, by id or name; undefined if the variable is unset or empty. */
+export const defaultWorkspace: Effect.Effect<string | undefined> = Config.option(
+  Config.String(workspaceVariable)
+).pipe(Effect.orDie, Effect.map(Option.getOrUndefined))
+
+const requireDefaultWorkspace = Effect.flatMap(defaultWorkspace, (workspace) =>
+  workspace === undefined
+    ? Effect.fail(
+        new CliError.ValidationError({
+          message: `--workspace is required unless ${workspaceVariable} is set`
+        })
+      )
+    : Effect.succeed(workspace)
+)
+
+/** `--workspace` without a default. The value is an id or a name, for `administerWorkspace`. */
+export const explicitWorkspace = Flag.String("workspace").pipe(
+  Flag.withMetavar("<id|name>"),
+  Flag.filter(isName, describeName)
+)
+
+/** `--workspace`. The value is an id or a name, for `administerWorkspace`. */
+export const workspace = explicitWorkspace.pipe(
+  Flag.withDefault(requireDefaultWorkspace),
+  Flag.withDescription(`Id or unique name of the workspace (default: $${workspaceVariable})`)
+)
+
+/** `--workspace` of a command that needs a workspace only to find a key by its name. */
+export const keyWorkspace = explicitWorkspace.pipe(
+  Flag.withDefault(defaultWorkspace),
+  Flag.withDescription(
+    `Id or unique name of the workspace, for a key that is given by its name (default: $${workspaceVariable})`
+  )
+)
+
+/** `--tier`. */
+export const tier = Flag.Literals("tier", Tier.literals)
+
+/** The id or the unique name of a workspace as an argument, for `administerWorkspace`. */
+export const workspaceArgument = Argument.String("workspace").pipe(
+  Argument.withDescription("Id or unique name of the workspace"),
+  Argument.filter(isName, describeName)
+)
+
+/** The id or the unique name of a key as an argument, for `administerKey`. */
+export const keyArgument = Argument.String("key").pipe(
+  Argument.withDescription("Id of the key, or its name if no other working key of the workspace has it"),
+  // An API key on the command line ends up in the history of the shell.
+  Argument.filter(
+    (text) => isName(text) && !text.startsWith(keyPrefix),
+    () => "the id or the name of a key, as shown by 'prompt-retrieval keys list', not the key itself"
+  )
+)

@@ -1,0 +1,118 @@
+import * as Clock from "effect/Clock"
+import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
+import type { Administration } from "../../../../application/administration/Administration.ts"
+import type { Caller } from "../../../../application/access/Admission.ts"
+import type { Unavailable } from "../../../../application/ports/Unavailable.ts"
+import { KeyNotFound, WorkspaceNotFound } from "../../../../application/ports/WorkspaceStore.ts"
+import type { Prompts } from "../../../../application/reading/Prompts.ts"
+import { ApiKeyId, isActive } from "../../../../domain/ApiKey.ts"
+import { maxPerPage } from "../../../../domain/Page.ts"
+import { PromptNotFound, type PromptSummary } from "../../../../domain/Prompt.ts"
+import { PromptNames } from "../../../../domain/PromptNames.ts"
+import { parseUuid } from "../../../../domain/Uuid.ts"
+import { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
+import { UsageError } from "../output/CommandError.ts"
+import { workspaceVariable } from "./Environment.ts"
+
+/** Several workspaces, or several keys or prompts of a workspace, have the name that the command line gives. */
+export class AmbiguousName extends Data.TaggedError("AmbiguousName")<{
+  readonly kind: "workspaces" | "keys" | "prompts"
+  readonly name: string
+  readonly ids: ReadonlyArray<string>
+}> {}
+
+/** Returns the id of the only candidate. Fails with `notFound` without a candidate. */
+const requireOne = <Id extends string, E>(
+  kind: AmbiguousName["kind"],
+  name: string,
+  candidates: ReadonlyArray<{ readonly id: Id }>,
+  notFound: E
+): Effect.Effect<Id, E | AmbiguousName> => {
+  const [first, ...others] = candidates
+  if (first === undefined) return Effect.fail(notFound)
+  if (others.length === 0) return Effect.succeed(first.id)
+  return Effect.fail(new AmbiguousName({ kind, name, ids: candidates.map(({ id }) => id) }))
+}
+
+/** Returns the id of the workspace with this id or name. Whether a workspace has the id is not checked. */
+export const resolveWorkspace = (
+  administration: Administration["Service"],
+  idOrName: string
+): Effect.Effect<WorkspaceId, WorkspaceNotFound | AmbiguousName | Unavailable> => {
+  const id = parseUuid(idOrName)
+  if (id !== undefined) return Effect.succeed(WorkspaceId.make(id))
+  return Effect.flatMap(administration.workspaces, (workspaces) =>
+    requireOne(
+      "workspaces",
+      idOrName,
+      workspaces.filter(({ name }) => name === idOrName),
+      WorkspaceNotFound
+    )
+  )
+}
+
+/** A key as a command line gives it: by its id, or by its name in a workspace. */
+export interface KeyReference {
+  readonly key: string
+  /** The id or name of the workspace. */
+  readonly workspace: string | undefined
+}
+
+/** Fails if a key is given by its name without a workspace. Needs no database. */
+export const checkKeyReference = ({ key, workspace }: KeyReference): Effect.Effect<void, UsageError> =>
+  parseUuid(key) === undefined && workspace === undefined
+    ? Effect.fail(
+        new UsageError({
+          message: `a key name requires a workspace: add --workspace ID or set ${workspaceVariable}`
+        })
+      )
+    : Effect.void
+
+/**
+ * Returns the id of the key with this id or name. A name is looked up among the keys of the workspace that are
+ * neither revoked nor expired. Whether a key has the id is not checked.
+ */
+export const resolveKey = Effect.fnUntraced(function* (
+  administration: Administration["Service"],
+  { key, workspace = "" }: KeyReference
+): Effect.fn.Return<ApiKeyId, KeyNotFound | WorkspaceNotFound | AmbiguousName | Unavailable> {
+  const id = parseUuid(key)
+  if (id !== undefined) return ApiKeyId.make(id)
+  const keys = yield* administration.keys(yield* resolveWorkspace(administration, workspace))
+  const now = yield* Clock.currentTimeMillis
+  const named = keys.filter((info) => info.name === key && isActive(info, now))
+  return yield* requireOne("keys", key, named, KeyNotFound)
+})
+
+/** Reads all prompts that match the filter and are not archived, the most recently updated first. */
+export const listAllPrompts = Effect.fnUntraced(function* (
+  prompts: Prompts["Service"],
+  operator: Caller,
+  filter: Parameters<Prompts["Service"]["list"]>[1]
+) {
+  // A prompt that is updated meanwhile may occur on two pages.
+  const found = new Map<string, PromptSummary>()
+  for (let page = 1; ; page++) {
+    const { items, total } = yield* prompts.list(operator, filter, { page, per_page: maxPerPage })
+    for (const prompt of items) found.set(prompt.id, prompt)
+    if (page * maxPerPage >= total) return [...found.values()]
+  }
+})
+
+/**
+ * Returns the id of the prompt with this id, name or title. Names are those of `PromptNames`. Finds an archived prompt
+ * only by its id, which is not checked.
+ */
+export const resolvePrompt = Effect.fnUntraced(function* (
+  prompts: Prompts["Service"],
+  operator: Caller,
+  reference: string
+): Effect.fn.Return<string, PromptNotFound | AmbiguousName | Unavailable> {
+  if (parseUuid(reference) !== undefined) return reference
+  const all = yield* listAllPrompts(prompts, operator, {})
+  const names = new PromptNames()
+  for (const prompt of all) names.add(prompt)
+  const titled = all.filter(({ title }) => title === reference)
+  return names.findId(reference) ?? (yield* requireOne("prompts", reference, titled, PromptNotFound))
+})

@@ -1,0 +1,20 @@
+import * as Data from "effect/Data"
+
+/** A command failed. The message is written for the operator. */
+export class CommandError extends Data.TaggedError("CommandError")<{ readonly message: string }> {}
+
+/** The arguments of a command contradict each other. The message is written for the operator. */
+export class UsageError extends Data.TaggedError("UsageError")<{ readonly message: string }> {}
+
+const toMessage = (error: unknown): string => (error instanceof Error ? error.message : String(error))
+
+/** Makes the error of a file or directory that cannot be read. */
+export const makeReadError = (path: string, error: unknown): CommandError =>
+  new CommandError({ message: `cannot read ${path}: ${toMessage(error)}` })
+
+/** Makes the error of a file, directory or stream that cannot be written. */
+export const makeWriteError = (target: string, error: unknown): CommandError =>
+  new CommandError({ message: `cannot write ${target}: ${toMessage(error)}` })
+
+/** Ends a command with a nonzero exit code after it has printed its result. */
+export class ExitCode extends Data.TaggedError("ExitCode")<{ readonly exitCode: number }> {}

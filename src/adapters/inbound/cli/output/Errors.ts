@@ -1,0 +1,161 @@
+import * as Data from "effect/Data"
+import type { InvalidContent, Problem } from "../../../../domain/workspace/Problem.ts"
+import { maxProblems } from "../../../../application/formats/ProblemList.ts"
+import type { ConflictingEdits } from "../../../../application/formats/FileRecords.ts"
+import type { InvalidFiles } from "../../../../application/formats/PromptFiles.ts"
+import type { Unavailable } from "../../../../application/ports/Unavailable.ts"
+import type {
+  KeyNotFound,
+  KeyEnded,
+  KeyUnassigned,
+  UserHasActiveKeys,
+  UserNotFound,
+  WorkspaceNotFound
+} from "../../../../application/ports/WorkspaceStore.ts"
+import type { PromptNotFound } from "../../../../domain/Prompt.ts"
+import type { ResolvedTooLarge } from "../../../../domain/Resolution.ts"
+import { sizes } from "../../../../domain/Sizes.ts"
+import type { CommandError, UsageError } from "./CommandError.ts"
+import type { AmbiguousName } from "../input/NameLookup.ts"
+import { pluralize, quote, toPrintable } from "./Output.ts"
+
+/** Every error that a command can fail with. */
+export type Failure =
+  | AmbiguousName
+  | CommandError
+  | ConflictingEdits
+  | InvalidContent
+  | InvalidFiles
+  | KeyNotFound
+  | KeyEnded
+  | KeyUnassigned
+  | PromptNotFound
+  | ResolvedTooLarge
+  | Unavailable
+  | UsageError
+  | UserHasActiveKeys
+  | UserNotFound
+  | WorkspaceNotFound
+
+/** The parts of a command's input that error messages name. */
+export interface CommandInput {
+  /** The id or name of a workspace. */
+  readonly workspace?: string | undefined
+  readonly email?: string
+  /** The id or name of a key. */
+  readonly key?: string
+  /** The id or title of a prompt. */
+  readonly prompt?: string
+  readonly path?: string
+}
+
+interface ErrorSpec<E> {
+  readonly exitCode: number
+  readonly message: (error: E, input: CommandInput) => string
+}
+
+/** The exit code of a command that failed. */
+const failureExitCode = 1
+/** The exit code of a command line that is wrong. */
+export const usageExitCode = 2
+
+/** Lists problems, one per line, each with its path or, without a path, the source. */
+export const listProblems = (
+  source: string,
+  problems: ReadonlyArray<Problem>,
+  count: number
+): ReadonlyArray<string> => {
+  const lines = problems
+    .slice(0, maxProblems)
+    .map(({ path, message }) => toPrintable(`${path === "" ? source : path}: ${message}`))
+  const more = count > maxProblems ? [`… and ${count - maxProblems} more`] : []
+  return [...lines, ...more]
+}
+
+const describeProblems = (source: string, problems: ReadonlyArray<Problem>, count: number): string => {
+  const summary = `nothing was imported; ${source} has ${pluralize(count, "problem")}:`
+  return [summary, ...listProblems(source, problems, count)].join("\n")
+}
+
+/** Names every edit: an operator decides about each of them. */
+const describeEdits = (edits: ReadonlyArray<Problem>): string =>
+  [
+    "nothing was imported; the import would undo what was changed in the workspace since the latest import:",
+    ...edits.map(({ path, message }) => toPrintable(`${path}: ${message}`)),
+    "Bring the changes into the files with export --format files --update, or undo them with --overwrite."
+  ].join("\n")
+
+/** The message and the exit code of every error that a command can fail with. */
+const errors: {
+  readonly [Tag in Failure["_tag"]]: ErrorSpec<Extract<Failure, { readonly _tag: Tag }>>
+} = {
+  AmbiguousName: {
+    exitCode: failureExitCode,
+    message: ({ kind, name, ids }) =>
+      `${ids.length} ${kind} have the name ${quote(name)}: use one of the ids ${ids.join(", ")}`
+  },
+  CommandError: { exitCode: failureExitCode, message: ({ message }) => message },
+  ConflictingEdits: { exitCode: failureExitCode, message: ({ edits }) => describeEdits(edits) },
+  InvalidContent: {
+    exitCode: failureExitCode,
+    message: ({ problems, count }) => describeProblems("the archive", problems, count)
+  },
+  InvalidFiles: {
+    exitCode: failureExitCode,
+    message: ({ problems, count }, { path }) => describeProblems(path ?? "the directory", problems, count)
+  },
+  KeyNotFound: {
+    exitCode: failureExitCode,
+    message: (_, { key }) => `there is no key ${quote(key ?? "")}; see 'prompt-retrieval keys list'`
+  },
+  KeyEnded: {
+    exitCode: failureExitCode,
+    message: (_, { key }) =>
+      `key ${quote(key ?? "")} is revoked or has expired; issue a new key with 'prompt-retrieval keys issue'`
+  },
+  KeyUnassigned: {
+    exitCode: failureExitCode,
+    message: (_, { key }) =>
+      `key ${quote(key ?? "")} belongs to no workspace; issue a new key with 'prompt-retrieval keys issue'`
+  },
+  PromptNotFound: {
+    exitCode: failureExitCode,
+    message: (_, { prompt, workspace }) =>
+      `workspace ${quote(workspace ?? "")} has no prompt ${quote(prompt ?? "")}; see 'prompt-retrieval prompts list'`
+  },
+  ResolvedTooLarge: {
+    exitCode: failureExitCode,
+    message: ({ id }) =>
+      `the resolved content of prompt ${id} is larger than ${sizes.contentBytes / 2 ** 20} MiB; shorten the prompt or its fragments`
+  },
+  Unavailable: { exitCode: failureExitCode, message: () => "the database cannot be reached" },
+  UsageError: { exitCode: usageExitCode, message: ({ message }) => message },
+  UserHasActiveKeys: {
+    exitCode: failureExitCode,
+    message: ({ count }, { email }) => {
+      const them = count === 1 ? "it" : "them"
+      return `${quote(email ?? "")} owns ${pluralize(count, "active key")}; revoke ${them} first, or add --yes to delete ${them} too`
+    }
+  },
+  UserNotFound: {
+    exitCode: failureExitCode,
+    message: (_, { email }) => `there is no user ${quote(email ?? "")}; see 'prompt-retrieval users list'`
+  },
+  WorkspaceNotFound: {
+    exitCode: failureExitCode,
+    message: (_, { workspace }) =>
+      `there is no workspace ${quote(workspace ?? "")}; see 'prompt-retrieval workspaces list'`
+  }
+}
+
+/** Ends the program: the message goes to stderr, without a stack, and the process exits with the code. */
+export class ExitError extends Data.TaggedError("ExitError")<{
+  readonly message: string
+  readonly exitCode: number
+}> {}
+
+/** Converts the error of a command with this input. */
+export const toExitError = (error: Failure, input: CommandInput): ExitError => {
+  const { exitCode, message } = errors[error._tag] as ErrorSpec<Failure>
+  return new ExitError({ exitCode, message: message(error, input) })
+}

@@ -1,0 +1,45 @@
+import * as CliOutput from "effect/cli/CliOutput"
+import type * as HelpDoc from "effect/cli/HelpDoc"
+import * as Context from "effect/Context"
+import * as Option from "effect/Option"
+import { type Variable, type VariableName, Variables, variables } from "../input/Environment.ts"
+
+const formatter = CliOutput.defaultFormatter({ colors: false, globalFlags: "none" })
+
+/** Marks a required flag in its description. */
+const markRequired = (flag: HelpDoc.FlagDoc): HelpDoc.FlagDoc =>
+  flag.required
+    ? { ...flag, description: Option.map(flag.description, (description) => `${description} (required)`) }
+    : flag
+
+const formatVariables = (names: ReadonlyArray<VariableName>): string => {
+  const width = Math.max(...names.map((name) => name.length))
+  const lines = names.map((name) => {
+    const { description, defaultValue }: Variable = variables[name]
+    const value = defaultValue === undefined ? "" : ` (default: ${defaultValue})`
+    return `  ${name.padEnd(width)}    ${description.replaceAll("`", "")}${value}`
+  })
+  return ["ENVIRONMENT", ...lines].join("\n")
+}
+
+const formatLearnMore = (usage: string): string =>
+  [
+    "LEARN MORE",
+    `  Run '${usage.replace(" [flags]", " --help")}' for the flags and examples of a subcommand.`,
+    "  docs/command-line.md in the source code documents every command, variable and exit code."
+  ].join("\n")
+
+/** Formats the help of a command: usage, arguments, flags, subcommands, examples and environment variables. */
+export const formatHelp = (doc: HelpDoc.HelpDoc): string => {
+  const text = formatter.formatHelpDoc({ ...doc, flags: doc.flags.map(markRequired) })
+  const names = Context.get(doc.annotations, Variables)
+  return [
+    // The formatter leaves no empty line between subcommands and examples.
+    text.replace(/([^\n])\nEXAMPLES\n/, "$1\n\nEXAMPLES\n"),
+    ...(names.length === 0 ? [] : [formatVariables(names)]),
+    ...(doc.subcommands === undefined ? [] : [formatLearnMore(doc.usage)])
+  ].join("\n\n")
+}
+
+/** Formats the version of the program. */
+export const formatVersion = formatter.formatVersion

@@ -1,0 +1,101 @@
+import { fstatSync, writeFileSync } from "node:fs"
+import { resolve } from "node:path"
+import * as Console from "effect/Console"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import { type CommandError, makeWriteError } from "./CommandError.ts"
+import { keyPrefix } from "../../../../domain/ApiKey.ts"
+import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
+
+const makeOutputError = (error: unknown): CommandError => makeWriteError("to standard output", error)
+
+/** Writes to the stream of stdout, and waits until the text is written. */
+const writeToStream = (text: string): Effect.Effect<void, CommandError> =>
+  Effect.callback((resume) => {
+    const { stdout } = process
+    const fail = (error: Error) => resume(Effect.fail(makeOutputError(error)))
+    // A failed write also emits an event, which would end the process if nothing listened.
+    stdout.once("error", fail)
+    stdout.write(text, (error) => {
+      if (error) return fail(error)
+      stdout.off("error", fail)
+      resume(Effect.void)
+    })
+  })
+
+/** Writes to stdout if it is a regular file. Node's stream ignores that the last block of a full disk takes only a part. */
+const writeToFile = (text: string): Effect.Effect<void, CommandError> =>
+  Effect.try({
+    try: () => writeFileSync(process.stdout.fd, text),
+    catch: (error) => makeOutputError(error)
+  })
+
+/** Writes the output of commands: to stdout, except in tests that collect it. */
+export const OutputWriter = Context.Reference<(text: string) => Effect.Effect<void, CommandError>>(
+  "prompt-retrieval/cli/OutputWriter",
+  {
+    defaultValue: () => (text) =>
+      fstatSync(process.stdout.fd).isFile() ? writeToFile(text) : writeToStream(text)
+  }
+)
+
+/** Writes text to stdout. Fails if stdout does not take all of it, for example because a disk is full. */
+export const writeOutput = (text: string): Effect.Effect<void, CommandError> =>
+  Effect.flatMap(OutputWriter, (write) => write(text))
+
+/**
+ * Prints the result of a command to stdout: the value as JSON for scripts, or the text for people. Fails if stdout
+ * does not take it.
+ */
+export const print = (asJson: boolean, value: unknown, text: string): Effect.Effect<void, CommandError> =>
+  writeOutput(`${asJson ? JSON.stringify(value) : text}\n`)
+
+/** Prints a warning to stderr: as one line of JSON with `--json`, otherwise as a line for people. */
+export const warn = (asJson: boolean, message: string): Effect.Effect<void> =>
+  Console.error(asJson ? JSON.stringify({ warning: { message } }) : `prompt-retrieval: warning: ${message}`)
+
+/** Formats a failure for stderr: as one line of JSON with `--json`, otherwise as text for people. */
+export const formatFailure = (
+  asJson: boolean,
+  { message, exitCode }: { readonly message: string; readonly exitCode: number }
+): string =>
+  asJson ? JSON.stringify({ error: { message, exit_code: exitCode } }) : `prompt-retrieval: ${message}`
+
+/** Replaces control characters, which could control the terminal. */
+export const toPrintable = (text: string): string => text.replace(/\p{Cc}/gu, "\ufffd")
+
+/**
+ * Replaces the control characters of a text of several lines if stdout is a terminal, which they could control. A
+ * file or a pipe gets the exact text.
+ */
+export const toOutputText = (text: string): string =>
+  process.stdout.isTTY === true ? text.replace(/\r(?!\n)|[^\P{Cc}\r\n\t]/gu, "\ufffd") : text
+
+/** Quotes a value of the command line in a message. Leaves out an API key, which must not end up in a log. */
+export const quote = (value: string): string =>
+  value.includes(keyPrefix) ? "an API key" : `"${toPrintable(value)}"`
+
+/** Formats rows in columns under their headings. */
+export const formatTable = (
+  headings: ReadonlyArray<string>,
+  rows: ReadonlyArray<ReadonlyArray<string>>
+): string => alignColumns([headings, ...rows.map((row) => row.map(toPrintable))])
+
+/** Formats the fields of one item, a line for each field. */
+export const formatFields = (fields: Readonly<Record<string, unknown>>): string =>
+  alignColumns(Object.entries(fields).map(([name, value]) => [name, toPrintable(String(value ?? "-"))]))
+
+const alignColumns = (rows: ReadonlyArray<ReadonlyArray<string>>): string => {
+  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)))
+  return rows
+    .map((row) => row.map((cell, column) => cell.padEnd(widths[column] ?? 0)).join("  "))
+    .map((line) => line.trimEnd())
+    .join("\n")
+}
+
+/** Prints which workspace was exported, and to which path. */
+export const printExported = (id: WorkspaceId, target: string, json: boolean) =>
+  print(json, { workspace_id: id, out: resolve(target) }, `Exported workspace ${id} to ${target}`)
+
+/** Returns a number with a noun, such as `1 prompt` and `2 prompts`. */
+export const pluralize = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? "" : "s"}`

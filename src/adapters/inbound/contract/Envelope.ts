@@ -1,0 +1,29 @@
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import {
+  type InvalidParameter,
+  makePage,
+  type Page,
+  PageMeta,
+  toPageMeta,
+  type PageOfItems
+} from "../../../domain/Page.ts"
+
+/** The schema of a response with one resource (specification 2.1). */
+export const DataEnvelope = <A extends Schema.Top>(resource: A) => Schema.Struct({ data: resource })
+
+/** The schema of a response with one page of a list (specification 2.1). */
+export const PageEnvelope = <A extends Schema.Top>(item: A) =>
+  Schema.Struct({ data: Schema.Array(item), meta: PageMeta })
+
+/** Wraps one resource in its envelope. */
+export const toDataEnvelope = <A>(data: A) => ({ data })
+
+/** Reads the requested page and wraps it in its envelope. Fails without reading if a paging parameter is invalid. */
+export const readPageEnvelope = <A, E>(
+  parameters: Parameters<typeof makePage>[0],
+  read: (page: Page) => Effect.Effect<PageOfItems<A>, E>
+): Effect.Effect<{ readonly data: ReadonlyArray<A>; readonly meta: PageMeta }, E | InvalidParameter> =>
+  Effect.flatMap(Effect.fromResult(makePage(parameters)), (page) =>
+    Effect.map(read(page), ({ items, total }) => ({ data: items, meta: toPageMeta(page, total) }))
+  )

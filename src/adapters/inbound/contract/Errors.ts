@@ -1,0 +1,245 @@
+import type { AdmissionError } from "../../../application/access/Admission.ts"
+import type { Unavailable } from "../../../application/ports/Unavailable.ts"
+import { keyPrefix } from "../../../domain/ApiKey.ts"
+import type { InvalidParameter } from "../../../domain/Page.ts"
+import type { PromptNotFound } from "../../../domain/Prompt.ts"
+import { type RateLimited, windowSeconds } from "../../../domain/time/RateWindow.ts"
+import type { ResolvedTooLarge } from "../../../domain/Resolution.ts"
+import { sizes } from "../../../domain/Sizes.ts"
+import type { VersionNotFound } from "../../../domain/Version.ts"
+
+/** The errors that only HTTP requests can cause. */
+export const BadRequest = { _tag: "BadRequest" } as const
+/** A header that Node's parser rejects, such as a value with a line break. */
+export const MalformedHeader = { _tag: "MalformedHeader" } as const
+export const ExpectationFailed = { _tag: "ExpectationFailed" } as const
+export const RouteNotFound = { _tag: "RouteNotFound" } as const
+export const MethodNotAllowed = { _tag: "MethodNotAllowed" } as const
+export const RequestTimeout = { _tag: "RequestTimeout" } as const
+export const HeadersTooLarge = { _tag: "HeadersTooLarge" } as const
+/** An unexpected failure, which the log describes. */
+export const InternalError = { _tag: "InternalError" } as const
+
+export type ApiError =
+  | AdmissionError
+  | InvalidParameter
+  | PromptNotFound
+  | VersionNotFound
+  | ResolvedTooLarge
+  | Unavailable
+  | typeof BadRequest
+  | typeof MalformedHeader
+  | typeof ExpectationFailed
+  | typeof RouteNotFound
+  | typeof MethodNotAllowed
+  | typeof RequestTimeout
+  | typeof HeadersTooLarge
+  | typeof InternalError
+
+/** The tag of an error that a response can report. */
+export type ErrorTag = ApiError["_tag"]
+
+/** What an API error is about. An error about the workspace shows its content at the time of the read. */
+export type ErrorSubject = "request" | "caller" | "workspace" | "service"
+
+/** The response to one error: its status, the code and message of its envelope, and its own headers. */
+export interface ErrorSpec<E> {
+  readonly status: number
+  readonly code: string
+  readonly message: string | ((error: E) => string)
+  readonly headers?: Readonly<Record<string, string>> | ((error: E) => Readonly<Record<string, string>>)
+  /** When the error occurs, as a clause for the OpenAPI document. */
+  readonly condition: string
+  readonly subject: ErrorSubject
+}
+
+const badRequest = { status: 400, code: "BAD_REQUEST", message: "Bad request", subject: "request" } as const
+const unauthorized = { status: 401, code: "UNAUTHORIZED", subject: "caller" } as const
+const challenge = { "www-authenticate": 'Bearer realm="api"' } as const
+const invalidToken = { "www-authenticate": 'Bearer realm="api", error="invalid_token"' } as const
+const paymentRequired = { status: 402, subject: "caller" } as const
+const notFound = { status: 404, code: "NOT_FOUND" } as const
+
+const makeRateLimitHeaders = (error: RateLimited) => ({
+  "retry-after": String(error.retry_after),
+  "ratelimit-policy": `"${error.scope}";q=${error.limit};w=${windowSeconds}`,
+  ratelimit: `"${error.scope}";r=0;t=${error.retry_after}`
+})
+
+/** The one table of all errors that a response can report (specification 5 and 7). */
+export const errors: { readonly [T in ErrorTag]: ErrorSpec<Extract<ApiError, { readonly _tag: T }>> } = {
+  BadRequest: { ...badRequest, condition: "the request is not valid HTTP" },
+  MalformedHeader: {
+    ...badRequest,
+    message: "Malformed request header: a value, such as an API key, must be on one line",
+    condition: "a request header is malformed"
+  },
+  InvalidParameter: {
+    ...badRequest,
+    message: (error) => error.message,
+    condition: "a query parameter is invalid"
+  },
+  MalformedAuthorization: {
+    ...unauthorized,
+    message: "Missing or malformed Authorization header",
+    headers: challenge,
+    condition: "the `Authorization` header is missing or is not `Bearer <key>`"
+  },
+  InvalidKeyFormat: {
+    ...unauthorized,
+    message: "Invalid API key format",
+    headers: invalidToken,
+    condition: `the key does not start with \`${keyPrefix}\``
+  },
+  InvalidKey: {
+    ...unauthorized,
+    message: "Invalid API key",
+    headers: invalidToken,
+    condition: "the key does not exist"
+  },
+  KeyRevoked: {
+    ...unauthorized,
+    message: "API key has been revoked",
+    headers: invalidToken,
+    condition: "the key has been revoked or has expired"
+  },
+  OwnerMustReset: {
+    ...unauthorized,
+    message: "API key owner must reset password",
+    headers: invalidToken,
+    condition: "the owner of the key must reset the password"
+  },
+  NoOrganization: {
+    ...unauthorized,
+    message: "API key has no organization assigned",
+    headers: invalidToken,
+    condition: "the key belongs to no workspace"
+  },
+  Disputed: {
+    ...paymentRequired,
+    code: "DISPUTED",
+    message: "Workspace has an active payment dispute",
+    condition: "a payment of the workspace is disputed"
+  },
+  PastDue: {
+    ...paymentRequired,
+    code: "PAST_DUE",
+    message: "Subscription is past due or over its limit",
+    condition: "the subscription of the workspace is past due or over its limit"
+  },
+  ApiNotAllowed: {
+    status: 403,
+    code: "API_NOT_ALLOWED",
+    message: "API access requires the Solo plan or higher",
+    condition: "the workspace is on the Free tier",
+    subject: "caller"
+  },
+  RouteNotFound: {
+    ...notFound,
+    message: "Route not found",
+    condition: "no endpoint has this path",
+    subject: "request"
+  },
+  PromptNotFound: {
+    ...notFound,
+    message: "Prompt not found",
+    condition: "the workspace has no prompt with this id",
+    subject: "workspace"
+  },
+  VersionNotFound: {
+    ...notFound,
+    message: "Version not found",
+    condition: "no prompt of the workspace has this id and version",
+    subject: "workspace"
+  },
+  MethodNotAllowed: {
+    status: 405,
+    code: "METHOD_NOT_ALLOWED",
+    message: "Method not allowed",
+    headers: { allow: "GET, HEAD" },
+    condition: "the method is neither `GET` nor `HEAD`",
+    subject: "request"
+  },
+  RequestTimeout: {
+    status: 408,
+    code: "REQUEST_TIMEOUT",
+    message: "Request timeout",
+    condition: "the request did not arrive completely in time",
+    subject: "request"
+  },
+  ExpectationFailed: {
+    ...badRequest,
+    status: 417,
+    message: "Unknown expectation",
+    condition: "the `Expect` header is not `100-continue`"
+  },
+  ResolvedTooLarge: {
+    status: 422,
+    code: "RESOLVED_TOO_LARGE",
+    message: "Resolved content is too large",
+    condition: `the resolved content would exceed ${sizes.contentBytes / 1024 / 1024} MiB`,
+    subject: "workspace"
+  },
+  RateLimited: {
+    status: 429,
+    code: "RATE_LIMITED",
+    message: "Rate limit exceeded",
+    headers: makeRateLimitHeaders,
+    condition: "the rate limit of the key or of the process is exceeded: wait for `Retry-After`",
+    subject: "caller"
+  },
+  HeadersTooLarge: {
+    status: 431,
+    code: "HEADERS_TOO_LARGE",
+    message: "Request headers are too large",
+    condition: "the request headers are too large",
+    subject: "request"
+  },
+  InternalError: {
+    status: 500,
+    code: "INTERNAL_ERROR",
+    message: "Internal error",
+    condition: "an unexpected failure occurred",
+    subject: "service"
+  },
+  Unavailable: {
+    status: 503,
+    code: "SERVICE_UNAVAILABLE",
+    message: "Service unavailable",
+    headers: { "retry-after": "1" },
+    condition: "the service is starting, stopping or overloaded, or cannot read its database in time",
+    subject: "service"
+  }
+}
+
+/** The status, code, message and headers of one error. */
+export interface ErrorDescription {
+  readonly status: number
+  readonly code: string
+  readonly message: string
+  readonly headers: Readonly<Record<string, string>>
+}
+
+/** The headers of every error: errors are never stored, and differ per key (specification 8). */
+const commonHeaders = { "cache-control": "no-store", vary: "Authorization" } as const
+
+/** Returns what the table says about an error. */
+export const describeError = (error: ApiError): ErrorDescription => {
+  const { status, code, message, headers } = errors[error._tag] as ErrorSpec<ApiError>
+  return {
+    status,
+    code,
+    message: typeof message === "function" ? message(error) : message,
+    headers: { ...commonHeaders, ...(typeof headers === "function" ? headers(error) : headers) }
+  }
+}
+
+/** Returns true if all errors with this tag have the same response. */
+export const isConstantError = (tag: ApiError["_tag"]): boolean => {
+  const { message, headers } = errors[tag]
+  return typeof message !== "function" && typeof headers !== "function"
+}
+
+/** Returns the envelope of an error as JSON (specification 2.1). */
+export const encodeErrorEnvelope = ({ code, message }: ErrorDescription): string =>
+  JSON.stringify({ error: { code, message } })

@@ -1,0 +1,97 @@
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Schema from "effect/Schema"
+import type { Unavailable } from "../../../../application/ports/Unavailable.ts"
+import type { Query, Row, Statement } from "./Query.ts"
+
+/** Maximum number of keys of one statement. With more, PostgreSQL and this process would wait for each other. */
+const maxBatchSize = 16
+
+/** A lookup of one key that has not finished. */
+interface PendingLookup<Key> {
+  readonly key: Key
+  readonly resume: (exit: Exit.Exit<Row | undefined, Unavailable>) => void
+  isCanceled: boolean
+}
+
+const decodeOrdinal = Schema.decodeUnknownSync(Schema.Struct({ ordinal: Schema.Int }))
+
+/**
+ * Returns a function that reads one row by its key. A key is looked up at once if no statement of its partition is in
+ * flight. Otherwise, all keys that are requested in the same turn of the event loop share a statement, because a
+ * statement costs PostgreSQL and this process more than a row.
+ *
+ * Not `RequestResolver`: its sets keep completed requests alive until the next full garbage collection, and the
+ * pauses of minor collections were six times as long.
+ *
+ * @param makeStatement makes the statement for some keys. It returns at most one row per key, whose column
+ *   `ordinal` is the position of the key, from 1.
+ * @param partitionKey only keys of the same partition share a statement, because a statement fails or is slow as a
+ *   whole
+ */
+export const makeBatchedLookup = <Key>(
+  query: Query,
+  makeStatement: (keys: ReadonlyArray<Key>) => Statement,
+  partitionKey: (key: Key) => string
+): Effect.Effect<(key: Key) => Effect.Effect<Row | undefined, Unavailable>> =>
+  Effect.map(Effect.context<never>(), (context) => {
+    const fork = Effect.runForkWith(context)
+    let batches = new Map<string, Array<PendingLookup<Key>>>()
+    /** The number of statements in flight, by partition. */
+    const inFlight = new Map<string, number>()
+
+    const countInFlight = (partition: string, change: 1 | -1): void => {
+      const count = (inFlight.get(partition) ?? 0) + change
+      if (count === 0) inFlight.delete(partition)
+      else inFlight.set(partition, count)
+    }
+
+    const send = (partition: string, batch: ReadonlyArray<PendingLookup<Key>>): void => {
+      const lookups = batch.filter(({ isCanceled }) => !isCanceled)
+      if (lookups.length === 0) return
+      const rowsByOrdinal = Effect.map(query(makeStatement(lookups.map(({ key }) => key))), (rows) => {
+        const found: Array<Row | undefined> = []
+        for (const row of rows) found[decodeOrdinal(row).ordinal] = row
+        return found
+      })
+      countInFlight(partition, 1)
+      fork(rowsByOrdinal).addObserver((exit) => {
+        countInFlight(partition, -1)
+        for (const [index, { resume }] of lookups.entries()) {
+          resume(Exit.map(exit, (found) => found[index + 1]))
+        }
+      })
+    }
+
+    const sendAll = (): void => {
+      const all = batches
+      batches = new Map()
+      for (const [partition, batch] of all) send(partition, batch)
+    }
+
+    const getBatch = (partition: string): Array<PendingLookup<Key>> => {
+      const open = batches.get(partition)
+      if (open !== undefined) return open
+      if (batches.size === 0) setImmediate(sendAll)
+      const batch: Array<PendingLookup<Key>> = []
+      batches.set(partition, batch)
+      return batch
+    }
+
+    return (key) =>
+      Effect.callback((resume) => {
+        const lookup: PendingLookup<Key> = { key, resume, isCanceled: false }
+        const partition = partitionKey(key)
+        if (!inFlight.has(partition)) send(partition, [lookup])
+        else {
+          const batch = getBatch(partition)
+          if (batch.push(lookup) === maxBatchSize) {
+            batches.delete(partition)
+            send(partition, batch)
+          }
+        }
+        return Effect.sync(() => {
+          lookup.isCanceled = true
+        })
+      })
+  })

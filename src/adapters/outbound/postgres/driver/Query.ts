@@ -1,0 +1,40 @@
+import type { PgClient } from "@effect/sql-pg/PgClient"
+import type * as PgConnection from "@effect/sql-pg/PgConnection"
+import * as Effect from "effect/Effect"
+import type { SqlError } from "effect/sql/SqlError"
+import type { Unavailable } from "../../../../application/ports/Unavailable.ts"
+
+/** A row that is not decoded yet. */
+export type Row = PgConnection.Row
+
+/** One SQL statement with its parameters `$1`, `$2`, … */
+export interface Statement {
+  readonly text: string
+  readonly params: ReadonlyArray<unknown>
+  /**
+   * The number of rows if everything that is requested exists: with fewer rows, something was not found. Replicas run only
+   * statements that have it. If it can be more than 1, the rows have a column `ordinal` that tells them apart.
+   */
+  readonly expectedRows?: number
+}
+
+/** Runs one statement that changes nothing and returns its rows. */
+export type Query = (statement: Statement) => Effect.Effect<ReadonlyArray<Row>, Unavailable>
+
+/** Runs one statement in the current transaction of a client and returns its rows. */
+export const execute = (
+  sql: PgClient,
+  { text, params }: Statement
+): Effect.Effect<ReadonlyArray<Row>, SqlError> => sql.unsafe<Row>(text, params)
+
+/** Runs one statement in the current transaction of a client and returns the number of rows that it wrote. */
+export const executeCounted = (sql: PgClient, { text, params }: Statement): Effect.Effect<number, SqlError> =>
+  Effect.map(sql.unsafe(text, params).raw, (result) => (result as PgConnection.Result).rowCount)
+
+/**
+ * Returns a lateral FROM item that selects the row of a table by id. The caller compares other columns, such as the
+ * workspace, outside this item: OFFSET 0 keeps PostgreSQL from searching by those columns. If most workspaces have a
+ * few rows, PostgreSQL would otherwise read all rows of the workspace for each id.
+ */
+export const findById = (table: string, id: string, columns: ReadonlyArray<string>): string =>
+  `lateral (select id, ${columns.join(", ")} from ${table} where id = ${id} offset 0)`

@@ -1,0 +1,250 @@
+import * as PgClient from "@effect/sql-pg/PgClient"
+import * as PgConnection from "@effect/sql-pg/PgConnection"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Layer from "effect/Layer"
+import * as Metric from "effect/Metric"
+import * as Queue from "effect/Queue"
+import type * as Redacted from "effect/Redacted"
+import * as Schedule from "effect/Schedule"
+import * as Scope from "effect/Scope"
+import { DatabaseServer, makeDatabaseServer } from "../connection/DatabaseServer.ts"
+import { checkOwnSession, serverIdentity } from "../connection/SessionSetup.ts"
+import { makeConnectionError } from "../driver/Timeouts.ts"
+import { channel, heartbeatPrefix, recordChange } from "./NotifyChannel.ts"
+import { PauseDetector } from "./PauseDetector.ts"
+import { WorkspaceRevisions } from "../../../../application/freshness/WorkspaceRevisions.ts"
+import { ChangeFeed, type LastContact } from "../../../../application/ports/ChangeFeed.ts"
+import { readInstant } from "../../../../application/support/Clocks.ts"
+import { makeStateLog } from "../../../../application/support/StateLog.ts"
+import { elapsedBetween, type Instant } from "../../../../domain/time/Instant.ts"
+
+const changeFeedUp = Metric.gauge("prompt_retrieval_change_feed_up", {
+  description: "1 while the change feed is up, 0 while it is down and nothing is cached"
+})
+
+/** Records whether the change feed is up. */
+const setChangeFeedUp = (isUp: boolean): Effect.Effect<void> => Metric.update(changeFeedUp, isUp ? 1 : 0)
+
+/** How long a received heartbeat keeps the feed up, counted from when it was sent, in milliseconds. */
+const heartbeatTtlMs = 3000
+const heartbeatInterval = "1 second"
+/** How often the feed checks whether its last heartbeat has expired. */
+const checkInterval = "250 millis"
+/** How long the feed waits before it reconnects. */
+const reconnectDelay = "500 millis"
+
+/** Receives each notification after it was recorded, from the first heartbeat of a connection on. */
+export type NotificationObserver = (payload: string) => void
+
+/** Sends a notification, and returns the identity of the server: that behind a pooler may have changed. */
+const sendNotification = `select pg_notify($1, $2), ${serverIdentity} as server`
+
+/** Why notifications that were sent do not arrive. */
+const reasons = {
+  pooler: "a pooler drops notifications; DATABASE_FEED_URL must lead directly to PostgreSQL",
+  otherDatabase: "DATABASE_FEED_URL must lead to the same database as DATABASE_URL"
+} as const
+
+const otherServerError = makeConnectionError("the connection leads to another server than before")
+
+/** Writes the moment at which a heartbeat is sent into its payload. */
+const formatSentAt = ({ monotonic, wall }: Instant): string => `${monotonic} ${wall}`
+
+const parseSentAt = (text: string): Instant => {
+  const [monotonic, wall] = text.split(" ").map(Number)
+  return { monotonic: monotonic ?? Number.NEGATIVE_INFINITY, wall: wall ?? Number.NEGATIVE_INFINITY }
+}
+
+/**
+ * Listens for notifications on one connection and sends a heartbeat notification every second on a second
+ * connection. If no heartbeat sent within the last 3 s has arrived, the feed is down and reconnects; this detects
+ * silently dropped connections. After the process was suspended, the feed is down until a new heartbeat has arrived. The sender must be a separate connection, because a pooler that drops notifications
+ * may still echo a connection's own ones. It connects as writers and readers do, so a listener that is connected to
+ * another database is detected, too. Behind such a pooler and on a read-only server the feed stays down, and logs it
+ * once.
+ */
+const makeChangeFeed = (
+  revisions: WorkspaceRevisions,
+  listenerUrl: Redacted.Redacted | undefined,
+  observer: NotificationObserver | undefined
+) =>
+  Effect.gen(function* () {
+    const sql = yield* PgClient.PgClient
+    const server = yield* DatabaseServer
+    const listenerServer = listenerUrl === undefined ? server : makeDatabaseServer(listenerUrl)
+    const makeConfig = ({ feedConfig }: DatabaseServer["Service"]) => ({
+      ...sql.config,
+      password: undefined,
+      ssl: undefined,
+      ...feedConfig
+    })
+    const notifierConfig = makeConfig(server)
+    const listenerConfig = makeConfig(listenerServer)
+    const ownHeartbeatPrefix = `${heartbeatPrefix}${crypto.randomUUID()} `
+    const revisionOf = (workspace: string) => revisions.revisionOf(workspace)
+    /** When the feed goes down unless another heartbeat arrives; `undefined` while it is down. */
+    let upUntil: Instant | undefined
+    /** When the last heartbeat that arrived was sent. PostgreSQL delivers the changes before a heartbeat first. */
+    let lastContact: LastContact | undefined
+    /** Why the latest connections may receive nothing; undefined once a heartbeat has arrived. */
+    let suspectedReason: string | undefined
+
+    const stateLog = makeStateLog({
+      failed: "Change feed down; caching disabled",
+      restored: "Change feed restored; caching enabled"
+    })
+    const reportUp = Effect.andThen(setChangeFeedUp(true), stateLog.up)
+    const reportDown = Effect.suspend(() =>
+      Effect.andThen(setChangeFeedUp(false), stateLog.down(suspectedReason))
+    )
+
+    // The monotonic clock alone would keep the feed up after the machine was suspended.
+    const isAlive = () =>
+      upUntil !== undefined && performance.now() < upUntil.monotonic && Date.now() < upUntil.wall
+
+    const pauses = yield* PauseDetector.make
+    // After a pause, changes wait to be read. A heartbeat that was sent since then arrives after them.
+    const isUp = () => isAlive() && lastContact !== undefined && lastContact.at.monotonic >= pauses.lastEnd()
+
+    const markDown = Effect.suspend(() => {
+      upUntil = undefined
+      return server.unfollow
+    })
+
+    const onHeartbeat = (sentAt: Instant): Effect.Effect<void> => {
+      upUntil = { monotonic: sentAt.monotonic + heartbeatTtlMs, wall: sentAt.wall + heartbeatTtlMs }
+      lastContact = { at: sentAt, revisionOf }
+      suspectedReason = undefined
+      return reportUp
+    }
+
+    /** Makes the handler of the notifications of one connection, whose heartbeats are sent to `identity`. */
+    const makeNotificationHandler = (identity: string) => {
+      let isFirst = true
+      const handle = (payload: string): Effect.Effect<void> => {
+        if (payload.startsWith(ownHeartbeatPrefix)) {
+          const sentAt = parseSentAt(payload.slice(ownHeartbeatPrefix.length))
+          // A heartbeat that is too late proves nothing about the present.
+          if (elapsedBetween(sentAt, readInstant()) >= heartbeatTtlMs) return Effect.void
+          if (!isFirst) return onHeartbeat(sentAt)
+          isFirst = false
+          // Changes before this connection listened were missed. Until now, the revisions are those of the last contact.
+          revisions.invalidateAll()
+          return Effect.andThen(
+            server.follow(identity),
+            Effect.suspend(() => onHeartbeat(sentAt))
+          )
+        }
+        if (!payload.startsWith(heartbeatPrefix)) recordChange(revisions, payload)
+        return Effect.void
+      }
+      return (payload: string): Effect.Effect<void> =>
+        Effect.andThen(
+          handle(payload),
+          Effect.sync(() => {
+            if (!isFirst) observer?.(payload)
+          })
+        )
+    }
+
+    /**
+     * Sends heartbeats until the connection is lost, or leads to another server behind a pooler.
+     *
+     * @param identity the server of the connection
+     * @param reason why the heartbeats may not arrive
+     */
+    const sendHeartbeats = (
+      notifier: PgConnection.PgConnection,
+      identity: string,
+      reason: string | undefined
+    ) =>
+      Effect.suspend(() =>
+        notifier.query(sendNotification, [channel, ownHeartbeatPrefix + formatSentAt(readInstant())])
+      ).pipe(
+        Effect.tap(({ rows }) =>
+          Effect.suspend(() => {
+            if (!isUp()) suspectedReason = reason
+            const { server: responding } = rows[0] as unknown as { readonly server: string }
+            return responding === identity ? Effect.void : Effect.fail(otherServerError)
+          })
+        ),
+        Effect.repeat(Schedule.spaced(heartbeatInterval))
+      )
+
+    /** Runs `disconnect` once no heartbeat has arrived for too long; a new connection gets the same time. */
+    const disconnectWhenDown = (disconnect: Effect.Effect<void>) =>
+      Effect.gen(function* () {
+        const connectDeadline = performance.now() + heartbeatTtlMs
+        do yield* Effect.sleep(checkInterval)
+        while (isAlive() || performance.now() < connectDeadline)
+        yield* disconnect
+      })
+
+    /** Listens until a connection is lost, or both are closed because no heartbeat has arrived. */
+    const listen = Effect.gen(function* () {
+      const connections = yield* Effect.acquireRelease(Scope.make(), (scope, exit) =>
+        Scope.close(scope, exit)
+      )
+      const disconnect = Scope.close(connections, Exit.void)
+      yield* Effect.forkScoped(disconnectWhenDown(disconnect))
+      const connect = (config: PgConnection.Config) => Scope.provide(PgConnection.make(config), connections)
+      suspectedReason = undefined
+      const [listener, notifier] = yield* Effect.all([connect(listenerConfig), connect(notifierConfig)], {
+        concurrency: 2
+      })
+      const { rows } = yield* notifier.query(`select ${serverIdentity} as server`, [], false)
+      const { server: identity } = rows[0] as unknown as { readonly server: string }
+      const isDirect = yield* checkOwnSession(listener)
+      const notifications = yield* listener.listen(channel)
+      // Runs before `listen` is undone, which would wait for a response that a silent connection never gives.
+      yield* Effect.addFinalizer(() => disconnect)
+      const onNotification = makeNotificationHandler(identity)
+      const handleNotifications = Effect.forever(
+        Effect.flatMap(Queue.take(notifications), ({ payload }) => onNotification(payload))
+      )
+      const reason = isDirect
+        ? listenerUrl === undefined
+          ? undefined
+          : reasons.otherDatabase
+        : reasons.pooler
+      yield* Effect.raceAllFirst([
+        handleNotifications,
+        sendHeartbeats(notifier, identity, reason),
+        server.contradiction
+      ])
+    }).pipe(Effect.ensuring(markDown))
+
+    yield* Effect.scoped(listen).pipe(
+      // Every cause: `disconnect` interrupts the fibers that use the closed connections.
+      Effect.catchCause(() => reportDown),
+      Effect.andThen(Effect.sleep(reconnectDelay)),
+      Effect.forever,
+      Effect.forkScoped
+    )
+
+    return ChangeFeed.of({
+      revision: () => (isUp() ? revisions.revision() : undefined),
+      revisionOf: (workspace) => (isUp() ? revisions.revisionOf(workspace) : undefined),
+      lastContact: () => lastContact
+    })
+  })
+
+/**
+ * The change feed of a PostgreSQL server, which records changes in `revisions`.
+ *
+ * @param listenerUrl the URL of the connection that listens; undefined for the URL of the database. A pooler that
+ * runs each transaction in another session cannot listen.
+ * @param observer receives each notification after it was recorded
+ */
+export const makeLayer = (
+  revisions: WorkspaceRevisions,
+  listenerUrl?: Redacted.Redacted,
+  observer?: NotificationObserver
+): Layer.Layer<ChangeFeed, never, PgClient.PgClient | DatabaseServer> =>
+  Layer.effect(ChangeFeed, makeChangeFeed(revisions, listenerUrl, observer))
+
+/** The change feed of a PostgreSQL server. */
+export const layer: Layer.Layer<ChangeFeed, never, PgClient.PgClient | DatabaseServer> = Layer.unwrap(
+  Effect.sync(() => makeLayer(new WorkspaceRevisions()))
+)

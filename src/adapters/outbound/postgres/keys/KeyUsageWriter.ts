@@ -1,0 +1,97 @@
+import * as PgClient from "@effect/sql-pg/PgClient"
+import * as Effect from "effect/Effect"
+import { isSqlError } from "effect/sql/SqlError"
+import { makeStateLog } from "../../../../application/support/StateLog.ts"
+import type { ApiKeyId } from "../../../../domain/ApiKey.ts"
+import { toTimestamp } from "../../../../domain/Timestamp.ts"
+import { describeSqlError, isUnavailable } from "../driver/SqlErrors.ts"
+import { updateLastUsed } from "./KeyQueries.ts"
+
+/** The use of one key is written at most this often, in milliseconds. */
+const writeIntervalMs = 60_000
+
+/** Maximum number of keys whose use is not written yet; bounds memory while PostgreSQL is unavailable. */
+const maxPendingKeys = 100_000
+
+/** Maximum number of keys of one statement. With more, PostgreSQL reads the whole table instead of an index. */
+const maxKeysPerStatement = 256
+
+/** The time that one statement may take. */
+const writeTimeout = "2 seconds"
+
+/** Buffers the last-used times of keys and writes them in the background. */
+export interface KeyUsageWriter {
+  /** Records that a key was used at `now`, in milliseconds since the epoch. */
+  readonly record: (id: ApiKeyId, now: number) => void
+  /**
+   * Writes the recorded times, in several statements if there are many keys. Never fails. The first failed statement
+   * ends the call; one line is logged for all failures until a write succeeds. If PostgreSQL was unavailable or did
+   * not respond in time, later statements retry the keys of the failed one; otherwise its keys are dropped.
+   */
+  readonly flush: Effect.Effect<void>
+}
+
+export const makeKeyUsageWriter: Effect.Effect<KeyUsageWriter, never, PgClient.PgClient> = Effect.gen(
+  function* () {
+    const sql = yield* PgClient.PgClient
+    const pending = new Map<ApiKeyId, number>()
+    /** When the use of keys was last written, the earliest first. */
+    const written = new Map<ApiKeyId, number>()
+    const stateLog = makeStateLog({ failed: "Could not persist last_used_at" })
+
+    const forgetWrittenBefore = (time: number): void => {
+      for (const [id, usedAt] of written) {
+        if (usedAt > time) return
+        written.delete(id)
+      }
+    }
+
+    /** Takes the keys of the next statement, ordered by id so that the updates of two processes cannot deadlock. */
+    const takePending = (): ReadonlyArray<readonly [ApiKeyId, number]> => {
+      const uses: Array<readonly [ApiKeyId, number]> = []
+      for (const use of pending) {
+        if (uses.length === maxKeysPerStatement) break
+        uses.push(use)
+      }
+      uses.sort(([a], [b]) => (a < b ? -1 : 1))
+      for (const [id, usedAt] of uses) {
+        pending.delete(id)
+        forgetWrittenBefore(usedAt - writeIntervalMs)
+        written.delete(id)
+        written.set(id, usedAt)
+      }
+      return uses
+    }
+
+    const restorePending = (uses: ReadonlyArray<readonly [ApiKeyId, number]>): void => {
+      for (const [id, usedAt] of uses)
+        if (!pending.has(id) && pending.size < maxPendingKeys) pending.set(id, usedAt)
+    }
+
+    const write = (uses: ReadonlyArray<readonly [ApiKeyId, number]>) => {
+      const { text, params } = updateLastUsed(uses.map(([id, usedAt]) => [id, toTimestamp(usedAt)]))
+      return Effect.timeout(sql.unsafe(text, params), writeTimeout)
+    }
+
+    const writePending: Effect.Effect<void> = Effect.suspend(() => {
+      const uses = takePending()
+      return Effect.matchEffect(write(uses), {
+        onSuccess: () => (pending.size === 0 ? stateLog.up : Effect.andThen(stateLog.up, writePending)),
+        onFailure: (error) => {
+          if (!isSqlError(error) || isUnavailable(error)) restorePending(uses)
+          return stateLog.down(
+            isSqlError(error) ? describeSqlError(error) : "PostgreSQL did not respond in time"
+          )
+        }
+      })
+    })
+
+    return {
+      record: (id, now) => {
+        if (now < (written.get(id) ?? -writeIntervalMs) + writeIntervalMs) return
+        if (pending.size < maxPendingKeys || pending.has(id)) pending.set(id, now)
+      },
+      flush: Effect.suspend(() => (pending.size === 0 ? Effect.void : writePending))
+    }
+  }
+)

@@ -1,0 +1,62 @@
+import * as Schema from "effect/Schema"
+import { parseJson } from "../../../../domain/Json.ts"
+import type { PageOfItems } from "../../../../domain/Page.ts"
+import { Prompt, PromptSummary } from "../../../../domain/Prompt.ts"
+import type { ResolutionSource } from "../../../../domain/Resolution.ts"
+import { Version, VersionSummary } from "../../../../domain/Version.ts"
+import type { Row } from "../driver/Query.ts"
+import { makeFirstRowDecoder, makeRowDecoder, type RowDecoder } from "../driver/RowDecoder.ts"
+
+const decodeTotal = makeFirstRowDecoder(Schema.Struct({ total: Schema.Int }))
+
+/** Returns the decoder of a page with its total. The single row of an empty page has a null in `idColumn`. */
+const makePageDecoder = <A>(item: Schema.Decoder<A>, idColumn: string) => {
+  const decodeItems = makeRowDecoder(item)
+  return (rows: ReadonlyArray<Row>): PageOfItems<A> => ({
+    items: decodeItems(rows.filter((row) => row[idColumn] !== null)),
+    total: decodeTotal(rows).total
+  })
+}
+
+/** Decodes the rows of `selectPrompts`. */
+export const decodePromptList = makePageDecoder(PromptSummary, "id")
+
+/** Decodes the rows of `selectPromptPage`. */
+export const decodePromptPage: RowDecoder<PromptSummary> = makeRowDecoder(PromptSummary)
+
+/** Decodes the rows of `selectVersions`. */
+export const decodeVersionList = makePageDecoder(VersionSummary, "version_number")
+
+/** Decodes a row of `selectPromptsByKey`. */
+export const decodePrompt: (row: Row) => Prompt = Schema.decodeUnknownSync(Prompt)
+
+/** Decodes the row of `selectVersion`. */
+export const decodeVersion: (row: Row) => Version = Schema.decodeUnknownSync(Version)
+
+const decodeSourceRow = Schema.decodeUnknownSync(
+  Schema.Struct({
+    id: Prompt.fields.id,
+    title: Schema.String,
+    prompt_type: Prompt.fields.prompt_type,
+    target_model: Schema.String,
+    current_content: Schema.String,
+    current_version: Prompt.fields.current_version,
+    contents: Schema.Array(Schema.String),
+    overrides: Schema.Array(Schema.String)
+  })
+)
+
+/** Decodes the source in a row of `selectSources`, if it is not too large. */
+export const decodeSource = (row: Row): ResolutionSource => {
+  const { contents, overrides, ...source } = decodeSourceRow(row)
+  return {
+    ...source,
+    fragments: contents.map((content, index) => ({
+      content,
+      // Parsed when it is needed: all overrides of a prompt may take much more memory than their texts.
+      get variable_overrides() {
+        return parseJson(overrides[index] ?? "{}")
+      }
+    }))
+  }
+}

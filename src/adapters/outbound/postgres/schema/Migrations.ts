@@ -1,0 +1,177 @@
+import * as PgClient from "@effect/sql-pg/PgClient"
+import * as Effect from "effect/Effect"
+import { isSqlError, type SqlError } from "effect/sql/SqlError"
+import type { Unavailable } from "../../../../application/ports/Unavailable.ts"
+import type {
+  MigrationInfo,
+  MigrationReport,
+  SchemaStatus
+} from "../../../../application/administration/SchemaStatus.ts"
+import { makeStateLog } from "../../../../application/support/StateLog.ts"
+import { describeSqlError, sqlState } from "../driver/SqlErrors.ts"
+import { Database } from "../Database.ts"
+import * as record from "./MigrationRecord.ts"
+import * as initial from "./migrations/0001_initial.ts"
+import {
+  findServerMismatch,
+  migrationDenied,
+  migrationRejected,
+  type SchemaMismatch,
+  schemaTooNew,
+  schemaTooOld,
+  triggersDenied,
+  versionUnreadable
+} from "./SchemaMismatch.ts"
+import { decodeTriggers, enableTrigger, selectWrongTriggers, repairStatements } from "./Triggers.ts"
+
+interface Migration {
+  readonly name: string
+  readonly statements: ReadonlyArray<string>
+}
+
+/** All migrations in their order, numbered from 1. A released migration never changes: some database has run it. */
+export const migrations: ReadonlyArray<Migration> = [{ name: "initial", statements: initial.statements }]
+
+const toInfo = ({ id, name }: MigrationInfo): MigrationInfo => ({ id, name })
+
+/** 42501 is a missing privilege, 25006 a read-only server or session, 3F000 a search path without a usable schema. */
+const isDenied = (error: unknown): error is SqlError =>
+  isSqlError(error) && ["42501", "25006", "3F000"].includes(sqlState(error))
+
+/**
+ * Requests wait behind a migration that waits for a lock on a table, and time out after 3 s. A migration therefore
+ * waits for less, and then lets them through.
+ */
+const limitLockWait = "set local lock_timeout = '2s'"
+const lockRetryDelay = "500 millis"
+
+/** 55P03 is the end of `lock_timeout`. */
+const isLockTimeout = (error: unknown): boolean => isSqlError(error) && sqlState(error) === "55P03"
+
+/** Reads the number of the last migration that ran; 0 before the first. */
+const readSchemaVersion = Effect.gen(function* () {
+  const { queryPrompts: query } = yield* Database
+  const state = record.decodeServerState(yield* query(record.selectServerState))
+  const mismatch = findServerMismatch(state.serverVersion)
+  if (mismatch !== undefined) return yield* Effect.fail(mismatch)
+  if (!state.tableExists) return 0
+  if (!state.isReadable) {
+    return yield* Effect.fail(versionUnreadable(state.role, `SELECT on table ${record.migrationTable}`))
+  }
+  return record.decodeSchemaVersion(yield* query(record.selectSchemaVersion))
+})
+
+/** Returns the migrations that have not run. Fails if the schema is newer than the program with these migrations. */
+const findPending = (version: number, all: ReadonlyArray<Migration>) =>
+  version > all.length
+    ? Effect.fail(schemaTooNew(version, all.length))
+    : Effect.succeed(all.map((migration, index) => ({ ...migration, id: index + 1 })).slice(version))
+
+const runPending = Effect.fnUntraced(function* (all: ReadonlyArray<Migration>) {
+  const sql = yield* PgClient.PgClient
+  yield* sql.unsafe(record.lockMigrations)
+  yield* sql.unsafe(limitLockWait)
+  yield* sql.unsafe(record.createMigrationTable)
+  const before = record.decodeSchemaVersion(yield* sql.unsafe(record.selectSchemaVersion.text))
+  const pending = yield* findPending(before, all)
+  for (const { id, name, statements } of pending) {
+    yield* Effect.forEach(statements, (statement) => sql.unsafe(statement), { discard: true })
+    yield* sql.unsafe(record.insertMigration, [id, name])
+  }
+  return { version: all.length, ran: pending.map(toInfo) }
+})
+
+/** The server denied a migration. */
+const MigrationDenied = (error: SqlError) => ({ _tag: "MigrationDenied", error }) as const
+
+/** Fails with the privilege that the role of the connection lacks, or with the server's reason. */
+const explainDenial = Effect.fnUntraced(function* ({ error }: ReturnType<typeof MigrationDenied>) {
+  const reason = describeSqlError(error)
+  if (sqlState(error) === "25006") return yield* Effect.fail(migrationRejected(reason))
+  const { queryPrompts: query } = yield* Database
+  const { role, privilege } = record.decodeMissingPrivilege(yield* query(record.selectMissingPrivilege))
+  return yield* Effect.fail(migrationDenied(role, privilege ?? reason))
+})
+
+/** Another transaction holds a lock that a migration needs. */
+const TableLocked = { _tag: "TableLocked" } as const
+
+/** Runs the pending migrations in one transaction, and again while another transaction holds a lock that they need. */
+const transactPending = Effect.fnUntraced(function* (all: ReadonlyArray<Migration>) {
+  const { transact } = yield* Database
+  const stateLog = makeStateLog({
+    failed: "A migration waits for another transaction to release a table; retrying"
+  })
+  const attempt: Effect.Effect<MigrationReport, SchemaMismatch | Unavailable, Database | PgClient.PgClient> =
+    runPending(all).pipe(
+      Effect.mapError((error) =>
+        isLockTimeout(error) ? TableLocked : isDenied(error) ? MigrationDenied(error) : error
+      ),
+      transact,
+      Effect.catchTags({
+        MigrationDenied: explainDenial,
+        TableLocked: () =>
+          stateLog.down().pipe(Effect.andThen(Effect.sleep(lockRetryDelay)), Effect.andThen(attempt))
+      })
+    )
+  return yield* attempt
+})
+
+/** Like `migrate`, with the given migrations, and without a check of the triggers. */
+export const runMigrations = (
+  all: ReadonlyArray<Migration>
+): Effect.Effect<MigrationReport, SchemaMismatch | Unavailable, Database | PgClient.PgClient> =>
+  Effect.gen(function* () {
+    const version = yield* readSchemaVersion
+    const pending = yield* findPending(version, all)
+    return pending.length === 0 ? { version, ran: [] } : yield* transactPending(all)
+  })
+
+const restoreChanged = Effect.gen(function* () {
+  const sql = yield* PgClient.PgClient
+  yield* sql.unsafe(record.lockMigrations)
+  const changed = decodeTriggers(yield* sql.unsafe(selectWrongTriggers.text, selectWrongTriggers.params))
+  if (changed.length === 0) return
+  for (const statement of [...changed.map(enableTrigger), ...repairStatements]) yield* sql.unsafe(statement)
+  yield* Effect.logWarning(`Triggers disabled or with the wrong firing mode: ${changed.length}; corrected`)
+})
+
+/**
+ * Enables all triggers as the schema says, and does what they may have missed: `pg_restore --disable-triggers`
+ * leaves them in other states. Only reads if nothing has changed. Only warns if the server denies the change, so
+ * that a service without the privilege, or on a standby, still starts.
+ */
+const restoreTriggers = Effect.gen(function* () {
+  const { queryPrompts: query, transact } = yield* Database
+  if (decodeTriggers(yield* query(selectWrongTriggers)).length === 0) return
+  yield* transact(
+    Effect.catchIf(restoreChanged, isDenied, (error) => Effect.fail(triggersDenied(describeSqlError(error))))
+  ).pipe(Effect.catchTag("SchemaMismatch", ({ message }) => Effect.logWarning(message)))
+})
+
+/**
+ * Brings the schema to the version of this program and returns what ran. All pending migrations run in one
+ * transaction, each once, however many processes start at the same time. Then enables the triggers that are not
+ * enabled as the schema says. Only reads if nothing is pending.
+ * Fails if the schema is newer than this program, or if the server denies a migration.
+ */
+export const migrate = Effect.tap(runMigrations(migrations), restoreTriggers)
+
+/**
+ * Returns the version of the schema and the migrations that are pending; changes nothing. Fails if the schema
+ * is newer than this program.
+ */
+export const readSchemaStatus: Effect.Effect<SchemaStatus, SchemaMismatch | Unavailable, Database> =
+  Effect.gen(function* () {
+    const version = yield* readSchemaVersion
+    const pending = yield* findPending(version, migrations)
+    return { version, pending: pending.map(toInfo) }
+  })
+
+/** Fails if the schema is newer than this program or a migration is pending; changes nothing. */
+export const assertSchemaCurrent: Effect.Effect<void, SchemaMismatch | Unavailable, Database> = Effect.gen(
+  function* () {
+    const { version, pending } = yield* readSchemaStatus
+    if (pending.length > 0) return yield* Effect.fail(schemaTooOld(version, migrations.length))
+  }
+)

@@ -1,0 +1,40 @@
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import type { Unavailable } from "../../../../application/ports/Unavailable.ts"
+import { makeFirstRowDecoder } from "../driver/RowDecoder.ts"
+import { Database } from "../Database.ts"
+import { type SchemaMismatch, tablesUnreadable } from "./SchemaMismatch.ts"
+
+/** The tables that requests read. */
+const tables = [
+  "workspaces",
+  "users",
+  "api_keys",
+  "folders",
+  "tags",
+  "prompts",
+  "prompt_tags",
+  "prompt_versions",
+  "prompt_fragments",
+  "fragments"
+]
+
+/** A role may have the privilege on single columns only, so one column is enough. */
+const selectUnreadable = {
+  text: `select current_user::text as role, coalesce(string_agg(name, ', '), '') as unreadable
+    from unnest('{${tables.join(",")}}'::text[]) name where not has_any_column_privilege(name, 'select')`,
+  params: []
+}
+const decodeUnreadable = makeFirstRowDecoder(
+  Schema.Struct({ role: Schema.String, unreadable: Schema.String })
+)
+
+/** Fails if the role of the connection may not read a table that requests read. The schema must be current. */
+export const assertReadable: Effect.Effect<void, SchemaMismatch | Unavailable, Database> = Effect.gen(
+  function* () {
+    const { queryPrompts: query } = yield* Database
+    const { role, unreadable } = decodeUnreadable(yield* query(selectUnreadable))
+    if (unreadable === "") return
+    return yield* Effect.fail(tablesUnreadable(role, unreadable))
+  }
+)

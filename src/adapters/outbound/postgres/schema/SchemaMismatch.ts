@@ -1,0 +1,62 @@
+import { grantHint } from "../driver/SqlErrors.ts"
+
+/** The database's schema does not fit this program; the message says what to do. */
+export interface SchemaMismatch {
+  readonly _tag: "SchemaMismatch"
+  readonly message: string
+}
+const SchemaMismatch = (message: string): SchemaMismatch => ({ _tag: "SchemaMismatch", message })
+
+/** The schema has version `version`, which a program with `latest` migrations may not use. */
+export const schemaTooNew = (version: number, latest: number): SchemaMismatch =>
+  SchemaMismatch(
+    `the database's schema is version ${version} and this program knows versions up to ${latest}: upgrade the program`
+  )
+
+/** The schema has version `version` and needs the migrations up to number `latest`. */
+export const schemaTooOld = (version: number, latest: number): SchemaMismatch =>
+  SchemaMismatch(`the database's schema is version ${version} and this program needs ${latest}: run migrate`)
+
+/** The server cannot run a pending migration; `reason` is the server's message. */
+export const migrationRejected = (reason: string): SchemaMismatch =>
+  SchemaMismatch(`the database's schema needs a migration, which the server rejected: ${reason}`)
+
+/** A migration is pending, and the role of the connection lacks `privilege`. */
+export const migrationDenied = (role: string, privilege: string): SchemaMismatch =>
+  SchemaMismatch(
+    `the database's schema needs a migration, and the role ${role} lacks the privilege to run it: ${privilege}; ${grantHint}`
+  )
+
+/** The role of the connection lacks `privilege`, so the schema's version is unknown. */
+export const versionUnreadable = (role: string, privilege: string): SchemaMismatch =>
+  SchemaMismatch(
+    `the role ${role} lacks the privilege to read the version of the database's schema: ${privilege}; ${grantHint}`
+  )
+
+/** The role of the connection may not read `tables`, which requests read. */
+export const tablesUnreadable = (role: string, tables: string): SchemaMismatch =>
+  SchemaMismatch(
+    `the role ${role} may not read these tables: ${tables}; grant it SELECT on them; ${grantHint}`
+  )
+
+/**
+ * Triggers have another firing mode than in the schema, and the server denied the correction; `reason` is its
+ * message.
+ */
+export const triggersDenied = (reason: string): SchemaMismatch =>
+  SchemaMismatch(
+    `some triggers have the wrong firing mode, and the server denied the correction: ${reason}; run migrate as the owner of the tables`
+  )
+
+/** The oldest PostgreSQL that has the functions of the migrations and queries. */
+const oldestServer = 14
+
+/** Returns the mismatch of a server that is too old. A `server_version_num` is, for example, 130014 for 13.14. */
+export const findServerMismatch = (versionNumber: number): SchemaMismatch | undefined => {
+  const major = Math.floor(versionNumber / 10_000)
+  return major >= oldestServer
+    ? undefined
+    : SchemaMismatch(
+        `the server is PostgreSQL ${major} and this program needs PostgreSQL ${oldestServer} or later: upgrade the server`
+      )
+}

@@ -1,0 +1,80 @@
+import * as Schema from "effect/Schema"
+import { makeRowDecoder } from "../driver/RowDecoder.ts"
+import { allWorkspaces, channel } from "../feed/NotifyChannel.ts"
+
+const content = [
+  "workspaces",
+  "folders",
+  "tags",
+  "fragments",
+  "prompts",
+  "prompt_versions",
+  "prompt_fragments"
+]
+const allButKeys = [...content, "prompt_tags", "users"]
+
+/** The tables of each trigger of the schema, by the option of `ALTER TABLE … ENABLE TRIGGER` that says when it runs. */
+const triggers: Readonly<Record<string, Readonly<Record<string, ReadonlyArray<string>>>>> = {
+  // In every session.
+  ALWAYS: {
+    notify_truncate: [...allButKeys, "api_keys"],
+    notify_update: ["prompt_tags"],
+    set_listing: ["prompt_tags"],
+    confirm_listing_update: ["prompt_tags"],
+    renew_listings: ["prompts"],
+    notify_owner: ["users"],
+    notify_key: ["api_keys"],
+    notify_key_update: ["api_keys"],
+    lock_owner: ["api_keys"]
+  },
+  // Only where rows arrive by logical replication, and in sessions with `session_replication_role = replica`.
+  REPLICA: {
+    notify_row: allButKeys,
+    confirm_listing: ["prompt_tags"],
+    renew_listings_insert: ["prompts"]
+  },
+  // The default mode: sessions whose `session_replication_role` is origin or local.
+  "": {
+    notify_insert: allButKeys,
+    notify_update: content,
+    notify_delete: allButKeys,
+    confirm_listings: ["prompt_tags"],
+    limit_insert: ["prompt_tags", "prompt_fragments"],
+    limit_update: ["prompt_tags", "prompt_fragments"]
+  }
+}
+
+/** Every trigger of the schema with its firing mode. */
+export const expectedTriggers = Object.entries(triggers).flatMap(([option, tables]) =>
+  Object.entries(tables).flatMap(([trigger, tables]) => tables.map((table) => ({ table, trigger, option })))
+)
+
+/** Selects the triggers whose firing mode differs from the schema's. */
+export const selectWrongTriggers = {
+  text: `select t.tgrelid::regclass::text as table, t.tgname::text as trigger, e.option
+    from json_to_recordset($1) e ("table" text, trigger text, option text)
+    join pg_trigger t on t.tgrelid = to_regclass(e."table") and t.tgname = e.trigger
+    where t.tgenabled::text <> coalesce(nullif(left(e.option, 1), ''), 'O')`,
+  params: [JSON.stringify(expectedTriggers)]
+}
+
+/** Decodes the rows of `selectWrongTriggers`. */
+export const decodeTriggers = makeRowDecoder(
+  Schema.Struct({ table: Schema.String, trigger: Schema.String, option: Schema.String })
+)
+
+/** Sets the firing mode of a trigger. */
+export const enableTrigger = ({
+  table,
+  trigger,
+  option
+}: ReturnType<typeof decodeTriggers>[number]): string =>
+  `alter table ${table} enable ${option} trigger ${trigger}`
+
+/** Do what triggers may have missed: correct the copies of prompt columns in tag lists, and notify every listener. */
+export const repairStatements: ReadonlyArray<string> = [
+  `update prompt_tags t set listed_at = null from prompts p where p.id = t.prompt_id
+    and (t.workspace_id, t.listed_at, t.prompt_type, t.folder_id) is distinct from
+      (p.workspace_id, case when not p.is_archived then p.updated_at end, p.prompt_type, p.folder_id)`,
+  `select pg_notify('${channel}', '${allWorkspaces}')`
+]

@@ -1,0 +1,19 @@
+import { enableTrigger, expectedTriggers } from "../Triggers.ts"
+import { listSizes } from "./initial/ListSizes.ts"
+import { notifications } from "./initial/Notifications.ts"
+import { tables } from "./initial/Tables.ts"
+import { tagLists } from "./initial/TagLists.ts"
+
+/** Makes triggers also run, or only run, where rows arrive by logical replication. */
+const firingModes: ReadonlyArray<string> = expectedTriggers
+  .filter(({ option }) => option !== "")
+  .map(enableTrigger)
+
+/** Migration 1: the tables with the limits of the domain, and the triggers that keep tag lists and caches right. */
+export const statements: ReadonlyArray<string> = [
+  ...tables,
+  ...tagLists,
+  ...listSizes,
+  ...notifications,
+  ...firingModes
+]

@@ -1,0 +1,42 @@
+import type { PgClient } from "@effect/sql-pg/PgClient"
+import * as Effect from "effect/Effect"
+import { ProblemList } from "../../../../application/formats/ProblemList.ts"
+import { type ConflictOwner, InvalidContent, toConflict } from "../../../../domain/workspace/Problem.ts"
+import { contentTables } from "./ContentTables.ts"
+import * as queries from "./ImportQueries.ts"
+import type { Staging } from "./Staging.ts"
+
+type Conflict = ReturnType<typeof queries.decodeConflicts>[number]
+
+/** Fails with the first staged rows whose id, email or hash belongs to another workspace, user or key, and their number. */
+export const rejectConflicts = Effect.fnUntraced(function* (
+  sql: PgClient,
+  { has }: Staging,
+  workspace: string
+) {
+  const problems = new ProblemList()
+  const add = (
+    rows: ReadonlyArray<unknown>,
+    describe: (conflict: Conflict) => readonly [column: string, owner: ConflictOwner]
+  ) => {
+    const conflicts = queries.decodeConflicts(rows)
+    const first = conflicts.map((conflict) => {
+      const [column, owner] = describe(conflict)
+      return toConflict(`${conflict.path}.${column}`, owner)
+    })
+    problems.addAll(first, conflicts[0]?.count ?? 0)
+  }
+  if (has("users")) {
+    const users = yield* sql.unsafe(queries.findConflictingUsers)
+    add(users, ({ by_id }) => [by_id ? "id" : "email", "user"])
+  }
+  if (has("api_keys")) {
+    const keys = yield* sql.unsafe(queries.findConflictingKeys, [workspace])
+    add(keys, ({ by_id }) => (by_id ? ["id", "workspace"] : ["key_hash", "key"]))
+  }
+  for (const table of contentTables.filter(has)) {
+    const rows = yield* sql.unsafe(queries.findConflictingIds(table), [workspace])
+    add(rows, () => ["id", "workspace"])
+  }
+  if (problems.count > 0) return yield* Effect.fail(InvalidContent(problems.first, problems.count))
+})

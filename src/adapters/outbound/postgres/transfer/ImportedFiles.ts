@@ -1,0 +1,35 @@
+import type { PgClient } from "@effect/sql-pg/PgClient"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import type { ImportedFile } from "../../../../domain/workspace/ImportedFile.ts"
+import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
+import { makeRowDecoder } from "../driver/RowDecoder.ts"
+
+const File: Schema.Codec<ImportedFile, unknown> = Schema.Struct({
+  kind: Schema.Literals(["prompt", "fragment"]),
+  target_id: Schema.String,
+  path: Schema.String,
+  file_id: Schema.NullOr(Schema.String),
+  hash: Schema.String
+})
+
+const decode = makeRowDecoder(Schema.Struct({ files: Schema.Array(File) }))
+
+/** Reads the files of the latest import of files. */
+export const readImportedFiles = (sql: PgClient, workspace: WorkspaceId) =>
+  Effect.map(
+    sql.unsafe("select files from imported_files where workspace_id = $1", [workspace]),
+    (rows) => decode(rows)[0]?.files ?? []
+  )
+
+/** Replaces a workspace's list of imported files in the current transaction, if it differs. */
+export const writeImportedFiles = (
+  sql: PgClient,
+  workspace: WorkspaceId,
+  files: ReadonlyArray<ImportedFile>
+) =>
+  sql.unsafe(
+    `insert into imported_files as t (workspace_id, files) values ($1, $2::jsonb)
+      on conflict (workspace_id) do update set files = excluded.files where t.files <> excluded.files`,
+    [workspace, JSON.stringify(files)]
+  )

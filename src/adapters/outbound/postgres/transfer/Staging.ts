@@ -1,0 +1,97 @@
+import type { PgClient } from "@effect/sql-pg/PgClient"
+import * as Effect from "effect/Effect"
+import type { InvalidContent } from "../../../../domain/workspace/Problem.ts"
+import type { SqlError } from "effect/sql/SqlError"
+import { isConstraintViolation, stagedTablePrefix, toInvalidContent } from "./ConstraintViolation.ts"
+import { belongsToWorkspace, type ImportTable, importColumns, importTables } from "./ContentTables.ts"
+import type { ImportRow } from "./ImportRows.ts"
+
+/**
+ * The size of a full batch, in characters. PostgreSQL keeps the rows of a statement for triggers and foreign keys, and
+ * writes them to files if they are more than a few megabytes.
+ */
+const fullBatchLength = 256 * 1024
+
+/**
+ * The rows of an import or an edit, in temporary tables of the current transaction. No other connection sees the rows,
+ * and reading them locks nothing.
+ */
+export interface Staging {
+  /** Adds rows. A row that violates a CHECK constraint of its table fails. */
+  readonly add: (rows: Iterable<ImportRow>) => Effect.Effect<void, InvalidContent | SqlError>
+  /** Makes all rows visible to the next statements. Call it once, after the last row. */
+  readonly end: Effect.Effect<void, InvalidContent | SqlError>
+  /** Returns true if a table has any row. */
+  readonly has: (table: ImportTable) => boolean
+}
+
+/** Returns the temporary table for the rows of a table. Rows of content have no workspace there. */
+export const stagedTable = (table: ImportTable): string => `pg_temp.${stagedTablePrefix}${table}`
+
+/**
+ * Creates the temporary table for a table, with the same CHECK constraints. Emails are unique as in `users`, because
+ * PostgreSQL's lower case decides; all other uniqueness was checked by the archive's reader.
+ */
+const createTable = (table: ImportTable): string => `
+  create temporary table ${stagedTablePrefix}${table} (
+    like ${table} including constraints including defaults, path text, ordinal integer
+  ) on commit drop;
+  ${belongsToWorkspace(table) ? `alter table ${stagedTable(table)} alter workspace_id drop not null;` : ""}
+  ${table === "users" ? `create unique index users_email on ${stagedTable(table)} (lower(email));` : ""}`
+
+const createTables = `do $$ begin ${importTables.map(createTable).join("")} end $$`
+
+/** Adds the rows of the JSON array `$1` to a temporary table. */
+const insertRows = (table: ImportTable): string => {
+  const columns = [...importColumns[table], "path", "ordinal"]
+  return `insert into ${stagedTable(table)} (${columns})
+    select ${columns} from json_populate_recordset(null::${stagedTable(table)}, $1::json)`
+}
+
+/** Analyzes the columns that statements join on, which suffices to plan them. */
+const analyzeTables = (tables: ReadonlyArray<ImportTable>): string =>
+  `analyze ${tables.map(
+    (table) => `${stagedTable(table)} (${table === "prompt_tags" ? "prompt_id, tag_id" : "id"})`
+  )}`
+
+/** The rows of a table that were not sent yet, as JSON. */
+interface Batch {
+  rows: Array<string>
+  length: number
+  /** The number of the table's rows so far. */
+  count: number
+}
+
+/** Creates the temporary tables of the current transaction. */
+export const makeStaging = Effect.fnUntraced(function* (sql: PgClient) {
+  yield* sql.unsafe(createTables)
+  const batches = new Map<ImportTable, Batch>()
+
+  const send = Effect.fnUntraced(
+    function* (table: ImportTable, batch: Batch) {
+      yield* sql.unsafe(insertRows(table), [`[${batch.rows}]`])
+      batch.rows = []
+      batch.length = 0
+    },
+    Effect.catchIf(isConstraintViolation, (error) => Effect.fail(toInvalidContent(error)))
+  )
+
+  const staging: Staging = {
+    add: Effect.fnUntraced(function* (rows) {
+      for (const { table, path, row } of rows) {
+        const batch = batches.get(table) ?? { rows: [], length: 0, count: 0 }
+        batches.set(table, batch)
+        const json = JSON.stringify({ ...row, path, ordinal: batch.count++ })
+        batch.rows.push(json)
+        batch.length += json.length
+        if (batch.length >= fullBatchLength) yield* send(table, batch)
+      }
+    }),
+    end: Effect.gen(function* () {
+      for (const [table, batch] of batches) yield* send(table, batch)
+      yield* sql.unsafe(analyzeTables([...batches.keys()]))
+    }),
+    has: (table) => batches.has(table)
+  }
+  return staging
+})

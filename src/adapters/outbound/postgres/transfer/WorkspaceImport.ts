@@ -1,0 +1,107 @@
+import type { PgClient } from "@effect/sql-pg/PgClient"
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import type { ChangeOptions, ImportResult, RowCounts } from "../../../../application/ports/WorkspaceStore.ts"
+import { toWorkspaceImportedEntry } from "../../../../domain/workspace/AuditEvent.ts"
+import { addPart, emptySummary } from "../../../../domain/workspace/ImportSummary.ts"
+import type { WorkspacePart } from "../../../../domain/workspace/WorkspaceParts.ts"
+import type { AuditRecorder } from "../workspaces/AuditRecorder.ts"
+import { executeCounted } from "../driver/Query.ts"
+import { contentTables } from "./ContentTables.ts"
+import { rejectConflicts } from "./ImportConflicts.ts"
+import * as queries from "./ImportQueries.ts"
+import { toPartRows } from "./ImportRows.ts"
+import { makeStaging, type Staging } from "./Staging.ts"
+import { runAttempts, type Transact } from "./WriteAttempts.ts"
+
+/** Stages the rows of an archive. Returns the number of its items. */
+const stageArchive = Effect.fnUntraced(function* <E>(
+  staging: Staging,
+  parts: Stream.Stream<WorkspacePart, E>
+) {
+  const counts = new Map<WorkspacePart["list"], number>()
+  let summary = emptySummary
+  yield* Stream.runForEachArray(
+    parts,
+    Effect.fnUntraced(function* (parts) {
+      for (const part of parts) {
+        summary = addPart(summary, part)
+        const index = counts.get(part.list) ?? 0
+        counts.set(part.list, index + 1)
+        yield* staging.add(toPartRows(part, index))
+      }
+    })
+  )
+  yield* staging.end
+  return summary
+})
+
+/** Updates and adds the staged rows of content. Returns the number of rows that were changed and added. */
+export const writeContent = Effect.fnUntraced(function* (sql: PgClient, { has }: Staging, workspace: string) {
+  let [changed, added] = [0, 0]
+  for (const table of contentTables.filter(has)) {
+    changed += yield* executeCounted(sql, queries.updateContent(table, workspace))
+    added += yield* executeCounted(sql, queries.insertMissing(table, workspace))
+  }
+  return { changed, added }
+})
+
+/**
+ * Makes a workspace equal to the staged archive, and returns the number of rows that it wrote. Rows of other workspaces
+ * are only read. Users, keys and the workspace's row are written right before the end, because revocations and billing
+ * changes must not wait for an import.
+ */
+const mergeArchive = Effect.fnUntraced(function* (
+  sql: PgClient,
+  staging: Staging,
+  workspace: string,
+  dryRun: boolean
+) {
+  if (!dryRun) yield* sql.unsafe(queries.lockWorkspace, [workspace])
+  yield* rejectConflicts(sql, staging, workspace)
+  if (dryRun) return queries.decodeCounts(yield* sql.unsafe(queries.countWrites, [workspace]))
+
+  const write = (text: string, params: ReadonlyArray<unknown> = []) => executeCounted(sql, { text, params })
+  const insertMissing = (table: "workspaces" | "api_keys") =>
+    executeCounted(sql, queries.insertMissing(table, workspace))
+  yield* sql.unsafe(queries.deferConstraints)
+  let added = yield* insertMissing("workspaces")
+  // Deleted first: the schema limits the fragments of a prompt.
+  let removed = yield* write(queries.deleteOtherContent("prompt_fragments"), [workspace])
+  const content = yield* writeContent(sql, staging, workspace)
+  removed += yield* write(queries.deleteOtherTagsOfStagedPrompts)
+  added += content.added + (yield* write(queries.insertTags))
+  for (const table of contentTables.toReversed()) {
+    removed += yield* write(queries.deleteOtherContent(table), [workspace])
+  }
+  yield* sql.unsafe(queries.checkConstraints)
+  added += (yield* write(queries.insertUsers)) + (yield* insertMissing("api_keys"))
+  let changed = content.changed + (yield* write(queries.updateUsers))
+  changed += (yield* write(queries.updateKeys)) + (yield* write(queries.renameWorkspace))
+  return { added, changed, removed } satisfies RowCounts
+})
+
+/**
+ * Makes a workspace equal to an archive. Returns the number of the archive's items and of the rows that it wrote. The
+ * rows are staged once; an attempt to write them that a concurrent transaction interferes with is undone up to the
+ * savepoint before it.
+ */
+export const importWorkspace = <E>(
+  sql: PgClient,
+  transact: Transact,
+  parts: Stream.Stream<WorkspacePart, E>,
+  options: ChangeOptions | undefined,
+  record: AuditRecorder
+) => {
+  const dryRun = options?.dryRun === true
+  return transact(
+    Effect.gen(function* () {
+      const staging = yield* makeStaging(sql)
+      const summary = yield* stageArchive(staging, parts)
+      const write = mergeArchive(sql, staging, summary.workspace_id, dryRun)
+      const recorded = Effect.tap(write, record([toWorkspaceImportedEntry(options?.source, summary)]))
+      const rows = yield* runAttempts(sql.withTransaction, dryRun, dryRun ? write : recorded)
+      return { ...summary, rows } satisfies ImportResult
+    })
+  )
+}

@@ -1,0 +1,66 @@
+import * as Effect from "effect/Effect"
+import { isSqlError, type SqlError } from "effect/sql/SqlError"
+import type { Database } from "../Database.ts"
+import { sqlState } from "../driver/SqlErrors.ts"
+import { isConstraintViolation, toInvalidContent } from "./ConstraintViolation.ts"
+import type { Unavailable } from "../../../../application/ports/Unavailable.ts"
+import type { InvalidContent } from "../../../../domain/workspace/Problem.ts"
+
+export type Transact = Database["Service"]["transact"]
+
+/** Maximum number of attempts of a write when concurrent transactions interfere. */
+const maxAttempts = 10
+
+/** A concurrent transaction added, deleted or changed a row, or a deadlock with it was resolved. */
+const concurrencyStates = /^(23503|23505|40001|40P01)$/
+
+/** The attempt failed because a concurrent transaction interfered: the write can be attempted again. */
+const AttemptFailed = { _tag: "AttemptFailed" } as const
+type AttemptFailed = typeof AttemptFailed
+
+/** Fails the transaction of a dry run, so that it is rolled back, and carries its result. */
+class DryRunResult<A> {
+  readonly value: A
+  constructor(value: A) {
+    this.value = value
+  }
+}
+
+const isAttemptFailed = (error: unknown): error is AttemptFailed => error === AttemptFailed
+
+/**
+ * Converts an SQL error: the result of a concurrent change to `AttemptFailed` if another attempt is left, a
+ * constraint violation to `InvalidContent`.
+ */
+const toWriteError = (error: SqlError, isLast: boolean): SqlError | InvalidContent | AttemptFailed => {
+  if (!isLast && concurrencyStates.test(sqlState(error))) return AttemptFailed
+  return isConstraintViolation(error) ? toInvalidContent(error) : error
+}
+
+/**
+ * Runs a write in a transaction or, within another transaction, after a savepoint; and again when a concurrent
+ * transaction interferes. What a dry run did is rolled back.
+ */
+export const runAttempts = <A, E>(
+  transact: <B, F, R>(work: Effect.Effect<B, F, R>) => Effect.Effect<B, F | SqlError | Unavailable, R>,
+  dryRun: boolean,
+  write: Effect.Effect<A, E | SqlError>
+): Effect.Effect<A, E | SqlError | InvalidContent | Unavailable> => {
+  const isDryRunResult = (error: unknown): error is DryRunResult<A> => error instanceof DryRunResult
+  const run = (attempt: number): Effect.Effect<A, unknown> =>
+    write.pipe(
+      Effect.catchIf(isSqlError, (error) => Effect.fail(toWriteError(error, attempt === maxAttempts))),
+      Effect.flatMap((value) => (dryRun ? Effect.fail(new DryRunResult(value)) : Effect.succeed(value))),
+      transact,
+      Effect.catchIf(isDryRunResult, ({ value }) => Effect.succeed(value)),
+      Effect.catchIf(isAttemptFailed, () => run(attempt + 1))
+    )
+  // TypeScript cannot simplify the union of a generic error type without its handled members.
+  return run(1) as Effect.Effect<A, E | SqlError | InvalidContent | Unavailable>
+}
+
+/** The first statement of a transaction in which every statement sees the database as of the second statement. */
+export const repeatableRead = "set transaction isolation level repeatable read"
+
+/** Like `repeatableRead`, for a transaction that changes nothing. */
+export const repeatableReadReadOnly = `${repeatableRead}, read only`

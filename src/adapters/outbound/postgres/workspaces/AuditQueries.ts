@@ -1,0 +1,37 @@
+import * as Schema from "effect/Schema"
+import type { AuditFilter } from "../../../../application/ports/WorkspaceStore.ts"
+import type { AuditEntry } from "../../../../domain/workspace/AuditEvent.ts"
+import { Timestamp } from "../../../../domain/Timestamp.ts"
+import { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
+import type { Statement } from "../driver/Query.ts"
+import { makeRowDecoder } from "../driver/RowDecoder.ts"
+
+/** Appends an entry to the audit log. */
+export const insertEvent = (
+  actor: string,
+  { action, workspace_id, subject, details }: AuditEntry
+): Statement => ({
+  text: `insert into audit_events (actor, action, workspace_id, subject, details)
+    values ($1, $2, $3, $4, $5::text::jsonb)`,
+  params: [actor, action, workspace_id, subject, JSON.stringify(details)]
+})
+
+/** Selects events of the audit log, the latest first. */
+export const selectEvents = ({ workspace, limit }: AuditFilter): Statement => ({
+  text: `select e.id::text, at, actor, action, workspace_id, subject, details from audit_events e
+    ${workspace === undefined ? "" : "where workspace_id = $2"} order by e.id desc limit $1::int`,
+  params: workspace === undefined ? [limit] : [limit, workspace]
+})
+
+/** Decodes the rows of `selectEvents`. */
+export const decodeEvents = makeRowDecoder(
+  Schema.Struct({
+    id: Schema.String,
+    at: Timestamp,
+    actor: Schema.String,
+    action: Schema.String,
+    workspace_id: Schema.NullOr(WorkspaceId),
+    subject: Schema.String,
+    details: Schema.Record(Schema.String, Schema.Unknown)
+  })
+)

@@ -1,0 +1,238 @@
+import * as PgClient from "@effect/sql-pg/PgClient"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import {
+  KeyNotFound,
+  KeyEnded,
+  KeyUnassigned,
+  UserHasActiveKeys,
+  UserNotFound,
+  WorkspaceNotFound,
+  WorkspaceStore
+} from "../../../../application/ports/WorkspaceStore.ts"
+import { type ApiKeyId, endKey, isActive, type UserId } from "../../../../domain/ApiKey.ts"
+import * as audit from "../../../../domain/workspace/AuditEvent.ts"
+import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
+import { decodeEvents, selectEvents } from "./AuditQueries.ts"
+import { makeAuditRecorder } from "./AuditRecorder.ts"
+import { execute, type Statement } from "../driver/Query.ts"
+import type { RowDecoder } from "../driver/RowDecoder.ts"
+import { exportWorkspace } from "../transfer/WorkspaceExport.ts"
+import { importWorkspace } from "../transfer/WorkspaceImport.ts"
+import { readContent } from "../transfer/ContentReader.ts"
+import { reviseContent } from "../transfer/ContentRevision.ts"
+import { lockWorkspace } from "../transfer/ImportQueries.ts"
+import { repeatableReadReadOnly } from "../transfer/WriteAttempts.ts"
+import { Database } from "../Database.ts"
+import * as queries from "./WorkspaceQueries.ts"
+
+/** The workspaces, users and keys in PostgreSQL, as operators administer them. */
+export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgClient> = Layer.effect(
+  WorkspaceStore,
+  Effect.gen(function* () {
+    const { queryPrompts: query, transact } = yield* Database
+    const sql = yield* PgClient.PgClient
+    const record = yield* makeAuditRecorder
+
+    /** Runs a statement if the workspace exists. */
+    const queryWorkspace = Effect.fnUntraced(function* (workspace: WorkspaceId, statement: Statement) {
+      const found = yield* query(queries.selectWorkspaceExistence(workspace))
+      if (found.length === 0) return yield* Effect.fail(WorkspaceNotFound)
+      return yield* query(statement)
+    })
+
+    /** Returns the row of a statement; fails if there is none. */
+    const executeOne = Effect.fnUntraced(function* <A, E>(
+      statement: Statement,
+      decode: RowDecoder<A>,
+      notFound: E
+    ) {
+      const [row] = decode(yield* execute(sql, statement))
+      return row === undefined ? yield* Effect.fail(notFound) : row
+    })
+
+    /** Changes one row, records the change and returns the changed row; fails if there is no such row. */
+    const updateOne = <A, E>(change: {
+      /** Selects the row and locks it. */
+      readonly select: Statement
+      readonly update: Statement
+      readonly decode: RowDecoder<A>
+      readonly notFound: E
+      readonly describe: (before: A, after: A) => ReadonlyArray<audit.AuditEntry>
+    }) =>
+      transact(
+        Effect.gen(function* () {
+          const before = yield* executeOne(change.select, change.decode, change.notFound)
+          const after = yield* executeOne(change.update, change.decode, change.notFound)
+          yield* record(change.describe(before, after))
+          return after
+        })
+      )
+
+    /** Runs reads in one transaction that sees one state of the database. */
+    const readSnapshot = <A, E>(read: Effect.Effect<A, E>) =>
+      transact(Effect.andThen(sql.unsafe(repeatableReadReadOnly), read))
+
+    /** Returns the user with an email, which it adds if there is none. */
+    const addOrLockUser = Effect.fnUntraced(function* (newUserId: UserId, email: string) {
+      for (;;) {
+        yield* execute(sql, queries.insertUser(newUserId, email))
+        const [user] = queries.decodeUsers(
+          yield* execute(sql, queries.selectAndLockUserAgainstDeletion(email))
+        )
+        // Otherwise, another transaction deleted the user in between.
+        if (user !== undefined) return user
+      }
+    })
+
+    const addKey = Effect.fnUntraced(function* (
+      ...[workspace, owner, key]: Parameters<WorkspaceStore["Service"]["addKey"]>
+    ) {
+      const found = yield* execute(sql, queries.selectAndLockWorkspaceExistence(workspace))
+      if (found.length === 0) return yield* Effect.fail(WorkspaceNotFound)
+      const { id, email } = yield* addOrLockUser(owner.newUserId, owner.email)
+      yield* execute(sql, queries.insertKey(workspace, id, key))
+      yield* record([
+        audit.toKeyIssuedEntry({ ...key, workspace_id: workspace, owner: email, revoked_at: null })
+      ])
+    })
+
+    /** Locks the owner and the workspace of a key before the key is locked, as deletions do, to avoid deadlocks. */
+    const lockKeyParents = Effect.fnUntraced(function* (id: ApiKeyId) {
+      for (;;) {
+        const locked = yield* execute(sql, queries.lockKeyParents(id))
+        if (locked.length > 0) return
+        const key = yield* executeOne(queries.selectKey(id), queries.decodeKeys, KeyNotFound)
+        if (key.workspace_id === null) return yield* Effect.fail(KeyUnassigned)
+        // Otherwise, other transactions deleted the workspace and imported it again in between.
+      }
+    })
+
+    const rotateKey = Effect.fnUntraced(function* (
+      ...[id, replacement, endsAt]: Parameters<WorkspaceStore["Service"]["rotateKey"]>
+    ) {
+      yield* lockKeyParents(id)
+      const key = yield* executeOne(queries.selectAndLockKey(id), queries.decodeKeys, KeyNotFound)
+      if (!isActive(key, Date.parse(replacement.created_at))) return yield* Effect.fail(KeyEnded)
+      yield* execute(sql, queries.insertReplacement(id, replacement))
+      const lifetime = endKey(key, endsAt, replacement.created_at)
+      const ended = yield* executeOne(
+        queries.updateKeyLifetime(id, lifetime),
+        queries.decodeKeys,
+        KeyNotFound
+      )
+      yield* record([audit.toKeyRotatedEntry(ended, replacement)])
+      return ended
+    })
+
+    const deleteUser = Effect.fnUntraced(function* (
+      ...[email, { now, withActiveKeys }]: Parameters<WorkspaceStore["Service"]["deleteUser"]>
+    ) {
+      const user = yield* executeOne(
+        queries.selectAndLockUserForDeletion(email),
+        queries.decodeUsers,
+        UserNotFound
+      )
+      const keys = queries.decodeKeys(yield* execute(sql, queries.selectAndLockKeysOfUser(user.id)))
+      const active = keys.filter((key) => isActive(key, now)).length
+      if (active > 0 && !withActiveKeys) return yield* Effect.fail(UserHasActiveKeys(active))
+      yield* execute(sql, queries.deleteKeysOfUser(user.id))
+      yield* execute(sql, queries.deleteUser(user.id))
+      yield* record(audit.toUserDeletedEntries(user, keys))
+      return { ...user, api_keys: keys.length }
+    })
+
+    const deleteWorkspace = Effect.fnUntraced(function* (id: WorkspaceId) {
+      // Wait for imports, which lock the workspace's rows in another order, to avoid deadlocks.
+      yield* sql.unsafe(lockWorkspace, [id])
+      const found = yield* executeOne(
+        queries.selectAndLockWorkspaceForDeletion(id),
+        queries.decodeWorkspaces,
+        WorkspaceNotFound
+      )
+      const counts = queries.decodeRowsToDelete(yield* execute(sql, queries.countAndLockRowsToDelete(id)))
+      yield* execute(sql, queries.deleteWorkspace(id))
+      const deleted = { ...found, ...counts }
+      yield* record([audit.toWorkspaceDeletedEntry(deleted)])
+      return deleted
+    })
+
+    return WorkspaceStore.of({
+      workspaces: Effect.map(query(queries.selectWorkspaces), queries.decodeWorkspaces),
+      addWorkspace: Effect.fn("WorkspaceStore.addWorkspace")((workspace) =>
+        transact(
+          Effect.andThen(
+            execute(sql, queries.insertWorkspace(workspace)),
+            record([audit.toWorkspaceCreatedEntry(workspace)])
+          )
+        )
+      ),
+      setWorkspace: Effect.fn("WorkspaceStore.setWorkspace")((id, changes) =>
+        updateOne({
+          select: queries.selectAndLockWorkspace(id),
+          update: queries.updateWorkspace(id, changes),
+          decode: queries.decodeWorkspaces,
+          notFound: WorkspaceNotFound,
+          describe: audit.toWorkspaceChangedEntries
+        })
+      ),
+      deleteWorkspace: Effect.fn("WorkspaceStore.deleteWorkspace")((id) => transact(deleteWorkspace(id))),
+      users: Effect.fn("WorkspaceStore.users")((id) =>
+        Effect.map(queryWorkspace(id, queries.selectUsers(id)), queries.decodeUsers)
+      ),
+      setUser: Effect.fn("WorkspaceStore.setUser")((email, mustResetPassword) =>
+        updateOne({
+          select: queries.selectAndLockUser(email),
+          update: queries.updateUser(email, mustResetPassword),
+          decode: queries.decodeUsers,
+          notFound: UserNotFound,
+          describe: audit.toUserChangedEntries
+        })
+      ),
+      deleteUser: Effect.fn("WorkspaceStore.deleteUser")((...user) => transact(deleteUser(...user))),
+      keys: Effect.fn("WorkspaceStore.keys")((id) =>
+        Effect.map(queryWorkspace(id, queries.selectKeys(id)), queries.decodeKeys)
+      ),
+      folders: Effect.fn("WorkspaceStore.folders")((id) =>
+        Effect.map(queryWorkspace(id, queries.selectFolders(id)), queries.decodeFolders)
+      ),
+      tags: Effect.fn("WorkspaceStore.tags")((id) =>
+        Effect.map(queryWorkspace(id, queries.selectTags(id)), queries.decodeTags)
+      ),
+      revokeKey: Effect.fn("WorkspaceStore.revokeKey")((id, at) =>
+        updateOne({
+          select: queries.selectAndLockKey(id),
+          update: queries.revokeKey(id, at),
+          decode: queries.decodeKeys,
+          notFound: KeyNotFound,
+          describe: audit.toKeyRevokedEntries
+        })
+      ),
+      rotateKey: Effect.fn("WorkspaceStore.rotateKey")((...key) => transact(rotateKey(...key))),
+      importWorkspace: Effect.fn("WorkspaceStore.importWorkspace")((parts, options) =>
+        importWorkspace(sql, transact, parts, options, record)
+      ),
+      editContent: Effect.fn("WorkspaceStore.editContent")((workspace, makeEdit, options) =>
+        reviseContent(sql, transact, workspace, makeEdit, options, record)
+      ),
+      recordExport: Effect.fn("WorkspaceStore.recordExport")((id, format) =>
+        transact(
+          Effect.flatMap(
+            executeOne(queries.selectWorkspace(id), queries.decodeWorkspaces, WorkspaceNotFound),
+            (workspace) => record([audit.toWorkspaceExportedEntry(workspace, format)])
+          )
+        )
+      ),
+      exportWorkspace: Effect.fn("WorkspaceStore.exportWorkspace")((workspace, sink) =>
+        readSnapshot(exportWorkspace(sql, workspace, sink))
+      ),
+      readContent: Effect.fn("WorkspaceStore.readContent")((workspace) =>
+        readSnapshot(readContent(sql, workspace))
+      ),
+      addKey: Effect.fn("WorkspaceStore.addKey")((...key) => transact(addKey(...key))),
+      auditEvents: Effect.fn("WorkspaceStore.auditEvents")((filter) =>
+        Effect.map(query(selectEvents(filter)), decodeEvents)
+      )
+    })
+  })
+)

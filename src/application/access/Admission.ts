@@ -1,0 +1,167 @@
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Result from "effect/Result"
+import { type AccessError, checkAccess } from "../../domain/Billing.ts"
+import {
+  type ApiKeyId,
+  type AuthenticationError,
+  authenticate,
+  hashApiKey,
+  isExpired,
+  type KeyHash,
+  KeyRevoked,
+  MalformedAuthorization,
+  parseApiKey
+} from "../../domain/ApiKey.ts"
+import { RateLimited, type RateLimitScope } from "../../domain/time/RateWindow.ts"
+import type { Timestamp } from "../../domain/Timestamp.ts"
+import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
+import { KeyStore } from "../ports/KeyStore.ts"
+import { Lifecycle } from "../support/Lifecycle.ts"
+import { Outage } from "../freshness/Outage.ts"
+import { Observations } from "../ports/Observations.ts"
+import { RateLimiter } from "../ports/RateLimiter.ts"
+import { withSpanIfTraced } from "../support/Observability.ts"
+import { Unavailable } from "../ports/Unavailable.ts"
+
+/** A reader of prompts: the workspace it reads and that workspace's tier. */
+export interface Caller {
+  readonly workspaceId: WorkspaceId
+  readonly tier: string
+}
+
+/** A caller that authenticated with an API key. */
+export interface AdmittedCaller extends Caller {
+  readonly keyId: ApiKeyId
+  readonly keyHash: KeyHash
+  /** When the key expires; null if it never does. */
+  readonly keyExpiresAt: Timestamp | null
+}
+
+export type AdmissionError = AuthenticationError | AccessError | RateLimited | Unavailable
+
+/** Requests per minute. */
+export interface RateLimits {
+  readonly perKey: number
+  readonly perProcess: number
+}
+
+/** The limits of specification 8. */
+export const defaultRateLimits: RateLimits = { perKey: 100, perProcess: 500 }
+
+/** Turns a bearer token into a caller, or into the first error that applies. */
+export class Admission extends Context.Service<
+  Admission,
+  {
+    /**
+     * Admits the caller with this token, `undefined` if the request has none or a malformed one. The checks run in
+     * this order, and the first that fails decides:
+     *
+     * 1. The request has a token: `MalformedAuthorization`.
+     * 2. The token has the form of a key: `InvalidKeyFormat` without the prefix, otherwise `InvalidKey`.
+     * 3. The service has started: `Unavailable`.
+     * 4. The key exists: `InvalidKey`; `Unavailable` if the keys cannot be read.
+     * 5. The key is neither revoked nor expired, its owner need not reset the password, and it has a workspace:
+     *    `KeyRevoked`, `OwnerMustReset`, `NoOrganization`. The clock of this process decides whether it is expired.
+     * 6. The workspace's tier includes the API: `ApiNotAllowed`. Its bills are paid: `Disputed`, `PastDue`.
+     * 7. The rate limits have room, the key's first: `RateLimited`. Only requests that reach this check use up quota.
+     */
+    readonly admit: (token: string | undefined) => Effect.Effect<AdmittedCaller, AdmissionError>
+    /** Runs the checks 1 to 6 of `admit`, for a response that lasts. Counts no request. */
+    readonly check: (token: string | undefined) => Effect.Effect<AdmittedCaller, AdmissionError>
+    /**
+     * Runs only the checks of `admit` that can fail while nothing changes in the workspace, for a caller who was
+     * admitted before: the key is not expired at `now` (milliseconds since the epoch), and the rate limits have
+     * room. Counts the request against the limits and marks the key as used.
+     */
+    readonly admitAgain: (
+      caller: Pick<AdmittedCaller, "keyId" | "keyExpiresAt">,
+      now: number
+    ) => Effect.Effect<void, typeof KeyRevoked | RateLimited>
+  }
+>()("prompt-retrieval/Admission") {
+  static readonly layer = (
+    limits: RateLimits
+  ): Layer.Layer<Admission, never, KeyStore | RateLimiter | Lifecycle | Observations | Outage> =>
+    Layer.effect(
+      Admission,
+      Effect.gen(function* () {
+        const keys = yield* KeyStore
+        const limiter = yield* RateLimiter
+        const lifecycle = yield* Lifecycle
+        const observations = yield* Observations
+        const outage = yield* Outage
+
+        const reject = (scope: RateLimitScope, limit: number, now: number) => {
+          observations.recordRateLimitRejection(scope)
+          return Effect.fail(RateLimited(scope, limit, now))
+        }
+
+        /**
+         * The key's limit comes first; if the process's limit then denies the request, the key gets its request back.
+         * While the process's limit is known to be exhausted, no request is counted and no shared counter is queried:
+         * the error names the key's limit only if this process knows that limit to be exhausted too.
+         */
+        const consumeQuota = Effect.fnUntraced(function* (key: ApiKeyId, now: number) {
+          const { perKey, perProcess } = limits
+          if (limiter.isKnownExhausted("process", perProcess, now)) {
+            return yield* limiter.isKnownExhausted(key, perKey, now)
+              ? reject("key", perKey, now)
+              : reject("process", perProcess, now)
+          }
+          if (!(yield* limiter.take(key, perKey, now))) {
+            return yield* reject("key", perKey, now)
+          }
+          if (!(yield* limiter.take("process", perProcess, now))) {
+            yield* limiter.refund(key, now)
+            return yield* reject("process", perProcess, now)
+          }
+          keys.markUsed(key, now)
+        })
+
+        /** Runs all checks but those of the rate limits. If `isCounted`, runs those too. */
+        const makeAdmission = (isCounted: boolean) =>
+          Effect.fnUntraced(function* (token: string | undefined) {
+            if (token === undefined) return yield* Effect.fail(MalformedAuthorization)
+            const key = yield* Effect.fromResult(parseApiKey(token))
+            if (lifecycle.phase() === "starting") return yield* Effect.fail(Unavailable)
+            const hash = hashApiKey(key)
+            const record = yield* Effect.tapError(keys.find(hash), ({ _tag }) =>
+              Effect.sync(() => {
+                if (_tag === "InvalidKey") outage.invalidate(hash)
+              })
+            )
+            // Read the clock after the lookup, which may take long, so that no key is admitted at or after its expiry.
+            const now = yield* Clock.currentTimeMillis
+            const authenticated = authenticate(record, now)
+            if (Result.isFailure(authenticated)) {
+              outage.invalidate(hash)
+              return yield* Effect.fail(authenticated.failure)
+            }
+            const workspace = authenticated.success
+            const accessError = checkAccess(workspace)
+            if (accessError !== undefined) {
+              outage.invalidate(workspace.id)
+              return yield* Effect.fail(accessError)
+            }
+            if (isCounted) yield* consumeQuota(record.id, now)
+            return {
+              keyId: record.id,
+              keyHash: hash,
+              keyExpiresAt: record.expires_at,
+              workspaceId: workspace.id,
+              tier: workspace.tier
+            }
+          })
+
+        return {
+          admit: withSpanIfTraced("Admission.admit")(makeAdmission(true)),
+          check: withSpanIfTraced("Admission.check")(makeAdmission(false)),
+          admitAgain: ({ keyId, keyExpiresAt }, now) =>
+            isExpired(keyExpiresAt, now) ? Effect.fail(KeyRevoked) : consumeQuota(keyId, now)
+        }
+      })
+    )
+}

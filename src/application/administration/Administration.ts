@@ -1,0 +1,346 @@
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import { SecureRandom } from "effect/crypto/SecureRandom"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Ref from "effect/Ref"
+import * as Stream from "effect/Stream"
+import {
+  type ApiKey,
+  type ApiKeyId,
+  hashApiKey,
+  toKeyEnds,
+  makeApiKey,
+  type UserId
+} from "../../domain/ApiKey.ts"
+import type { Tier } from "../../domain/Billing.ts"
+import type { InvalidContent, Problem } from "../../domain/workspace/Problem.ts"
+import { type Timestamp, toTimestamp } from "../../domain/Timestamp.ts"
+import {
+  type ContentEdit,
+  emptyEdit,
+  type WorkspaceContent
+} from "../../domain/workspace/WorkspaceContent.ts"
+import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
+import type { WorkspacePart } from "../../domain/workspace/WorkspaceParts.ts"
+import { ArchiveReader } from "../formats/ArchiveReader.ts"
+import { ArchiveWriter } from "../formats/ArchiveWriter.ts"
+import { matchFiles } from "../formats/FileMatch.ts"
+import { applyFiles } from "../formats/FileMerge.ts"
+import { type ConflictingEdits, findEdits, toImportedFiles } from "../formats/FileRecords.ts"
+import { type FileChange, findFileProblems, InvalidFiles, type PromptFiles } from "../formats/PromptFiles.ts"
+import type { RawPart } from "../formats/RawPart.ts"
+import type { Unavailable } from "../ports/Unavailable.ts"
+import {
+  type ChangeOptions,
+  type DeletedUser,
+  type KeyInfo,
+  type KeyNotFound,
+  type KeyEnded,
+  type KeyUnassigned,
+  type UserHasActiveKeys,
+  type UserNotFound,
+  type ImportResult,
+  type WorkspaceDirectory,
+  type WorkspaceInfo,
+  type WorkspaceNotFound,
+  WorkspaceStore
+} from "../ports/WorkspaceStore.ts"
+
+/** A key that was just issued. Its plaintext is stored nowhere (specification 5.4). */
+export interface IssuedKey {
+  readonly id: ApiKeyId
+  readonly key: ApiKey
+  readonly expires_at: Timestamp | null
+}
+
+/** A key that was just issued in place of another one, and the replaced key. */
+export interface RotatedKey extends IssuedKey {
+  readonly replaced: KeyInfo
+}
+
+/** When the keys of a rotation end. */
+export interface RotationTimes {
+  /** The end of the replaced key, if it does not expire earlier; a time that is not in the future revokes it now. */
+  readonly endsAt: Timestamp
+  /** The expiry of the new key; without it, the new key does not expire. */
+  readonly expiresAt?: Timestamp | undefined
+}
+
+/** `overwrite` permits an import of files to undo what was edited in the workspace since the latest one. */
+export interface FileImportOptions extends ChangeOptions {
+  readonly overwrite?: boolean
+}
+
+/** The changes of an import of files. */
+export interface FileImport {
+  readonly changes: ReadonlyArray<FileChange>
+  /** The path of each fragment's file by the fragment's id; of a fragment without a file, the last path. */
+  readonly fragmentPaths: ReadonlyMap<string, string>
+}
+
+/** The use cases of operators. */
+export class Administration extends Context.Service<
+  Administration,
+  WorkspaceDirectory & {
+    /** Creates a workspace without content, with billing status `active`. */
+    readonly createWorkspace: (name: string, tier: Tier) => Effect.Effect<WorkspaceInfo, Unavailable>
+    /**
+     * Issues a key of a workspace to the user with this email. Adds the user if the email is unknown. Without
+     * `expiresAt`, the key does not expire.
+     */
+    readonly issueKey: (
+      workspace: WorkspaceId,
+      email: string,
+      name: string,
+      expiresAt?: Timestamp
+    ) => Effect.Effect<IssuedKey, WorkspaceNotFound | Unavailable>
+    /** Issues a key in place of another one, with the same workspace, owner and name, and ends the other key. */
+    readonly rotateKey: (
+      id: ApiKeyId,
+      times: RotationTimes
+    ) => Effect.Effect<RotatedKey, KeyEnded | KeyNotFound | KeyUnassigned | Unavailable>
+    /** Revokes a key permanently (specification 5.5). A key that is already revoked keeps its revocation time. Returns the key. */
+    readonly revokeKey: (id: ApiKeyId) => Effect.Effect<KeyInfo, KeyNotFound | Unavailable>
+    /**
+     * Deletes a user and the user's keys. Fails if any of the keys is active, unless `withActiveKeys` is true. Emails
+     * are compared without case.
+     */
+    readonly deleteUser: (
+      email: string,
+      withActiveKeys: boolean
+    ) => Effect.Effect<DeletedUser, UserNotFound | UserHasActiveKeys | Unavailable>
+    /**
+     * Imports an archive, all or nothing. Importing the same archive again changes nothing.
+     * `WorkspaceStore.importWorkspace` states which rows an import changes. The rows of a dry run are those that the
+     * import would change.
+     */
+    readonly importArchive: <E = never>(
+      source: Stream.Stream<RawPart, E>,
+      options?: ChangeOptions
+    ) => Effect.Effect<ImportResult, E | InvalidContent | Unavailable>
+    /**
+     * Writes a workspace as an archive, which imports as the same workspace. The same workspace always gives the same
+     * text. The audit log records the export before anything is written; so it does for `readContent`.
+     */
+    readonly exportArchive: <E>(
+      workspace: WorkspaceId,
+      write: (text: string) => Effect.Effect<void, E>
+    ) => Effect.Effect<void, E | WorkspaceNotFound | Unavailable>
+    /**
+     * Makes a workspace's content equal to a directory of files (docs/prompts-as-files.md), all or nothing. Returns
+     * the changes, even in a dry run. Importing the same files again changes nothing. Fails with `ConflictingEdits`
+     * if the import would undo an edit that was made in the workspace since the latest import.
+     */
+    readonly importFiles: (
+      workspace: WorkspaceId,
+      files: PromptFiles,
+      options?: FileImportOptions
+    ) => Effect.Effect<FileImport, ConflictingEdits | InvalidFiles | WorkspaceNotFound | Unavailable>
+    /**
+     * Records that files hold the state of a workspace, as an import of them would. Edits made before are then no
+     * longer undone by the next import, because the files contain them.
+     */
+    readonly recordFiles: (
+      workspace: WorkspaceId,
+      files: PromptFiles
+    ) => Effect.Effect<void, WorkspaceNotFound | Unavailable>
+  }
+>()("prompt-retrieval/Administration") {
+  static readonly layer: Layer.Layer<Administration, never, WorkspaceStore | SecureRandom> = Layer.effect(
+    Administration,
+    Effect.gen(function* () {
+      const store = yield* WorkspaceStore
+      const random = yield* SecureRandom
+      const { workspaces, setWorkspace, deleteWorkspace, users, setUser, keys, folders, tags, auditEvents } =
+        store
+      const now = Effect.map(Clock.currentTimeMillis, toTimestamp)
+
+      /** Makes a key to store, and its plaintext. */
+      const makeKey = Effect.fnUntraced(function* (expires_at: Timestamp | null) {
+        const key = makeApiKey(yield* random.randomBytes(32))
+        const id = (yield* random.uuidV7()) as ApiKeyId
+        const stored = {
+          id,
+          key_hash: hashApiKey(key),
+          ...toKeyEnds(key),
+          created_at: yield* now,
+          expires_at
+        }
+        return { issued: { id, key, expires_at }, stored }
+      })
+
+      return Administration.of({
+        workspaces,
+        setWorkspace,
+        deleteWorkspace,
+        users,
+        setUser,
+        keys,
+        folders,
+        tags,
+        readContent: (workspace) =>
+          Effect.andThen(store.recordExport(workspace, "files"), store.readContent(workspace)),
+        auditEvents,
+        createWorkspace: Effect.fn("Administration.createWorkspace")(function* (name: string, tier: Tier) {
+          const id = (yield* random.uuidV7()) as WorkspaceId
+          const workspace = { id, name, tier, billing_status: "active" } as const
+          yield* store.addWorkspace(workspace)
+          return workspace
+        }),
+        issueKey: Effect.fn("Administration.issueKey")(function* (
+          workspace: WorkspaceId,
+          email: string,
+          name: string,
+          expiresAt?: Timestamp
+        ) {
+          const newUserId = (yield* random.uuidV7()) as UserId
+          const { issued, stored } = yield* makeKey(expiresAt ?? null)
+          yield* store.addKey(workspace, { email, newUserId }, { ...stored, name })
+          return issued
+        }),
+        rotateKey: Effect.fn("Administration.rotateKey")(function* (id: ApiKeyId, times: RotationTimes) {
+          const { issued, stored } = yield* makeKey(times.expiresAt ?? null)
+          const replaced = yield* store.rotateKey(id, stored, times.endsAt)
+          return { ...issued, replaced }
+        }),
+        revokeKey: Effect.fn("Administration.revokeKey")(function* (id: ApiKeyId) {
+          return yield* store.revokeKey(id, yield* now)
+        }),
+        deleteUser: Effect.fn("Administration.deleteUser")(function* (
+          email: string,
+          withActiveKeys: boolean
+        ) {
+          return yield* store.deleteUser(email, { now: yield* Clock.currentTimeMillis, withActiveKeys })
+        }),
+        importArchive: Effect.fn("Administration.importArchive")(
+          <E = never>(source: Stream.Stream<RawPart, E>, options?: ChangeOptions) =>
+            store.importWorkspace(readParts(source), options)
+        ),
+        exportArchive: (workspace, write) =>
+          Effect.suspend(() => {
+            const writer = new ArchiveWriter()
+            const buffer = makeBuffer(write)
+            const exported = store.exportWorkspace(workspace, (parts) =>
+              Effect.forEach(parts, (part) => buffer.append(writer.write(part)), { discard: true })
+            )
+            const end = Effect.suspend(() => buffer.flush(writer.end()))
+            return store
+              .recordExport(workspace, "archive")
+              .pipe(Effect.andThen(exported), Effect.andThen(end))
+          }).pipe(Effect.withSpan("Administration.exportArchive")),
+        importFiles: Effect.fn("Administration.importFiles")(function* (
+          workspace: WorkspaceId,
+          files: PromptFiles,
+          options?: FileImportOptions
+        ) {
+          const mergedAt = yield* now
+          const latest = yield* Ref.make<MatchedEdit>({ edit: emptyEdit, files })
+          const edited = store.editContent(
+            workspace,
+            Effect.fnUntraced(function* (content) {
+              const matched = matchFiles(content, files)
+              const problems = findFileProblems(matched)
+              if (problems.length > 0) return yield* Effect.fail(InvalidFiles(problems))
+              // As many ids as the merge can need: ids come from an effect, and the merge is pure.
+              const ids = yield* Effect.replicateEffect(random.uuidV7(), countNewIds(files))
+              const newId = () => ids.pop() ?? outOfIds()
+              const { edit, changes } = applyFiles(content, matched, { now: mergedAt, newId })
+              const edits = options?.overwrite === true ? undefined : findEdits(content, matched, changes)
+              if (edits !== undefined) return yield* Effect.fail(edits)
+              yield* Ref.set(latest, { edit, files: matched })
+              return [edit, { changes, fragmentPaths: listFragmentPaths(content, matched) }] as const
+            }),
+            options
+          )
+          return yield* Effect.catchTag(
+            edited,
+            "InvalidContent",
+            Effect.fnUntraced(function* ({ problems, count }) {
+              const matched = yield* Ref.get(latest)
+              const located = problems.map((problem) => locateInFiles(matched, problem))
+              return yield* Effect.fail(InvalidFiles(located, count))
+            })
+          )
+        }),
+        recordFiles: Effect.fn("Administration.recordFiles")((workspace: WorkspaceId, files: PromptFiles) =>
+          store
+            .editContent(workspace, () =>
+              Effect.succeed([{ ...emptyEdit, importedFiles: toImportedFiles(files) }, undefined] as const)
+            )
+            // An edit without content has no invalid content.
+            .pipe(Effect.catchTag("InvalidContent", Effect.die))
+        )
+      })
+    })
+  )
+}
+
+/**
+ * Reads the parts of a workspace from an archive. Emits nothing after the first problem, because the import will
+ * fail; fails with all problems at the end.
+ */
+const readParts = <E>(source: Stream.Stream<RawPart, E>): Stream.Stream<WorkspacePart, E | InvalidContent> =>
+  Stream.suspend(() => {
+    const reader = new ArchiveReader()
+    const end: Stream.Stream<never, InvalidContent> = Stream.suspend(() =>
+      reader.hasProblems ? Stream.fail(reader.toError()) : Stream.empty
+    )
+    return source.pipe(
+      Stream.map((raw) => reader.read(raw)),
+      Stream.filter((part): part is WorkspacePart => part !== undefined && !reader.hasProblems),
+      Stream.concat(end)
+    )
+  })
+
+/** The number of characters of an export that are collected before they are written. */
+const minWriteLength = 64 * 1024
+
+/** Collects text and writes it in large pieces. */
+const makeBuffer = <E>(write: (text: string) => Effect.Effect<void, E>) => {
+  let buffered = ""
+  const flush = (text: string): Effect.Effect<void, E> => {
+    const whole = buffered + text
+    buffered = ""
+    return write(whole)
+  }
+  const append = (text: string): Effect.Effect<void, E> => {
+    if (buffered.length + text.length >= minWriteLength) return flush(text)
+    buffered += text
+    return Effect.void
+  }
+  return { append, flush }
+}
+
+/** Returns the maximum number of ids that a merge needs: each prompt's version, folder, tags and fragments. */
+const countNewIds = ({ prompts }: PromptFiles): number =>
+  prompts.reduce((sum, { tags, fragments }) => sum + 2 + tags.length + fragments.length, 0)
+
+const outOfIds = (): never => {
+  throw new Error("the merge needed more ids than countNewIds")
+}
+
+/** An edit and the files that it was made from. */
+interface MatchedEdit {
+  readonly edit: ContentEdit
+  readonly files: PromptFiles
+}
+
+const listFragmentPaths = (
+  { importedFiles }: WorkspaceContent,
+  { fragments }: PromptFiles
+): ReadonlyMap<string, string> =>
+  new Map([
+    ...importedFiles.map(({ target_id, path }) => [target_id, path] as const),
+    ...fragments.map(({ id, path }) => [id, path] as const)
+  ])
+
+/** Replaces the path in the edit of a problem with the path of the file that the row comes from. */
+const locateInFiles = ({ edit, files }: MatchedEdit, problem: Problem): Problem => {
+  const { path, message } = problem
+  const [, list, index, fieldPath] = /^(prompts|fragments)\[(\d+)\]\.?(.*)$/.exec(path) ?? []
+  if (list !== "prompts" && list !== "fragments") return problem
+  const id = list === "prompts" ? edit.prompts[Number(index)]?.row.id : edit.fragments[Number(index)]?.id
+  const file = files[list].find((file) => file.id === id)
+  return file === undefined ? problem : { path: file.path, message: `${fieldPath} ${message}` }
+}

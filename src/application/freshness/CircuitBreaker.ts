@@ -1,0 +1,76 @@
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import { isUnavailable, Unavailable } from "../ports/Unavailable.ts"
+
+/** How long calls fail at once after a failure, in milliseconds. */
+const openMs = 250
+/** How often `afterSilence` looks at the event loop, in milliseconds, and how many times. */
+const stepMs = 50
+const steps = 5
+
+/**
+ * Calls `onSilence` after 250 ms, and every 50 ms from then on, until the returned function is called. A process that was
+ * suspended, or whose event loop was blocked, reads the results that have arrived before this time has passed.
+ */
+export const afterSilence = (onSilence: () => void): (() => void) => {
+  let count = 0
+  const timer = setInterval(() => {
+    if (++count >= steps) onSilence()
+  }, stepMs)
+  return () => clearInterval(timer)
+}
+
+/** Returns true if a result shows that the database did not respond. */
+const isSilent = (exit: Exit.Exit<unknown, unknown>): boolean =>
+  Exit.isFailure(exit) &&
+  exit.cause.reasons.some(
+    (reason) => Cause.isInterruptReason(reason) || (Cause.isFailReason(reason) && isUnavailable(reason.error))
+  )
+
+/**
+ * A circuit breaker. While it is closed, all calls run. A call that fails as unavailable, or has no result after 250 ms, opens
+ * it: for 250 ms, calls fail at once. Then it is half-open: one call runs, and its result closes or opens the breaker.
+ */
+export class CircuitBreaker {
+  #state: "closed" | "open" | "half-open" = "closed"
+  #openedAt = 0
+  #succeededAt = Number.NEGATIVE_INFINITY
+
+  /** Runs a call, or fails at once. A call that is interrupted continues, because its result counts. */
+  run<A, E>(call: Effect.Effect<A, E>): Effect.Effect<A, E | Unavailable> {
+    return Effect.suspend((): Effect.Effect<A, E | Unavailable> => {
+      if (!this.#admits()) return Effect.fail(Unavailable)
+      const startedAt = performance.now()
+      const stop = afterSilence(() => this.#fail(startedAt))
+      const observed = Effect.onExit(call, (exit) =>
+        Effect.sync(() => {
+          stop()
+          if (isSilent(exit)) this.#fail(startedAt)
+          else this.#succeed()
+        })
+      )
+      return Effect.flatMap(Effect.forkDetach(observed, { startImmediately: true }), Fiber.join)
+    })
+  }
+
+  #admits(): boolean {
+    if (this.#state === "closed") return true
+    if (this.#state === "half-open" || performance.now() - this.#openedAt < openMs) return false
+    this.#state = "half-open"
+    return true
+  }
+
+  /** Opens the breaker, unless another call has succeeded since the failed call started. */
+  #fail(startedAt: number): void {
+    if (this.#state === "open" || this.#succeededAt > startedAt) return
+    this.#state = "open"
+    this.#openedAt = performance.now()
+  }
+
+  #succeed(): void {
+    this.#state = "closed"
+    this.#succeededAt = performance.now()
+  }
+}

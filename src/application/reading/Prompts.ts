@@ -1,0 +1,134 @@
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import { historyCutoff } from "../../domain/time/HistoryCutoff.ts"
+import type { Page, PageOfItems } from "../../domain/Page.ts"
+import {
+  type Prompt,
+  type PromptId,
+  PromptNotFound,
+  type PromptSummary,
+  parsePromptId,
+  type ResolvedPrompt
+} from "../../domain/Prompt.ts"
+import { type ResolutionSource, type ResolvedTooLarge, resolveInSteps } from "../../domain/Resolution.ts"
+import {
+  parseVersionNumber,
+  type Version,
+  VersionNotFound,
+  type VersionSummary
+} from "../../domain/Version.ts"
+import type { Caller } from "../access/Admission.ts"
+import { type PromptFilter, PromptRepo } from "../ports/PromptRepo.ts"
+import { withSpanIfTraced } from "../support/Observability.ts"
+import type { Unavailable } from "../ports/Unavailable.ts"
+import { takeTurn } from "./Turns.ts"
+
+/** The overrides of a fragment that took longer than this are large, in milliseconds. */
+const longStepMs = 1
+
+const resolveInTurns = Effect.fnUntraced(function* (source: ResolutionSource) {
+  const steps = resolveInSteps(source)
+  let units = source.current_content.length
+  for (;;) {
+    yield* takeTurn(units)
+    const startedAt = performance.now()
+    const step = steps.next()
+    if (step.done === true) return yield* Effect.fromResult(step.value)
+    units = performance.now() - startedAt > longStepMs ? Number.POSITIVE_INFINITY : step.value
+  }
+})
+
+/** A resolved prompt, and the version that was resolved, if the store reports it. */
+export interface ResolvedVersion {
+  readonly prompt: ResolvedPrompt
+  readonly current_version: number | undefined
+}
+
+/**
+ * The five reads of specification 4, for HTTP and for embedders. Ids and version numbers are raw text: malformed text
+ * fails like an unknown id, without a query.
+ */
+export class Prompts extends Context.Service<
+  Prompts,
+  {
+    readonly list: (
+      caller: Caller,
+      filter: PromptFilter,
+      page: Page
+    ) => Effect.Effect<PageOfItems<PromptSummary>, Unavailable>
+    readonly get: (caller: Caller, id: string) => Effect.Effect<Prompt, PromptNotFound | Unavailable>
+    readonly getResolved: (
+      caller: Caller,
+      id: string
+    ) => Effect.Effect<ResolvedPrompt, PromptNotFound | ResolvedTooLarge | Unavailable>
+    /** Like `getResolved`, with the version number that the prompt had when it was read. */
+    readonly getResolvedVersion: (
+      caller: Caller,
+      id: string
+    ) => Effect.Effect<ResolvedVersion, PromptNotFound | ResolvedTooLarge | Unavailable>
+    readonly listVersions: (
+      caller: Caller,
+      id: string,
+      page: Page
+    ) => Effect.Effect<PageOfItems<VersionSummary>, PromptNotFound | Unavailable>
+    readonly getVersion: (
+      caller: Caller,
+      id: string,
+      number: string
+    ) => Effect.Effect<Version, VersionNotFound | Unavailable>
+  }
+>()("prompt-retrieval/Prompts") {
+  static readonly layer: Layer.Layer<Prompts, never, PromptRepo> = Layer.effect(
+    Prompts,
+    Effect.gen(function* () {
+      const repo = yield* PromptRepo
+
+      const requirePromptId = (id: string): Effect.Effect<PromptId, PromptNotFound> => {
+        const parsed = parsePromptId(id)
+        return parsed === undefined ? Effect.fail(PromptNotFound) : Effect.succeed(parsed)
+      }
+
+      const getResolvedVersion = withSpanIfTraced("Prompts.getResolved")((caller: Caller, id: string) =>
+        requirePromptId(id).pipe(
+          Effect.flatMap((prompt) => repo.getSource(caller.workspaceId, prompt)),
+          Effect.flatMap((source) =>
+            Effect.map(resolveInTurns(source), (prompt) => ({
+              prompt,
+              current_version: source.current_version
+            }))
+          )
+        )
+      )
+
+      return Prompts.of({
+        list: withSpanIfTraced("Prompts.list")((caller, filter, page) =>
+          repo.list(caller.workspaceId, filter, page)
+        ),
+        get: withSpanIfTraced("Prompts.get")((caller, id) =>
+          Effect.flatMap(requirePromptId(id), (prompt) => repo.get(caller.workspaceId, prompt))
+        ),
+        getResolved: (caller, id) => Effect.map(getResolvedVersion(caller, id), ({ prompt }) => prompt),
+        getResolvedVersion,
+        listVersions: withSpanIfTraced("Prompts.listVersions")(
+          Effect.fnUntraced(function* (caller, id, page) {
+            const prompt = yield* requirePromptId(id)
+            const now = yield* Clock.currentTimeMillis
+            return yield* repo.listVersions(caller.workspaceId, prompt, historyCutoff(caller.tier, now), page)
+          })
+        ),
+        getVersion: withSpanIfTraced("Prompts.getVersion")(
+          Effect.fnUntraced(function* (caller, id, number) {
+            const prompt = parsePromptId(id)
+            const version = parseVersionNumber(number)
+            if (prompt === undefined || version === undefined) return yield* Effect.fail(VersionNotFound)
+            const now = yield* Clock.currentTimeMillis
+            const oldest = historyCutoff(caller.tier, now)
+            return yield* repo.getVersion(caller.workspaceId, prompt, version, oldest)
+          })
+        )
+      })
+    })
+  )
+}

@@ -1,0 +1,22 @@
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as References from "effect/References"
+
+/**
+ * Wraps a function so that each call runs in a span of the given name, if spans are collected. Otherwise a call
+ * costs nothing extra. Functions that run for every request use this; all others use `Effect.fn`, which records the
+ * call site of every call.
+ */
+export const withSpanIfTraced =
+  (name: string) =>
+  <Arguments extends ReadonlyArray<unknown>, A, E, R>(call: (...args: Arguments) => Effect.Effect<A, E, R>) =>
+  (...args: Arguments): Effect.Effect<A, E, R> =>
+    Effect.withFiber((fiber): Effect.Effect<A, E, R> => {
+      const effect = call(...args)
+      return fiber.getRef(References.TracerEnabled)
+        ? (Effect.withSpan(effect, name, { captureStackTrace: false }) as Effect.Effect<A, E, R>)
+        : effect
+    })
+
+/** An empty context, with which Effect uses its process-wide registry of metrics. */
+export const metricRegistry = Context.empty()

@@ -1,0 +1,199 @@
+import type { ApiKeyId } from "../ApiKey.ts"
+import type { ImportSummary } from "./ImportSummary.ts"
+import type { Timestamp } from "../Timestamp.ts"
+import type { ContentEdit } from "./WorkspaceContent.ts"
+import type { WorkspaceId } from "../WorkspaceId.ts"
+
+/** The changes and exports that the audit log records. */
+export type AuditAction =
+  | "workspace.created"
+  | "workspace.renamed"
+  | "workspace.changed"
+  | "workspace.imported"
+  | "workspace.edited"
+  | "workspace.exported"
+  | "workspace.deleted"
+  | "user.changed"
+  | "user.deleted"
+  | "key.issued"
+  | "key.rotated"
+  | "key.revoked"
+  | "key.deleted"
+
+type Details = Readonly<Record<string, string | number | boolean | null>>
+
+/** A change to record. It never contains a key, the hash of a key or the text of a prompt. */
+export interface AuditEntry {
+  readonly action: AuditAction
+  /** The workspace that changed; null for a user, who belongs to no workspace, and for a key without a workspace. */
+  readonly workspace_id: WorkspaceId | null
+  /** The name of the changed workspace, the email of the user, the id of the key, or the source of the import. */
+  readonly subject: string
+  readonly details: Details
+}
+
+/** A recorded change. `action` may be an action that this program does not know. */
+export interface AuditEvent {
+  /** A decimal number that grows from event to event. */
+  readonly id: string
+  /** When the change was made, by the clock of the database. */
+  readonly at: Timestamp
+  /** The person or program that made the change. */
+  readonly actor: string
+  readonly action: string
+  readonly workspace_id: WorkspaceId | null
+  readonly subject: string
+  readonly details: Readonly<Record<string, unknown>>
+}
+
+interface AuditedWorkspace {
+  readonly id: WorkspaceId
+  readonly name: string
+  readonly tier: string
+  readonly billing_status: string
+}
+
+interface AuditedUser {
+  readonly email: string
+  readonly must_reset_password: boolean
+}
+
+interface AuditedKey {
+  readonly id: ApiKeyId
+  readonly workspace_id: WorkspaceId | null
+  readonly name: string
+  /** The email of the owner. */
+  readonly owner: string
+  readonly revoked_at: Timestamp | null
+  readonly expires_at: Timestamp | null
+}
+
+const toKeyEntry = (
+  action: AuditAction,
+  { id, workspace_id, name, owner }: AuditedKey,
+  details: Details = {}
+): AuditEntry => ({ action, workspace_id, subject: id, details: { name, owner, ...details } })
+
+/** Describes the creation of an empty workspace. */
+export const toWorkspaceCreatedEntry = ({ id, name, tier }: AuditedWorkspace): AuditEntry => ({
+  action: "workspace.created",
+  workspace_id: id,
+  subject: name,
+  details: { tier }
+})
+
+/** Describes the changes of a workspace's own row: an entry for its name, and one for its tier and billing status. */
+export const toWorkspaceChangedEntries = (
+  before: AuditedWorkspace,
+  after: AuditedWorkspace
+): ReadonlyArray<AuditEntry> => {
+  const { id: workspace_id, name: subject } = after
+  const changed: Record<string, string> = {}
+  if (after.tier !== before.tier) changed.tier = after.tier
+  if (after.billing_status !== before.billing_status) changed.billing_status = after.billing_status
+  return [
+    ...(after.name === before.name
+      ? []
+      : [{ action: "workspace.renamed" as const, workspace_id, subject, details: { from: before.name } }]),
+    ...(Object.keys(changed).length === 0
+      ? []
+      : [{ action: "workspace.changed" as const, workspace_id, subject, details: changed }])
+  ]
+}
+
+/** Describes the deletion of a workspace with its prompts and keys. */
+export const toWorkspaceDeletedEntry = ({
+  id,
+  name,
+  prompts,
+  api_keys
+}: AuditedWorkspace & { readonly prompts: number; readonly api_keys: number }): AuditEntry => ({
+  action: "workspace.deleted",
+  workspace_id: id,
+  subject: name,
+  details: { prompts, api_keys }
+})
+
+const unknownSource = "unknown"
+
+/** Describes the import of an archive; `source` says where the archive comes from. */
+export const toWorkspaceImportedEntry = (
+  source: string | undefined,
+  { workspace_id, ...counts }: ImportSummary
+): AuditEntry => ({
+  action: "workspace.imported",
+  workspace_id: workspace_id as WorkspaceId,
+  subject: source ?? unknownSource,
+  details: counts
+})
+
+/** Describes an edit of a workspace's content, such as the import of prompt files, by the number of its rows. */
+export const toWorkspaceEditedEntry = (
+  workspace_id: WorkspaceId,
+  source: string | undefined,
+  { prompts, fragments, removedFragments, folders, tags }: ContentEdit
+): AuditEntry => ({
+  action: "workspace.edited",
+  workspace_id,
+  subject: source ?? unknownSource,
+  details: {
+    prompts: prompts.length,
+    versions: prompts.filter(({ version }) => version !== undefined).length,
+    fragments: fragments.length,
+    removed_fragments: removedFragments.length,
+    folders: folders.length,
+    tags: tags.length
+  }
+})
+
+/** The formats of exports. */
+export type ExportFormat = "archive" | "files"
+
+/** Describes the export of a workspace. */
+export const toWorkspaceExportedEntry = (
+  { id, name }: Pick<AuditedWorkspace, "id" | "name">,
+  format: ExportFormat
+): AuditEntry => ({ action: "workspace.exported", workspace_id: id, subject: name, details: { format } })
+
+/** Returns the entry for a changed user; none if nothing changed. */
+export const toUserChangedEntries = (before: AuditedUser, after: AuditedUser): ReadonlyArray<AuditEntry> =>
+  before.must_reset_password === after.must_reset_password
+    ? []
+    : [
+        {
+          action: "user.changed",
+          workspace_id: null,
+          subject: after.email,
+          details: { must_reset_password: after.must_reset_password }
+        }
+      ]
+
+/** Describes the deletion of a user and of the keys that the user owned. */
+export const toUserDeletedEntries = (
+  { email }: AuditedUser,
+  keys: ReadonlyArray<AuditedKey>
+): ReadonlyArray<AuditEntry> => [
+  { action: "user.deleted", workspace_id: null, subject: email, details: { api_keys: keys.length } },
+  ...keys.map((key) => toKeyEntry("key.deleted", key))
+]
+
+/** Describes the issue of a key. */
+export const toKeyIssuedEntry = (key: AuditedKey): AuditEntry =>
+  toKeyEntry("key.issued", key, { expires_at: key.expires_at })
+
+/** Describes the replacement of a key, in its state after the rotation, by another key. */
+export const toKeyRotatedEntry = (
+  key: AuditedKey,
+  replacement: { readonly id: ApiKeyId; readonly expires_at: Timestamp | null }
+): AuditEntry =>
+  toKeyEntry("key.rotated", key, {
+    ends_at: key.revoked_at ?? key.expires_at,
+    new_key: replacement.id,
+    new_key_expires_at: replacement.expires_at
+  })
+
+/** Returns the entry for a revoked key; none if the key was revoked before. */
+export const toKeyRevokedEntries = (
+  before: { readonly revoked_at: Timestamp | null },
+  after: AuditedKey
+): ReadonlyArray<AuditEntry> => (before.revoked_at === null ? [toKeyEntry("key.revoked", after)] : [])

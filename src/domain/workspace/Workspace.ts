@@ -1,0 +1,175 @@
+import * as Schema from "effect/Schema"
+import { ApiKeyId, KeyHash, UserId } from "../ApiKey.ts"
+import { BillingStatus, Tier } from "../Billing.ts"
+import { FolderId } from "../FolderId.ts"
+import { isExactNumber, isStorableNumber } from "../Json.ts"
+import { countJsonBytes } from "../JsonSize.ts"
+import { Prompt, PromptId, Tag, TagId } from "../Prompt.ts"
+import { fitsBytes, fitsSlots, sizes } from "../Sizes.ts"
+import { Timestamp } from "../Timestamp.ts"
+import { Uuid } from "../Uuid.ts"
+import { VersionId, VersionNumber } from "../Version.ts"
+import { WorkspaceId } from "../WorkspaceId.ts"
+
+// The content of a workspace, as operators import, revise and export it. Readers see it as `Prompt` and `Version`.
+
+const findTextProblem = (text: string): string | undefined => {
+  if (text.includes("\0")) return "must not contain the NUL character"
+  return text.isWellFormed() ? undefined : "must be well-formed Unicode"
+}
+
+const numberProblem = "must hold numbers that JSON can write"
+
+const findJsonProblem = (value: unknown, depth = 0): string | undefined => {
+  if (typeof value === "string") return findTextProblem(value)
+  if (typeof value === "number") return Number.isFinite(value) ? undefined : numberProblem
+  if (typeof value !== "object" || value === null) return undefined
+  if (isExactNumber(value)) return isStorableNumber(value.rawJSON) ? undefined : numberProblem
+  if (depth === sizes.jsonLevels) return `must nest at most ${sizes.jsonLevels} levels deep`
+  for (const [key, member] of Object.entries(value)) {
+    const problem = findTextProblem(key) ?? findJsonProblem(member, depth + 1)
+    if (problem !== undefined) return problem
+  }
+  return undefined
+}
+
+/** Text that PostgreSQL can store: well-formed Unicode without NUL. */
+const AnyText = Schema.String.check(Schema.makeFilter(findTextProblem))
+
+const makeText = (maxBytes: number) =>
+  AnyText.check(
+    Schema.makeFilter((text: string) =>
+      fitsBytes(text, maxBytes) ? undefined : `must be at most ${maxBytes} bytes of UTF-8`
+    )
+  )
+
+/** A text of one line, such as a title. */
+const ShortText = AnyText.check(
+  Schema.isMaxCodePoints(sizes.nameLength, { message: `must be at most ${sizes.nameLength} characters` })
+)
+
+/** A description of a prompt or of a change. */
+const Summary = makeText(sizes.summaryBytes)
+
+/** The content of a prompt, a version or a fragment. */
+const Content = makeText(sizes.contentBytes).check(
+  Schema.makeFilter((text: string) =>
+    fitsSlots(text) ? undefined : `must have at most ${sizes.contentSlots} slots`
+  )
+)
+
+/** A name: not empty. */
+export const Name = ShortText.check(Schema.isMinLength(1, { message: "must not be empty" }))
+
+/** A JSON object with any members. A number may be an `ExactNumber`. */
+export const FreeForm = Schema.Record(Schema.String, Schema.Unknown).check(
+  Schema.makeFilter((map: object) => {
+    const problem = findJsonProblem(map)
+    if (problem !== undefined) return problem
+    return countJsonBytes(map) <= sizes.jsonBytes
+      ? undefined
+      : `must be at most ${sizes.jsonBytes} bytes of JSON`
+  })
+)
+
+const makeList = <A extends Schema.Constraint>(item: A, maxItems: number) =>
+  Schema.Array(item).check(Schema.isMaxLength(maxItems, { message: `must have at most ${maxItems} items` }))
+
+/** The four digits at either end of a key. */
+const KeyEnd = Schema.String.check(
+  Schema.isPattern(/^[0-9a-f]{4}$/u, { message: "must be 4 lowercase hexadecimal digits" })
+)
+
+/** A workspace without its content. */
+export const Workspace = Schema.Struct({
+  id: WorkspaceId,
+  name: Name,
+  tier: Tier,
+  billing_status: BillingStatus
+})
+export type Workspace = typeof Workspace.Type
+
+/** An owner of API keys. Emails are compared without case. */
+export const User = Schema.Struct({ id: UserId, email: Name, must_reset_password: Schema.Boolean })
+export type User = typeof User.Type
+
+/**
+ * An API key as it is stored: its hash and its ends, never its plaintext. `workspace_id` is null for a key without
+ * a workspace.
+ */
+export const StoredKey = Schema.Struct({
+  id: ApiKeyId,
+  workspace_id: Schema.NullOr(WorkspaceId),
+  created_by: UserId,
+  name: ShortText,
+  key_hash: KeyHash,
+  key_start: KeyEnd,
+  key_end: KeyEnd,
+  created_at: Timestamp,
+  revoked_at: Schema.NullOr(Timestamp),
+  expires_at: Schema.NullOr(Timestamp)
+})
+export type StoredKey = typeof StoredKey.Type
+
+export const Folder = Schema.Struct({ id: FolderId, name: Name })
+export type Folder = typeof Folder.Type
+
+/** A tag of a workspace. Each name occurs once. */
+export const WorkspaceTag = Schema.Struct({ id: TagId, name: Name, color: Tag.fields.color })
+export type WorkspaceTag = typeof WorkspaceTag.Type
+
+/** A text that prompts share. */
+export const Fragment = Schema.Struct({ id: Uuid, name: Name, content: Content })
+export type Fragment = typeof Fragment.Type
+
+/** A fragment's place in a prompt, with the values of its slots. */
+export const PromptFragment = Schema.Struct({
+  id: Uuid,
+  fragment_id: Uuid,
+  position: Prompt.fields.sort_order.annotate({
+    description: "Fragments are appended in ascending order of their positions."
+  }),
+  variable_overrides: FreeForm
+})
+export type PromptFragment = typeof PromptFragment.Type
+
+/** A version of a prompt. `parent_version_id` is an earlier version of the same prompt, or null. */
+export const PromptVersion = Schema.Struct({
+  id: VersionId,
+  version_number: VersionNumber,
+  content: Content,
+  change_summary: Summary,
+  change_source: ShortText,
+  parent_version_id: Schema.NullOr(VersionId),
+  metadata: FreeForm,
+  created_at: Timestamp
+})
+export type PromptVersion = typeof PromptVersion.Type
+
+/** Limits the tags of a prompt. */
+export const limitTags = <A extends Schema.Constraint>(item: A) => makeList(item, sizes.promptTags)
+
+/** Limits the fragments of a prompt. */
+export const limitFragments = <A extends Schema.Constraint>(item: A) => makeList(item, sizes.promptFragments)
+
+/** A prompt with the ids of its tags, its fragments and all of its versions. */
+export const WorkspacePrompt = Schema.Struct({
+  id: PromptId,
+  title: ShortText,
+  description: Summary,
+  current_content: Content,
+  prompt_type: Prompt.fields.prompt_type,
+  target_model: ShortText,
+  intent: ShortText,
+  current_version: Prompt.fields.current_version,
+  folder_id: Schema.NullOr(FolderId),
+  is_favorite: Schema.Boolean,
+  is_archived: Schema.Boolean,
+  sort_order: Prompt.fields.sort_order,
+  created_at: Timestamp,
+  updated_at: Timestamp,
+  tags: limitTags(TagId),
+  fragments: limitFragments(PromptFragment),
+  versions: Schema.Array(PromptVersion)
+})
+export type WorkspacePrompt = typeof WorkspacePrompt.Type

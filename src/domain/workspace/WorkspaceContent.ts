@@ -1,0 +1,116 @@
+import type { FolderId } from "../FolderId.ts"
+import type { ImportedFile } from "./ImportedFile.ts"
+import type { PromptId, TagId } from "../Prompt.ts"
+import type { VersionId } from "../Version.ts"
+import type {
+  Folder,
+  Fragment,
+  PromptFragment,
+  PromptVersion,
+  WorkspacePrompt,
+  WorkspaceTag
+} from "./Workspace.ts"
+
+/** The versions that the next version of a prompt follows. */
+export interface VersionHistory {
+  /** The version whose number is the prompt's `current_version`; null if there is none. */
+  readonly current_id: VersionId | null
+  /** The version with the highest number; null if the prompt has no version. */
+  readonly last: { readonly id: VersionId; readonly version_number: number } | null
+}
+
+/** The history of a prompt without versions. */
+export const emptyHistory: VersionHistory = { current_id: null, last: null }
+
+/** A prompt in its current state. Of its versions it has only the ends of the history. */
+export interface CurrentPrompt extends Omit<WorkspacePrompt, "versions"> {
+  readonly history: VersionHistory
+}
+
+/** The current state of a workspace's content, archived prompts included. */
+export interface WorkspaceContent {
+  readonly folders: ReadonlyArray<Folder>
+  readonly tags: ReadonlyArray<WorkspaceTag>
+  readonly fragments: ReadonlyArray<Fragment>
+  readonly prompts: ReadonlyArray<CurrentPrompt>
+  /** The files of the latest import of files. */
+  readonly importedFiles: ReadonlyArray<ImportedFile>
+}
+
+/** The columns of a prompt's own row. */
+export type PromptRow = Omit<WorkspacePrompt, "tags" | "fragments" | "versions">
+
+/** A change of one prompt. A list that is undefined stays as it is. */
+export interface PromptEdit {
+  readonly row: PromptRow
+  readonly tags: ReadonlyArray<TagId> | undefined
+  readonly fragments: ReadonlyArray<PromptFragment> | undefined
+  /** A version to add. */
+  readonly version: PromptVersion | undefined
+}
+
+/** Changes of a workspace's content. Rows that it does not name stay as they are. */
+export interface ContentEdit {
+  /** Folders to add. */
+  readonly folders: ReadonlyArray<{ readonly id: FolderId; readonly name: string }>
+  /** Tags to add. */
+  readonly tags: ReadonlyArray<WorkspaceTag>
+  /** Fragments to add or to replace. */
+  readonly fragments: ReadonlyArray<Fragment>
+  /** Ids of fragments to remove from the workspace and from every prompt. */
+  readonly removedFragments: ReadonlyArray<string>
+  /** Prompts to add or to change. */
+  readonly prompts: ReadonlyArray<PromptEdit>
+  /** Replaces the workspace's list of imported files. The list stays as it is if this is undefined. */
+  readonly importedFiles?: ReadonlyArray<ImportedFile> | undefined
+}
+
+/** The edit that changes nothing. */
+export const emptyEdit: ContentEdit = {
+  folders: [],
+  tags: [],
+  fragments: [],
+  removedFragments: [],
+  prompts: []
+}
+
+/** Returns true if an edit changes no content; it may still replace the list of imported files. */
+export const isEmptyEdit = (edit: ContentEdit): boolean =>
+  [edit.folders, edit.tags, edit.fragments, edit.removedFragments, edit.prompts].every(
+    (list) => list.length === 0
+  )
+
+/** Returns the ids of the prompts that an edit writes, in its order. */
+export const editedPrompts = ({ prompts }: ContentEdit): ReadonlyArray<PromptId> =>
+  prompts.map(({ row }) => row.id)
+
+/** Reduces the versions of a prompt to the ends of its history. */
+const toVersionHistory = (
+  current_version: number,
+  versions: ReadonlyArray<PromptVersion>
+): VersionHistory => {
+  let last: VersionHistory["last"] = null
+  let current_id: VersionId | null = null
+  for (const { id, version_number } of versions) {
+    if (version_number === current_version) current_id = id
+    if (last === null || version_number > last.version_number) last = { id, version_number }
+  }
+  return { current_id, last }
+}
+
+/** Reduces the content of a whole workspace to its current state. */
+export const toWorkspaceContent = (
+  whole: Omit<WorkspaceContent, "prompts" | "importedFiles"> & {
+    readonly prompts: ReadonlyArray<WorkspacePrompt>
+  },
+  importedFiles: ReadonlyArray<ImportedFile> = []
+): WorkspaceContent => ({
+  folders: whole.folders,
+  tags: whole.tags,
+  fragments: whole.fragments,
+  prompts: whole.prompts.map(({ versions, ...prompt }) => ({
+    ...prompt,
+    history: toVersionHistory(prompt.current_version, versions)
+  })),
+  importedFiles
+})

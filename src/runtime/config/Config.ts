@@ -1,0 +1,277 @@
+import * as Config from "effect/Config"
+import * as ConfigProvider from "effect/ConfigProvider"
+import * as Data from "effect/Data"
+import * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import * as LogLevel from "effect/LogLevel"
+import * as Option from "effect/Option"
+import * as Redacted from "effect/Redacted"
+import { type Variable, type VariableName, variables } from "../../adapters/inbound/cli/input/Environment.ts"
+import { parsePublicUrl } from "../../adapters/inbound/http/request/PublicUrl.ts"
+import {
+  findDefaultMaxConnections,
+  findMinMaxConnections
+} from "../../adapters/outbound/postgres/replica/ReplicaBudget.ts"
+import type { RateLimits } from "../../application/access/Admission.ts"
+import { postgresUrl, publicUrl, type Rule, rateLimit, redisUrl } from "./ConfigRules.ts"
+import { splitServers } from "./ServerUrl.ts"
+import { fitsName, sizes } from "../../domain/Sizes.ts"
+
+/** The configuration of this process, from its environment. */
+export interface ServiceConfig {
+  /** `DATABASE_URL`. Without it, the embedded database in `dataDir` is used. */
+  readonly databaseUrl: Redacted.Redacted | undefined
+  /** `DATABASE_FEED_URL`, from where the change feed listens. Without it, the change feed uses `databaseUrl`. */
+  readonly databaseFeedUrl: Redacted.Redacted | undefined
+  /** `DATABASE_REPLICA_URL`, one URL for each of its hosts. */
+  readonly databaseReplicaUrls: ReadonlyArray<Redacted.Redacted> | undefined
+  /** `DATABASE_MAX_CONNECTIONS`: how many connections to PostgreSQL the process opens at most. */
+  readonly databaseMaxConnections: number
+  /** `DATA_DIR`. */
+  readonly dataDir: string
+  /** `REDIS_URL`. Without it, rate limits are counted in this process. */
+  readonly redisUrl: Redacted.Redacted | undefined
+  /** `HOST`. */
+  readonly host: string
+  /** `PORT`; 0 selects a free port. */
+  readonly port: number
+  /** `PUBLIC_URL`, the URL at which callers reach the service. Without it, the URL is derived from the host of each request. */
+  readonly publicUrl: string | undefined
+  /** `RATE_LIMIT_PER_KEY` and `RATE_LIMIT_PER_PROCESS`, in requests per minute. */
+  readonly rateLimits: RateLimits
+  /** `MCP`: whether `/mcp` serves the Model Context Protocol. */
+  readonly mcp: boolean
+  /** `METRICS_HOST`. Without it, metrics are served on `host`. */
+  readonly metricsHost: string | undefined
+  /** `METRICS_PORT`. Without it, no metrics are served. */
+  readonly metricsPort: number | undefined
+  /** `OTEL_EXPORTER_OTLP_ENDPOINT`, the base URL of an OpenTelemetry collector. Without it, nothing is exported. */
+  readonly otlpEndpoint: string | undefined
+  /**
+   * `OUTAGE_MAX_AGE`: how long responses are served without the database after the last contact with it, in
+   * milliseconds; 0 turns this off.
+   */
+  readonly outageMaxAgeMs: number
+  /** `SHUTDOWN_GRACE`: how long to keep accepting connections after a stop signal, in milliseconds. */
+  readonly shutdownGraceMs: number
+  /** `PROMPT_RETRIEVAL_ACTOR`. Without it, the audit log names the user and the host of this process. */
+  readonly actor: string | undefined
+  /** `LOG_LEVEL`. */
+  readonly logLevel: LogLevel.LogLevel
+  /** `LOG_FORMAT`; the default is `pretty` if stderr is a terminal, else `json`. */
+  readonly logFormat: "pretty" | "json"
+}
+
+/** A variable is invalid. The message names the variable and its rule, never its value, which may be a secret. */
+export class InvalidConfig extends Data.TaggedError("InvalidConfig")<{ readonly message: string }> {}
+
+const makeConfigError = (message: string): Config.ConfigError =>
+  new Config.ConfigError(new ConfigProvider.SourceError({ message }))
+
+/** Reads the value of a variable from its text. */
+interface Reader<A> {
+  /** The rule of the value. Begins with "must". */
+  readonly rule: string
+  /** Returns undefined for text that breaks the rule. */
+  readonly parse: (text: string) => A | undefined
+}
+
+/** The text of a variable that is set, or its default. */
+const readText = (name: VariableName): Config.Config<string | undefined> => {
+  const { defaultValue }: Variable = variables[name]
+  return Config.map(Config.withDefault(Config.String(name), ""), (text) =>
+    text === "" ? defaultValue : text
+  )
+}
+
+/**
+ * Describes a variable that may be unset. Every failure is `<name> <rule>`, because Effect's own messages contain the
+ * value.
+ */
+const optional = <A>(name: VariableName, { rule, parse }: Reader<A>): Config.Config<A | undefined> =>
+  Config.mapEffect(readText(name), (text) => {
+    if (text === undefined) return Effect.undefined
+    const value = parse(text)
+    return value === undefined ? Effect.fail(makeConfigError(`${name} ${rule}`)) : Effect.succeed(value)
+  })
+
+/** The names of the variables that have a default. */
+type Defaulted = {
+  [Name in VariableName]: (typeof variables)[Name] extends { readonly defaultValue: string } ? Name : never
+}[VariableName]
+
+/** Describes a variable with a default. */
+const variable = <A>(name: Defaulted, reader: Reader<A>) => optional(name, reader) as Config.Config<A>
+
+/** Makes the reader of values whose rule an option of `createPromptApi` shares. */
+const shared = <A>({ text, findProblem }: Rule<A>, parse: (text: string) => A | undefined): Reader<A> => ({
+  rule: text,
+  parse: (given) => {
+    const value = parse(given)
+    return value === undefined || findProblem(value) !== undefined ? undefined : value
+  }
+})
+
+/** Describes an optional URL, and converts it. */
+const url = <A>(name: VariableName, rule: Rule<string>, convert: (url: string) => A) =>
+  Config.map(optional(name, shared(rule, String)), (url) => (url === undefined ? undefined : convert(url)))
+
+const oneOf = <const A extends string>(rule: string, values: ReadonlyArray<A>): Reader<A> => ({
+  rule,
+  parse: (text) => values.find((value) => value.toLowerCase() === text.toLowerCase())
+})
+
+const text: Reader<string> = { rule: "must be a string", parse: String }
+
+const parseInteger = (text: string): number | undefined =>
+  text.trim() !== "" && Number.isInteger(Number(text)) ? Number(text) : undefined
+
+const port: Reader<number> = {
+  rule: "must be a port, 0 to 65535",
+  parse: (text) => {
+    const value = parseInteger(text)
+    return value !== undefined && value >= 0 && value <= 65535 ? value : undefined
+  }
+}
+
+const isHttpUrl = (url: string): boolean =>
+  URL.canParse(url) && ["http:", "https:"].includes(new URL(url).protocol)
+
+/**
+ * Node's timers hold at most 2^31 - 1 ms, about 596.5 hours; longer timers fire at once. The remaining half hour
+ * leaves room for the drain and the stop timeout, which follow the grace.
+ */
+const maxShutdownGrace = Duration.hours(596)
+
+const durationUnits: Readonly<Record<string, string>> = {
+  ms: "millis",
+  s: "seconds",
+  m: "minutes",
+  h: "hours",
+  d: "days"
+}
+
+/** Parses a duration such as `5s`, `500 ms` or `5 seconds`. */
+const parseDuration = (text: string): Duration.Duration | undefined => {
+  const [, amount, unit = ""] = /^(\d+(?:\.\d+)?) ?([a-z]+)$/.exec(text) ?? []
+  const long = Object.hasOwn(durationUnits, unit) ? `${amount} ${durationUnits[unit]}` : text
+  return Option.getOrUndefined(Duration.fromInput(long as Duration.Input))
+}
+
+const duration: Reader<Duration.Duration> = {
+  rule: "must be a duration such as 5s or 5 seconds",
+  parse: (text) => {
+    const value = parseDuration(text)
+    return value !== undefined && Duration.isFinite(value) && Duration.toMillis(value) >= 0
+      ? value
+      : undefined
+  }
+}
+
+const shutdownGraceMs = variable("SHUTDOWN_GRACE", duration).pipe(
+  Config.mapEffect((duration) =>
+    Duration.isLessThanOrEqualTo(duration, maxShutdownGrace)
+      ? Effect.succeed(Duration.toMillis(duration))
+      : Effect.fail(makeConfigError("SHUTDOWN_GRACE must be at most 596 hours"))
+  )
+)
+
+/**
+ * `DATABASE_URL`. Unlike other variables it must not be empty: a secret that is missing by mistake must not select the
+ * embedded database.
+ */
+const databaseUrl = Config.option(Config.String("DATABASE_URL")).pipe(
+  Config.mapEffect((option) => {
+    if (Option.isNone(option)) return Effect.undefined
+    const problem =
+      option.value.trim() === ""
+        ? "must not be empty; unset it to use the embedded database"
+        : postgresUrl.findProblem(option.value)
+    return problem === undefined
+      ? Effect.succeed(Redacted.make(option.value))
+      : Effect.fail(makeConfigError(`DATABASE_URL ${problem}`))
+  })
+)
+
+/** `DATABASE_REPLICA_URL` and `DATABASE_MAX_CONNECTIONS`, whose default and minimum depend on the number of replicas. */
+const replicas = Config.all({
+  databaseReplicaUrls: url("DATABASE_REPLICA_URL", postgresUrl, (urls) =>
+    splitServers(urls).map((url) => Redacted.make(url))
+  ),
+  maxConnections: Config.withDefault(Config.String("DATABASE_MAX_CONNECTIONS"), "")
+}).pipe(
+  Config.mapEffect(({ databaseReplicaUrls, maxConnections }) => {
+    const count = databaseReplicaUrls?.length ?? 0
+    const min = findMinMaxConnections(count)
+    const databaseMaxConnections =
+      maxConnections === "" ? findDefaultMaxConnections(count) : parseInteger(maxConnections)
+    if (databaseMaxConnections !== undefined && databaseMaxConnections >= min) {
+      return Effect.succeed({ databaseReplicaUrls, databaseMaxConnections })
+    }
+    const hosts =
+      count === 0 ? "" : ` with ${count} ${count === 1 ? "host" : "hosts"} in DATABASE_REPLICA_URL`
+    return Effect.fail(
+      makeConfigError(`DATABASE_MAX_CONNECTIONS must be an integer of at least ${min}${hosts}`)
+    )
+  })
+)
+
+const otherConfig = Config.all({
+  databaseUrl,
+  databaseFeedUrl: url("DATABASE_FEED_URL", postgresUrl, (url) => Redacted.make(url)),
+  dataDir: variable("DATA_DIR", text),
+  redisUrl: url("REDIS_URL", redisUrl, (url) => Redacted.make(url)),
+  host: variable("HOST", text),
+  port: variable("PORT", port),
+  publicUrl: url("PUBLIC_URL", publicUrl, parsePublicUrl),
+  rateLimits: Config.all({
+    perKey: variable("RATE_LIMIT_PER_KEY", shared(rateLimit, parseInteger)),
+    perProcess: variable("RATE_LIMIT_PER_PROCESS", shared(rateLimit, parseInteger))
+  }),
+  mcp: Config.map(variable("MCP", oneOf("must be on or off", ["on", "off"])), (value) => value === "on"),
+  metricsHost: optional("METRICS_HOST", text),
+  metricsPort: optional("METRICS_PORT", port),
+  otlpEndpoint: optional("OTEL_EXPORTER_OTLP_ENDPOINT", {
+    rule: "must be a URL like http://collector:4318",
+    parse: (text) => (isHttpUrl(text) ? text : undefined)
+  }),
+  outageMaxAgeMs: Config.map(variable("OUTAGE_MAX_AGE", duration), Duration.toMillis),
+  shutdownGraceMs,
+  actor: optional("PROMPT_RETRIEVAL_ACTOR", {
+    rule: `must have at most ${sizes.nameLength} characters and no control characters`,
+    parse: (name) => (fitsName(name) && !/\p{Cc}/u.test(name) ? name : undefined)
+  }),
+  logLevel: variable(
+    "LOG_LEVEL",
+    oneOf("must be one of All, Fatal, Error, Warn, Info, Debug, Trace, None", LogLevel.values)
+  ),
+  logFormat: Config.map(
+    Config.all([
+      variable("LOG_FORMAT", oneOf("must be pretty or json", ["pretty", "json"])),
+      Config.withDefault(Config.String("LOG_FORMAT"), "")
+    ]),
+    ([format, given]) => (given === "" && process.stderr.isTTY ? "pretty" : format)
+  )
+})
+
+const serviceConfig: Config.Config<ServiceConfig> = Config.map(
+  Config.all([otherConfig, replicas]),
+  ([config, replicas]) => ({ ...config, ...replicas })
+)
+
+/** Fails if a URL needs that of the database: the embedded database has its own change feed, and no replicas. */
+const assertDatabaseUrl = ({ databaseUrl, databaseFeedUrl, databaseReplicaUrls }: ServiceConfig) => {
+  if (databaseUrl !== undefined) return Effect.void
+  const fail = (name: string) => Effect.fail(new InvalidConfig({ message: `${name} needs DATABASE_URL` }))
+  if (databaseFeedUrl !== undefined) return fail("DATABASE_FEED_URL")
+  return databaseReplicaUrls !== undefined ? fail("DATABASE_REPLICA_URL") : Effect.void
+}
+
+/** The environment of this process. Keeps empty variables, because `readConfig` rejects an empty `DATABASE_URL`. */
+export const environment = ConfigProvider.fromEnv({ preserveEmptyStrings: true })
+
+/** Reads the configuration from the current `ConfigProvider`. Fails for the first invalid variable. */
+export const readConfig: Effect.Effect<ServiceConfig, InvalidConfig> = Effect.mapError(
+  serviceConfig,
+  ({ cause }) => new InvalidConfig({ message: cause.message })
+).pipe(Effect.tap(assertDatabaseUrl))

@@ -1,0 +1,67 @@
+import type { AddressInfo } from "node:net"
+import {
+  type ConnectionUrl,
+  isPercentEncoded,
+  parseConnectionUrl
+} from "../../adapters/outbound/postgres/connection/ConnectionUrl.ts"
+
+// The rules of `DATABASE_URL` and `REDIS_URL`, and the form in which logs name the two servers.
+
+/** Parses a URL that a driver can use: one of the schemes and valid percent-encoding; otherwise undefined. */
+const parseServerUrl = (text: string, schemes: ReadonlyArray<string>): URL | undefined => {
+  const url = URL.parse(text)
+  if (url === null || !schemes.includes(url.protocol)) return undefined
+  const { hostname, username, password, pathname } = url
+  return [hostname, username, password, pathname].every(isPercentEncoded) ? url : undefined
+}
+
+/**
+ * Returns the rule that the URL of PostgreSQL servers breaks, worded to follow a name: "must be …". Returns
+ * undefined for a valid URL. The rule does not contain the URL.
+ */
+export const findDatabaseUrlProblem = (text: string): string | undefined => {
+  const url = parseConnectionUrl(text)
+  return typeof url === "string" ? url : undefined
+}
+
+const formatHost = (host: string): string => (host.includes(":") ? `[${host}]` : encodeURIComponent(host))
+
+/**
+ * Formats the URL of PostgreSQL servers for logs, with user, hosts, ports and database, but without password and other
+ * parameters. The URL must have no problem.
+ */
+export const describeDatabaseUrl = (text: string): string => {
+  const { servers, database, user } = parseConnectionUrl(text) as ConnectionUrl
+  const credentials = user === undefined ? "" : `${encodeURIComponent(user)}@`
+  const addresses = servers.map(({ host, port }) => `${formatHost(host)}:${port}`)
+  const path = database === undefined ? "" : `/${encodeURIComponent(database)}`
+  return `postgres://${credentials}${addresses.join(",")}${path}`
+}
+
+/** Returns a URL for each server of a URL without problems. */
+export const splitServers = (text: string): ReadonlyArray<string> => {
+  const { servers, urlOf } = parseConnectionUrl(text) as ConnectionUrl
+  return servers.map(urlOf)
+}
+
+/** Formats the host and the port of a PostgreSQL server for logs and metrics. The URL must name one server. */
+export const describeDatabaseHost = (text: string): string =>
+  (parseConnectionUrl(text) as ConnectionUrl).servers
+    .map(({ host, port }) => `${formatHost(host)}:${port}`)
+    .join()
+
+/** Returns true for the URL of a Redis server that the driver accepts. */
+export const isRedisUrl = (text: string): boolean => {
+  const url = parseServerUrl(text, ["redis:", "rediss:"])
+  return url !== undefined && url.hostname !== "" && /^\/?\d*$/.test(url.pathname)
+}
+
+/** Formats the URL of a Redis server for logs, without user, password and parameters. */
+export const describeRedisUrl = (text: string): string => {
+  const { protocol, host, pathname } = new URL(text)
+  return `${protocol}//${host}${pathname}`
+}
+
+/** Formats the address of a listening server as a base URL. */
+export const formatUrl = ({ address, port }: AddressInfo): string =>
+  `http://${address.includes(":") ? `[${address}]` : address}:${port}`

@@ -1,0 +1,49 @@
+// Compiles schemas to functions, as in `RequestLayers.ts`.
+import "effect/schema/SchemaJITCompiler/enable"
+import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import { Database } from "../../adapters/outbound/postgres/Database.ts"
+import { assertSchemaCurrent, migrate } from "../../adapters/outbound/postgres/schema/Migrations.ts"
+import * as PostgresPromptRepo from "../../adapters/outbound/postgres/prompts/PostgresPromptRepo.ts"
+import * as PostgresWorkspaceStore from "../../adapters/outbound/postgres/workspaces/PostgresWorkspaceStore.ts"
+import { Administration } from "../../application/administration/Administration.ts"
+import { Prompts } from "../../application/reading/Prompts.ts"
+import * as ActorName from "../ActorName.ts"
+import type { ServiceConfig } from "../config/Config.ts"
+
+// The composition root of the commands of operators. It imports no module that only `serve` needs, so that these
+// commands start faster. `serve` uses `administrationLayer` for an embedded database.
+
+/** The use cases of operators, on a database. The audit log names the `Actor`, which is `unknown` by default. */
+export const administrationLayer = Administration.layer.pipe(
+  Layer.provide([PostgresWorkspaceStore.layer, NodeCrypto.layerSecureRandom])
+)
+
+/** An embedded database, which is shared with the process that serves it, if any. */
+const embeddedDatabaseLayer = (dataDir: string) =>
+  Layer.unwrap(
+    Effect.gen(function* () {
+      const { connect } = yield* Effect.promise(
+        () => import("../../adapters/outbound/postgres/embedded/EmbeddedPostgres.ts")
+      )
+      return Database.layer(yield* connect({ dataDir }))
+    })
+  )
+
+/** The database of a command. */
+export const commandDatabaseLayer = ({ databaseUrl, databaseMaxConnections, dataDir }: ServiceConfig) =>
+  databaseUrl !== undefined
+    ? Database.layer({ url: databaseUrl }, databaseMaxConnections)
+    : embeddedDatabaseLayer(dataDir)
+
+/**
+ * The use cases of a command: administration, and reads of prompts without caches. Fails if the schema is not
+ * current; with `migrate`, brings it up to date first.
+ */
+export const commandUseCasesLayer = (config: ServiceConfig, options: { readonly migrate: boolean }) =>
+  Layer.merge(administrationLayer, Prompts.layer.pipe(Layer.provide(PostgresPromptRepo.layer))).pipe(
+    Layer.provide(ActorName.layer(config.actor)),
+    Layer.provide(Layer.effectDiscard(options.migrate ? migrate : assertSchemaCurrent)),
+    Layer.provide(commandDatabaseLayer(config))
+  )

@@ -1,0 +1,84 @@
+// Compiles schemas to functions when they are first used, which saves a third of the time to decode a row and to
+// encode a response. Where code generation from strings is disabled, schemas are interpreted.
+import "effect/schema/SchemaJITCompiler/enable"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
+import * as CachingKeyStore from "../../adapters/outbound/caching/CachingKeyStore.ts"
+import * as CachingPromptRepo from "../../adapters/outbound/caching/CachingPromptRepo.ts"
+import * as MetricObservations from "../../adapters/outbound/metrics/MetricObservations.ts"
+import { Database } from "../../adapters/outbound/postgres/Database.ts"
+import * as PostgresChangeFeed from "../../adapters/outbound/postgres/feed/PostgresChangeFeed.ts"
+import * as PostgresKeyStore from "../../adapters/outbound/postgres/keys/PostgresKeyStore.ts"
+import * as PostgresPromptRepo from "../../adapters/outbound/postgres/prompts/PostgresPromptRepo.ts"
+import * as PostgresReadiness from "../../adapters/outbound/postgres/schema/PostgresReadiness.ts"
+import * as InProcessRateLimiter from "../../adapters/outbound/rate-limiter/InProcessRateLimiter.ts"
+import * as RedisRateLimiter from "../../adapters/outbound/rate-limiter/RedisRateLimiter.ts"
+import { Admission, type RateLimits } from "../../application/access/Admission.ts"
+import { Lifecycle } from "../../application/support/Lifecycle.ts"
+import * as Outage from "../../application/freshness/Outage.ts"
+import { ChangeFeed } from "../../application/ports/ChangeFeed.ts"
+import { Readiness } from "../../application/ports/Readiness.ts"
+import { Prompts } from "../../application/reading/Prompts.ts"
+
+// The layers that `ServeLayers.ts` and `PromptApi.ts` share, and those that `src/index.ts` exports.
+// `CommandLayers.ts` composes the commands of operators, `testing.ts` the in-memory adapters.
+
+/** A PostgreSQL database. Building it never fails, because connections open when they are first needed. */
+export const databaseLayer = Database.layer
+
+/** The change notifications of a PostgreSQL server. */
+export const changeFeedLayer = PostgresChangeFeed.layer
+
+/** Limits on callers and the counter that enforces them. */
+export interface ServiceSettings {
+  /** Without Redis, each process counts rate limits itself. */
+  readonly redisUrl: Redacted.Redacted | undefined
+  readonly rateLimits: RateLimits
+  /** How long known responses are served without the database, in milliseconds; none are by default. */
+  readonly outageMaxAgeMs?: number
+}
+
+/** The use cases of callers, on stores of prompts and keys. */
+export const useCasesLayer = ({ redisUrl, rateLimits }: ServiceSettings) => {
+  const rateLimiter =
+    redisUrl === undefined
+      ? InProcessRateLimiter.layer
+      : RedisRateLimiter.layer({ url: Redacted.value(redisUrl) })
+  return Layer.merge(Prompts.layer, Admission.layer(rateLimits)).pipe(Layer.provide(rateLimiter))
+}
+
+/** The prompts of a database. */
+export const databasePromptsLayer = CachingPromptRepo.layer.pipe(Layer.provide(PostgresPromptRepo.layer))
+
+/** The keys of a database. */
+export const databaseKeysLayer = CachingKeyStore.layer.pipe(Layer.provide(PostgresKeyStore.layer))
+
+/** The use cases of callers, on a database and a change feed. */
+export const serviceLayer = (settings: ServiceSettings) =>
+  useCasesLayer(settings).pipe(
+    Layer.provide([databasePromptsLayer, databaseKeysLayer]),
+    Layer.provideMerge(Outage.layer(settings.outageMaxAgeMs ?? 0)),
+    Layer.provideMerge(Layer.merge(PostgresReadiness.layer, MetricObservations.layer))
+  )
+
+/**
+ * The use cases of callers and what `makeWebHandler` needs, on a `PromptRepo` and a `KeyStore` of a host. Their changes are not
+ * known, so no response is cached.
+ */
+export const ownStoresLayer = (settings: Pick<ServiceSettings, "redisUrl" | "rateLimits">) =>
+  useCasesLayer(settings).pipe(
+    Layer.provideMerge(Outage.offLayer),
+    Layer.provideMerge(
+      Layer.mergeAll(
+        MetricObservations.layer,
+        Lifecycle.serving,
+        Layer.succeed(Readiness, { check: Effect.void }),
+        Layer.succeed(ChangeFeed, {
+          revision: () => undefined,
+          revisionOf: () => undefined,
+          lastContact: () => undefined
+        })
+      )
+    )
+  )

@@ -1,0 +1,83 @@
+import { join } from "node:path"
+import { setTimeout } from "node:timers/promises"
+import { expect, it } from "vitest"
+import { describeProgram } from "../../../../../src/adapters/inbound/cli/commands/Demo.ts"
+import { embedded, makeResources, postgres } from "../../../../support/database.ts"
+import { run, sourceProgram, startService } from "../../../../support/service.ts"
+
+it.each([
+  ["from sources", "/home/ada/checkout/src/main.ts", "npx node src/main.ts"],
+  ["by its global command", "/usr/local/bin/prompt-retrieval", "prompt-retrieval"],
+  ["by a project's command", "/home/ada/checkout/node_modules/.bin/prompt-retrieval", "npx prompt-retrieval"],
+  ["as a project's file", "/app/node_modules/prompt-retrieval/dist/main.js", "npx prompt-retrieval"],
+  ["as a built file", "/home/ada/checkout/dist/main.js", "node dist/main.js"]
+])("describeProgram returns the command of a program that was started %s", (_, script, program) => {
+  expect(describeProgram(script, "/home/ada/checkout")).toBe(program)
+})
+
+/** Runs `use` with the variables of a data directory that does not exist yet. */
+const withNewDirectory = async (use: (env: { readonly DATA_DIR: string }) => Promise<void>) => {
+  const resources = makeResources()
+  try {
+    const { DATA_DIR } = await resources.acquire(embedded.acquire)
+    await use({ DATA_DIR: join(DATA_DIR!, "new") })
+  } finally {
+    await resources.release()
+  }
+}
+
+it(
+  "serve --demo creates a demo workspace in a new DATA_DIR, and prints how to issue a key if a workspace exists",
+  () =>
+    withNewDirectory(async (env) => {
+      const first = await startService(env, "/readyz", ["--demo"], sourceProgram)
+      await expect.poll(() => first.output(), { timeout: 20_000 }).toContain("curl")
+      await first.stop()
+      const second = await startService(env, "/readyz", ["--demo"], sourceProgram)
+      await expect
+        .poll(() => second.output(), { timeout: 20_000 })
+        .toMatch(
+          /^To issue a key: npx node src\/main\.ts keys issue --workspace [0-9a-f-]{36} --user EMAIL$/m
+        )
+      await second.stop()
+    }),
+  60_000
+)
+
+it(
+  "serve without --demo creates no workspace, and warns with a command that creates one until there is one",
+  () =>
+    withNewDirectory(async (env) => {
+      const warning =
+        "The database has no workspace, so every key is rejected; to create one: npx node src/main.ts workspaces create --name NAME --tier solo"
+      const first = await startService(env, "/readyz", [], sourceProgram)
+      await expect
+        .poll(() => first.output(), { timeout: 20_000 })
+        .toContain(`"level":"warn","msg":"${warning}"`)
+      expect(first.output()).not.toContain("key_live_")
+      expect((await run(["workspaces", "list", "--json"], env)).stdout).toBe("[]\n")
+      const [, command] = / src\/main\.ts (.*)$/.exec(warning)!
+      expect(await run(command!.split(" "), env)).toMatchObject({ code: 0 })
+      await first.stop()
+      const second = await startService(env, "/readyz", [], sourceProgram)
+      // Only time can show that there is no warning: the first service warned in less than a second.
+      await setTimeout(2_000)
+      await second.stop()
+      expect(second.output()).not.toContain("workspace")
+    }),
+  60_000
+)
+
+it("serve --demo changes nothing on a PostgreSQL server", async () => {
+  const resources = makeResources()
+  try {
+    const env = await resources.acquire(postgres.acquire)
+    const service = await startService(env, "/readyz", ["--demo"], sourceProgram)
+    // Only time can show that nothing is created: the demo workspace takes less than a second.
+    await setTimeout(2_000)
+    expect(await service.stop()).toBe(0)
+    expect((await run(["workspaces", "list", "--json"], env)).stdout).toBe("[]\n")
+  } finally {
+    await resources.release()
+  }
+}, 60_000)

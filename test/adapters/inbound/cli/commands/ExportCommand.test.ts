@@ -1,0 +1,244 @@
+import { execFileSync, spawn, spawnSync } from "node:child_process"
+import { once } from "node:events"
+import {
+  chmodSync,
+  chownSync,
+  closeSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync
+} from "node:fs"
+import { createServer } from "node:net"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { text } from "node:stream/consumers"
+import { setTimeout } from "node:timers/promises"
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest"
+import { archive, prompt } from "../../../../support/archives.ts"
+import { makeResources, postgres } from "../../../../support/database.ts"
+import { proxyToUrl } from "../../../../support/postgres.ts"
+import { currentProgram, run } from "../../../../support/service.ts"
+
+const isRoot = process.getuid?.() === 0
+const nobody = 65_534
+/** Root may write to every directory unless it lacks these capabilities. */
+const withoutRootWriteAccess = ["setpriv", "--bounding-set=-dac_override,-dac_read_search", "--inh-caps=-all"]
+
+// Larger than the buffer of a pipe, so that a write has to wait for the reader.
+const original = archive({ prompts: [prompt({ current_content: "content ".repeat(40_000) })] })
+const workspace = original.workspace.id
+
+describe("export --out", { timeout: 60_000 }, () => {
+  const resources = makeResources()
+  let env: Record<string, string>
+  let whole: string
+  /** A directory of the current test. */
+  let root: string
+  const inRoot = (name: string) => join(root, name)
+
+  beforeAll(async () => {
+    env = await resources.acquire(postgres.acquire)
+    expect(await run(["import", "-"], env, JSON.stringify(original))).toMatchObject({ code: 0 })
+    const exported = await run(["export", "--workspace", workspace], env)
+    expect(exported).toMatchObject({ code: 0, stderr: "" })
+    whole = exported.stdout
+    expect(whole.length).toBeGreaterThan(200_000)
+  }, 60_000)
+  afterAll(() => resources.release())
+  beforeEach(() => {
+    root = mkdtempSync(join(tmpdir(), "export-"))
+    mkdirSync(inRoot("tmp"))
+  })
+  afterEach(() => rmSync(root, { recursive: true }))
+
+  const exportArgs = (out: string, id: string = workspace) => ["export", "--workspace", id, "--out", out]
+  const exportTo = (out: string, id?: string) => run(exportArgs(out, id), { ...env, TMPDIR: inRoot("tmp") })
+  const start = (
+    out: string,
+    stdio: "ignore" | "pipe" = "ignore",
+    wrapper: ReadonlyArray<string> = [],
+    database = env
+  ) => {
+    const [command = "", ...args] = [...wrapper, process.execPath, currentProgram, ...exportArgs(out)]
+    return spawn(command, args, {
+      env: { PATH: process.env.PATH, HOME: process.env.HOME, TMPDIR: inRoot("tmp"), ...database },
+      stdio: ["ignore", stdio, stdio]
+    })
+  }
+  const expectNoScratch = () => {
+    const names = readdirSync(root, { recursive: true, encoding: "utf8" })
+    expect(names.filter((name) => name.includes(".export-"))).toEqual([])
+  }
+  const expectedResult = (out: string) => ({
+    code: 0,
+    stdout: `Exported workspace ${workspace} to ${out}\n`,
+    stderr: ""
+  })
+
+  it("writes into a device and leaves it in place", async () => {
+    const device = inRoot("null")
+    if (spawnSync("mknod", [device, "c", "1", "3"]).status === 0) {
+      const { rdev, ino } = lstatSync(device)
+      expect(await exportTo(device)).toEqual(expectedResult(device))
+      expect(lstatSync(device)).toMatchObject({ rdev, ino })
+      // /dev/stdout may be a link to a device.
+      const link = inRoot("link")
+      symlinkSync(device, link)
+      expect(await exportTo(link)).toEqual(expectedResult(link))
+      expect(readlinkSync(link)).toBe(device)
+      expect(lstatSync(device)).toMatchObject({ rdev, ino })
+    } else {
+      // Only root may create a device.
+      execFileSync("mkfifo", [device])
+      const left = once(spawn("cat", [device], { stdio: ["ignore", "ignore", "inherit"] }), "exit")
+      expect(await exportTo(device)).toEqual(expectedResult(device))
+      await left
+      expect(lstatSync(device).isFIFO()).toBe(true)
+    }
+    expectNoScratch()
+  })
+
+  it("writes into a FIFO once it has a reader", async () => {
+    const fifo = inRoot("fifo")
+    execFileSync("mkfifo", [fifo])
+    const exported = exportTo(fifo)
+    await setTimeout(2_000)
+    const reader = spawn("cat", [fifo], { stdio: ["ignore", "pipe", "inherit"] })
+    expect(await text(reader.stdout)).toBe(whole)
+    expect(await exported).toEqual(expectedResult(fifo))
+    expect(lstatSync(fifo).isFIFO()).toBe(true)
+    expectNoScratch()
+  })
+
+  it("fails if the reader of a FIFO closes it", async () => {
+    const fifo = inRoot("fifo")
+    execFileSync("mkfifo", [fifo])
+    const left = once(spawn("head", ["-c", "10", fifo], { stdio: "ignore" }), "exit")
+    const result = await exportTo(fifo)
+    await left
+    expect(result).toMatchObject({ code: 1, stdout: "" })
+    expect(result.stderr).toMatch(/^prompt-retrieval: cannot write .*fifo: .*EPIPE/)
+    expect(lstatSync(fifo).isFIFO()).toBe(true)
+    expectNoScratch()
+  })
+
+  it("exits with 130 on SIGINT while a FIFO has no reader", async () => {
+    const fifo = inRoot("fifo")
+    execFileSync("mkfifo", [fifo])
+    const child = start(fifo)
+    const exit = once(child, "exit")
+    const scratchNames = () => readdirSync(inRoot("tmp")).filter((name) => name.startsWith(".export-"))
+    await expect.poll(scratchNames, { timeout: 20_000 }).toHaveLength(1)
+    await setTimeout(1_000)
+    child.kill("SIGINT")
+    expect(await exit).toEqual([130, null])
+    expect(lstatSync(fifo).isFIFO()).toBe(true)
+    expectNoScratch()
+  })
+
+  it("fails for a socket, which it does not replace", async () => {
+    const path = inRoot("socket")
+    const server = createServer().listen(path)
+    await once(server, "listening")
+    const result = await exportTo(path)
+    expect(result).toMatchObject({ code: 1, stdout: "" })
+    expect(result.stderr).toMatch(/cannot write .*socket: ENXIO/)
+    expect(lstatSync(path).isSocket()).toBe(true)
+    server.close()
+    expectNoScratch()
+  })
+
+  it("writes nothing but the archive if the path is standard output", async () => {
+    const link = inRoot("stdout")
+    symlinkSync("/proc/self/fd/1", link)
+    expect(await exportTo(link)).toEqual({ code: 0, stdout: whole, stderr: "" })
+    const command = `"${process.execPath}" "${currentProgram}" ${exportArgs(link).join(" ")}`
+    const options = { env: { PATH: process.env.PATH, ...env }, encoding: "utf8", maxBuffer: 2 ** 26 } as const
+    expect(execFileSync("sh", ["-c", `${command} | cat`], options)).toBe(whole)
+    const file = inRoot("redirected")
+    execFileSync("sh", ["-c", `${command} > "${file}"`], options)
+    expect(readFileSync(file, "utf8")).toBe(whole)
+    expect(readlinkSync(link)).toBe("/proc/self/fd/1")
+  })
+
+  it("replaces the target of a symbolic link and keeps the link", async () => {
+    mkdirSync(inRoot("elsewhere"))
+    const target = join(root, "elsewhere", "archive.json")
+    writeFileSync(target, "old")
+    symlinkSync("elsewhere/archive.json", inRoot("first"))
+    symlinkSync("first", inRoot("second"))
+    expect(await exportTo(inRoot("second"))).toEqual(expectedResult(inRoot("second")))
+    expect(readlinkSync(inRoot("second"))).toBe("first")
+    expect(readlinkSync(inRoot("first"))).toBe("elsewhere/archive.json")
+    expect(readFileSync(target, "utf8")).toBe(whole)
+
+    symlinkSync("elsewhere/new.json", inRoot("dangling"))
+    expect(await exportTo(inRoot("dangling"))).toEqual(expectedResult(inRoot("dangling")))
+    expect(readlinkSync(inRoot("dangling"))).toBe("elsewhere/new.json")
+    expect(readFileSync(join(root, "elsewhere", "new.json"), "utf8")).toBe(whole)
+
+    symlinkSync("loop", inRoot("loop"))
+    expect((await exportTo(inRoot("loop"))).stderr).toMatch(/cannot write .*loop: ELOOP/)
+    expectNoScratch()
+  })
+
+  it("replaces a regular file atomically and keeps its mode and owner", async () => {
+    const file = inRoot("archive.json")
+    for (const mode of [0o640, 0o444, 0o777]) {
+      rmSync(file, { force: true })
+      writeFileSync(file, "old")
+      chmodSync(file, mode)
+      if (isRoot) chownSync(file, nobody, nobody)
+      const { uid, gid } = statSync(file)
+      const opened = openSync(file, "r")
+      expect(await exportTo(file)).toEqual(expectedResult(file))
+      // An open file descriptor still reads the old file.
+      expect(readFileSync(opened, "utf8")).toBe("old")
+      closeSync(opened)
+      const replaced = statSync(file)
+      expect({ mode: replaced.mode & 0o7777, uid: replaced.uid, gid: replaced.gid }).toEqual({
+        mode,
+        uid,
+        gid
+      })
+      expect(readFileSync(file, "utf8")).toBe(whole)
+    }
+    expect(await exportTo(inRoot("new.json"))).toEqual(expectedResult(inRoot("new.json")))
+    expect(statSync(inRoot("new.json")).mode & 0o7777).toBe(0o600)
+    expectNoScratch()
+  })
+
+  it("leaves the old file unchanged if it fails", async () => {
+    const file = inRoot("archive.json")
+    writeFileSync(file, "old")
+    const { ino, mtimeMs } = statSync(file)
+    const missing = "00000000-0000-4000-8000-000000000000"
+    expect(await exportTo(file, missing)).toMatchObject({ code: 1, stdout: "" })
+    expect(await exportTo(root)).toEqual({
+      code: 1,
+      stdout: "",
+      stderr: `prompt-retrieval: cannot write ${root}: it is a directory\n`
+    })
+
+    chmodSync(root, 0o555)
+    // Root without these capabilities cannot enter the directory of the embedded server's socket.
+    const { url } = await resources.acquire(proxyToUrl(env.DATABASE_URL!))
+    const child = start(file, "pipe", isRoot ? withoutRootWriteAccess : [], { DATABASE_URL: url })
+    const stderr = text(child.stderr!)
+    expect(await once(child, "close")).toEqual([1, null])
+    expect(await stderr).toMatch(/^prompt-retrieval: cannot write .*archive\.json: EACCES/)
+    chmodSync(root, 0o755)
+
+    expect(statSync(file)).toMatchObject({ ino, mtimeMs })
+    expect(readFileSync(file, "utf8")).toBe("old")
+    expectNoScratch()
+  })
+})

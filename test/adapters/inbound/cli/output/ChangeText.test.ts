@@ -1,0 +1,102 @@
+import { assert, describe, it } from "@effect/vitest"
+import { describeChange, renderDiff } from "../../../../../src/adapters/inbound/cli/output/ChangeText.ts"
+import type {
+  FragmentChange,
+  PromptChange,
+  PromptState
+} from "../../../../../src/application/formats/PromptFiles.ts"
+import { newId } from "../../../../support/archives.ts"
+
+const state = (overrides: Partial<PromptState> = {}): PromptState => ({
+  folder: null,
+  title: "Agent",
+  description: "",
+  current_content: "One\nTwo\nThree",
+  prompt_type: "user",
+  target_model: "",
+  intent: "",
+  is_favorite: false,
+  sort_order: 0,
+  tags: [],
+  fragments: [],
+  ...overrides
+})
+
+const change = (before: PromptState | null, after: PromptState | null): PromptChange => ({
+  kind: "prompt",
+  id: newId(),
+  path: "prompts/agent.md",
+  name: "Agent",
+  change: "changed",
+  before,
+  after
+})
+
+const tone = newId<string>()
+const paths = new Map([[tone, "fragments/tone.md"]])
+
+describe("renderDiff", () => {
+  it("shows the lines of front matter and body that differ, with three lines around them", () => {
+    const after = state({
+      folder: "Support",
+      current_content: "One\n2\nThree",
+      fragments: [{ fragment_id: tone, variable_overrides: { x: 1 } }]
+    })
+    assert.strictEqual(
+      renderDiff(change(state(), after), paths),
+      `@@ -1,7 +1,12 @@
+ ---
+ title: Agent
++folder: Support
+ type: user
++fragments:
++  - fragment: tone
++    with:
++      x: 1
+ ---
+ One
+-Two
++2
+ Three`
+    )
+  })
+
+  it("shows all lines of what is added and of a fragment that is removed, and none of an archived prompt", () => {
+    assert.strictEqual(
+      renderDiff(change(null, state()), paths),
+      "@@ -0,0 +1,7 @@\n+---\n+title: Agent\n+type: user\n+---\n+One\n+Two\n+Three"
+    )
+    assert.strictEqual(renderDiff(change(state(), null), paths), "")
+    const removed: FragmentChange = {
+      kind: "fragment",
+      id: tone,
+      path: null,
+      name: "Tone",
+      change: "removed",
+      before: { name: "Tone", content: "Kind" },
+      after: null
+    }
+    assert.strictEqual(renderDiff(removed, paths), "@@ -1,4 +0,0 @@\n----\n-name: Tone\n----\n-Kind")
+  })
+
+  it("replaces characters that control the terminal and keeps tabs", () => {
+    const after = state({ current_content: "One\nTwo\nThree\n\ta\u001b[2J" })
+    assert.match(renderDiff(change(state(), after), paths), /^\+\ta\ufffd\[2J$/m)
+    assert.strictEqual(
+      describeChange({ ...change(null, state()), name: "\u001b[2J" }),
+      "changed: prompt prompts/agent.md (\ufffd[2J)"
+    )
+  })
+
+  it("renders one line instead of a diff if more than 2,000 lines differ", () => {
+    const lines = (letter: string) =>
+      Array.from({ length: 20_000 }, (_, index) => `${letter}${index}`).join("\n")
+    assert.strictEqual(
+      renderDiff(
+        change(state({ current_content: lines("a") }), state({ current_content: lines("b") })),
+        paths
+      ),
+      "(more than 2000 lines differ)"
+    )
+  })
+})

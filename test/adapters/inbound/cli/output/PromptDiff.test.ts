@@ -1,0 +1,33 @@
+import { assert, describe, it } from "@effect/vitest"
+import { applyPatch } from "diff"
+import * as Arbitrary from "effect/Arbitrary"
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import { diffLines } from "../../../../../src/adapters/inbound/cli/output/PromptDiff.ts"
+import { texts } from "../../../../support/archives.ts"
+
+/** Texts of a few lines, most of which several texts share. Some end without a newline. */
+const contents: Arbitrary.Arbitrary<string> = Arbitrary.map(
+  Arbitrary.all([
+    Arbitrary.array(Arbitrary.schema(Schema.Literals(["", "one", "two", "three", "-", "+++ four"]))),
+    Arbitrary.schema(Schema.Literals(["", "\n"])),
+    texts
+  ]),
+  ([lines, end, text]) => [...lines, text].join("\n") + end
+)
+
+describe("diffLines", () => {
+  it.effect.prop(
+    "returns a patch that turns the one content into the other, and nothing for equal contents",
+    { before: contents, after: contents },
+    ({ before, after }) =>
+      Effect.gen(function* () {
+        const patch = yield* diffLines(
+          { name: "version 1", content: before },
+          { name: "version 2", content: after }
+        )
+        assert.strictEqual(patch === "", before === after)
+        assert.strictEqual(patch === "" ? before : applyPatch(before, patch), after)
+      })
+  )
+})

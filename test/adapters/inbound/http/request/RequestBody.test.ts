@@ -1,0 +1,30 @@
+import { EventEmitter } from "node:events"
+import type { IncomingMessage } from "node:http"
+import { assert, it } from "@effect/vitest"
+import {
+  BodiesTooLarge,
+  type BodyError
+} from "../../../../../src/adapters/inbound/contract/MountedEndpoint.ts"
+import { BodyReader } from "../../../../../src/adapters/inbound/http/request/RequestBody.ts"
+
+it("BodyReader counts the memory of each chunk and releases it with the body", () => {
+  const bodies = new BodyReader(1024 * 1024)
+  const byte = Buffer.alloc(1)
+  /** Reads a body that arrives byte by byte. */
+  const read = (bytes: number) => {
+    const received: Array<Uint8Array | BodyError> = []
+    const request = new EventEmitter()
+    const release = bodies.read(request as IncomingMessage, (body) => received.push(body))
+    for (let n = 0; n < bytes; n++) request.emit("data", byte)
+    request.emit("end")
+    return { received, release }
+  }
+  for (let round = 0; round < 2; round++) {
+    const first = read(200_000)
+    assert.strictEqual((first.received[0] as Uint8Array).length, 200_000)
+    const second = read(100_000)
+    assert.deepStrictEqual(second.received, [BodiesTooLarge])
+    first.release()
+    second.release()
+  }
+})

@@ -1,0 +1,136 @@
+import { setImmediate } from "node:timers/promises"
+import { assert, describe, it } from "@effect/vitest"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as Schema from "effect/Schema"
+import { makeBatchedLookup } from "../../../../../src/adapters/outbound/postgres/driver/BatchedLookup.ts"
+import type { Row } from "../../../../../src/adapters/outbound/postgres/driver/Query.ts"
+import { Unavailable } from "../../../../../src/application/ports/Unavailable.ts"
+
+const getParity = (key: number): "even" | "odd" => (key % 2 === 0 ? "even" : "odd")
+
+/** Waits for the next turn of the event loop, before which lookups share a batch. */
+const nextTurn = Effect.promise(() => setImmediate())
+
+/**
+ * A lookup in a table of all numbers except multiples of 3. The table returns rows in reverse order; even and odd
+ * numbers are separate partitions. `respond` runs before a statement of a partition returns, in a later turn of the
+ * event loop, as from a database.
+ */
+const makeLookup = Effect.fnUntraced(function* (
+  respond: (partition: "even" | "odd") => Effect.Effect<void, Unavailable> = () => Effect.void
+) {
+  const statements: Array<ReadonlyArray<number>> = []
+  const lookUp = yield* makeBatchedLookup(
+    ({ params }) => {
+      const keys = params as ReadonlyArray<number>
+      statements.push(keys)
+      const rows: ReadonlyArray<Row> = keys
+        .map((key, index) => ({ ordinal: index + 1, key }))
+        .filter(({ key }) => key % 3 !== 0)
+      return Effect.as(Effect.andThen(nextTurn, respond(getParity(keys[0]!))), rows.toReversed())
+    },
+    (keys: ReadonlyArray<number>) => ({ text: "", params: keys }),
+    getParity
+  )
+  return { statements, lookUp }
+})
+
+const runAll = <A, E>(effects: ReadonlyArray<Effect.Effect<A, E>>) =>
+  Effect.all(effects, { concurrency: "unbounded" })
+
+describe("a batched lookup", () => {
+  it.effect.prop(
+    "returns the row of each key: the first key of a partition at once, the others with at most 16 per statement",
+    { keys: Schema.Array(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 50 }))) },
+    ({ keys }) =>
+      Effect.gen(function* () {
+        const { statements, lookUp } = yield* makeLookup()
+        const rows = yield* runAll(keys.map(lookUp))
+        assert.deepStrictEqual(
+          rows.map((row) => row?.key),
+          keys.map((key) => (key % 3 === 0 ? undefined : key))
+        )
+        for (const sent of statements) assert.strictEqual(new Set(sent.map(getParity)).size, 1)
+        for (const partition of ["even", "odd"]) {
+          const isInPartition = (key: number) => getParity(key) === partition
+          const keysOfPartition = keys.filter(isInPartition)
+          const sent = statements.filter(([first]) => isInPartition(first!))
+          assert.deepStrictEqual(sent.flat(), keysOfPartition)
+          const [first, ...batches] = sent
+          assert.strictEqual(first?.length ?? 0, Math.min(keysOfPartition.length, 1))
+          assert.strictEqual(batches.length, Math.ceil(Math.max(keysOfPartition.length - 1, 0) / 16))
+        }
+      })
+  )
+
+  it.effect(
+    "fails or dies for every key of the statement that does, and for no key of another partition",
+    () =>
+      Effect.gen(function* () {
+        for (const failure of [Effect.fail(Unavailable), Effect.die(new Error("no such column"))]) {
+          const { lookUp } = yield* makeLookup((partition) => (partition === "odd" ? failure : Effect.void))
+          const exits = yield* runAll([1, 2, 5].map((key) => Effect.exit(lookUp(key))))
+          const expected = yield* Effect.exit(failure)
+          assert.deepStrictEqual(exits, [expected, Exit.succeed({ ordinal: 1, key: 2 }), expected])
+        }
+      })
+  )
+
+  it.effect("looks up a key at once when no statement of its partition is in flight", () =>
+    Effect.gen(function* () {
+      const { statements, lookUp } = yield* makeLookup()
+      for (const key of [2, 4]) {
+        const lookup = yield* Effect.forkChild(lookUp(key), { startImmediately: true })
+        assert.deepStrictEqual(statements.at(-1), [key])
+        assert.deepStrictEqual(yield* Fiber.join(lookup), { ordinal: 1, key })
+      }
+      // A statement in flight delays only its own partition.
+      const fibers = yield* Effect.forEach([2, 8, 1], (key) =>
+        Effect.forkChild(lookUp(key), { startImmediately: true })
+      )
+      assert.deepStrictEqual(statements.slice(2), [[2], [1]])
+      yield* Fiber.joinAll(fibers)
+      assert.deepStrictEqual(statements.slice(2), [[2], [1], [8]])
+    })
+  )
+
+  it.effect("does not send a key whose caller was interrupted before the statement was sent", () =>
+    Effect.gen(function* () {
+      const { statements, lookUp } = yield* makeLookup()
+      const [first, interrupted, other] = yield* Effect.forEach([8, 4, 2], (key) =>
+        Effect.forkChild(lookUp(key), { startImmediately: true })
+      )
+      yield* Fiber.interrupt(interrupted!)
+      assert.deepStrictEqual(yield* Fiber.join(first!), { ordinal: 1, key: 8 })
+      assert.deepStrictEqual(yield* Fiber.join(other!), { ordinal: 1, key: 2 })
+      assert.deepStrictEqual(statements, [[8], [2]])
+      const [last, alone] = yield* Effect.forEach([8, 4], (key) =>
+        Effect.forkChild(lookUp(key), { startImmediately: true })
+      )
+      yield* Fiber.interrupt(alone!)
+      yield* Fiber.join(last!)
+      yield* nextTurn
+      assert.deepStrictEqual(statements, [[8], [2], [8]])
+    })
+  )
+
+  it.effect("returns the other rows when a caller is interrupted after the statement was sent", () =>
+    Effect.gen(function* () {
+      const gate = yield* Deferred.make<void>()
+      const { statements, lookUp } = yield* makeLookup(() => Deferred.await(gate))
+      const [first, interrupted, other] = yield* Effect.forEach([8, 4, 2], (key) =>
+        Effect.forkChild(lookUp(key), { startImmediately: true })
+      )
+      yield* nextTurn
+      assert.deepStrictEqual(statements, [[8], [4, 2]])
+      yield* Fiber.interrupt(interrupted!)
+      yield* Deferred.succeed(gate, undefined)
+      assert.isTrue(Exit.hasInterrupts(yield* Fiber.await(interrupted!)))
+      assert.deepStrictEqual(yield* Fiber.join(first!), { ordinal: 1, key: 8 })
+      assert.deepStrictEqual(yield* Fiber.join(other!), { ordinal: 2, key: 2 })
+    })
+  )
+})

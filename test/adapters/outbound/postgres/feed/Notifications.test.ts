@@ -1,0 +1,146 @@
+import * as PgClient from "@effect/sql-pg/PgClient"
+import { assert, describe, layer } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Queue from "effect/Queue"
+import { channel } from "../../../../../src/adapters/outbound/postgres/feed/NotifyChannel.ts"
+import * as PostgresWorkspaceStore from "../../../../../src/adapters/outbound/postgres/workspaces/PostgresWorkspaceStore.ts"
+import { WorkspaceStore } from "../../../../../src/application/ports/WorkspaceStore.ts"
+import { newId, sample, toPartStream } from "../../../../support/archives.ts"
+import { migratedDatabase } from "../../../../support/postgres.ts"
+
+const database = PostgresWorkspaceStore.layer.pipe(Layer.provideMerge(migratedDatabase))
+
+describe("the notifications of a write", () => {
+  layer(database, { excludeTestServices: true })((it) => {
+    /** Returns the workspaces that a write notifies, in the order of their ids. */
+    const collectNotifications = Effect.fnUntraced(function* (
+      write: Effect.Effect<unknown, unknown, PgClient.PgClient>
+    ) {
+      const sql = yield* PgClient.PgClient
+      const notifications = yield* sql.listen(channel)
+      const end = newId()
+      yield* Effect.orDie(sql.withTransaction(write))
+      yield* sql.notify(channel, end)
+      const payloads: Array<string> = []
+      while (payloads.at(-1) !== end) payloads.push((yield* Queue.take(notifications)).payload)
+      return payloads.slice(0, -1).toSorted()
+    }, Effect.scoped)
+
+    const first = sample()
+    const second = sample()
+    const own = first.archive.workspace.id
+    const other = second.archive.workspace.id
+    const [greeting] = first.archive.prompts
+    const seed = Effect.gen(function* () {
+      const store = yield* WorkspaceStore
+      yield* store.importWorkspace(toPartStream(first.archive))
+      yield* store.importWorkspace(toPartStream(second.archive))
+    })
+
+    const writes: ReadonlyArray<readonly [string, string, ReadonlyArray<string>]> = [
+      ["a workspace's tier", `update workspaces set tier = 'team' where id = '${own}'`, [own]],
+      ["a prompt's title", `update prompts set title = 'x' where id = '${greeting!.id}'`, [own]],
+      [
+        "the archiving of a prompt with tags",
+        `update prompts set is_archived = true where id = '${greeting!.id}'`,
+        [own]
+      ],
+      ["prompts of two workspaces", "update prompts set intent = intent || 'x'", [own, other]],
+      ["a new prompt", `insert into prompts (workspace_id) values ('${own}')`, [own]],
+      [
+        "the deletion of a prompt",
+        `delete from prompts where workspace_id = '${own}' and title = 'Retired'`,
+        [own]
+      ],
+      [
+        "a prompt that moves to another workspace",
+        `update prompts set workspace_id = '${other}' where title = '' and workspace_id = '${own}'`,
+        [own, other]
+      ],
+      ["a folder's name", `update folders set name = 'x' where workspace_id = '${own}'`, [own]],
+      ["a tag's name", `update tags set name = name || 'x' where workspace_id = '${own}'`, [own]],
+      [
+        "a tag that moves to a prompt of another workspace",
+        `update prompt_tags set prompt_id = (select id from prompts where workspace_id = '${other}' and title = 'Retired')
+          where prompt_id = '${greeting!.id}' and tag_id = '${greeting!.tags[0]}'`,
+        [own, other]
+      ],
+      [
+        "a tag that replaces another tag of a prompt",
+        `update prompt_tags set tag_id = '${greeting!.tags[0]}' where prompt_id = '${greeting!.id}'
+          and tag_id = '${greeting!.tags[1]}'`,
+        [own]
+      ],
+      ["an update of copied columns", "update prompt_tags set listed_at = null", []],
+      [
+        "the removal of a tag from a prompt",
+        `delete from prompt_tags where prompt_id = '${greeting!.id}'`,
+        [own]
+      ],
+      [
+        "a version's text",
+        `update prompt_versions set content = 'x' where prompt_id = '${greeting!.id}'`,
+        [own]
+      ],
+      ["a fragment's text", `update fragments set content = 'x' where workspace_id = '${own}'`, [own]],
+      ["a binding", `update prompt_fragments set position = 9 where prompt_id = '${greeting!.id}'`, [own]],
+      ["a revocation", `update api_keys set revoked_at = now() where workspace_id = '${own}'`, [own]],
+      ["an expiry", `update api_keys set expires_at = now() where workspace_id = '${own}'`, [own]],
+      [
+        "the removal of an expiry",
+        `update api_keys set expires_at = null where workspace_id = '${own}'`,
+        [own]
+      ],
+      ["an audit event", "insert into audit_events (actor, action, subject) values ('a', 'b', 'c')", []],
+      [
+        "a key that moves to another workspace",
+        `update api_keys set workspace_id = '${other}' where workspace_id = '${own}'`,
+        [own, other]
+      ],
+      [
+        "a legacy key that is assigned to a workspace",
+        `update api_keys set workspace_id = '${own}' where workspace_id is null`,
+        [own]
+      ],
+      ["the deletion of a key", `delete from api_keys where workspace_id = '${own}'`, [own]],
+      [
+        "a forced password reset of a key's owner",
+        `update users set must_reset_password = true where id in (select created_by from api_keys where workspace_id = '${other}')`,
+        [other]
+      ],
+      ["an update of last_used_at", "update api_keys set last_used_at = now()", []],
+      ["a write to no row", "update prompts set title = 'x' where false", []],
+      ["a truncate of all prompts", "truncate prompts cascade", ["*"]],
+      ["the deletion of a workspace", `delete from workspaces where id = '${own}'`, [own]]
+    ]
+
+    it.effect("a write notifies each workspace whose reads change, once", () =>
+      Effect.gen(function* () {
+        yield* seed
+        for (const [name, text, expected] of writes) {
+          const notified = yield* collectNotifications(
+            Effect.flatMap(PgClient.PgClient, (sql) => sql.unsafe(text))
+          )
+          assert.deepStrictEqual(notified, expected.toSorted(), name)
+        }
+      })
+    )
+
+    it.effect(
+      "an import notifies its workspace once, and no workspace if the same archive is imported again",
+      () =>
+        Effect.gen(function* () {
+          const store = yield* WorkspaceStore
+          const { archive } = sample()
+          assert.deepStrictEqual(yield* collectNotifications(store.importWorkspace(toPartStream(archive))), [
+            archive.workspace.id
+          ])
+          assert.deepStrictEqual(
+            yield* collectNotifications(store.importWorkspace(toPartStream(archive))),
+            []
+          )
+        })
+    )
+  })
+})

@@ -1,0 +1,176 @@
+import * as PgClient from "@effect/sql-pg/PgClient"
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Logger from "effect/Logger"
+import * as PostgresKeyStore from "../../../../../src/adapters/outbound/postgres/keys/PostgresKeyStore.ts"
+import { makeKeyUsageWriter } from "../../../../../src/adapters/outbound/postgres/keys/KeyUsageWriter.ts"
+import { migrate } from "../../../../../src/adapters/outbound/postgres/schema/Migrations.ts"
+import * as PostgresWorkspaceStore from "../../../../../src/adapters/outbound/postgres/workspaces/PostgresWorkspaceStore.ts"
+import { KeyStore } from "../../../../../src/application/ports/KeyStore.ts"
+import { WorkspaceStore } from "../../../../../src/application/ports/WorkspaceStore.ts"
+import type { ApiKeyId } from "../../../../../src/domain/ApiKey.ts"
+import { toTimestamp } from "../../../../../src/domain/Timestamp.ts"
+import { archive, key, newId, user, workspace, toPartStream } from "../../../../support/archives.ts"
+import { connect, freshDatabase, migratedDatabase, onServer } from "../../../../support/postgres.ts"
+
+const noon = Date.UTC(2026, 0, 1, 12)
+const minute = 60_000
+
+/** Adds two keys that were never used. */
+const addTwoKeys = Effect.gen(function* () {
+  const { importWorkspace } = yield* WorkspaceStore
+  const [home, owner] = [workspace(), user()]
+  const keys = [key(home.id, owner).stored, key(home.id, owner).stored] as const
+  yield* importWorkspace(toPartStream(archive({ workspace: home, users: [owner], api_keys: keys })))
+  return keys.map(({ id }) => id) as [ApiKeyId, ApiKeyId]
+}).pipe(Effect.provide(PostgresWorkspaceStore.layer))
+
+/** Reads the times of the last use of keys, and the versions of their rows. */
+const readLastUsed = Effect.fnUntraced(function* (ids: ReadonlyArray<ApiKeyId>) {
+  const sql = yield* PgClient.PgClient
+  return yield* sql<{ readonly last_used_at: string | null; readonly row: string }>`
+    select last_used_at, xmin::text as row from api_keys where id = any (${ids}::uuid[])
+    order by array_position(${ids}::uuid[], id)`
+})
+const readTimes = (ids: ReadonlyArray<ApiKeyId>) =>
+  Effect.map(readLastUsed(ids), (rows) => rows.map(({ last_used_at }) => last_used_at))
+
+describe("last_used_at of keys", () => {
+  it.live("last_used_at is written in one batch, at most once per minute for each key", () =>
+    Effect.gen(function* () {
+      const [one, two] = yield* addTwoKeys
+      const usage = yield* makeKeyUsageWriter
+      usage.record(one, noon)
+      usage.record(one, noon + 10)
+      usage.record(newId<ApiKeyId>(), noon)
+      assert.deepStrictEqual(yield* readTimes([one, two]), [null, null])
+      yield* usage.flush
+      assert.deepStrictEqual(yield* readTimes([one, two]), [toTimestamp(noon + 10), null])
+
+      const before = yield* readLastUsed([one])
+      usage.record(one, noon + 9 + minute)
+      usage.record(two, noon + minute)
+      yield* usage.flush
+      assert.deepStrictEqual(yield* readTimes([one, two]), [
+        toTimestamp(noon + 10),
+        toTimestamp(noon + minute)
+      ])
+      assert.deepStrictEqual(yield* readLastUsed([one]), before)
+
+      usage.record(one, noon + 10 + minute)
+      yield* usage.flush
+      assert.deepStrictEqual(yield* readTimes([one]), [toTimestamp(noon + 10 + minute)])
+    }).pipe(Effect.provide(migratedDatabase))
+  )
+
+  it.live("last_used_at never decreases, in whatever order processes write", () =>
+    Effect.gen(function* () {
+      const [one] = yield* addTwoKeys
+      for (const now of [noon + 5, noon]) {
+        const usage = yield* makeKeyUsageWriter
+        usage.record(one, now)
+        yield* usage.flush
+      }
+      assert.deepStrictEqual(yield* readTimes([one]), [toTimestamp(noon + 5)])
+    }).pipe(Effect.provide(migratedDatabase))
+  )
+
+  it.live("last_used_at of many keys is written without reading the whole table", () =>
+    Effect.gen(function* () {
+      const database = yield* freshDatabase
+      const keys = yield* Effect.gen(function* () {
+        const sql = yield* PgClient.PgClient
+        yield* migrate
+        const [one] = yield* addTwoKeys
+        yield* sql`
+          insert into api_keys (workspace_id, created_by, key_hash)
+          select workspace_id, created_by, sha256(n::text::bytea) from api_keys, generate_series(1, 100000) n
+          where id = ${one}`
+        yield* sql`analyze api_keys`
+        return yield* sql<{ readonly id: ApiKeyId }>`select id from api_keys limit 2000`
+      }).pipe(Effect.provide(connect(database)))
+
+      // The statistics of the sessions above are complete, because these have ended.
+      yield* Effect.gen(function* () {
+        const sql = yield* PgClient.PgClient
+        const readStatistics = Effect.map(
+          sql<{ readonly scans: number; readonly updates: number }>`
+            select seq_scan::int as scans, n_tup_upd::int as updates
+            from pg_stat_user_tables where relname = 'api_keys'`,
+          ([row]) => row!
+        )
+        const { scans } = yield* readStatistics
+        const usage = yield* makeKeyUsageWriter
+        for (const { id } of keys) usage.record(id, noon)
+        yield* usage.flush
+        const written = Effect.repeat(Effect.andThen(Effect.sleep("100 millis"), readStatistics), {
+          until: ({ updates }) => updates === keys.length,
+          times: 200
+        })
+        assert.deepStrictEqual(yield* written, { scans, updates: 2000 })
+      }).pipe(Effect.provide(connect(database)))
+    })
+  )
+
+  it.live("last_used_at is written when the key store closes", () =>
+    Effect.gen(function* () {
+      const [one] = yield* addTwoKeys
+      yield* Effect.gen(function* () {
+        const { markUsed } = yield* KeyStore
+        markUsed(one, noon)
+      }).pipe(Effect.provide(PostgresKeyStore.layer))
+      assert.deepStrictEqual(yield* readTimes([one]), [toTimestamp(noon)])
+    }).pipe(Effect.provide(migratedDatabase))
+  )
+
+  it.live("last_used_at is written in the background within seconds", () =>
+    Effect.gen(function* () {
+      const [one] = yield* addTwoKeys
+      const { markUsed } = yield* KeyStore
+      markUsed(one, noon)
+      const written = yield* Effect.repeat(Effect.andThen(Effect.sleep("50 millis"), readTimes([one])), {
+        until: ([time]) => time !== null,
+        times: 100
+      })
+      assert.deepStrictEqual(written, [toTimestamp(noon)])
+    }).pipe(Effect.provide(Layer.provideMerge(PostgresKeyStore.layer, migratedDatabase)))
+  )
+
+  it.live("last_used_at is written later if PostgreSQL was unavailable", () =>
+    Effect.gen(function* () {
+      const database = yield* freshDatabase
+      const [one] = yield* Effect.andThen(migrate, addTwoKeys).pipe(Effect.provide(connect(database)))
+      yield* Effect.gen(function* () {
+        const usage = yield* makeKeyUsageWriter
+        yield* onServer(`alter database ${database} allow_connections false`)
+        usage.record(one, noon)
+        yield* usage.flush
+        yield* onServer(`alter database ${database} allow_connections true`)
+        assert.deepStrictEqual(yield* readTimes([one]), [null])
+        yield* usage.flush
+        assert.deepStrictEqual(yield* readTimes([one]), [toTimestamp(noon)])
+      }).pipe(Effect.provide(connect(database)))
+    })
+  )
+
+  it.live("last_used_at is not written on a read-only server, and one line is logged", () =>
+    Effect.gen(function* () {
+      const database = yield* freshDatabase
+      const lines: Array<unknown> = []
+      const logger = Logger.layer([Logger.make(({ message }) => lines.push(message))])
+      yield* migrate.pipe(Effect.provide(connect(database)))
+      yield* onServer(`alter database ${database} set default_transaction_read_only = on`)
+      yield* Effect.gen(function* () {
+        const usage = yield* makeKeyUsageWriter
+        for (const [index, id] of [newId<ApiKeyId>(), newId<ApiKeyId>(), newId<ApiKeyId>()].entries()) {
+          usage.record(id, noon + index)
+          yield* usage.flush
+        }
+      }).pipe(Effect.provide([connect(database), logger]))
+      assert.deepStrictEqual(lines, [
+        ["Could not persist last_used_at: cannot execute UPDATE in a read-only transaction"]
+      ])
+    })
+  )
+})

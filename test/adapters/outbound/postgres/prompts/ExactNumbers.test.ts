@@ -1,0 +1,222 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
+import * as PgClient from "@effect/sql-pg/PgClient"
+import { afterAll, assert, describe, layer } from "@effect/vitest"
+import * as Arbitrary from "effect/Arbitrary"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Result from "effect/Result"
+import { readArchiveFile } from "../../../../../src/adapters/inbound/cli/archive/ArchiveFile.ts"
+import { assignPaths } from "../../../../../src/adapters/inbound/cli/PromptPaths.ts"
+import { parsePromptFiles, renderFiles } from "../../../../../src/adapters/inbound/cli/PromptText.ts"
+import * as PostgresPromptRepo from "../../../../../src/adapters/outbound/postgres/prompts/PostgresPromptRepo.ts"
+import * as PostgresWorkspaceStore from "../../../../../src/adapters/outbound/postgres/workspaces/PostgresWorkspaceStore.ts"
+import { Administration } from "../../../../../src/application/administration/Administration.ts"
+import type { Archive } from "../../../../../src/application/formats/Archive.ts"
+import { InvalidContent } from "../../../../../src/domain/workspace/Problem.ts"
+import { PromptRepo } from "../../../../../src/application/ports/PromptRepo.ts"
+import { isExactNumber } from "../../../../../src/domain/Json.ts"
+import { resolve } from "../../../../../src/domain/Resolution.ts"
+import type { VersionNumber } from "../../../../../src/domain/Version.ts"
+import { archive, fragment, prompt, fragmentBinding, version } from "../../../../support/archives.ts"
+import { awkwardNumbers, jsonMaps } from "../../../../support/json.ts"
+import { migratedDatabase } from "../../../../support/postgres.ts"
+
+const services = Layer.mergeAll(
+  PostgresPromptRepo.layer,
+  Administration.layer.pipe(Layer.provide([PostgresWorkspaceStore.layer, NodeCrypto.layerSecureRandom]))
+).pipe(Layer.provideMerge(migratedDatabase))
+
+const directory = mkdtempSync(join(tmpdir(), "exact-numbers-"))
+afterAll(() => rmSync(directory, { recursive: true }))
+
+/** Returns the text of an archive whose metadata and overrides are exactly these texts. */
+const toArchiveText = (original: Archive, metadata: string, overrides: string): string =>
+  JSON.stringify(original)
+    .replace('"metadata":{}', () => `"metadata":${metadata}`)
+    .replace('"variable_overrides":{}', () => `"variable_overrides":${overrides}`)
+
+const importText = Effect.fnUntraced(function* (text: string) {
+  const { importArchive } = yield* Administration
+  const file = join(directory, "archive.json")
+  writeFileSync(file, text)
+  yield* importArchive(readArchiveFile(file, () => {}))
+})
+
+const exportText = Effect.fnUntraced(function* (original: Archive) {
+  const { exportArchive } = yield* Administration
+  let text = ""
+  yield* exportArchive(original.workspace.id, (some) =>
+    Effect.sync(() => {
+      text += some
+    })
+  )
+  return text
+})
+
+const makeArchive = (content = "{{a}} {{1.10}}") => {
+  const snippet = fragment(content)
+  const one = prompt({ fragments: [fragmentBinding(snippet, 1)], versions: [version(1)] })
+  return { one, original: archive({ fragments: [snippet], prompts: [one] }) }
+}
+
+/** Reads the JSON text that PostgreSQL stores, and the text that it would store for `written`. */
+const readStored = Effect.fnUntraced(function* ([table, column, id, written]: readonly [
+  table: string,
+  column: string,
+  id: string,
+  written: string
+]) {
+  const sql = yield* PgClient.PgClient
+  const [row] = yield* sql.unsafe<{
+    readonly held: string
+    readonly expected: string
+    readonly xmin: string
+  }>(
+    `select ${column}::text as held, $2::text::jsonb::text as expected, xmin::text from ${table} where id = $1`,
+    [id, written]
+  )
+  return row!
+})
+
+const freeFormTexts = Arbitrary.all({ metadata: jsonMaps, overrides: jsonMaps })
+
+describe("free-form JSON", () => {
+  layer(services, { excludeTestServices: true })((it) => {
+    it.effect.prop(
+      "holds the same numbers after import, export and import",
+      { texts: freeFormTexts },
+      Effect.fnUntraced(function* ({ texts }) {
+        const { one, original } = makeArchive()
+        const rows = [
+          ["prompt_versions", "metadata", one.versions[0]!.id, texts.metadata],
+          ["prompt_fragments", "variable_overrides", one.fragments[0]!.id, texts.overrides]
+        ] as const
+        yield* importText(toArchiveText(original, texts.metadata, texts.overrides))
+        const first = yield* Effect.forEach(rows, (row) => readStored(row))
+        for (const { held, expected } of first) assert.strictEqual(held, expected)
+
+        const exported = yield* exportText(original)
+        yield* importText(exported)
+        assert.deepStrictEqual(yield* Effect.forEach(rows, (row) => readStored(row)), first)
+        assert.strictEqual(yield* exportText(original), exported)
+      }),
+      { arbitrary: { runs: 60 } }
+    )
+
+    it.effect.prop(
+      "is unchanged by an import of exported files",
+      { texts: freeFormTexts },
+      Effect.fnUntraced(function* ({ texts }) {
+        const { original } = makeArchive()
+        const { importFiles, readContent } = yield* Administration
+        yield* importText(toArchiveText(original, texts.metadata, texts.overrides))
+        const before = yield* exportText(original)
+        const files = assignPaths(yield* readContent(original.workspace.id))
+        const read = Result.getOrThrow(parsePromptFiles(original.workspace.id, renderFiles(files)))
+        assert.deepStrictEqual((yield* importFiles(original.workspace.id, read)).changes, [])
+        // Another change writes the fragments: JSON that no file mentions stays exact.
+        const changed = {
+          ...read,
+          fragments: read.fragments.map((file) => ({ ...file, content: "changed" }))
+        }
+        yield* importFiles(original.workspace.id, changed)
+        assert.strictEqual((yield* exportText(original)).replace("changed", "{{a}} {{1.10}}"), before)
+      }),
+      { arbitrary: { runs: 60 } }
+    )
+
+    it.effect("keeps the numbers of overrides as a file writes them", () =>
+      Effect.gen(function* () {
+        const { one, original } = makeArchive()
+        const { importFiles } = yield* Administration
+        yield* importText(JSON.stringify(original))
+        const numbers = [...awkwardNumbers, "+7", "007", ".5", "5.", "0x20000000000001"]
+        const list = `[${awkwardNumbers.join(", ")}, 7, 7, 0.5, 5, 9007199254740993]`
+        const files = Result.getOrThrow(
+          parsePromptFiles(
+            original.workspace.id,
+            new Map([
+              ["fragments/f.md", `---\nid: ${original.fragments[0]!.id}\n---\n{{a}}\n`],
+              [
+                "prompts/p.md",
+                `---\nid: ${one.id}\nsort_order: 1.0\nfragments:\n  - fragment: f\n    with:\n      a: 1.10\n      "1.10": 1\n      12345678901234567890: x\n      deep:\n        - [${numbers.join(", ")}]\n---\n`
+              ]
+            ])
+          )
+        )
+        assert.strictEqual(files.prompts[0]!.sort_order, 1)
+        yield* importFiles(original.workspace.id, files)
+        assert.deepStrictEqual((yield* importFiles(original.workspace.id, files)).changes, [])
+        const { held, expected } = yield* readStored([
+          "prompt_fragments",
+          "variable_overrides",
+          one.fragments[0]!.id,
+          `{"a": 1.10, "1.10": 1, "12345678901234567890": "x", "deep": [${list}]}`
+        ])
+        assert.strictEqual(held, expected)
+      })
+    )
+
+    it.effect("is read with the exact numbers that were imported", () =>
+      Effect.gen(function* () {
+        const repo = yield* PromptRepo
+        const members = awkwardNumbers.map((number, index) => `"n${index}": ${number}`).join(", ")
+        const text = `{${members}, "list": [${awkwardNumbers}, {"a": [1.10]}]}`
+        const { one, original } = makeArchive(awkwardNumbers.map((_, index) => `{{n${index}}}`).join("|"))
+        yield* importText(toArchiveText(original, text, text))
+        const { metadata } = yield* repo.getVersion(
+          original.workspace.id,
+          one.id,
+          1 as VersionNumber,
+          undefined
+        )
+        const { held, expected } = yield* readStored([
+          "prompt_versions",
+          "metadata",
+          one.versions[0]!.id,
+          JSON.stringify(metadata)
+        ])
+        assert.strictEqual(held, expected)
+
+        const source = yield* repo.getSource(original.workspace.id, one.id)
+        const { resolved_content } = Result.getOrThrow(resolve(source))
+        const sql = yield* PgClient.PgClient
+        const [row] = yield* sql.unsafe<{ readonly texts: ReadonlyArray<string> }>(
+          "select array_agg(value::text order by n) as texts from jsonb_array_elements($1::text::jsonb) with ordinality e (value, n)",
+          [`[${awkwardNumbers}]`]
+        )
+        const numbers = resolved_content.split("\n\n").at(-1)!.split("|")
+        for (const [index, number] of numbers.entries()) {
+          // A number that JavaScript represents exactly is written as JavaScript writes it: 1e+21.
+          const name = `n${index}` as keyof typeof metadata
+          const isExact = isExactNumber(metadata[name])
+          assert.strictEqual(number, isExact ? row!.texts[index] : String(Number(awkwardNumbers[index]) + 0))
+        }
+        for (const text of ["1234567890123456789", "1.10", `1${"0".repeat(400)}`, "0.1", "0", "100000"]) {
+          assert.include(numbers, text)
+        }
+      })
+    )
+
+    it.effect("is rejected when PostgreSQL cannot store a number, and nothing changes", () =>
+      Effect.gen(function* () {
+        const { original } = makeArchive()
+        yield* importText(toArchiveText(original, '{"a": 1.10}', "{}"))
+        const before = yield* exportText(original)
+        for (const number of ["1e131072", "1e-16384", "1".repeat(131_073), "1e99999999999999999999"]) {
+          const rejected = yield* Effect.flip(importText(toArchiveText(original, `{"a": [${number}]}`, "{}")))
+          const message = "must hold numbers that JSON can write"
+          assert.deepStrictEqual<unknown>(
+            rejected,
+            InvalidContent([{ path: "prompts[0].versions[0].metadata", message }])
+          )
+        }
+        assert.strictEqual(yield* exportText(original), before)
+        yield* importText(toArchiveText(original, `{"a": [1e40000, 1e-16383]}`, "{}"))
+      })
+    )
+  })
+})

@@ -1,0 +1,309 @@
+import * as PgClient from "@effect/sql-pg/PgClient"
+import { assert, describe, layer } from "@effect/vitest"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Layer from "effect/Layer"
+import * as Schema from "effect/Schema"
+import * as KeyStore from "../../../../../src/adapters/outbound/postgres/keys/PostgresKeyStore.ts"
+import * as PostgresPromptRepo from "../../../../../src/adapters/outbound/postgres/prompts/PostgresPromptRepo.ts"
+import * as WorkspaceStore from "../../../../../src/adapters/outbound/postgres/workspaces/PostgresWorkspaceStore.ts"
+import * as Keys from "../../../../../src/application/ports/KeyStore.ts"
+import { type PromptFilter, PromptRepo } from "../../../../../src/application/ports/PromptRepo.ts"
+import * as Workspaces from "../../../../../src/application/ports/WorkspaceStore.ts"
+import type { FolderId } from "../../../../../src/domain/FolderId.ts"
+import type { PromptId, PromptType } from "../../../../../src/domain/Prompt.ts"
+import * as Resolution from "../../../../../src/domain/Resolution.ts"
+import { Version, type VersionNumber } from "../../../../../src/domain/Version.ts"
+import {
+  archive,
+  folder,
+  fragment,
+  key,
+  newId,
+  prompt,
+  tag,
+  fragmentBinding,
+  user,
+  toPartStream
+} from "../../../../support/archives.ts"
+import { migratedDatabase } from "../../../../support/postgres.ts"
+
+const ports = Layer.mergeAll(PostgresPromptRepo.layer, KeyStore.layer, WorkspaceStore.layer).pipe(
+  Layer.provideMerge(migratedDatabase)
+)
+
+/** Encodes metadata as a response does. */
+const encodeMetadata = Schema.encodeSync(
+  Schema.toCodecJson(Schema.Struct({ metadata: Version.fields.metadata }))
+)
+
+const everything = { page: 1, per_page: 100 }
+
+/** Imports two workspaces, each with a prompt that has a folder, a tag and a fragment. */
+const twoWorkspaces = Effect.gen(function* () {
+  const { importWorkspace } = yield* Workspaces.WorkspaceStore
+  const make = () => {
+    const [drawer, label, snippet] = [folder(), tag("label"), fragment("own")]
+    const use1 = fragmentBinding(snippet, 1)
+    const one = prompt({ folder_id: drawer.id, tags: [label.id], fragments: [use1], prompt_type: "system" })
+    const made = archive({ folders: [drawer], tags: [label], fragments: [snippet], prompts: [one] })
+    return { archive: made, id: made.workspace.id, drawer, label, snippet, use: use1, prompt: one }
+  }
+  const [own, other] = [make(), make()]
+  yield* importWorkspace(toPartStream(own.archive))
+  yield* importWorkspace(toPartStream(other.archive))
+  return { own, other, repo: yield* PromptRepo, sql: yield* PgClient.PgClient }
+})
+
+/** Waits until a statement waits for a lock. */
+const waitForBlocked = (sql: PgClient.PgClient) =>
+  Effect.repeat(
+    Effect.andThen(
+      Effect.sleep("10 millis"),
+      sql`select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
+    ),
+    { until: (rows) => rows.length > 0, times: 200 }
+  )
+
+describe("prompts of rows that other programs wrote", () => {
+  layer(ports, { excludeTestServices: true })((it) => {
+    it.effect("reads omit fragments, folders and tags of other workspaces", () =>
+      Effect.gen(function* () {
+        const { own, other, repo, sql } = yield* twoWorkspaces
+        yield* sql`insert into prompt_fragments (prompt_id, fragment_id, position)
+          values (${own.prompt.id}, ${other.snippet.id}, 0)`
+        yield* sql`update prompts set folder_id = ${other.drawer.id} where id = ${own.prompt.id}`
+        yield* sql`insert into prompt_tags (prompt_id, tag_id) values (${own.prompt.id}, ${other.label.id})`
+        const source = yield* repo.getSource(own.id, own.prompt.id)
+        assert.deepStrictEqual(source.fragments, [{ content: "own", variable_overrides: {} }])
+        const read = yield* repo.get(own.id, own.prompt.id)
+        assert.strictEqual(read.folder_id, null)
+        assert.deepStrictEqual(read.tags, [own.label])
+        const total = (filter: PromptFilter, workspace = own.id) =>
+          Effect.map(repo.list(workspace, filter, everything), ({ items, total }) => [items.length, total])
+        assert.deepStrictEqual(yield* total({ folder_id: other.drawer.id }), [0, 0])
+        assert.deepStrictEqual(yield* total({ tag: "label" }), [1, 1])
+        // The other workspace does not see the prompt that its folder and tag are on.
+        assert.deepStrictEqual(yield* total({ folder_id: other.drawer.id }, other.id), [1, 1])
+        assert.deepStrictEqual(yield* total({ tag: "label" }, other.id), [1, 1])
+      })
+    )
+
+    it.effect("getSource returns overrides of any JSON type unchanged, by position, then id", () =>
+      Effect.gen(function* () {
+        const { own, repo, sql } = yield* twoWorkspaces
+        yield* sql`delete from prompt_fragments where prompt_id = ${own.prompt.id}`
+        const overrides = [[1, "two"], null, "text", 3, true, { a: { b: null }, "": "" }]
+        const ids = overrides.map(() => newId<string>()).sort()
+        for (const index of [3, 5, 0, 2, 4, 1]) {
+          yield* sql`insert into prompt_fragments (id, prompt_id, fragment_id, position, variable_overrides)
+            values (${ids[index]}, ${own.prompt.id}, ${own.snippet.id}, 7, ${JSON.stringify(overrides[index])})`
+        }
+        yield* sql`insert into prompt_fragments (prompt_id, fragment_id, position)
+          values (${own.prompt.id}, ${own.snippet.id}, -1)`
+        const { fragments } = yield* repo.getSource(own.id, own.prompt.id)
+        assert.deepStrictEqual(
+          fragments.map(({ variable_overrides }) => variable_overrides),
+          [{}, ...overrides]
+        )
+      })
+    )
+
+    it.effect("getSource fails, without reading them, if the contents together exceed 2 MiB", () =>
+      Effect.gen(function* () {
+        const { own, repo, sql } = yield* twoWorkspaces
+        const outcome = Effect.fnUntraced(function* (content: number) {
+          yield* sql`update prompts set current_content = ${"x".repeat(content)} where id = ${own.prompt.id}`
+          const read = yield* Effect.result(repo.getSource(own.id, own.prompt.id))
+          return read._tag === "Success" ? Resolution.resolve(read.success)._tag : read.failure._tag
+        })
+        yield* sql`update fragments set content = repeat('x', 1048576) where id = ${own.snippet.id}`
+        assert.strictEqual(yield* outcome(0), "Failure")
+        yield* sql`insert into prompt_fragments (prompt_id, fragment_id) values (${own.prompt.id}, ${own.snippet.id})`
+        assert.strictEqual(yield* outcome(0), "Failure")
+        assert.strictEqual(yield* outcome(1), "ResolvedTooLarge")
+        yield* sql`delete from prompt_fragments where prompt_id = ${own.prompt.id}`
+        assert.strictEqual(yield* outcome(1048576), "Success")
+      })
+    )
+
+    it.effect("getVersion omits a parent that belongs to another prompt", () =>
+      Effect.gen(function* () {
+        const { own, other, repo, sql } = yield* twoWorkspaces
+        const [theirs, first, second] = [newId<string>(), newId<string>(), newId<string>()]
+        yield* sql`insert into prompt_versions (id, prompt_id) values (${theirs}, ${other.prompt.id})`
+        yield* sql`insert into prompt_versions (id, prompt_id, version_number, parent_version_id)
+          values (${first}, ${own.prompt.id}, 1001, ${theirs}), (${second}, ${own.prompt.id}, 1002, ${first})`
+        const parentOf = (number: number) =>
+          Effect.map(
+            repo.getVersion(own.id, own.prompt.id, number as VersionNumber, undefined),
+            ({ parent_version_id }) => parent_version_id
+          )
+        assert.deepStrictEqual<ReadonlyArray<string | null>>(
+          [yield* parentOf(1001), yield* parentOf(1002)],
+          [null, first]
+        )
+      })
+    )
+
+    it.effect("all metadata that the table can store can be encoded", () =>
+      Effect.gen(function* () {
+        const { own, repo, sql } = yield* twoWorkspaces
+        const deep = `{"a":${"[".repeat(99)}0${"]".repeat(99)}}`
+        const texts = ['{"a":1e400,"b":[-1e400,{"__proto__":{"c":1}}]}', deep, "{}"]
+        const huge = `1${"0".repeat(400)}`
+        const expected = [`{"a":${huge},"b":[-${huge},{"__proto__":{"c":1}}]}`, deep, "{}"]
+        for (const [index, text] of texts.entries()) {
+          const number = 2001 + index
+          yield* sql.unsafe(
+            "insert into prompt_versions (prompt_id, version_number, metadata) values ($1, $2, $3::text::jsonb)",
+            [own.prompt.id, number, text]
+          )
+          const version = yield* repo.getVersion(own.id, own.prompt.id, number as VersionNumber, undefined)
+          assert.strictEqual(JSON.stringify(encodeMetadata(version)), `{"metadata":${expected[index]}}`)
+        }
+      })
+    )
+
+    it.effect("an unknown tier is returned as stored, and a tag that cannot exist lists nothing", () =>
+      Effect.gen(function* () {
+        const { own, repo, sql } = yield* twoWorkspaces
+        const { importWorkspace } = yield* Workspaces.WorkspaceStore
+        const { find } = yield* Keys.KeyStore
+        const owner = user()
+        const { stored } = key(own.id, owner)
+        yield* importWorkspace(toPartStream({ ...own.archive, users: [owner], api_keys: [stored] }))
+        yield* sql`update workspaces set tier = 'enterprise' where id = ${own.id}`
+        assert.deepStrictEqual((yield* find(stored.key_hash)).workspace, {
+          id: own.id,
+          tier: "enterprise",
+          billing_status: "active"
+        })
+        const impossibleTags = [
+          "\0",
+          "label\0",
+          "\ud800",
+          "label\udfff",
+          "",
+          "x".repeat(257),
+          "😀".repeat(4000)
+        ]
+        for (const tag of impossibleTags) {
+          for (const filter of [{ tag }, { tag, type: "system" as const, folder_id: own.drawer.id }]) {
+            assert.deepStrictEqual(yield* repo.list(own.id, filter, everything), { items: [], total: 0 })
+          }
+        }
+      })
+    )
+
+    it.effect("lists by tag are current after every change of prompt, tag or folder", () =>
+      Effect.gen(function* () {
+        const { own, other, repo, sql } = yield* twoWorkspaces
+        const listed = Effect.fnUntraced(function* (filter: Omit<PromptFilter, "tag">, workspace = own.id) {
+          const tagged = yield* repo.list(workspace, { ...filter, tag: "label" }, everything)
+          const untagged = yield* repo.list(workspace, filter, everything)
+          assert.deepStrictEqual(tagged, untagged)
+          return tagged.items.map(({ title, updated_at }) => [title, updated_at])
+        })
+        const id = own.prompt.id
+        const titleAt = (time: string) => [[own.prompt.title, time]]
+        assert.deepStrictEqual(yield* listed({}), titleAt(own.prompt.updated_at))
+        yield* sql`update prompts set updated_at = '2027-01-01Z' where id = ${id}`
+        assert.deepStrictEqual(yield* listed({}), titleAt("2027-01-01T00:00:00.000Z"))
+        assert.deepStrictEqual(yield* listed({ type: "user" }), [])
+        yield* sql`update prompts set prompt_type = 'user' where id = ${id}`
+        assert.deepStrictEqual(yield* listed({ type: "user" }), titleAt("2027-01-01T00:00:00.000Z"))
+        yield* sql`delete from folders where id = ${own.drawer.id}`
+        assert.deepStrictEqual(yield* listed({ folder_id: own.drawer.id as FolderId }), [])
+        yield* sql`update prompts set is_archived = true where id = ${id}`
+        assert.deepStrictEqual(yield* listed({}), [])
+        yield* sql`update prompts set is_archived = false where id = ${id}`
+        assert.deepStrictEqual(yield* listed({}), titleAt("2027-01-01T00:00:00.000Z"))
+        // A moved prompt is not listed by a tag of its former workspace.
+        yield* sql`update prompts set workspace_id = ${other.id} where id = ${id}`
+        assert.deepStrictEqual(yield* listed({}), [])
+        yield* sql`delete from tags where id = ${other.label.id}`
+        yield* sql`update tags set workspace_id = ${other.id} where id = ${own.label.id}`
+        const { items } = yield* repo.list(other.id, { tag: "label" }, everything)
+        assert.deepStrictEqual(
+          items.map(({ id }) => id),
+          [id]
+        )
+      })
+    )
+
+    it.effect(
+      "are listed by tag with the current values when the tag is added while the prompt changes",
+      () =>
+        Effect.gen(function* () {
+          const { own, repo, sql } = yield* twoWorkspaces
+          yield* sql`delete from prompt_tags where prompt_id = ${own.prompt.id}`
+          const updated = yield* Deferred.make<void>()
+          const update = Effect.gen(function* () {
+            yield* sql`update prompts set updated_at = '2027-01-01Z' where id = ${own.prompt.id}`
+            yield* Deferred.succeed(updated, undefined)
+            yield* waitForBlocked(sql)
+          })
+          const tagging = Effect.andThen(
+            Deferred.await(updated),
+            sql`insert into prompt_tags (prompt_id, tag_id) values (${own.prompt.id}, ${own.label.id})`
+          )
+          yield* Effect.all([sql.withTransaction(update), tagging], { concurrency: 2 })
+          const { items } = yield* repo.list(own.id, { tag: "label" }, everything)
+          assert.deepStrictEqual(
+            items.map(({ updated_at }) => updated_at),
+            ["2027-01-01T00:00:00.000Z"]
+          )
+        })
+    )
+
+    it.effect("list returns a page and a total of the same snapshot", () =>
+      Effect.gen(function* () {
+        const { own, repo, sql } = yield* twoWorkspaces
+        // Each odd write adds 99 prompts at once, each even one deletes them.
+        const toggle = sql`insert into prompts (workspace_id, title)
+            select ${own.id}, 'many' from generate_series(1, 99)`.pipe(
+          Effect.andThen(sql`delete from prompts where workspace_id = ${own.id} and title = 'many'`)
+        )
+        const writer = yield* Effect.forkChild(Effect.repeat(toggle, { times: 30 }))
+        const totals = new Set<number>()
+        while (writer.pollUnsafe() === undefined) {
+          const { items, total } = yield* repo.list(own.id, {}, everything)
+          assert.strictEqual(items.length, total)
+          totals.add(total)
+        }
+        yield* Fiber.join(writer)
+        assert.deepStrictEqual([...totals].sort(), [1, 100])
+      })
+    )
+
+    it.effect(
+      "list returns each prompt of a large list on exactly one page, in order; pages past the end have the total",
+      () =>
+        Effect.gen(function* () {
+          const { other, repo, sql } = yield* twoWorkspaces
+          yield* sql`insert into prompts (workspace_id, prompt_type, updated_at)
+          select ${other.id}, 'few-shot', timestamptz '2026-01-01Z' + (i % 7) * interval '1 ms'
+          from generate_series(1, 250) i`
+          const expected = yield* sql<{ readonly id: PromptId }>`select id from prompts
+          where workspace_id = ${other.id} and prompt_type = 'few-shot' order by updated_at desc, id desc`
+          const filter = { type: "few-shot" as PromptType }
+          const seen: Array<PromptId> = []
+          for (const page of [1, 2, 3, 4, 5, 6, 7]) {
+            const { items, total } = yield* repo.list(other.id, filter, { page, per_page: 40 })
+            assert.strictEqual(total, 250)
+            seen.push(...items.map(({ id }) => id))
+          }
+          assert.deepStrictEqual(
+            seen,
+            expected.map(({ id }) => id)
+          )
+          for (const page of [8, 2 ** 31, Number.MAX_SAFE_INTEGER]) {
+            const past = yield* repo.list(other.id, filter, { page, per_page: 100 })
+            assert.deepStrictEqual(past, { items: [], total: 250 })
+          }
+        })
+    )
+  })
+})

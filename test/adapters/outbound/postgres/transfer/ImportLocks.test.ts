@@ -1,0 +1,552 @@
+import * as PgClient from "@effect/sql-pg/PgClient"
+import { assert, describe, it } from "@effect/vitest"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import type * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import {
+  type Archive,
+  archiveFromExport,
+  toWorkspaceParts
+} from "../../../../../src/application/formats/Archive.ts"
+import {
+  decodeTryLock,
+  tryLockWorkspace
+} from "../../../../../src/adapters/outbound/postgres/transfer/ImportQueries.ts"
+import { repeatableRead } from "../../../../../src/adapters/outbound/postgres/transfer/WriteAttempts.ts"
+import { InvalidContent } from "../../../../../src/domain/workspace/Problem.ts"
+import type { WorkspaceId } from "../../../../../src/domain/WorkspaceId.ts"
+import type { ExportPart } from "../../../../../src/domain/workspace/WorkspaceParts.ts"
+import type { ContentEdit, WorkspaceContent } from "../../../../../src/domain/workspace/WorkspaceContent.ts"
+import { WorkspaceStore } from "../../../../../src/application/ports/WorkspaceStore.ts"
+import {
+  archive,
+  folder,
+  fragment,
+  instant,
+  prompt,
+  sample,
+  tag,
+  fragmentBinding,
+  user,
+  version,
+  toPartStream
+} from "../../../../support/archives.ts"
+import { openStoreAndClient } from "../../../../support/storeAndClient.ts"
+
+const withSetting = <E>(
+  test: (setting: Effect.Success<typeof openStoreAndClient>) => Effect.Effect<void, E, Scope.Scope>
+) => Effect.scoped(Effect.flatMap(openStoreAndClient, test))
+
+/** Fails unless the effect completes within a second. */
+const withinOneSecond = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.timeout(effect, "1 second")
+
+const revokeKey = "update api_keys set revoked_at = now() where id = $1 and revoked_at is null returning id"
+const forceReset = "update users set must_reset_password = true where id = $1"
+const useKey = "update api_keys set last_used_at = now() where id = $1"
+const dispute = "update workspaces set billing_status = 'disputed', tier = 'free' where id = $1"
+
+/** Selects the locks on the tables, including row locks, of all other connections. */
+const heldLocks = `select distinct l.mode from pg_locks l join pg_class c on c.oid = l.relation
+  where c.relkind in ('r', 'i') and c.relpersistence = 'p' and c.relnamespace = 'public'::regnamespace
+    and l.pid <> pg_backend_pid() and l.database = (select oid from pg_database where datname = current_database())
+  order by l.mode`
+
+const exportArchive = Effect.fnUntraced(function* (store: WorkspaceStore["Service"], workspace: WorkspaceId) {
+  const parts: Array<ExportPart> = []
+  yield* store.exportWorkspace(workspace, (some) => Effect.sync(() => void parts.push(...some)))
+  return archiveFromExport(parts)
+})
+
+const emptyEdit: ContentEdit = { folders: [], tags: [], fragments: [], removedFragments: [], prompts: [] }
+
+/** Makes an edit of one prompt's title. */
+const retitle = (content: WorkspaceContent, id: string, title: string): ContentEdit => {
+  const { tags: _, fragments: __, history: ___, ...row } = content.prompts.find((prompt) => prompt.id === id)!
+  return {
+    ...emptyEdit,
+    prompts: [{ row: { ...row, title }, tags: undefined, fragments: undefined, version: undefined }]
+  }
+}
+
+/** Holds the locks of a statement in a transaction of another client, until they are released or the test ends. */
+const holdLocks = Effect.fnUntraced(function* (
+  other: PgClient.PgClient,
+  statement: string,
+  params: ReadonlyArray<unknown>
+) {
+  const [held, release] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+  const fiber = yield* Effect.forkScoped(
+    other.withTransaction(
+      Effect.gen(function* () {
+        yield* other.unsafe(statement, params)
+        yield* Deferred.succeed(held, undefined)
+        yield* Deferred.await(release)
+      })
+    )
+  )
+  yield* Deferred.await(held)
+  return Effect.andThen(Deferred.succeed(release, undefined), Fiber.join(fiber))
+})
+
+/** Makes an archive of many rows, which an import stages in temporary tables. */
+const makeLargeArchive = (): Archive => {
+  const snippet = fragment("x".repeat(1_000))
+  return archive({
+    fragments: [snippet],
+    prompts: Array.from({ length: 300 }, (_, index) =>
+      prompt({
+        title: `Prompt ${index}`,
+        current_content: "y".repeat(500),
+        fragments: [fragmentBinding(snippet, 1)],
+        versions: [version(1), version(2)]
+      })
+    )
+  })
+}
+
+describe("imports and concurrent writers", () => {
+  it.live(
+    "a revocation, a forced reset, the use of a key and a billing change do not wait for a slow import",
+    () =>
+      withSetting(
+        Effect.fnUntraced(function* ({ store, other }) {
+          const { archive: own, keys } = sample()
+          yield* store.importWorkspace(toPartStream(own))
+          const [key, owner] = [keys.active.stored, own.users[0]!]
+          const stalled = yield* Deferred.make<void>()
+          const resume = yield* Deferred.make<void>()
+          const slow = Stream.concat(
+            Stream.fromIterable(toWorkspaceParts(own)),
+            Stream.unwrap(
+              Effect.as(
+                Effect.andThen(Deferred.succeed(stalled, undefined), Deferred.await(resume)),
+                Stream.empty
+              )
+            )
+          )
+          const fiber = yield* Effect.forkScoped(store.importWorkspace(slow))
+          yield* Deferred.await(stalled)
+          assert.deepStrictEqual(yield* other.unsafe(heldLocks), [{ mode: "AccessShareLock" }])
+          for (const [statement, id] of [
+            [revokeKey, key.id],
+            [forceReset, owner.id],
+            [useKey, key.id],
+            [dispute, own.workspace.id]
+          ] as const) {
+            yield* withinOneSecond(other.unsafe(statement, [id]))
+          }
+          yield* Deferred.succeed(resume, undefined)
+          yield* Fiber.join(fiber)
+          const after = yield* exportArchive(store, own.workspace.id)
+          assert.isNotNull(after.api_keys.find(({ id }) => id === key.id)!.revoked_at)
+          assert.isTrue(after.users.find(({ id }) => id === owner.id)!.must_reset_password)
+          assert.deepStrictEqual(after.workspace, {
+            ...own.workspace,
+            billing_status: "disputed",
+            tier: "free"
+          })
+        })
+      )
+  )
+
+  const { fragments, prompts } = makeLargeArchive()
+  for (const [size, own] of [
+    ["a small", sample().archive],
+    ["a large", { ...sample().archive, fragments, prompts }]
+  ] as const) {
+    it.live(`security changes do not wait while the content of ${size} archive is merged`, () =>
+      withSetting(
+        Effect.fnUntraced(function* ({ store, other }) {
+          yield* store.importWorkspace(toPartStream(own))
+          const [key, owner] = [
+            own.api_keys.find(
+              ({ workspace_id, revoked_at }) => workspace_id !== null && revoked_at === null
+            )!,
+            own.users[0]!
+          ]
+          // The import waits for this row and holds all other locks meanwhile.
+          const release = yield* holdLocks(other, "select from prompts where id = $1 for update", [
+            own.prompts[0]!.id
+          ])
+          const changed: Archive = {
+            ...own,
+            workspace: { ...own.workspace, name: "Renamed" },
+            api_keys: own.api_keys.map((key) => ({ ...key, name: "Renamed" })),
+            users: own.users.map((user) => ({ ...user, must_reset_password: true })),
+            prompts: own.prompts.map((prompt) => ({ ...prompt, title: "Changed" }))
+          }
+          const fiber = yield* Effect.forkScoped(store.importWorkspace(toPartStream(changed)))
+          yield* waitForBlocked(other)
+          for (const [statement, id] of [
+            [revokeKey, key.id],
+            [forceReset, owner.id],
+            [useKey, key.id],
+            [dispute, own.workspace.id]
+          ] as const) {
+            yield* withinOneSecond(other.unsafe(statement, [id]))
+          }
+          yield* release
+          yield* Fiber.join(fiber)
+          const after = yield* exportArchive(store, own.workspace.id)
+          assert.isNotNull(after.api_keys.find(({ id }) => id === key.id)!.revoked_at)
+          assert.strictEqual(after.workspace.name, "Renamed")
+          assert.strictEqual(after.workspace.billing_status, "disputed")
+          assert.isTrue(after.prompts.every(({ title }) => title === "Changed"))
+        })
+      )
+    )
+  }
+
+  it.live("an editor of another workspace never waits for an import or for editContent", () =>
+    withSetting(
+      Effect.fnUntraced(function* ({ store, other }) {
+        const [own, theirs] = [sample().archive, sample().archive]
+        yield* store.importWorkspace(toPartStream(own))
+        yield* store.importWorkspace(toPartStream(theirs))
+        const [mine] = own.prompts
+        const release = yield* holdLocks(other, "select from prompts where id = $1 for update", [mine!.id])
+        const changed = { ...own, prompts: own.prompts.map((prompt) => ({ ...prompt, title: "Changed" })) }
+        const imported = yield* Effect.forkScoped(store.importWorkspace(toPartStream(changed)))
+        const edited = yield* Effect.forkScoped(
+          store.editContent(own.workspace.id, (content) =>
+            Effect.succeed([retitle(content, mine!.id, "Revised"), undefined] as const)
+          )
+        )
+        yield* waitForBlocked(other)
+        const [prompt] = theirs.prompts
+        yield* withinOneSecond(
+          other.unsafe("update prompts set title = 'Edited', updated_at = now() where id = $1", [prompt!.id])
+        )
+        yield* withinOneSecond(
+          other.unsafe("insert into folders (workspace_id, name) values ($1, 'New')", [theirs.workspace.id])
+        )
+        yield* withinOneSecond(
+          other.unsafe("delete from prompt_versions where prompt_id = $1", [theirs.prompts[1]!.id])
+        )
+        yield* withinOneSecond(store.importWorkspace(toPartStream({ ...theirs, prompts: [] })))
+        yield* release
+        yield* Fiber.join(imported)
+        yield* Fiber.join(edited)
+      })
+    )
+  )
+
+  it.live("a dry run locks nothing and waits for no lock", () =>
+    withSetting(
+      Effect.fnUntraced(function* ({ store, other }) {
+        const { archive: own } = sample()
+        yield* store.importWorkspace(toPartStream(own))
+        const changed: Archive = {
+          ...own,
+          workspace: { ...own.workspace, name: "Renamed" },
+          api_keys: own.api_keys.map((key) => ({ ...key, name: "Renamed" })),
+          users: [...own.users, user()],
+          folders: [...own.folders, folder()],
+          prompts: own.prompts.slice(1).map((prompt) => ({ ...prompt, title: "Changed" }))
+        }
+        // The dry run does not wait for these locks.
+        const release = yield* holdLocks(
+          other,
+          `with p as (select from prompts for update), k as (select from api_keys for update),
+            u as (select from users for update) select from workspaces for update`,
+          []
+        )
+        yield* withinOneSecond(store.importWorkspace(toPartStream(changed), { dryRun: true }))
+        yield* withinOneSecond(
+          store.editContent(
+            own.workspace.id,
+            (content) =>
+              Effect.succeed([retitle(content, own.prompts[0]!.id, "Revised"), undefined] as const),
+            { dryRun: true }
+          )
+        )
+        yield* release
+        // The transaction of `editContent` is open while the edit is made.
+        const [reading, resume] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+        const fiber = yield* Effect.forkScoped(
+          store.editContent(
+            own.workspace.id,
+            () =>
+              Effect.gen(function* () {
+                yield* Deferred.succeed(reading, undefined)
+                yield* Deferred.await(resume)
+                return [emptyEdit, undefined] as const
+              }),
+            { dryRun: true }
+          )
+        )
+        yield* Deferred.await(reading)
+        assert.deepStrictEqual(yield* other.unsafe(heldLocks), [{ mode: "AccessShareLock" }])
+        yield* Deferred.succeed(resume, undefined)
+        yield* Fiber.join(fiber)
+        assert.deepStrictEqual((yield* exportArchive(store, own.workspace.id)).workspace, own.workspace)
+      })
+    )
+  )
+
+  it.live("a dry run of an archive takes only AccessShareLock on the tables", () =>
+    withSetting(
+      Effect.fnUntraced(function* ({ store, other }) {
+        const own = makeLargeArchive()
+        yield* store.importWorkspace(toPartStream(own))
+        // The dry run reads this table last, so it waits here with all its locks.
+        const release = yield* holdLocks(other, "lock table prompt_versions in access exclusive mode", [])
+        const changed = { ...own, prompts: own.prompts.map((prompt) => ({ ...prompt, title: "Changed" })) }
+        const fiber = yield* Effect.forkScoped(store.importWorkspace(toPartStream(changed), { dryRun: true }))
+        yield* waitForBlocked(other)
+        const modes = yield* other.unsafe<{ readonly mode: string }>(
+          `select distinct l.mode from pg_locks l join pg_class c on c.oid = l.relation
+            where c.relkind = 'r' and c.relpersistence = 'p' and c.relnamespace = 'public'::regnamespace
+              and l.pid in (
+                select pid from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
+              )`
+        )
+        assert.deepStrictEqual(modes, [{ mode: "AccessShareLock" }])
+        yield* release
+        yield* Fiber.join(fiber)
+      })
+    )
+  )
+
+  it.live("editContent restores no deleted key, no lifted reset and no name", () =>
+    withSetting(
+      Effect.fnUntraced(function* ({ store, other }) {
+        const { archive: own, keys } = sample()
+        yield* store.importWorkspace(toPartStream(own))
+        const owner = own.users.find(({ must_reset_password }) => must_reset_password)!
+        yield* store.editContent(own.workspace.id, (content) =>
+          Effect.gen(function* () {
+            yield* withinOneSecond(
+              other.unsafe("delete from api_keys where id = $1", [keys.active.stored.id])
+            )
+            yield* withinOneSecond(
+              other.unsafe("update users set must_reset_password = false where id = $1", [owner.id])
+            )
+            yield* withinOneSecond(
+              other.unsafe("update api_keys set name = 'Kept' where id = $1", [keys.second.stored.id])
+            )
+            yield* withinOneSecond(
+              other.unsafe("update workspaces set name = 'Kept' where id = $1", [own.workspace.id])
+            )
+            return [retitle(content, own.prompts[0]!.id, "Revised"), undefined] as const
+          }).pipe(Effect.orDie)
+        )
+        const after = yield* exportArchive(store, own.workspace.id)
+        assert.isUndefined(after.api_keys.find(({ id }) => id === keys.active.stored.id))
+        assert.strictEqual(after.api_keys.find(({ id }) => id === keys.second.stored.id)!.name, "Kept")
+        assert.isFalse(after.users.find(({ id }) => id === owner.id)!.must_reset_password)
+        assert.strictEqual(after.workspace.name, "Kept")
+        assert.strictEqual(after.prompts.find(({ id }) => id === own.prompts[0]!.id)!.title, "Revised")
+      })
+    )
+  )
+
+  it.live("editContent writes only the rows that its edit names, and none for an empty edit", () =>
+    withSetting(
+      Effect.fnUntraced(function* ({ store, other }) {
+        const { archive: own } = sample()
+        yield* store.importWorkspace(toPartStream(own))
+        // Numbers that a JavaScript number cannot represent.
+        yield* other.unsafe(
+          `update prompt_versions set metadata = '{"run_id": 1234567890123456789, "huge": 1e400}'`
+        )
+        yield* other.unsafe(
+          `update prompt_fragments set variable_overrides = '{"account": 1234567890123456789}'`
+        )
+        const rows = (condition: string) =>
+          other.unsafe(`select 'p' as t, id, xmin::text from prompts where ${condition}
+            union all select 'v', id, xmin::text from prompt_versions
+            union all select 'u', id, xmin::text from prompt_fragments
+            union all select 'f', id, xmin::text from fragments
+            union all select 'k', id, xmin::text from api_keys
+            union all select 'o', id, xmin::text from users
+            union all select 'w', id, xmin::text from workspaces order by t, id`)
+        const all = yield* rows("true")
+        yield* store.editContent(own.workspace.id, () => Effect.succeed([emptyEdit, undefined] as const))
+        assert.deepStrictEqual(yield* rows("true"), all)
+        const [first] = own.prompts
+        const others = yield* rows(`id <> '${first!.id}'`)
+        yield* store.editContent(own.workspace.id, (content) =>
+          Effect.succeed([retitle(content, first!.id, "Revised"), undefined] as const)
+        )
+        assert.deepStrictEqual(yield* rows(`id <> '${first!.id}'`), others)
+        const [numbers] = yield* other.unsafe(
+          "select bool_and(metadata::text like '%1234567890123456789%') as kept from prompt_versions"
+        )
+        assert.deepStrictEqual(numbers, { kept: true })
+      })
+    )
+  )
+
+  it.live("editContent starts over when an editor changes a prompt that the edit writes", () =>
+    withSetting(
+      Effect.fnUntraced(function* ({ store, other }) {
+        const { archive: own } = sample()
+        yield* store.importWorkspace(toPartStream(own))
+        const [edited, untouched] = own.prompts
+        let runs = 0
+        yield* store.editContent(own.workspace.id, (content) =>
+          Effect.gen(function* () {
+            runs++
+            if (runs === 1) {
+              yield* other.unsafe(
+                `with version as (insert into prompt_versions (prompt_id, version_number, content)
+                  values ($1, 77, 'Edited'))
+                  update prompts set current_content = 'Edited', current_version = 77 where id = $1`,
+                [edited!.id]
+              )
+              yield* other.unsafe("update prompts set description = 'Kept' where id = $1", [untouched!.id])
+            }
+            return [retitle(content, edited!.id, "Revised"), undefined] as const
+          }).pipe(Effect.orDie)
+        )
+        assert.strictEqual(runs, 2)
+        const after = yield* exportArchive(store, own.workspace.id)
+        const { title, current_content, current_version } = after.prompts.find(({ id }) => id === edited!.id)!
+        assert.deepStrictEqual([title, current_content, current_version], ["Revised", "Edited", 77])
+        assert.strictEqual(after.prompts.find(({ id }) => id === untouched!.id)!.description, "Kept")
+      })
+    )
+  )
+
+  it.live("editContent starts over when an editor adds the same version number or tag", () =>
+    withSetting(
+      Effect.fnUntraced(function* ({ store, other }) {
+        const own = archive({ prompts: [prompt({ versions: [version(1)] })] })
+        yield* store.importWorkspace(toPartStream(own))
+        const [first] = own.prompts
+        let runs = 0
+        yield* store.editContent(own.workspace.id, (content) =>
+          Effect.gen(function* () {
+            runs++
+            const { last } = content.prompts[0]!.history
+            const edit = retitle(content, first!.id, "Revised")
+            const [revised] = edit.prompts
+            if (runs === 1) {
+              yield* other.unsafe(
+                "insert into prompt_versions (prompt_id, version_number, content) values ($1, 2, 'Edited')",
+                [first!.id]
+              )
+            }
+            return [
+              { ...edit, prompts: [{ ...revised!, version: version(last!.version_number + 1) }] },
+              undefined
+            ] as const
+          }).pipe(Effect.orDie)
+        )
+        assert.strictEqual(runs, 2)
+        const after = yield* exportArchive(store, own.workspace.id)
+        assert.deepStrictEqual(
+          after.prompts[0]!.versions.map(({ version_number, content }) => [version_number, content]),
+          [
+            [1, "Content of version 1"],
+            [2, "Edited"],
+            [3, "Content of version 3"]
+          ] as Array<unknown>
+        )
+      })
+    )
+  )
+
+  it.live("an import rejects a user whose email another transaction adds at the same time", () =>
+    withSetting(
+      Effect.fnUntraced(function* ({ store, other }) {
+        const [home, owner] = [archive().workspace, user()]
+        const { archive: taken } = sample()
+        yield* store.importWorkspace(toPartStream(taken))
+        const release = yield* holdLocks(other, "insert into users (email) values ($1)", [owner.email])
+        const fiber = yield* Effect.forkScoped(
+          Effect.flip(store.importWorkspace(toPartStream(archive({ workspace: home, users: [owner] }))))
+        )
+        yield* waitForBlocked(other)
+        yield* release
+        assert.deepStrictEqual(
+          yield* Fiber.join(fiber),
+          InvalidContent([{ path: "users[0].email", message: "belongs to another user" }])
+        )
+      })
+    )
+  )
+
+  it.live("concurrent imports of two workspaces with the same new user both succeed", () =>
+    withSetting(
+      Effect.fnUntraced(function* ({ store }) {
+        for (let round = 0; round < 5; round++) {
+          const users = [user({ must_reset_password: true }), user()]
+          const home = () => archive({ users: users.toReversed(), folders: [folder()] })
+          yield* Effect.all(
+            [store.importWorkspace(toPartStream(home())), store.importWorkspace(toPartStream(home()))],
+            { concurrency: 2 }
+          )
+        }
+      })
+    )
+  )
+
+  it.live("a dry run rejects values that the tables cannot store, as the import does", () =>
+    withSetting(
+      Effect.fnUntraced(function* ({ store }) {
+        const bad = [
+          archive({ prompts: [prompt({ created_at: instant("0000-01-01T00:00:00.000Z") })] }),
+          archive({ tags: [tag("label", { color: "red" })] })
+        ]
+        for (const own of bad) {
+          const [real, dry] = [
+            yield* Effect.flip(store.importWorkspace(toPartStream(own))),
+            yield* Effect.flip(store.importWorkspace(toPartStream(own), { dryRun: true }))
+          ]
+          assert.deepStrictEqual(dry, real)
+          assert.strictEqual(real._tag, "InvalidContent")
+        }
+      })
+    )
+  )
+
+  it.live(
+    "a revision does not start in a snapshot that lacks a transaction which ended before the lock was free",
+    () =>
+      withSetting(
+        Effect.fnUntraced(function* ({ store, other }) {
+          const { archive: own } = sample()
+          yield* store.importWorkspace(toPartStream(own))
+          /** Takes the snapshot, runs `meanwhile` on another connection, and then tries to take the lock. */
+          const tryLockAfter = (meanwhile: Effect.Effect<unknown, unknown>) =>
+            other.withTransaction(
+              Effect.gen(function* () {
+                yield* other.unsafe(repeatableRead)
+                yield* other.unsafe("select")
+                yield* Effect.orDie(meanwhile)
+                return decodeTryLock(yield* other.unsafe(tryLockWorkspace, [own.workspace.id])).locked
+              })
+            )
+          const revise = store.editContent(own.workspace.id, ({ folders }) =>
+            Effect.succeed([
+              { ...emptyEdit, folders: [folder({ name: `Folder ${folders.length}` })] },
+              undefined
+            ] as const)
+          )
+          assert.isFalse(yield* tryLockAfter(revise))
+          // Other databases of the server may commit meanwhile, too: then the lock is taken by a later attempt.
+          const tryLock: Effect.Effect<boolean, unknown> = Effect.flatMap(
+            tryLockAfter(Effect.void),
+            (locked) => (locked ? Effect.succeed(true) : tryLock)
+          )
+          assert.isTrue(yield* Effect.timeout(tryLock, "20 seconds"))
+        })
+      )
+  )
+})
+
+/** Waits until a connection of the database waits for a lock of another connection. */
+function waitForBlocked(other: PgClient.PgClient): Effect.Effect<void> {
+  const blocked = other.unsafe(
+    `select from pg_stat_activity where datname = current_database()
+      and cardinality(pg_blocking_pids(pid)) > 0`
+  )
+  const again: Effect.Effect<void> = Effect.flatMap(Effect.orDie(blocked), (rows) =>
+    rows.length > 0 ? Effect.void : Effect.andThen(Effect.sleep("20 millis"), again)
+  )
+  return Effect.orDie(Effect.timeout(again, "20 seconds"))
+}

@@ -1,0 +1,166 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as Result from "effect/Result"
+import * as Schedule from "effect/Schedule"
+import type * as Scope from "effect/Scope"
+import { KeyNotFound } from "../../../../../src/application/ports/WorkspaceStore.ts"
+import { archive, instant, key, newId, toPartStream, user, workspace } from "../../../../support/archives.ts"
+import { openStoreAndClient } from "../../../../support/storeAndClient.ts"
+
+const late = instant("2099-01-01T00:00:00.000Z")
+
+/** A migrated database with a workspace and a key: its store, and a client that another program uses. */
+const makeSetting = Effect.gen(function* () {
+  const { store, other } = yield* openStoreAndClient
+  const [home, owner] = [workspace(), user()]
+  const own = key(home.id, owner)
+  yield* store.importWorkspace(
+    toPartStream(archive({ workspace: home, users: [owner], api_keys: [own.stored] }))
+  )
+  return { store, other, home, owner, own }
+})
+type Setting = Effect.Success<typeof makeSetting>
+
+const withSetting = <E>(test: (setting: Setting) => Effect.Effect<void, E, Scope.Scope>) =>
+  Effect.scoped(Effect.flatMap(makeSetting, test))
+
+/** Returns a new key of the setting's workspace, without what the store adds to it. */
+const makeNewKey = ({ home, owner }: Setting) => {
+  const { workspace_id: _, created_by: __, revoked_at: ___, ...newKey } = key(home.id, owner).stored
+  return newKey
+}
+
+/**
+ * Runs a write while another transaction has executed some statements. Commits the other transaction once the write
+ * waits for it.
+ */
+const writeDuring = Effect.fnUntraced(function* <A, E>(
+  { other }: Setting,
+  statements: ReadonlyArray<readonly [text: string, id: string]>,
+  write: Effect.Effect<A, E>
+) {
+  const [held, release] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+  const holder = yield* Effect.forkScoped(
+    other.withTransaction(
+      Effect.gen(function* () {
+        for (const [text, id] of statements) yield* other.unsafe(text, [id])
+        yield* Deferred.succeed(held, undefined)
+        yield* Deferred.await(release)
+      })
+    )
+  )
+  yield* Deferred.await(held)
+  const writer = yield* Effect.forkScoped(Effect.result(write))
+  const isWaiting = Effect.map(
+    other.unsafe(
+      "select from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()"
+    ),
+    (rows) => rows.length > 0
+  )
+  yield* isWaiting.pipe(
+    Effect.repeat({ until: (waits) => waits, schedule: Schedule.spaced("10 millis") }),
+    Effect.timeout("5 seconds")
+  )
+  yield* Deferred.succeed(release, undefined)
+  yield* Fiber.join(holder)
+  return yield* Fiber.join(writer)
+})
+
+describe("administration and concurrent writers", () => {
+  it.live("addKey adds the user again if another transaction deletes the user at the same time", () =>
+    withSetting(
+      Effect.fnUntraced(function* (setting) {
+        const { store, home, owner } = setting
+        const newUserId = newId<typeof owner.id>()
+        const added = makeNewKey(setting)
+        const result = yield* writeDuring(
+          setting,
+          [
+            ["delete from api_keys where created_by = $1", owner.id],
+            ["delete from users where id = $1", owner.id]
+          ],
+          store.addKey(home.id, { email: owner.email, newUserId }, added)
+        )
+        assert.deepStrictEqual(result, Result.void)
+        assert.deepStrictEqual(
+          (yield* store.keys(home.id)).map(({ id, owner }) => ({ id, owner })),
+          [{ id: added.id, owner: owner.email }]
+        )
+        assert.deepStrictEqual(yield* store.users(home.id), [{ ...owner, id: newUserId }])
+      })
+    )
+  )
+
+  it.live.each(["workspace", "user"] as const)(
+    "rotateKey fails with KeyNotFound if another transaction deletes the key's %s at the same time",
+    (parent) =>
+      withSetting(
+        Effect.fnUntraced(function* (setting) {
+          const { store, home, owner, own } = setting
+          const { name: _, ...replacement } = makeNewKey(setting)
+          const deletion: ReadonlyArray<readonly [string, string]> =
+            parent === "workspace"
+              ? [["delete from workspaces where id = $1", home.id]]
+              : [
+                  ["select from users where id = $1 for update", owner.id],
+                  ["delete from api_keys where created_by = $1", owner.id],
+                  ["delete from users where id = $1", owner.id]
+                ]
+          const result = yield* writeDuring(
+            setting,
+            deletion,
+            store.rotateKey(own.stored.id, replacement, late)
+          )
+          assert.deepStrictEqual(result, Result.fail(KeyNotFound))
+        })
+      )
+  )
+
+  it.live("any mix of administrative changes at the same time fails only in expected ways", () =>
+    withSetting(
+      Effect.fnUntraced(function* (setting) {
+        const { store, home, owner } = setting
+        const original = archive({
+          workspace: home,
+          users: [owner],
+          api_keys: Array.from({ length: 5 }, () => key(home.id, owner).stored)
+        })
+        yield* store.importWorkspace(toPartStream(original))
+        const round = Effect.gen(function* () {
+          const changes: ReadonlyArray<Effect.Effect<unknown, { readonly _tag: string }>> = [
+            store.importWorkspace(toPartStream(original)),
+            store.deleteWorkspace(home.id),
+            store.deleteUser(owner.email, { now: Date.now(), withActiveKeys: true }),
+            store.addKey(home.id, { email: owner.email, newUserId: newId() }, makeNewKey(setting)),
+            store.setUser(owner.email, true),
+            store.setWorkspace(home.id, { tier: "team" }),
+            ...original.api_keys.flatMap(({ id }) => {
+              const { name: _, ...replacement } = makeNewKey(setting)
+              return [
+                store.rotateKey(id, replacement, late),
+                store.revokeKey(id, instant("2026-01-01T00:00:00.000Z"))
+              ]
+            })
+          ]
+          const exits = yield* Effect.forEach(
+            changes.toSorted(() => Math.random() - 0.5),
+            Effect.exit,
+            { concurrency: "unbounded" }
+          )
+          for (const exit of exits) {
+            if (Exit.isSuccess(exit)) continue
+            const error = yield* Effect.flip(exit)
+            assert.include(
+              ["WorkspaceNotFound", "UserNotFound", "KeyEnded", "KeyNotFound", "InvalidContent"],
+              error._tag
+            )
+          }
+        })
+        yield* Effect.repeat(round, { times: 20 })
+      })
+    )
+  )
+})

@@ -1,0 +1,344 @@
+import * as PgClient from "@effect/sql-pg/PgClient"
+import * as PgConnection from "@effect/sql-pg/PgConnection"
+import { assert, describe, layer } from "@effect/vitest"
+import * as Arbitrary from "effect/Arbitrary"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as Queue from "effect/Queue"
+import * as Schema from "effect/Schema"
+import { channel } from "../../../../../src/adapters/outbound/postgres/feed/NotifyChannel.ts"
+import * as queries from "../../../../../src/adapters/outbound/postgres/prompts/PromptQueries.ts"
+import type { PromptFilter } from "../../../../../src/application/ports/PromptRepo.ts"
+import type { FolderId } from "../../../../../src/domain/FolderId.ts"
+import type { WorkspaceId } from "../../../../../src/domain/WorkspaceId.ts"
+import { migratedDatabase } from "../../../../support/postgres.ts"
+
+const id = <A extends string>(kind: string, index: number): A =>
+  `00000000-0000-4000-800${kind}-00000000000${index}` as A
+const workspaces = [id<WorkspaceId>("1", 1), id<WorkspaceId>("1", 2)] as const
+const folders = [id<FolderId>("2", 1), id<FolderId>("2", 2)] as const
+const tags = [id("3", 1), id("3", 2)] as const
+const prompts = [id("4", 1), id("4", 2)] as const
+const quote = (value: string) => `'${value}'`
+
+const reset = [
+  "delete from workspaces",
+  `insert into workspaces (id) values (${workspaces.map(quote).join("), (")})`,
+  `insert into folders (id, workspace_id) values (${folders.map((folder) => `'${folder}', '${workspaces[0]}'`).join("), (")})`,
+  `insert into tags (id, workspace_id, name) values (${tags.map((tag) => `'${tag}', '${workspaces[0]}', '${tag}'`).join("), (")})`,
+  `insert into prompts (id, workspace_id) values (${prompts.map((prompt) => `'${prompt}', '${workspaces[0]}'`).join("), (")})`,
+  `insert into prompt_tags (prompt_id, tag_id) values ('${prompts[1]}', '${tags[1]}')`
+].join(";")
+
+/** Every write that a tag's list depends on. */
+const writes = prompts.flatMap((prompt) => [
+  ...tags.flatMap((tag) => [
+    `insert into prompt_tags (prompt_id, tag_id) values ('${prompt}', '${tag}') on conflict do nothing`,
+    `insert into prompt_tags (prompt_id, tag_id) values ('${prompt}', '${tag}') on conflict do nothing`,
+    `update prompt_tags set prompt_id = '${prompt}' where tag_id = '${tag}'
+      and not exists (select from prompt_tags where prompt_id = '${prompt}' and tag_id = '${tag}')`,
+    `update prompt_tags set tag_id = '${tag}' where prompt_id = '${prompt}'
+      and not exists (select from prompt_tags where prompt_id = '${prompt}' and tag_id = '${tag}')`,
+    `delete from prompt_tags where prompt_id = '${prompt}' and tag_id = '${tag}'`,
+    ...workspaces.map((workspace) => `update tags set workspace_id = '${workspace}' where id = '${tag}'`)
+  ]),
+  ...["true", "false"].map(
+    (archived) => `update prompts set is_archived = ${archived} where id = '${prompt}'`
+  ),
+  `update prompts set updated_at = updated_at + interval '1 hour' where id = '${prompt}'`,
+  `update prompts set prompt_type = 'system' where id = '${prompt}'`,
+  `update prompts set folder_id = '${folders[1]}' where id = '${prompt}'`,
+  ...workspaces.map((workspace) => `update prompts set workspace_id = '${workspace}' where id = '${prompt}'`),
+  `delete from prompts where id = '${prompt}'`,
+  `insert into prompts (id, workspace_id) values ('${prompt}', '${workspaces[0]}') on conflict do nothing`,
+  "savepoint s",
+  "select count(*) from prompts"
+])
+
+const isolations = ["read committed", "repeatable read", "serializable"] as const
+const Transaction = Schema.Struct({
+  isolation: Schema.Literals(isolations),
+  writes: Schema.Array(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: writes.length - 1 }))).check(
+    Schema.isMinLength(1),
+    Schema.isMaxLength(3)
+  ),
+  end: Schema.Literals(["commit", "commit", "commit", "rollback"])
+})
+/** Two sessions with one or two transactions each, and the order in which the sessions send their statements. */
+const Interleaving = Schema.Struct({
+  sessions: Schema.Tuple([
+    Schema.Array(Transaction).check(Schema.isMinLength(1), Schema.isMaxLength(2)),
+    Schema.Array(Transaction).check(Schema.isMinLength(1), Schema.isMaxLength(2))
+  ]),
+  order: Schema.Array(Schema.Literals([0, 1])).check(Schema.isMinLength(4), Schema.isMaxLength(12))
+})
+
+const toStatements = (transactions: ReadonlyArray<typeof Transaction.Type>): Array<string> =>
+  transactions.flatMap(({ isolation, writes: indices, end }) => [
+    // The first statement takes the snapshot.
+    `begin isolation level ${isolation}; select from workspaces`,
+    ...indices.map((index) => writes[index]!),
+    end
+  ])
+
+const connect = Effect.flatMap(PgClient.PgClient, (client) => PgConnection.make(client.config))
+
+/** Sends each session's statements in the given order; while a session waits for a lock, the other one continues. */
+const interleave = Effect.fnUntraced(function* (
+  connections: readonly [PgConnection.PgConnection, PgConnection.PgConnection],
+  { sessions, order }: typeof Interleaving.Type
+) {
+  const left = sessions.map(toStatements)
+  const running: Array<Fiber.Fiber<unknown>> = []
+  const waits = (session: number) =>
+    running[session] !== undefined && running[session].pollUnsafe() === undefined
+  for (let turn = 0; left.some(({ length }) => length > 0); turn++) {
+    const preferred = order[turn] ?? turn % 2
+    const session = [preferred, 1 - preferred].find((index) => left[index]!.length > 0 && !waits(index))
+    if (session !== undefined) {
+      const statement = left[session]!.shift()!
+      // An error is a conflict, or the result of an earlier conflict in the transaction.
+      running[session] = yield* Effect.forkChild(
+        Effect.forEach(statement.split("; "), (text) => Effect.exit(connections[session]!.query(text, []))),
+        { startImmediately: true }
+      )
+      for (let polls = 0; waits(session) && polls < 10; polls++) yield* Effect.sleep("1 millis")
+    } else yield* Effect.sleep("2 millis")
+  }
+  for (const fiber of running) yield* Fiber.await(fiber)
+})
+
+const selectExpected = (workspace: string, tag: string, { type, folder_id }: PromptFilter) => `
+  select p.id from prompts p join prompt_tags pt on pt.prompt_id = p.id join tags t on t.id = pt.tag_id
+  where p.workspace_id = '${workspace}' and t.workspace_id = '${workspace}' and t.id = '${tag}' and not p.is_archived
+    ${type === undefined ? "" : `and p.prompt_type = '${type}'`}
+    ${folder_id === undefined ? "" : `and p.folder_id = '${folder_id}'`}
+  order by p.updated_at desc, p.id desc`
+
+/** Asserts that every list by tag matches the tables that it is derived from. */
+const assertLists = Effect.fnUntraced(function* (what: string) {
+  const client = yield* PgClient.PgClient
+  const filters: ReadonlyArray<PromptFilter> = [{}, { type: "system" }, { folder_id: folders[1] }]
+  const lists = workspaces.flatMap((workspace) =>
+    tags.flatMap((tag) => filters.map((filter) => ({ workspace, tag, filter })))
+  )
+  yield* Effect.forEach(
+    lists,
+    Effect.fnUntraced(function* ({ workspace, tag, filter }) {
+      const { text, params } = queries.selectPrompts(workspace, { ...filter, tag }, { page: 1, per_page: 20 })
+      const [listed, expected] = yield* Effect.all(
+        [
+          client.unsafe<{ readonly id: string | null; readonly total: number }>(text, params),
+          client.unsafe<{ readonly id: string }>(selectExpected(workspace, tag, filter))
+        ],
+        { concurrency: 2 }
+      )
+      assert.deepStrictEqual(
+        [listed[0]!.total, listed.flatMap(({ id }) => (id === null ? [] : [id]))],
+        [expected.length, expected.map(({ id }) => id)],
+        `${what}, workspace ${workspace}, tag ${tag}, ${JSON.stringify(filter)}`
+      )
+    }),
+    { concurrency: "unbounded" }
+  )
+})
+
+describe("concurrent writes", () => {
+  layer(migratedDatabase, { excludeTestServices: true })((it) => {
+    /** Runs `body` with two sessions that detect a deadlock quickly. */
+    const withSessions = <A, E>(
+      body: (
+        sessions: readonly [PgConnection.PgConnection, PgConnection.PgConnection]
+      ) => Effect.Effect<A, E, PgClient.PgClient>
+    ) =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const sessions = [yield* connect, yield* connect] as const
+          for (const session of sessions) {
+            yield* session.query("set deadlock_timeout = '20ms'", [])
+            yield* session.query("set lock_timeout = '5s'", [])
+          }
+          return yield* body(sessions)
+        })
+      )
+    const prepare = Effect.flatMap(PgClient.PgClient, (client) =>
+      Effect.forEach(reset.split(";"), (text) => client.unsafe(text))
+    )
+
+    for (const isolation of isolations) {
+      it.effect(`a tag's list omits a prompt that a ${isolation} transaction archives meanwhile`, () =>
+        withSessions(([editor, tagger]) =>
+          Effect.gen(function* () {
+            yield* prepare
+            yield* editor.query(`begin isolation level ${isolation}`, [])
+            yield* editor.query("select from prompts", [])
+            yield* tagger.query(`insert into prompt_tags values ('${prompts[0]}', '${tags[0]}')`, [])
+            const archived = yield* Effect.exit(
+              editor.query(`update prompts set is_archived = true where id = '${prompts[0]}'`, [])
+            )
+            yield* editor.query("commit", [])
+            assert.strictEqual(Exit.isSuccess(archived), isolation === "read committed")
+            yield* assertLists(isolation)
+          })
+        )
+      )
+    }
+
+    it.effect.prop(
+      "after any interleaving of two sessions, each tag lists exactly its prompts",
+      [Arbitrary.schema(Interleaving)],
+      ([interleaving]) =>
+        withSessions((sessions) =>
+          Effect.gen(function* () {
+            yield* prepare
+            for (const session of sessions) yield* session.query("set synchronous_commit = off", [])
+            yield* interleave(sessions, interleaving)
+            yield* assertLists("after the transactions")
+          })
+        ),
+      { timeout: 90_000, arbitrary: { runs: 60, maxShrinks: 30 } }
+    )
+
+    /** Returns the notifications that `work` causes. */
+    const collectNotifications = Effect.fnUntraced(function* <A, E, R>(work: Effect.Effect<A, E, R>) {
+      const client = yield* PgClient.PgClient
+      const notifications = yield* client.listen(channel)
+      yield* work
+      yield* client.notify(channel, "end")
+      const payloads: Array<string> = []
+      while (payloads.at(-1) !== "end") payloads.push((yield* Queue.take(notifications)).payload)
+      return payloads.slice(0, -1).toSorted()
+    }, Effect.scoped)
+
+    const user = id("6", 1)
+    const addKey = `insert into api_keys (workspace_id, created_by, key_hash) values ('${workspaces[0]}', '${user}', sha256('x'))`
+    const moveKey = `update api_keys set workspace_id = '${workspaces[1]}' where workspace_id = '${workspaces[0]}'`
+    const requireReset = `update users set must_reset_password = true where id = '${user}'`
+    const prepareUser = Effect.andThen(
+      prepare,
+      Effect.flatMap(PgClient.PgClient, (client) =>
+        Effect.forEach(
+          ["delete from users", `insert into users (id, email) values ('${user}', 'a@b')`],
+          (text) => client.unsafe(text)
+        )
+      )
+    )
+
+    for (const isolation of isolations) {
+      for (const [change, before] of [
+        [addKey, undefined],
+        [moveKey, addKey]
+      ] as const) {
+        const what = change === addKey ? "adds a key" : "moves a key"
+        const home = change === addKey ? workspaces[0] : workspaces[1]
+
+        it.effect(
+          `a ${isolation} forced reset reaches the workspace to which an open transaction ${what}`,
+          () =>
+            withSessions(([admin, issuer]) =>
+              Effect.gen(function* () {
+                yield* prepareUser
+                if (before !== undefined) yield* issuer.query(before, [])
+                yield* issuer.query("begin", [])
+                yield* issuer.query(change, [])
+                yield* admin.query(`begin isolation level ${isolation}`, [])
+                // The reset must not wait for the other transaction.
+                yield* admin.query("set local lock_timeout = '1ms'", [])
+                yield* admin.query(requireReset, [])
+                yield* issuer.query("commit", [])
+                assert.deepStrictEqual(yield* collectNotifications(admin.query("commit", [])), ["*"])
+              })
+            )
+        )
+
+        it.effect(
+          `a transaction that ${what} waits for a ${isolation} forced reset, or every workspace is notified`,
+          () =>
+            withSessions(([admin, issuer]) =>
+              Effect.gen(function* () {
+                yield* prepareUser
+                if (before !== undefined) yield* issuer.query(before, [])
+                yield* admin.query(`begin isolation level ${isolation}`, [])
+                yield* admin.query(requireReset, [])
+                const issued = yield* Effect.forkChild(issuer.query(change, []), { startImmediately: true })
+                yield* Effect.sleep("50 millis")
+                const waits = issued.pollUnsafe() === undefined
+                const notified = yield* collectNotifications(
+                  Effect.andThen(admin.query("commit", []), Fiber.join(issued))
+                )
+                assert.isTrue(
+                  waits ? notified.includes(home) : notified.includes("*"),
+                  `${waits} ${notified}`
+                )
+              })
+            )
+        )
+      }
+
+      it.effect(`a ${isolation} forced reset reaches a key that was added after the reset began`, () =>
+        withSessions(([admin, issuer]) =>
+          Effect.gen(function* () {
+            yield* prepareUser
+            yield* admin.query(`begin isolation level ${isolation}`, [])
+            yield* admin.query("select from users", [])
+            yield* issuer.query(addKey, [])
+            yield* admin.query(requireReset, [])
+            assert.deepStrictEqual(yield* collectNotifications(admin.query("commit", [])), [
+              isolation === "read committed" ? workspaces[0] : "*"
+            ])
+          })
+        )
+      )
+    }
+
+    it.effect(
+      "under session_replication_role = replica, every change is notified and tag lists are correct",
+      () =>
+        withSessions(([session]) =>
+          Effect.gen(function* () {
+            yield* prepareUser
+            yield* session.query("set session_replication_role = replica", [])
+            const [home, other] = workspaces
+            const version = id("7", 1)
+            const fragment = id("8", 1)
+            const extra = id("4", 3)
+            const changes: ReadonlyArray<readonly [text: string, notified: ReadonlyArray<string>]> = [
+              [`update workspaces set tier = 'team' where id = '${home}'`, [home]],
+              [`update folders set name = 'x' where id = '${folders[0]}'`, [home]],
+              [`update prompts set title = 'x' where id = '${prompts[0]}'`, [home]],
+              [`insert into prompt_tags (prompt_id, tag_id) values ('${prompts[0]}', '${tags[0]}')`, [home]],
+              [`update prompts set is_archived = true where id = '${prompts[1]}'`, [home]],
+              [`update prompts set workspace_id = '${other}' where id = '${prompts[0]}'`, [home, other]],
+              [`update tags set workspace_id = '${other}' where id = '${tags[0]}'`, [home, other]],
+              // A table's rows may arrive before the rows that they belong to.
+              [`insert into prompt_tags (prompt_id, tag_id) values ('${extra}', '${tags[0]}')`, []],
+              [`insert into prompts (id, workspace_id) values ('${extra}', '${other}')`, [other]],
+              [`delete from prompt_tags where prompt_id = '${extra}'`, [other]],
+              [`insert into prompt_versions (id, prompt_id) values ('${version}', '${prompts[0]}')`, [other]],
+              [`update prompt_versions set content = 'x' where id = '${version}'`, [other]],
+              [`insert into fragments (id, workspace_id) values ('${fragment}', '${home}')`, [home]],
+              [
+                `insert into prompt_fragments (prompt_id, fragment_id) values ('${prompts[0]}', '${fragment}')`,
+                [other]
+              ],
+              ["delete from prompt_fragments", [other]],
+              ["truncate prompt_versions", ["*"]],
+              [addKey, [home]],
+              [requireReset, ["*"]],
+              ["update api_keys set last_used_at = now()", []],
+              ["update api_keys set revoked_at = now()", [home]],
+              [moveKey, [home, other]],
+              ["delete from users", [other]],
+              ["delete from api_keys", [other]],
+              [`delete from prompts where id = '${extra}'`, [other]]
+            ]
+            for (const [text, notified] of changes) {
+              assert.deepStrictEqual(yield* collectNotifications(session.query(text, [])), notified, text)
+              yield* assertLists(text)
+            }
+          })
+        )
+    )
+  })
+})

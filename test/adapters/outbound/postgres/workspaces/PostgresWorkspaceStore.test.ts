@@ -1,0 +1,251 @@
+import * as PgClient from "@effect/sql-pg/PgClient"
+import { assert, describe, layer } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Layer from "effect/Layer"
+import { Database } from "../../../../../src/adapters/outbound/postgres/Database.ts"
+import { importTables } from "../../../../../src/adapters/outbound/postgres/transfer/ContentTables.ts"
+import * as PostgresWorkspaceStore from "../../../../../src/adapters/outbound/postgres/workspaces/PostgresWorkspaceStore.ts"
+import { InvalidContent } from "../../../../../src/domain/workspace/Problem.ts"
+import { archiveFromExport } from "../../../../../src/application/formats/Archive.ts"
+import type { ContentEdit } from "../../../../../src/domain/workspace/WorkspaceContent.ts"
+import type { ExportPart } from "../../../../../src/domain/workspace/WorkspaceParts.ts"
+import { WorkspaceStore } from "../../../../../src/application/ports/WorkspaceStore.ts"
+import {
+  archive,
+  compareIds,
+  fragment,
+  instant,
+  key,
+  newId,
+  prompt,
+  sample,
+  tag,
+  fragmentBinding,
+  user,
+  version,
+  workspace,
+  toPartStream
+} from "../../../../support/archives.ts"
+import { migratedDatabase } from "../../../../support/postgres.ts"
+
+const store = Layer.provideMerge(PostgresWorkspaceStore.layer, migratedDatabase)
+
+/** Reads every row of every table with its transaction and position, which change with each write of the row. */
+const readEveryRow = Effect.gen(function* () {
+  const sql = yield* PgClient.PgClient
+  return yield* Effect.forEach(importTables, (table) =>
+    sql.unsafe(`select xmin::text, ctid::text, to_jsonb(t) as row from ${table} t order by ctid`)
+  )
+})
+
+describe("the PostgreSQL workspace store", () => {
+  layer(store, { excludeTestServices: true })((it) => {
+    it.effect("writes no row when the same archive is imported again", () =>
+      Effect.gen(function* () {
+        const { importWorkspace } = yield* WorkspaceStore
+        const { archive } = sample()
+        yield* importWorkspace(toPartStream(archive))
+        const before = yield* readEveryRow
+        yield* importWorkspace(toPartStream(archive))
+        assert.deepStrictEqual(yield* readEveryRow, before)
+        assert.isTrue(before.every((rows) => rows.length > 0))
+      })
+    )
+
+    it.effect("rejects an archive with the path of each conflict, and changes nothing", () =>
+      Effect.gen(function* () {
+        const { importWorkspace } = yield* WorkspaceStore
+        const { archive: theirs, keys } = sample()
+        yield* importWorkspace(toPartStream(theirs))
+        const before = yield* readEveryRow
+        const owner = user()
+        const [first, second] = theirs.prompts
+        const mine = archive({
+          users: [owner, { ...owner, id: theirs.users[0]!.id, email: "other@example.org" }],
+          api_keys: [
+            { ...key(null, owner).stored, key_hash: keys.active.stored.key_hash },
+            { ...key(null, owner).stored, id: keys.second.stored.id }
+          ],
+          folders: [theirs.folders[1]!],
+          prompts: [
+            prompt(),
+            { ...second!, versions: [version(1), { ...version(2), id: first!.versions[0]!.id }] }
+          ]
+        })
+        assert.deepStrictEqual(
+          yield* Effect.flip(importWorkspace(toPartStream(mine))),
+          InvalidContent([
+            { path: "users[1].id", message: "belongs to another user" },
+            { path: "api_keys[0].key_hash", message: "belongs to another key" },
+            { path: "api_keys[1].id", message: "belongs to another workspace" },
+            { path: "folders[0].id", message: "belongs to another workspace" },
+            { path: "prompts[1].id", message: "belongs to another workspace" },
+            { path: "prompts[1].versions[1].id", message: "belongs to another workspace" }
+          ])
+        )
+        assert.deepStrictEqual(yield* readEveryRow, before)
+      })
+    )
+
+    it.effect("rejects values that the tables cannot store, and changes nothing", () =>
+      Effect.gen(function* () {
+        const { importWorkspace } = yield* WorkspaceStore
+        const before = yield* readEveryRow
+        const large = { a: "x".repeat(9_000_000), b: "x".repeat(9_000_000) }
+        const rejected = [
+          [
+            prompt({ created_at: instant("0000-01-01T00:00:00.000Z") }),
+            'cannot be stored: date/time field value out of range: "0000-01-01T00:00:00.000Z"'
+          ],
+          [
+            prompt({ versions: [version(1, { metadata: large })] }),
+            'cannot be stored: new row for relation "prompt_versions" violates check constraint "prompt_versions_metadata_check"'
+          ]
+        ] as const
+        for (const [one, message] of rejected) {
+          assert.deepStrictEqual(
+            yield* Effect.flip(importWorkspace(toPartStream(archive({ prompts: [one] })))),
+            InvalidContent([{ path: "", message }])
+          )
+        }
+        assert.deepStrictEqual(yield* readEveryRow, before)
+      })
+    )
+
+    it.effect("changes nothing if the change cannot be recorded in the audit log", () =>
+      Effect.gen(function* () {
+        const store = yield* WorkspaceStore
+        const sql = yield* PgClient.PgClient
+        const { archive: own, keys } = sample()
+        yield* store.importWorkspace(toPartStream(own))
+        const [home, owner] = [own.workspace, own.users[0]!]
+        const { workspace_id: _, created_by: __, revoked_at: ___, ...added } = key(home.id, owner).stored
+        const { name: ____, ...replacement } = added
+        const at = instant("2026-04-01T00:00:00.000Z")
+        const edit: ContentEdit = {
+          folders: [],
+          tags: [tag("new")],
+          fragments: [],
+          removedFragments: [],
+          prompts: []
+        }
+        const changes: Readonly<Record<string, Effect.Effect<unknown, unknown>>> = {
+          addWorkspace: store.addWorkspace(workspace()),
+          setWorkspace: store.setWorkspace(home.id, { name: "Renamed" }),
+          deleteWorkspace: store.deleteWorkspace(home.id),
+          setUser: store.setUser(owner.email, true),
+          deleteUser: store.deleteUser(owner.email, { now: 0, withActiveKeys: true }),
+          addKey: store.addKey(home.id, { email: "new@example.org", newUserId: newId() }, added),
+          revokeKey: store.revokeKey(keys.active.stored.id, at),
+          rotateKey: store.rotateKey(keys.active.stored.id, replacement, at),
+          importWorkspace: store.importWorkspace(toPartStream({ ...own, prompts: [] })),
+          editContent: store.editContent(home.id, () => Effect.succeed([edit, undefined] as const))
+        }
+        const before = yield* readEveryRow
+        yield* sql`alter table audit_events rename to renamed_audit_events`
+        for (const [name, change] of Object.entries(changes)) {
+          assert.isTrue(Exit.hasDies(yield* Effect.exit(change)), name)
+        }
+        yield* sql`alter table renamed_audit_events rename to audit_events`
+        assert.deepStrictEqual(yield* readEveryRow, before)
+        yield* changes.revokeKey!
+        assert.notDeepEqual(yield* readEveryRow, before)
+      })
+    )
+
+    it.effect("exports a workspace with an unknown tier as Free", () =>
+      Effect.gen(function* () {
+        const { importWorkspace, exportWorkspace } = yield* WorkspaceStore
+        const sql = yield* PgClient.PgClient
+        const { archive: made } = sample({ tier: "team" })
+        yield* importWorkspace(toPartStream(made))
+        yield* sql`update workspaces set tier = 'enterprise' where id = ${made.workspace.id}`
+        const parts: Array<ExportPart> = []
+        yield* exportWorkspace(made.workspace.id, (some) => Effect.sync(() => parts.push(...some)))
+        assert.deepStrictEqual(archiveFromExport(parts).workspace, { ...made.workspace, tier: "free" })
+      })
+    )
+
+    it.effect("exports at most 6 MiB at a time, however long a history or a list is", () =>
+      Effect.gen(function* () {
+        const { importWorkspace, exportWorkspace } = yield* WorkspaceStore
+        const snippet = fragment("Snippet")
+        const long = prompt({
+          fragments: Array.from({ length: 100 }, (_, index) =>
+            fragmentBinding(snippet, index % 3, { variable_overrides: { text: "o".repeat(60_000) } })
+          ),
+          versions: Array.from({ length: 2_500 }, (_, index) =>
+            version(2_500 - index, { content: "v".repeat(10_000) })
+          )
+        })
+        const original = archive({
+          fragments: [
+            snippet,
+            ...Array.from({ length: 1_200 }, (_, index) =>
+              fragment("f".repeat(index % 100 === 0 ? 1_000_000 : 10))
+            )
+          ],
+          prompts: [
+            long,
+            ...Array.from({ length: 450 }, () =>
+              prompt({ current_content: "p".repeat(50_000), versions: [version(1), version(2)] })
+            )
+          ]
+        })
+        yield* importWorkspace(toPartStream(original))
+        const parts: Array<ExportPart> = []
+        let largest = 0
+        yield* exportWorkspace(original.workspace.id, (some) =>
+          Effect.sync(() => {
+            largest = Math.max(largest, JSON.stringify(some).length)
+            parts.push(...some)
+          })
+        )
+        assert.isBelow(largest, 6 * 1024 * 1024)
+        const exported = archiveFromExport(parts)
+        assert.deepStrictEqual(exported.fragments, original.fragments.toSorted(compareIds))
+        assert.deepStrictEqual(
+          exported.prompts.map(({ id }) => id),
+          original.prompts.map(({ id }) => id).sort()
+        )
+        const { fragments, versions } = exported.prompts.find(({ id }) => id === long.id)!
+        assert.deepStrictEqual(versions, long.versions.toReversed())
+        assert.deepStrictEqual(
+          fragments,
+          long.fragments.toSorted(compareIds).sort((a, b) => a.position - b.position)
+        )
+      })
+    )
+
+    it.effect("imports an archive that needs many statements completely", () =>
+      Effect.gen(function* () {
+        const { importWorkspace } = yield* WorkspaceStore
+        const { queryPrompts: read } = yield* Database
+        const snippet = fragment("x".repeat(1_000_000))
+        // Parents across statements: each prompt's second version is the child of the first.
+        const prompts = Array.from({ length: 6000 }, () => {
+          const first = version(1)
+          return prompt({
+            fragments: [fragmentBinding(snippet, 1)],
+            versions: [version(2, { parent_version_id: first.id }), first]
+          })
+        })
+        const original = archive({
+          fragments: [snippet, fragment("y".repeat(1_000_000)), fragment("z".repeat(1_000_000))],
+          prompts
+        })
+        yield* importWorkspace(toPartStream(original))
+        const [counts] = yield* read({
+          text: `select count(*)::int as prompts, sum(versions)::int as versions, sum(uses)::int as uses from (
+              select (select count(*) from prompt_versions v where v.prompt_id = p.id) as versions,
+                (select count(*) from prompt_fragments f where f.prompt_id = p.id) as uses
+              from prompts p where p.workspace_id = $1
+            ) counted`,
+          params: [original.workspace.id]
+        })
+        assert.deepStrictEqual(counts, { prompts: 6000, versions: 12_000, uses: 6000 })
+      })
+    )
+  })
+})

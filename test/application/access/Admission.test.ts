@@ -1,0 +1,421 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import * as TestClock from "effect/testing/TestClock"
+import * as Memory from "../../../src/adapters/outbound/memory/Memory.ts"
+import * as InProcess from "../../../src/adapters/outbound/rate-limiter/InProcessRateLimiter.ts"
+import { MemoryState } from "../../../src/adapters/outbound/memory/MemoryState.ts"
+import { Admission, type AdmissionError, type RateLimits } from "../../../src/application/access/Admission.ts"
+import { Lifecycle } from "../../../src/application/support/Lifecycle.ts"
+import * as Outage from "../../../src/application/freshness/Outage.ts"
+import { KeyStore } from "../../../src/application/ports/KeyStore.ts"
+import { Unavailable } from "../../../src/application/ports/Unavailable.ts"
+import { WorkspaceStore } from "../../../src/application/ports/WorkspaceStore.ts"
+import { ApiNotAllowed, BillingStatus, Disputed, PastDue, Tier } from "../../../src/domain/Billing.ts"
+import {
+  type ApiKeyId,
+  InvalidKey,
+  InvalidKeyFormat,
+  type KeyRecord,
+  KeyRevoked,
+  MalformedAuthorization,
+  NoOrganization,
+  OwnerMustReset
+} from "../../../src/domain/ApiKey.ts"
+import { RateLimited } from "../../../src/domain/time/RateWindow.ts"
+import { toTimestamp } from "../../../src/domain/Timestamp.ts"
+import {
+  archive,
+  instant,
+  type Key,
+  key,
+  newId,
+  sample,
+  user,
+  workspace,
+  toPartStream
+} from "../../support/archives.ts"
+import {
+  ignoreObservations,
+  type RecordedObservations,
+  recordObservations
+} from "../../support/observations.ts"
+
+/** The number of key lookups. */
+class Lookups extends Context.Service<Lookups, { count: number }>()("test/Lookups") {
+  static readonly layer = Layer.sync(Lookups, () => ({ count: 0 }))
+}
+
+/** Counts the lookups of another KeyStore. */
+const countingKeyStore = Layer.effect(
+  KeyStore,
+  Effect.gen(function* () {
+    const keys = yield* KeyStore
+    const lookups = yield* Lookups
+    return {
+      ...keys,
+      find: (hash) =>
+        Effect.suspend(() => {
+          lookups.count++
+          return keys.find(hash)
+        })
+    }
+  })
+)
+
+const makeLayer = (limits: RateLimits) =>
+  Admission.layer(limits).pipe(
+    Layer.provide([countingKeyStore, Lifecycle.serving, ignoreObservations, recordingOutage]),
+    Layer.provideMerge(
+      Layer.mergeAll(Memory.layer, Lookups.layer, Layer.fresh(refusals), Layer.fresh(InProcess.layer))
+    )
+  )
+
+/** What `Admission` reports as refused, in order. */
+class Refusals extends Context.Service<Refusals, Array<string>>()("test/Refusals") {}
+
+const refusals = Layer.sync(Refusals, () => [])
+
+const recordingOutage = Layer.effect(
+  Outage.Outage,
+  Effect.gen(function* () {
+    const recorded = yield* Refusals
+    return { ...(yield* Outage.Outage), invalidate: (changed) => void recorded.push(changed) }
+  })
+).pipe(Layer.provide(Outage.offLayer))
+
+const limits = { perKey: 100, perProcess: 500 }
+
+const admit = (token: string | undefined) => Effect.flatMap(Admission, ({ admit }) => admit(token))
+const admitKey = ({ plaintext }: Key) => admit(plaintext)
+
+/** Tokens that are rejected without a lookup, with their errors. */
+const malformedTokens: ReadonlyArray<readonly [string | undefined, AdmissionError]> = [
+  [undefined, MalformedAuthorization],
+  ["", InvalidKeyFormat],
+  ["token", InvalidKeyFormat],
+  [`KEY_LIVE_${"a".repeat(64)}`, InvalidKeyFormat],
+  ["key_live_", InvalidKey],
+  [`key_live_${"A".repeat(64)}`, InvalidKey],
+  [`key_live_${"a".repeat(63)}`, InvalidKey]
+]
+
+const booleans = [false, true]
+
+const start = 1_767_225_600_000
+const Millis = Schema.Int.check(Schema.isBetween({ minimum: start - 5, maximum: start + 5_000 }))
+/** How far the clock advances between requests, in milliseconds. */
+const Step = Schema.Literals([0, 1, 2, 10, 999, 1_000])
+
+/** Makes a key for every combination of states of key, owner and workspace, with the errors that apply to it, in order. */
+const makeEveryState = () =>
+  Tier.literals.flatMap((tier) =>
+    BillingStatus.literals.map((billing_status) => {
+      const home = workspace({ tier, billing_status })
+      const owners = booleans.map((must_reset_password) => user({ must_reset_password }))
+      const states = booleans.flatMap((revoked) =>
+        owners.flatMap((owner) =>
+          booleans.map((assigned) => ({
+            key: key(assigned ? home.id : null, owner, {
+              revoked_at: revoked ? instant("2026-01-01T00:00:00.000Z") : null
+            }),
+            errors: [
+              ...(revoked ? [KeyRevoked] : []),
+              ...(owner.must_reset_password ? [OwnerMustReset] : []),
+              ...(assigned ? [] : [NoOrganization]),
+              ...(tier === "free" ? [ApiNotAllowed] : []),
+              ...(billing_status === "disputed" ? [Disputed] : []),
+              ...(billing_status === "past_due" || billing_status === "over_limit" ? [PastDue] : [])
+            ]
+          }))
+        )
+      )
+      return { home, owners, states }
+    })
+  )
+
+const load = Effect.fnUntraced(function* (workspaces: ReturnType<typeof makeEveryState>) {
+  const { importWorkspace } = yield* WorkspaceStore
+  for (const { home, owners, states } of workspaces) {
+    yield* importWorkspace(
+      toPartStream(archive({ workspace: home, users: owners, api_keys: states.map(({ key }) => key.stored) }))
+    )
+  }
+})
+
+describe("admit", () => {
+  it.effect("fails with the first error that applies, rate limits last", () =>
+    Effect.gen(function* () {
+      const workspaces = makeEveryState()
+      yield* load(workspaces)
+      for (const { key, errors } of workspaces.flatMap(({ states }) => states)) {
+        assert.deepStrictEqual(
+          yield* Effect.flip(admitKey(key)),
+          errors[0] ?? RateLimited("key", 0, 0),
+          JSON.stringify(errors)
+        )
+      }
+    }).pipe(Effect.provide(makeLayer({ perKey: 0, perProcess: 500 })))
+  )
+
+  it.effect("check fails with the same error, and counts no request", () =>
+    Effect.gen(function* () {
+      const { check } = yield* Admission
+      const workspaces = makeEveryState()
+      yield* load(workspaces)
+      for (const { home, states } of workspaces) {
+        for (const { key, errors } of states) {
+          const checked = yield* Effect.result(check(key.plaintext))
+          const caller = {
+            keyId: key.stored.id,
+            keyHash: key.stored.key_hash,
+            keyExpiresAt: null,
+            workspaceId: home.id,
+            tier: home.tier
+          }
+          assert.deepStrictEqual(
+            checked,
+            errors[0] === undefined ? Result.succeed(caller) : Result.fail(errors[0])
+          )
+        }
+      }
+      for (const [token, error] of malformedTokens)
+        assert.deepStrictEqual(yield* Effect.flip(check(token)), error)
+    }).pipe(Effect.provide(makeLayer({ perKey: 0, perProcess: 0 })))
+  )
+
+  it.effect("admit and check report each key that the store refuses, and each workspace without access", () =>
+    Effect.gen(function* () {
+      const { admit, check } = yield* Admission
+      const refused = yield* Refusals
+      const workspaces = makeEveryState()
+      yield* load(workspaces)
+      const unknown = key(null, user())
+      for (const run of [admit, check]) {
+        assert.deepStrictEqual(yield* Effect.flip(run(unknown.plaintext)), InvalidKey)
+        assert.deepStrictEqual(refused.splice(0), [unknown.stored.key_hash])
+        for (const { home, states } of workspaces) {
+          for (const { key, errors } of states) {
+            yield* Effect.result(run(key.plaintext))
+            const [error] = errors
+            const isOfWorkspace =
+              error !== undefined && ["ApiNotAllowed", "Disputed", "PastDue"].includes(error._tag)
+            const expected = isOfWorkspace ? [home.id] : error === undefined ? [] : [key.stored.key_hash]
+            assert.deepStrictEqual(refused.splice(0), expected, JSON.stringify(errors))
+          }
+        }
+      }
+    }).pipe(Effect.provide(makeLayer({ perKey: 0, perProcess: 0 })))
+  )
+
+  it.effect.prop(
+    "admit and admitAgain admit a key only before its expiry",
+    { expires: Millis, steps: Schema.Array(Step) },
+    Effect.fnUntraced(
+      function* ({ expires, steps }) {
+        const [home, owner] = [workspace(), user()]
+        const expiring = key(home.id, owner, { expires_at: toTimestamp(expires) })
+        yield* (yield* WorkspaceStore).importWorkspace(
+          toPartStream(archive({ workspace: home, users: [owner], api_keys: [expiring.stored] }))
+        )
+        const { admitAgain } = yield* Admission
+        const caller = {
+          keyId: expiring.stored.id,
+          keyHash: expiring.stored.key_hash,
+          keyExpiresAt: expiring.stored.expires_at,
+          workspaceId: home.id,
+          tier: home.tier
+        }
+        yield* TestClock.setTime(start)
+        for (const step of steps) {
+          yield* TestClock.adjust(step)
+          const now = yield* Clock.currentTimeMillis
+          const expected = now < expires ? Result.succeed(caller) : Result.fail(KeyRevoked)
+          assert.deepStrictEqual(yield* Effect.result(admitKey(expiring)), expected)
+          assert.deepStrictEqual(yield* Effect.result(Effect.as(admitAgain(caller, now), caller)), expected)
+        }
+      },
+      Effect.provide(makeLayer({ perKey: 1_000_000, perProcess: 1_000_000 }))
+    )
+  )
+
+  it.effect("a key that expires while it is looked up is not admitted", () =>
+    Effect.gen(function* () {
+      const record: KeyRecord = {
+        id: newId(),
+        revoked: false,
+        expires_at: toTimestamp(1_000),
+        owner_must_reset: false,
+        workspace: { id: newId(), tier: "solo", billing_status: "active" }
+      }
+      const slowKeys = Layer.succeed(KeyStore, {
+        find: () => Effect.as(TestClock.adjust("1 second"), record),
+        markUsed: () => undefined
+      })
+      const services = Admission.layer(limits).pipe(
+        Layer.provide([slowKeys, InProcess.layer, Lifecycle.serving, ignoreObservations, Outage.offLayer])
+      )
+      assert.deepStrictEqual(
+        yield* Effect.flip(admitKey(key(null, user()))).pipe(Effect.provide(services)),
+        KeyRevoked
+      )
+    })
+  )
+
+  it.effect("returns the key, its workspace and its tier if no error applies", () =>
+    Effect.gen(function* () {
+      const workspaces = makeEveryState()
+      yield* load(workspaces)
+      let admitted = 0
+      for (const { home, states } of workspaces) {
+        for (const { key } of states.filter(({ errors }) => errors.length === 0)) {
+          assert.deepStrictEqual(yield* admitKey(key), {
+            keyId: key.stored.id,
+            keyHash: key.stored.key_hash,
+            keyExpiresAt: null,
+            workspaceId: home.id,
+            tier: home.tier
+          })
+          admitted++
+        }
+      }
+      assert.strictEqual(admitted, 2)
+    }).pipe(Effect.provide(makeLayer(limits)))
+  )
+
+  it.effect("looks up no key for a missing or malformed token, and a well-formed key once", () =>
+    Effect.gen(function* () {
+      const { archive: own, keys } = sample()
+      yield* (yield* WorkspaceStore).importWorkspace(toPartStream(own))
+      const lookups = yield* Lookups
+      for (const [token, error] of malformedTokens) {
+        assert.deepStrictEqual(yield* Effect.flip(admit(token)), error, token)
+      }
+      assert.strictEqual(lookups.count, 0)
+      assert.deepStrictEqual(yield* Effect.flip(admitKey(key(own.workspace.id, user()))), InvalidKey)
+      assert.strictEqual(lookups.count, 1)
+      yield* admitKey(keys.active)
+      assert.strictEqual(lookups.count, 2)
+    }).pipe(Effect.provide(makeLayer(limits)))
+  )
+
+  it.effect("admits exactly 100 requests per minute for each key and 500 for the process", () =>
+    Effect.gen(function* () {
+      yield* TestClock.setTime(Date.UTC(2026, 0, 1, 12, 0, 12, 345))
+      const [home, owner] = [workspace(), user()]
+      const keys = Array.from({ length: 6 }, () => key(home.id, owner))
+      const api_keys = keys.map(({ stored }) => stored)
+      yield* (yield* WorkspaceStore).importWorkspace(
+        toPartStream(archive({ workspace: home, users: [owner], api_keys }))
+      )
+      const [first, ...rest] = keys as [Key, ...Array<Key>]
+      const last = rest.pop()!
+
+      yield* Effect.repeat(admitKey(first), { times: 99 })
+      const keyDenial = { _tag: "RateLimited", scope: "key", limit: 100 } as const
+      assert.deepStrictEqual(yield* Effect.flip(admitKey(first)), { ...keyDenial, retry_after: 48 })
+      for (const other of rest) yield* Effect.repeat(admitKey(other), { times: 99 })
+      const processDenial = { _tag: "RateLimited", scope: "process", limit: 500 } as const
+      assert.deepStrictEqual(yield* Effect.flip(admitKey(last)), { ...processDenial, retry_after: 48 })
+
+      yield* TestClock.adjust("47654 millis")
+      assert.deepStrictEqual(yield* Effect.flip(admitKey(last)), { ...processDenial, retry_after: 1 })
+      assert.deepStrictEqual(yield* Effect.flip(admitKey(first)), { ...keyDenial, retry_after: 1 })
+      yield* TestClock.adjust("1 millis")
+      yield* Effect.repeat(admitKey(last), { times: 99 })
+      assert.deepStrictEqual(yield* Effect.flip(admitKey(last)), { ...keyDenial, retry_after: 60 })
+    }).pipe(Effect.provide(makeLayer(limits)))
+  )
+
+  it.effect("marks a key as used when it is admitted, and no other key", () =>
+    Effect.gen(function* () {
+      const { archive: own, keys } = sample()
+      yield* (yield* WorkspaceStore).importWorkspace(toPartStream(own))
+      const { lastUsed } = yield* MemoryState
+      yield* TestClock.setTime(1_767_225_600_123)
+      yield* admitKey(keys.active)
+      yield* TestClock.adjust("1 second")
+      yield* Effect.flip(admitKey(keys.active))
+      for (const { stored, ...others } of Object.values(keys)) {
+        if (stored.id !== keys.active.stored.id) yield* Effect.flip(admitKey({ stored, ...others }))
+      }
+      assert.deepStrictEqual([...lastUsed], [[keys.active.stored.id, 1_767_225_600_123]])
+    }).pipe(Effect.provide(makeLayer({ perKey: 1, perProcess: 1 })))
+  )
+
+  it.effect("fails with Unavailable if the keys cannot be read", () =>
+    Effect.gen(function* () {
+      assert.deepStrictEqual(yield* Effect.flip(admitKey(key(null, user()))), Unavailable)
+    }).pipe(
+      Effect.provide(
+        Admission.layer(limits).pipe(
+          Layer.provide(
+            Layer.succeed(KeyStore, { find: () => Effect.fail(Unavailable), markUsed: () => undefined })
+          ),
+          Layer.provide([InProcess.layer, Lifecycle.serving, ignoreObservations, Outage.offLayer])
+        )
+      )
+    )
+  )
+
+  it.effect(
+    "fails with Unavailable until the service has started, unless the token is missing or malformed",
+    () =>
+      Effect.gen(function* () {
+        const lifecycle = yield* Lifecycle
+        const { archive: own, keys } = sample()
+        yield* (yield* WorkspaceStore).importWorkspace(toPartStream(own))
+        assert.deepStrictEqual(yield* Effect.flip(admitKey(keys.active)), Unavailable)
+        for (const [token, error] of malformedTokens) {
+          assert.deepStrictEqual(yield* Effect.flip(admit(token)), error, token)
+        }
+        yield* lifecycle.markServing
+        yield* admitKey(keys.active)
+        yield* lifecycle.markDraining
+        yield* admitKey(keys.active)
+      }).pipe(
+        Effect.provide(
+          Admission.layer(limits).pipe(
+            Layer.provide([InProcess.layer, ignoreObservations, Outage.offLayer]),
+            Layer.provideMerge(Layer.merge(Memory.layer, Lifecycle.starting))
+          )
+        )
+      )
+  )
+
+  it.effect("reports each denial with the limit that denied it", () => {
+    const observed: RecordedObservations = { denials: [], lookups: [] }
+    return Effect.gen(function* () {
+      const { archive: own, keys } = sample()
+      yield* (yield* WorkspaceStore).importWorkspace(toPartStream(own))
+      yield* admitKey(keys.active)
+      yield* Effect.flip(admitKey(keys.active))
+      yield* admitKey(keys.second)
+      yield* Effect.flip(admitKey(key(null, user())))
+      yield* Effect.flip(admitKey(keys.revoked))
+      assert.deepStrictEqual(observed.denials, ["key"])
+      const again = (keyId: ApiKeyId) =>
+        Effect.flatMap(Admission, ({ admitAgain }) => admitAgain({ keyId, keyExpiresAt: null }, 60_000))
+      yield* again(keys.active.stored.id)
+      yield* again(keys.second.stored.id)
+      yield* Effect.flip(again(newId()))
+      assert.deepStrictEqual(observed.denials, ["key", "process"])
+    }).pipe(
+      Effect.provide(
+        Admission.layer({ perKey: 1, perProcess: 2 }).pipe(
+          Layer.provide([
+            Layer.fresh(InProcess.layer),
+            Lifecycle.serving,
+            recordObservations(observed),
+            Outage.offLayer
+          ]),
+          Layer.provideMerge(Memory.layer)
+        )
+      )
+    )
+  })
+})

@@ -1,0 +1,246 @@
+import { createHash } from "node:crypto"
+import { assert, describe, it } from "@effect/vitest"
+import * as SecureRandom from "effect/crypto/SecureRandom"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Stream from "effect/Stream"
+import * as TestClock from "effect/testing/TestClock"
+import * as Memory from "../../../src/adapters/outbound/memory/Memory.ts"
+import { MemoryState } from "../../../src/adapters/outbound/memory/MemoryState.ts"
+import { Administration } from "../../../src/application/administration/Administration.ts"
+import { type RawPart, toRawParts } from "../../../src/application/formats/RawPart.ts"
+import { KeyStore } from "../../../src/application/ports/KeyStore.ts"
+import { WorkspaceNotFound } from "../../../src/application/ports/WorkspaceStore.ts"
+import { type KeyHash, keyPrefix } from "../../../src/domain/ApiKey.ts"
+import { archive, archives, newId, prompt, sample, user, version, workspace } from "../../support/archives.ts"
+
+const layer = Administration.layer.pipe(
+  Layer.provide(SecureRandom.layerWebCrypto),
+  Layer.provideMerge(Memory.layer)
+)
+
+/** Streams the values of an archive's file, as `importArchive` takes them. */
+const toSource = (json: unknown): Stream.Stream<RawPart> => Stream.fromIterable(toRawParts(json))
+
+/** Returns a copy of everything that is stored. */
+const storedState = Effect.map(MemoryState, ({ workspaces, users, keys }) =>
+  structuredClone({ workspaces, users, keys })
+)
+
+describe("issueKey", () => {
+  it.effect("issueKey returns the key and stores only its hash and its ends", () =>
+    Effect.gen(function* () {
+      const { importArchive, issueKey } = yield* Administration
+      const [home, owner] = [workspace(), user()]
+      yield* importArchive(toSource(archive({ workspace: home, users: [owner] })))
+      yield* TestClock.setTime(Date.UTC(2026, 0, 2, 3, 4, 5, 678))
+
+      const issued = yield* issueKey(home.id, owner.email.toUpperCase(), "Production")
+      assert.match(issued.key, /^key_live_[0-9a-f]{64}$/)
+      assert.deepStrictEqual(issued, { id: issued.id, key: issued.key, expires_at: null })
+      const hex = issued.key.slice(keyPrefix.length)
+      const key_hash = createHash("sha256").update(issued.key).digest("hex") as KeyHash
+      const { keys, users } = yield* MemoryState
+      assert.deepStrictEqual([...keys.values()], [
+        {
+          id: issued.id,
+          workspace_id: home.id,
+          created_by: owner.id,
+          name: "Production",
+          key_hash,
+          key_start: hex.slice(0, 4),
+          key_end: hex.slice(-4),
+          created_at: "2026-01-02T03:04:05.678Z",
+          revoked_at: null,
+          expires_at: null
+        }
+      ] as Array<unknown>)
+      assert.deepStrictEqual([...users.values()], [owner])
+      const stored = yield* storedState
+      assert.notInclude(JSON.stringify(Object.values(stored).map((map) => [...map])), hex.slice(4, -4))
+
+      const { find } = yield* KeyStore
+      assert.deepStrictEqual(yield* find(key_hash), {
+        id: issued.id,
+        revoked: false,
+        expires_at: null,
+        owner_must_reset: false,
+        workspace: { id: home.id, tier: home.tier, billing_status: home.billing_status }
+      })
+    }).pipe(Effect.provide(layer))
+  )
+
+  it.effect("issueKey never returns the same key or id twice and adds an unknown user once", () =>
+    Effect.gen(function* () {
+      const { importArchive, issueKey } = yield* Administration
+      const home = workspace({ tier: "free" })
+      yield* importArchive(toSource(archive({ workspace: home })))
+      const issued = yield* Effect.replicateEffect(issueKey(home.id, "New@example.com", "Key"), 20)
+      assert.strictEqual(new Set(issued.map(({ key }) => key)).size, 20)
+      assert.strictEqual(new Set(issued.map(({ id }) => id)).size, 20)
+      const { users, keys } = yield* MemoryState
+      assert.deepStrictEqual(
+        [...users.values()].map(({ email, must_reset_password }) => ({ email, must_reset_password })),
+        [{ email: "New@example.com", must_reset_password: false }]
+      )
+      assert.deepStrictEqual(
+        [...new Set([...keys.values()].map(({ created_by }) => created_by))],
+        [...users.keys()]
+      )
+    }).pipe(Effect.provide(layer))
+  )
+
+  it.effect("issueKey stores nothing for an unknown workspace", () =>
+    Effect.gen(function* () {
+      const { issueKey } = yield* Administration
+      assert.deepStrictEqual(
+        yield* Effect.flip(issueKey(newId(), "new@example.com", "Key")),
+        WorkspaceNotFound
+      )
+      assert.deepStrictEqual(yield* storedState, { workspaces: new Map(), users: new Map(), keys: new Map() })
+    }).pipe(Effect.provide(layer))
+  )
+})
+
+describe("createWorkspace and revokeKey", () => {
+  it.effect(
+    "createWorkspace creates an active workspace, and revokeKey revokes its key once, at the current time",
+    () =>
+      Effect.gen(function* () {
+        const admin = yield* Administration
+        yield* TestClock.setTime(Date.UTC(2026, 0, 2, 3, 4, 5, 678))
+        const created = yield* admin.createWorkspace("New", "free")
+        assert.deepStrictEqual(created, {
+          id: created.id,
+          name: "New",
+          tier: "free",
+          billing_status: "active"
+        })
+        assert.deepStrictEqual(yield* admin.workspaces, [created])
+        assert.notStrictEqual((yield* admin.createWorkspace("New", "free")).id, created.id)
+
+        const { id } = yield* admin.issueKey(created.id, "new@example.com", "Key")
+        yield* TestClock.adjust("1 minute")
+        const revoked = yield* admin.revokeKey(id)
+        assert.strictEqual(revoked.revoked_at, "2026-01-02T03:05:05.678Z")
+        yield* TestClock.adjust("1 minute")
+        assert.deepStrictEqual(yield* admin.revokeKey(id), revoked)
+        assert.deepStrictEqual(yield* admin.keys(created.id), [revoked])
+      }).pipe(Effect.provide(layer))
+  )
+})
+
+describe("exportArchive", () => {
+  it.effect.prop(
+    "exportArchive writes any workspace as an archive whose import exports as the same text",
+    { original: archives },
+    Effect.fnUntraced(function* ({ original }) {
+      const written = Effect.gen(function* () {
+        const { exportArchive } = yield* Administration
+        const texts: Array<string> = []
+        yield* exportArchive(original.workspace.id, (text) => Effect.sync(() => void texts.push(text)))
+        return texts.join("")
+      })
+      const { importArchive } = yield* Administration
+      yield* importArchive(toSource(original))
+      const text = yield* written
+      const again = yield* Effect.gen(function* () {
+        const { importArchive } = yield* Administration
+        yield* importArchive(toSource(JSON.parse(text)))
+        return yield* written
+      }).pipe(Effect.provide(Layer.fresh(layer)))
+      assert.strictEqual(again, text)
+      assert.deepStrictEqual(Object.keys(JSON.parse(text)), Object.keys(archive()))
+      assert.isTrue(text.endsWith("}\n"))
+    }, Effect.provide(layer)),
+    { arbitrary: { runs: 25 } }
+  )
+})
+
+describe("exportArchive with a long history", () => {
+  it.effect("exportArchive writes about one version at a time", () =>
+    Effect.gen(function* () {
+      const { importArchive, exportArchive } = yield* Administration
+      const long = prompt({
+        versions: Array.from({ length: 200 }, (_, index) =>
+          version(index + 1, { content: "x".repeat(100_000) })
+        )
+      })
+      const original = archive({ prompts: [long] })
+      yield* importArchive(toSource(original))
+      const texts: Array<string> = []
+      yield* exportArchive(original.workspace.id, (text) => Effect.sync(() => void texts.push(text)))
+      assert.isBelow(Math.max(...texts.map(({ length }) => length)), 200_000)
+      assert.deepStrictEqual(JSON.parse(texts.join("")), JSON.parse(JSON.stringify(original)))
+    }).pipe(Effect.provide(layer))
+  )
+})
+
+describe("importArchive", () => {
+  it.effect.prop(
+    "importArchive imports any archive and returns the number of its items",
+    { archive: archives },
+    Effect.fnUntraced(function* ({ archive }) {
+      const { importArchive, workspaces } = yield* Administration
+      assert.deepStrictEqual(yield* workspaces, [])
+      const imported = yield* importArchive(toSource(archive))
+      assert.deepStrictEqual(
+        { ...imported },
+        {
+          workspace_id: archive.workspace.id,
+          prompts: archive.prompts.length,
+          versions: archive.prompts.flatMap(({ versions }) => versions).length,
+          fragments: archive.fragments.length,
+          folders: archive.folders.length,
+          tags: archive.tags.length,
+          users: 0,
+          api_keys: 0,
+          rows: imported.rows
+        }
+      )
+      assert.deepStrictEqual((yield* importArchive(toSource(archive))).rows, {
+        added: 0,
+        changed: 0,
+        removed: 0
+      })
+      assert.deepStrictEqual(yield* workspaces, [archive.workspace])
+      const { format: _, users: __, api_keys: ___, ...stored } = archive
+      assert.deepStrictEqual((yield* MemoryState).workspaces, new Map([[archive.workspace.id, stored]]))
+    }, Effect.provide(layer)),
+    { arbitrary: { runs: 25 } }
+  )
+
+  it.effect("importArchive fails with the error of its source and imports nothing", () =>
+    Effect.gen(function* () {
+      const { importArchive, workspaces } = yield* Administration
+      const source = Stream.concat(Stream.take(toSource(sample().archive), 5), Stream.fail("broken"))
+      assert.strictEqual(yield* Effect.flip(importArchive(source)), "broken")
+      assert.deepStrictEqual(yield* workspaces, [])
+    }).pipe(Effect.provide(layer))
+  )
+
+  it.effect("importArchive rejects deeply nested JSON without a defect", () =>
+    Effect.gen(function* () {
+      const { importArchive } = yield* Administration
+      const deep = `{"format": ${"[".repeat(200_000)}${"]".repeat(200_000)}}`
+      const error = yield* Effect.flip(importArchive(toSource(JSON.parse(deep))))
+      assert.strictEqual(error._tag, "InvalidContent")
+    }).pipe(Effect.provide(layer))
+  )
+
+  it.effect("importArchive rejects an invalid archive with its problems and changes nothing", () =>
+    Effect.gen(function* () {
+      const { importArchive } = yield* Administration
+      const { archive: own } = sample()
+      yield* importArchive(toSource(own))
+      const before = yield* storedState
+      const invalid = { ...own, prompts: [], users: own.users.map((user) => ({ ...user, email: "same" })) }
+      assert.deepStrictEqual(yield* Effect.flip(importArchive(toSource(invalid))), {
+        _tag: "InvalidContent",
+        problems: [{ path: "users[1].email", message: "is a duplicate" }],
+        count: 1
+      })
+      assert.deepStrictEqual(yield* storedState, before)
+    }).pipe(Effect.provide(layer))
+  )
+})

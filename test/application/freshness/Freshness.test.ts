@@ -1,0 +1,270 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
+import * as Schema from "effect/Schema"
+import {
+  type CacheEntry,
+  RevisionedCache,
+  SingleFlight
+} from "../../../src/application/freshness/Freshness.ts"
+import type { CacheLookup } from "../../../src/application/ports/Observations.ts"
+import type { WorkspaceId } from "../../../src/domain/WorkspaceId.ts"
+import { newId } from "../../support/archives.ts"
+import { switchedFeed } from "../../support/switchedFeed.ts"
+
+const workspaces = [newId<WorkspaceId>(), newId<WorkspaceId>()] as const
+
+const index = (count: number) => Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: count - 1 }))
+const Workspace = index(workspaces.length)
+/** Selects one of the unfinished requests or reads, counted from the oldest, with wraparound. */
+const Nth = index(6)
+const pick = <A>(items: ReadonlyArray<A>, nth: number): A | undefined => items[nth % items.length]
+
+const Step = Schema.Union([
+  /** A caller requests a workspace's value. Depending on the mode, the read knows its workspace beforehand. */
+  Schema.Struct({ step: Schema.Literal("request"), workspace: Workspace }),
+  /** The database gives its current value to an unfinished read, which returns the value when it finishes. */
+  Schema.Struct({ step: Schema.Literal("snapshot"), nth: Nth }),
+  Schema.Struct({ step: Schema.Literal("finish"), nth: Nth }),
+  /** A caller is interrupted. */
+  Schema.Struct({ step: Schema.Literal("interrupt"), nth: Nth }),
+  Schema.Struct({ step: Schema.Literal("change"), workspace: Workspace }),
+  /** The cache evicts an entry. */
+  Schema.Struct({ step: Schema.Literal("evict"), workspace: Workspace }),
+  Schema.Struct({ step: Schema.Literals(["down", "up"]) })
+])
+
+/** A database read that the test takes through its stages. */
+interface Read {
+  readonly workspace: number
+  snapshot: number | undefined
+  readonly finished: Deferred.Deferred<void>
+}
+
+/**
+ * Runs random steps against a database whose values are version numbers, and checks every request: the request must
+ * return the version of the last change that the feed had reported when the request was made, or a later version.
+ * While the feed is down, the request must return what the database held when the request was made, or a later
+ * version.
+ */
+const checkSteps = Effect.fnUntraced(function* (
+  steps: ReadonlyArray<typeof Step.Type>,
+  knowsWorkspace: boolean
+) {
+  const feed = switchedFeed()
+  const entries = new Map<string, CacheEntry<number>>()
+  const cache = new RevisionedCache<number>(feed, entries)
+  const flight = new SingleFlight<number, never>(feed)
+  const stored = workspaces.map(() => 0)
+  let reads: Array<Read> = []
+  let requests: Array<{ readonly fiber: Fiber.Fiber<number>; readonly floor: number }> = []
+  let hits = 0
+
+  const startRead = (workspace: number) =>
+    Effect.suspend(() => {
+      const read: Read = { workspace, snapshot: undefined, finished: Deferred.makeUnsafe() }
+      reads.push(read)
+      return Effect.map(Deferred.await(read.finished), () => read.snapshot!).pipe(
+        Effect.onExit(() =>
+          Effect.sync(() => {
+            reads = reads.filter((other) => other !== read)
+          })
+        )
+      )
+    })
+
+  const request = (workspace: number): Effect.Effect<number> => {
+    const key = String(workspace)
+    const id = workspaces[workspace]!
+    const value = cache.get(key)
+    if (value !== undefined) {
+      hits++
+      return Effect.succeed(value)
+    }
+    const load = cache.load(key, startRead(workspace), (version) => ({ workspace: id, value: version }))
+    return flight.run(key, knowsWorkspace ? id : undefined, load)
+  }
+
+  const checkFinished = (): void => {
+    requests = requests.filter(({ fiber, floor }) => {
+      const exit = fiber.pollUnsafe()
+      if (exit !== undefined && Exit.isSuccess(exit)) assert.isAtLeast(exit.value, floor)
+      return exit === undefined
+    })
+  }
+
+  const takeSnapshot = (read: Read | undefined): void => {
+    if (read !== undefined) read.snapshot ??= stored[read.workspace]!
+  }
+
+  const apply = Effect.fnUntraced(function* (step: typeof Step.Type) {
+    switch (step.step) {
+      case "request": {
+        // While the feed is up, every change is reported at once, so both floors are the stored version.
+        const floor = stored[step.workspace]!
+        const fiber = yield* Effect.forkChild(
+          Effect.suspend(() => request(step.workspace)),
+          { startImmediately: true }
+        )
+        requests.push({ fiber, floor })
+        return
+      }
+      case "snapshot":
+        return takeSnapshot(pick(reads, step.nth))
+      case "finish": {
+        const read = pick(reads, step.nth)
+        takeSnapshot(read)
+        if (read !== undefined) yield* Deferred.succeed(read.finished, undefined)
+        return
+      }
+      case "interrupt": {
+        const leaving = pick(requests, step.nth)
+        if (leaving !== undefined) yield* Fiber.interrupt(leaving.fiber)
+        return
+      }
+      case "change":
+        stored[step.workspace]!++
+        // A feed that is down misses the change.
+        if (feed.isUp) feed.changes.invalidate(workspaces[step.workspace]!)
+        return
+      case "evict":
+        entries.delete(String(step.workspace))
+        return
+      case "down":
+        feed.isUp = false
+        return
+      case "up":
+        if (!feed.isUp) feed.changes.invalidateAll()
+        feed.isUp = true
+    }
+  })
+
+  const run = Effect.fnUntraced(function* (step: typeof Step.Type) {
+    yield* apply(step)
+    // Lets every fiber run that can continue.
+    for (let turn = 0; turn < 5; turn++) yield* Effect.yieldNow
+    checkFinished()
+  })
+
+  for (const step of steps) yield* run(step)
+  while (reads.length > 0) yield* run({ step: "finish", nth: 0 })
+  assert.deepStrictEqual(requests, [])
+  return hits
+})
+
+describe("freshness", () => {
+  for (const [name, knowsWorkspace] of [
+    ["whose workspace is known before the read", true],
+    ["whose workspace only the read reveals", false]
+  ] as const) {
+    it.effect.prop(
+      `for a value ${name}, no interleaving of reads, changes and feed outages returns a state from before the last reported change`,
+      { steps: Schema.Array(Step).check(Schema.isMinLength(40), Schema.isMaxLength(60)) },
+      Effect.fnUntraced(function* ({ steps }) {
+        yield* checkSteps(steps, knowsWorkspace)
+      }),
+      { arbitrary: { runs: 400 }, timeout: 60_000 }
+    )
+  }
+
+  it.effect("the random steps use the cache: it serves hits, and drops a value after a change", () =>
+    Effect.gen(function* () {
+      const request = { step: "request", workspace: 0 } as const
+      const finish = { step: "finish", nth: 0 } as const
+      assert.strictEqual(yield* checkSteps([request, finish, request, request], true), 2)
+      const change = { step: "change", workspace: 0 } as const
+      assert.strictEqual(yield* checkSteps([request, finish, change, request, finish, request], true), 1)
+    })
+  )
+})
+
+describe("RevisionedCache", () => {
+  const [workspace] = workspaces
+  const setUp = () => {
+    const feed = switchedFeed()
+    const lookups: Array<CacheLookup> = []
+    const cache = new RevisionedCache<string>(feed, new Map(), (result) => lookups.push(result))
+    const load = (value: string) =>
+      cache.load("key", Effect.succeed(value), () => ({ workspace, value: value.toUpperCase() }))
+    return { feed, lookups, cache, load }
+  }
+
+  it.effect("load returns the result of the read and stores what belongs in the cache", () =>
+    Effect.gen(function* () {
+      const { cache, load } = setUp()
+      assert.strictEqual(yield* load("value"), "value")
+      assert.strictEqual(cache.get("key"), "VALUE")
+      yield* cache.load("other", Effect.succeed("value"), () => undefined)
+      assert.isUndefined(cache.get("other"))
+    })
+  )
+
+  it.effect("reports each lookup as a hit, a miss or, after a change of the workspace, a drop", () =>
+    Effect.gen(function* () {
+      const { cache, feed, load, lookups } = setUp()
+      cache.get("key")
+      yield* load("value")
+      cache.get("key")
+      feed.changes.invalidate(newId())
+      cache.get("key")
+      feed.changes.invalidate(workspace)
+      cache.get("key")
+      assert.deepStrictEqual(lookups, ["miss", "hit", "hit", "drop"])
+    })
+  )
+
+  it.effect("readWith discards what was read if the workspace changed or the feed went down meanwhile", () =>
+    Effect.gen(function* () {
+      const { cache, feed, load } = setUp()
+      const read = (meanwhile: () => void) =>
+        cache.readWith("key", (value) =>
+          Effect.sync(() => {
+            meanwhile()
+            return `${value} read`
+          })
+        )
+      const goDown = () => {
+        feed.isUp = false
+      }
+      assert.isUndefined(yield* read(() => {}))
+      yield* load("value")
+      assert.strictEqual(yield* read(() => {}), "VALUE read")
+      assert.strictEqual(yield* read(() => feed.changes.invalidate(newId())), "VALUE read")
+      assert.isUndefined(yield* read(goDown))
+      assert.isUndefined(yield* read(() => {}))
+      feed.isUp = true
+      assert.strictEqual(yield* read(() => {}), "VALUE read")
+      assert.isUndefined(yield* read(() => feed.changes.invalidate(workspace)))
+    })
+  )
+})
+
+describe("SingleFlight", () => {
+  it.live(
+    "a caller that is interrupted at any step of its read leaves the key free for the next caller",
+    () =>
+      Effect.gen(function* () {
+        const slow = Effect.delay(Effect.succeed(1), "1 second")
+        // A fiber yields after some 2,000 steps, and may be interrupted there.
+        for (let steps = 900; steps < 1100; steps++) {
+          const flight = new SingleFlight<number, never>(switchedFeed())
+          let first: Effect.Effect<unknown> = Effect.void
+          for (let i = 0; i < steps; i++) first = Effect.flatMap(first, () => Effect.void)
+          const reader = Effect.runFork(
+            Effect.andThen(
+              first,
+              Effect.suspend(() => flight.run("key", undefined, slow))
+            )
+          )
+          reader.interruptUnsafe()
+          assert.strictEqual(
+            yield* flight.run("key", undefined, Effect.succeed(2)),
+            2,
+            `after ${steps} steps`
+          )
+        }
+      })
+  )
+})

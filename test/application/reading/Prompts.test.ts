@@ -1,0 +1,175 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Schema from "effect/Schema"
+import * as TestClock from "effect/testing/TestClock"
+import * as Memory from "../../../src/adapters/outbound/memory/Memory.ts"
+import type { Archive } from "../../../src/application/formats/Archive.ts"
+import { Prompts } from "../../../src/application/reading/Prompts.ts"
+import { PromptRepo } from "../../../src/application/ports/PromptRepo.ts"
+import { WorkspaceStore } from "../../../src/application/ports/WorkspaceStore.ts"
+import { PromptNotFound } from "../../../src/domain/Prompt.ts"
+import { ResolvedTooLarge } from "../../../src/domain/Resolution.ts"
+import { sizes } from "../../../src/domain/Sizes.ts"
+import { toTimestamp } from "../../../src/domain/Timestamp.ts"
+import { VersionNotFound } from "../../../src/domain/Version.ts"
+import { archive, fragment, fragmentBinding, prompt, version, toPartStream } from "../../support/archives.ts"
+
+/** The names of the repository's methods that were called, in order. */
+class Calls extends Context.Service<Calls, Array<PropertyKey>>()("test/Calls") {
+  static readonly layer = Layer.sync(Calls, () => [])
+}
+
+/** Records the calls of the repository. */
+const recordingRepo = Layer.effect(
+  PromptRepo,
+  Effect.gen(function* () {
+    const calls = yield* Calls
+    return new Proxy(yield* PromptRepo, {
+      get:
+        (repo, name) =>
+        (...args: Array<unknown>) => {
+          calls.push(name)
+          return Reflect.apply(Reflect.get(repo, name), repo, args)
+        }
+    })
+  })
+)
+
+const layer = Prompts.layer.pipe(
+  Layer.provide(recordingRepo),
+  Layer.provideMerge(Layer.mergeAll(Memory.layer, Calls.layer))
+)
+
+const load = (archive: Archive) =>
+  Effect.flatMap(WorkspaceStore, (store) => store.importWorkspace(toPartStream(archive)))
+
+const toCaller = ({ workspace }: Archive, tier: string = workspace.tier) => ({
+  workspaceId: workspace.id,
+  tier
+})
+
+const everything = { page: 1, per_page: 100 }
+
+describe("Prompts", () => {
+  it.effect("getResolved fails if the resolved content exceeds the limit", () =>
+    Effect.gen(function* () {
+      const prompts = yield* Prompts
+      const half = fragment("x".repeat(sizes.contentBytes / 2))
+      const [fitting, exceeding] = [
+        prompt({ current_content: "", fragments: [fragmentBinding(half, 1)] }),
+        prompt({ current_content: "", fragments: [fragmentBinding(half, 1), fragmentBinding(half, 2)] })
+      ]
+      const own = archive({ fragments: [half], prompts: [fitting, exceeding] })
+      yield* load(own)
+      assert.strictEqual((yield* prompts.getResolved(toCaller(own), fitting.id)).fragment_count, 1)
+      assert.deepStrictEqual(
+        yield* Effect.flip(prompts.getResolved(toCaller(own), exceeding.id)),
+        ResolvedTooLarge(exceeding.id)
+      )
+    }).pipe(Effect.provide(layer))
+  )
+
+  const malformed = [
+    "",
+    "1",
+    "not-a-uuid",
+    "00000000000000000000000000000000",
+    "{00000000-0000-0000-0000-000000000000}",
+    "00000000-0000-0000-0000-00000000000g",
+    "00000000-0000-0000-0000-000000000000\n",
+    "00000000-0000-0000-0000-000000000000\0",
+    "' or 1=1 --"
+  ]
+
+  it.effect.prop(
+    "a malformed id is not found, without a query",
+    { id: Schema.Union([Schema.Literals(malformed), Schema.String]) },
+    Effect.fnUntraced(function* ({ id }) {
+      const caller = toCaller(archive())
+      const [prompts, calls] = [yield* Prompts, yield* Calls]
+      assert.deepStrictEqual(yield* Effect.flip(prompts.get(caller, id)), PromptNotFound)
+      assert.deepStrictEqual(yield* Effect.flip(prompts.getResolved(caller, id)), PromptNotFound)
+      assert.deepStrictEqual(yield* Effect.flip(prompts.listVersions(caller, id, everything)), PromptNotFound)
+      assert.deepStrictEqual(yield* Effect.flip(prompts.getVersion(caller, id, "1")), VersionNotFound)
+      assert.deepStrictEqual(calls, [])
+    }, Effect.provide(layer))
+  )
+
+  it.effect(
+    "a malformed version number is not found, without a query; a well-formed one takes one query",
+    () =>
+      Effect.gen(function* () {
+        const [prompts, calls] = [yield* Prompts, yield* Calls]
+        const own = archive({ prompts: [prompt({ versions: [version(1)] })] })
+        yield* load(own)
+        const id = own.prompts[0]!.id
+        for (const number of [
+          "",
+          "0",
+          "01",
+          "-1",
+          "+1",
+          "1.0",
+          "1e0",
+          " 1",
+          "1 ",
+          "１",
+          "2147483648",
+          "latest"
+        ]) {
+          assert.deepStrictEqual(
+            yield* Effect.flip(prompts.getVersion(toCaller(own), id, number)),
+            VersionNotFound,
+            number
+          )
+        }
+        assert.deepStrictEqual(calls, [])
+        yield* prompts.getVersion(toCaller(own), id, "1")
+        yield* Effect.flip(prompts.getVersion(toCaller(own), id, "2147483647"))
+        assert.deepStrictEqual(calls, ["getVersion", "getVersion"])
+      }).pipe(Effect.provide(layer))
+  )
+
+  it.effect(
+    "a Free caller sees the versions of the last seven days, to the millisecond, and all of them after an upgrade",
+    () =>
+      Effect.gen(function* () {
+        const prompts = yield* Prompts
+        const now = Date.UTC(2026, 5, 15, 12)
+        const sevenDays = 7 * 24 * 60 * 60 * 1000
+        const creationTimes = [now - sevenDays - 1, now - sevenDays, now - sevenDays + 1, now]
+        const one = prompt({
+          versions: creationTimes.map((millis, index) =>
+            version(index + 1, { created_at: toTimestamp(millis) })
+          )
+        })
+        const own = archive({ prompts: [one] })
+        yield* load(own)
+
+        const numbersFor = Effect.fnUntraced(function* (tier: string) {
+          const caller = toCaller(own, tier)
+          const { items, total } = yield* prompts.listVersions(caller, one.id, everything)
+          const numbers = items.map(({ version_number }) => Number(version_number))
+          assert.strictEqual(total, numbers.length)
+          for (const { version_number } of one.versions) {
+            const read = yield* Effect.result(prompts.getVersion(caller, one.id, String(version_number)))
+            assert.strictEqual(read._tag === "Success", numbers.includes(version_number))
+            if (read._tag === "Failure") assert.deepStrictEqual(read.failure, VersionNotFound)
+          }
+          return numbers
+        })
+
+        yield* TestClock.setTime(now)
+        assert.deepStrictEqual(yield* numbersFor("free"), [4, 3, 2])
+        yield* TestClock.adjust("1 millis")
+        assert.deepStrictEqual(yield* numbersFor("free"), [4, 3])
+        assert.deepStrictEqual(yield* numbersFor("unheard-of"), [4, 3])
+        yield* TestClock.adjust("7 days")
+        assert.deepStrictEqual(yield* numbersFor("free"), [])
+        assert.deepStrictEqual(yield* numbersFor("solo"), [4, 3, 2, 1])
+        assert.deepStrictEqual(yield* numbersFor("team"), [4, 3, 2, 1])
+      }).pipe(Effect.provide(layer))
+  )
+})

@@ -1,0 +1,55 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as TestClock from "effect/testing/TestClock"
+import { makeRepeatingLog } from "../../../src/application/support/RepeatingLog.ts"
+
+/** Makes a log that collects its messages. */
+const collect = () => {
+  const lines: Array<string> = []
+  return { lines, log: makeRepeatingLog((message) => Effect.sync(() => void lines.push(message))) }
+}
+
+describe("makeRepeatingLog", () => {
+  it.effect("logs a message at once and again every minute while it is reported", () =>
+    Effect.gen(function* () {
+      const { lines, log } = collect()
+      const counts: Array<number> = []
+      for (let second = 0; second <= 150; second++) {
+        yield* log.report("refused")
+        if (second % 30 === 0) counts.push(lines.length)
+        yield* TestClock.adjust("1 second")
+      }
+      assert.deepStrictEqual(counts, [1, 1, 2, 2, 3, 3])
+    })
+  )
+
+  it.effect("logs another message at once, and does not repeat either within the minute", () =>
+    Effect.gen(function* () {
+      const { lines, log } = collect()
+      for (const message of ["refused", "no such database", "refused", "no such database"])
+        yield* log.report(message)
+      assert.deepStrictEqual(lines, ["refused", "no such database"])
+    })
+  )
+
+  it.effect("logs a message at once again after the condition has ended", () =>
+    Effect.gen(function* () {
+      const { lines, log } = collect()
+      yield* log.report("refused")
+      yield* log.clear
+      yield* log.report("refused")
+      assert.deepStrictEqual(lines, ["refused", "refused"])
+    })
+  )
+
+  it.effect("logs at most 10 messages per minute when every message is different", () =>
+    Effect.gen(function* () {
+      const { lines, log } = collect()
+      for (let n = 0; n < 100; n++) yield* log.report(`error ${n}`)
+      assert.strictEqual(lines.length, 10)
+      yield* TestClock.adjust("1 minute")
+      for (let n = 0; n < 100; n++) yield* log.report(`error ${n}`)
+      assert.strictEqual(lines.length, 20)
+    })
+  )
+})

@@ -1,0 +1,46 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Schema from "effect/Schema"
+import { isVisible, historyCutoff } from "../../../src/domain/time/HistoryCutoff.ts"
+import { toTimestamp } from "../../../src/domain/Timestamp.ts"
+
+const sevenDays = 604_800_000
+
+/** An instant from 1970 to 2100, and the distance from the cutoff. */
+const Now = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: Date.UTC(2100, 0) }))
+const Distance = Schema.Int.check(Schema.isBetween({ minimum: -1_000_000, maximum: 1_000_000 }))
+
+describe("historyCutoff", () => {
+  it.prop(
+    "is exactly seven days before now for every tier but Solo and Team",
+    {
+      now: Now,
+      distance: Distance,
+      tier: Schema.Union([Schema.Literals(["free", "Solo", "TEAM", "", "enterprise"]), Schema.String])
+    },
+    ({ now, distance, tier }) => {
+      if (tier === "solo" || tier === "team") return
+      const oldest = historyCutoff(tier, now)
+      assert.strictEqual(oldest, toTimestamp(now - sevenDays))
+      assert.strictEqual(isVisible(toTimestamp(now - sevenDays + distance), oldest), distance >= 0)
+      assert.isTrue(isVisible(toTimestamp(now - sevenDays), oldest))
+      assert.isFalse(isVisible(toTimestamp(now - sevenDays - 1), oldest))
+      assert.isTrue(isVisible(toTimestamp(now + 1), oldest))
+    }
+  )
+
+  it.prop(
+    "does not limit Solo and Team",
+    { now: Now, created: Now, tier: Schema.Literals(["solo", "team"]) },
+    ({ now, created, tier }) => {
+      assert.strictEqual(historyCutoff(tier, now), undefined)
+      assert.isTrue(isVisible(toTimestamp(created), undefined))
+    }
+  )
+
+  it("includes a version that is exactly seven days old", () => {
+    assert.strictEqual(
+      historyCutoff("free", Date.UTC(2024, 2, 7, 12, 30, 15, 250)),
+      "2024-02-29T12:30:15.250Z"
+    )
+  })
+})

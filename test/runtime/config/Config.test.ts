@@ -1,0 +1,251 @@
+import { once } from "node:events"
+import { setTimeout } from "node:timers/promises"
+import { assert, it } from "@effect/vitest"
+import * as ConfigProvider from "effect/ConfigProvider"
+import * as Effect from "effect/Effect"
+import * as Redacted from "effect/Redacted"
+import { expect } from "vitest"
+import { InvalidConfig, readConfig } from "../../../src/runtime/config/Config.ts"
+import { run, startService } from "../../support/service.ts"
+
+const unreachable = "postgres://postgres@127.0.0.1:9/none"
+
+/** Reads the configuration from these variables, in the way that `environment` reads those of the process. */
+const readFrom = (env: Record<string, string>) =>
+  Effect.provideService(
+    readConfig,
+    ConfigProvider.ConfigProvider,
+    ConfigProvider.fromEnv({ env, preserveEmptyStrings: true })
+  )
+
+const defaults = {
+  databaseUrl: undefined,
+  databaseFeedUrl: undefined,
+  databaseReplicaUrls: undefined,
+  databaseMaxConnections: 12,
+  dataDir: ".data",
+  redisUrl: undefined,
+  host: "127.0.0.1",
+  port: 3000,
+  publicUrl: undefined,
+  rateLimits: { perKey: 100, perProcess: 500 },
+  mcp: false,
+  metricsHost: undefined,
+  metricsPort: undefined,
+  otlpEndpoint: undefined,
+  outageMaxAgeMs: 300_000,
+  shutdownGraceMs: 0,
+  actor: undefined,
+  logLevel: "Info",
+  logFormat: process.stderr.isTTY ? "pretty" : "json"
+} as const
+
+it.effect("readConfig returns the defaults for variables that are unset or empty", () =>
+  Effect.gen(function* () {
+    assert.deepStrictEqual(yield* readFrom({}), defaults)
+    const names = [
+      "DATABASE_FEED_URL",
+      "DATABASE_REPLICA_URL",
+      "DATABASE_MAX_CONNECTIONS",
+      "DATA_DIR",
+      "REDIS_URL",
+      "HOST",
+      "PORT",
+      "METRICS_HOST",
+      "METRICS_PORT",
+      "SHUTDOWN_GRACE"
+    ]
+    const empty = Object.fromEntries([...names, "LOG_LEVEL", "LOG_FORMAT"].map((name) => [name, ""]))
+    assert.deepStrictEqual(yield* readFrom(empty), defaults)
+    // Kubernetes sets such variables for services that are called port or host.
+    assert.deepStrictEqual(yield* readFrom({ PORT_80_TCP: "tcp://10.0.0.1:80", HOST_0: "a" }), defaults)
+  })
+)
+
+it.effect("readConfig returns the value of every variable", () =>
+  Effect.gen(function* () {
+    const databaseUrl = "postgres://ada:secret@db:5432/prompts"
+    const config = yield* readFrom({
+      DATABASE_URL: databaseUrl,
+      DATABASE_FEED_URL: "postgres://ada:secret@primary/prompts",
+      DATABASE_REPLICA_URL: "postgres://ada:s@r1:5433,[::1]/prompts?sslmode=require",
+      DATABASE_MAX_CONNECTIONS: "10",
+      DATA_DIR: "/data",
+      REDIS_URL: "rediss://cache/1",
+      HOST: "::1",
+      PORT: "0",
+      PUBLIC_URL: "HTTPS://Prompts.example.com:443/api/",
+      RATE_LIMIT_PER_KEY: "1",
+      RATE_LIMIT_PER_PROCESS: "2",
+      MCP: "on",
+      METRICS_HOST: "10.0.0.1",
+      METRICS_PORT: "9464",
+      OTEL_EXPORTER_OTLP_ENDPOINT: "http://collector:4318",
+      OUTAGE_MAX_AGE: "0 seconds",
+      SHUTDOWN_GRACE: "5 seconds",
+      PROMPT_RETRIEVAL_ACTOR: "ci",
+      LOG_LEVEL: "Debug",
+      LOG_FORMAT: "pretty"
+    })
+    assert.deepStrictEqual(
+      {
+        ...config,
+        databaseUrl: Redacted.value(config.databaseUrl!),
+        databaseFeedUrl: Redacted.value(config.databaseFeedUrl!),
+        databaseReplicaUrls: config.databaseReplicaUrls!.map(Redacted.value),
+        redisUrl: Redacted.value(config.redisUrl!)
+      },
+      {
+        databaseUrl,
+        databaseFeedUrl: "postgres://ada:secret@primary/prompts",
+        databaseReplicaUrls: [
+          "postgres://ada:s@r1:5433/prompts?sslmode=require&host=r1&port=5433",
+          "postgres://ada:s@r1:5433/prompts?sslmode=require&host=%3A%3A1&port=5432"
+        ],
+        databaseMaxConnections: 10,
+        dataDir: "/data",
+        redisUrl: "rediss://cache/1",
+        host: "::1",
+        port: 0,
+        publicUrl: "https://prompts.example.com/api",
+        rateLimits: { perKey: 1, perProcess: 2 },
+        mcp: true,
+        metricsHost: "10.0.0.1",
+        metricsPort: 9464,
+        otlpEndpoint: "http://collector:4318",
+        outageMaxAgeMs: 0,
+        shutdownGraceMs: 5_000,
+        actor: "ci",
+        logLevel: "Debug",
+        logFormat: "pretty"
+      }
+    )
+  })
+)
+
+it.effect.each([
+  [{ DATABASE_URL: "s3cret" }, "DATABASE_URL must be a URL like postgres://user:password@host:5432/database"],
+  [{ DATABASE_URL: "" }, "DATABASE_URL must not be empty; unset it to use the embedded database"],
+  [{ DATABASE_URL: " \t" }, "DATABASE_URL must not be empty; unset it to use the embedded database"],
+  [
+    { DATABASE_URL: "postgres://host/db?sslmode=s3cret" },
+    "DATABASE_URL must have one of these as its sslmode: disable, allow, prefer, require, verify-ca, verify-full"
+  ],
+  [
+    { DATABASE_URL: "postgres://a,b/db?target_session_attrs=s3cret" },
+    "DATABASE_URL must have one of these as its target_session_attrs: any, read-write, read-only, primary, standby, prefer-standby"
+  ],
+  [
+    { DATABASE_URL: "postgres:///db?host=a,b&port=1,2,3" },
+    "DATABASE_URL must have one port, or as many ports as it has hosts"
+  ],
+  [{ OUTAGE_MAX_AGE: "5" }, "OUTAGE_MAX_AGE must be a duration such as 5s or 5 seconds"],
+  [{ OUTAGE_MAX_AGE: "Infinity" }, "OUTAGE_MAX_AGE must be a duration such as 5s or 5 seconds"],
+  [
+    { DATABASE_URL: "postgres://host/db", DATABASE_FEED_URL: "s3cret" },
+    "DATABASE_FEED_URL must be a URL like postgres://user:password@host:5432/database"
+  ],
+  [{ DATABASE_FEED_URL: "postgres://host/s3cret" }, "DATABASE_FEED_URL needs DATABASE_URL"],
+  [
+    { DATABASE_URL: "postgres://host/db", DATABASE_REPLICA_URL: "postgres://a,b:s3cret/db" },
+    "DATABASE_REPLICA_URL must be a URL like postgres://user:password@host:5432/database"
+  ],
+  [{ DATABASE_REPLICA_URL: "postgres://host/s3cret" }, "DATABASE_REPLICA_URL needs DATABASE_URL"],
+  [
+    {
+      DATABASE_URL: "postgres://host/db",
+      DATABASE_REPLICA_URL: "postgres://a,b/db",
+      DATABASE_MAX_CONNECTIONS: "9"
+    },
+    "DATABASE_MAX_CONNECTIONS must be an integer of at least 10 with 2 hosts in DATABASE_REPLICA_URL"
+  ],
+  [{ DATABASE_MAX_CONNECTIONS: "5" }, "DATABASE_MAX_CONNECTIONS must be an integer of at least 6"],
+  [{ DATABASE_MAX_CONNECTIONS: "s3cret" }, "DATABASE_MAX_CONNECTIONS must be an integer of at least 6"],
+  [{ SHUTDOWN_GRACE: "5" }, "SHUTDOWN_GRACE must be a duration such as 5s or 5 seconds"],
+  [{ SHUTDOWN_GRACE: "5 parsecs" }, "SHUTDOWN_GRACE must be a duration such as 5s or 5 seconds"],
+  [{ REDIS_URL: "redis://s3cret/name" }, "REDIS_URL must be a URL like redis://host:6379"],
+  [
+    { PUBLIC_URL: "https://ada:s3cret@prompts.example.com" },
+    "PUBLIC_URL must be an http or https URL without credentials, query and fragment, like https://prompts.example.com"
+  ],
+  [{ METRICS_PORT: "70000" }, "METRICS_PORT must be a port, 0 to 65535"],
+  [
+    { OTEL_EXPORTER_OTLP_ENDPOINT: "s3cret" },
+    "OTEL_EXPORTER_OTLP_ENDPOINT must be a URL like http://collector:4318"
+  ],
+  [
+    { PROMPT_RETRIEVAL_ACTOR: "s3cret\n" },
+    "PROMPT_RETRIEVAL_ACTOR must have at most 256 characters and no control characters"
+  ],
+  [
+    { DATABASE_URL: "mysql://s3cret@host/db" },
+    "DATABASE_URL must be a URL like postgres://user:password@host:5432/database"
+  ],
+  [{ REDIS_URL: "http://s3cret@host" }, "REDIS_URL must be a URL like redis://host:6379"],
+  [{ PORT: "65536" }, "PORT must be a port, 0 to 65535"],
+  [{ PORT: "-1" }, "PORT must be a port, 0 to 65535"],
+  [{ METRICS_PORT: "no" }, "METRICS_PORT must be a port, 0 to 65535"],
+  [{ RATE_LIMIT_PER_KEY: "0" }, "RATE_LIMIT_PER_KEY must be an integer of at least 1"],
+  [{ RATE_LIMIT_PER_PROCESS: "1.5" }, "RATE_LIMIT_PER_PROCESS must be an integer of at least 1"],
+  [{ SHUTDOWN_GRACE: "-1 second" }, "SHUTDOWN_GRACE must be a duration such as 5s or 5 seconds"],
+  [{ LOG_LEVEL: "s3cret" }, "LOG_LEVEL must be one of All, Fatal, Error, Warn, Info, Debug, Trace, None"],
+  [{ LOG_FORMAT: "xml" }, "LOG_FORMAT must be pretty or json"],
+  [{ LOG_LEVEL: "s3cret", PORT: "s3cret" }, "PORT must be a port, 0 to 65535"]
+] as const)("readConfig fails for the first invalid variable without its value: %o", ([env, message]) =>
+  Effect.gen(function* () {
+    assert.deepStrictEqual(yield* Effect.flip(readFrom(env)), new InvalidConfig({ message }))
+  })
+)
+
+it.effect.each(["debug", "DEBUG", "Debug", "dEbUg"])("readConfig accepts the log level %s", (level) =>
+  Effect.gen(function* () {
+    assert.strictEqual((yield* readFrom({ LOG_LEVEL: level })).logLevel, "Debug")
+  })
+)
+
+it.effect.each([
+  ["250ms", 250],
+  ["5s", 5_000],
+  ["1.5 s", 1_500],
+  ["2m", 120_000],
+  ["1h", 3_600_000],
+  ["1d", 86_400_000],
+  ["5 seconds", 5_000],
+  ["1 minute", 60_000]
+] as const)("readConfig reads the duration %s", ([text, milliseconds]) =>
+  Effect.gen(function* () {
+    assert.strictEqual((yield* readFrom({ SHUTDOWN_GRACE: text })).shutdownGraceMs, milliseconds)
+  })
+)
+
+it("the environment of the process keeps empty variables, so an empty DATABASE_URL is an error", async () => {
+  expect(await run(["workspaces", "list"], { DATABASE_URL: "" })).toEqual({
+    code: 1,
+    stdout: "",
+    stderr: "prompt-retrieval: DATABASE_URL must not be empty; unset it to use the embedded database\n"
+  })
+})
+
+it.effect.each(["597 hours", "30 days", "2147483648 millis", "100000 weeks"])(
+  "readConfig fails for SHUTDOWN_GRACE=%s, which is longer than any timer",
+  (grace) =>
+    Effect.gen(function* () {
+      assert.deepStrictEqual(
+        yield* Effect.flip(readFrom({ SHUTDOWN_GRACE: grace })),
+        new InvalidConfig({ message: "SHUTDOWN_GRACE must be at most 596 hours" })
+      )
+    })
+)
+
+it("SHUTDOWN_GRACE=596 hours keeps the service accepting requests after SIGTERM", async () => {
+  const env = { DATABASE_URL: unreachable, SHUTDOWN_GRACE: "596 hours" }
+  const service = await startService(env, "/healthz")
+  const exited = once(service.process, "exit")
+  service.process.kill("SIGTERM")
+  await setTimeout(1_000)
+  expect(service.process.exitCode).toBeNull()
+  expect((await fetch(`${service.url}/healthz`)).status).toBe(200)
+  service.process.kill("SIGTERM")
+  expect(await exited).toEqual([143, null])
+  expect(service.output()).not.toContain("TimeoutOverflowWarning")
+}, 60_000)

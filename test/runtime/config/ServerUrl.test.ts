@@ -1,0 +1,120 @@
+import { describe, expect, it } from "vitest"
+import {
+  describeDatabaseHost,
+  describeDatabaseUrl,
+  describeRedisUrl,
+  findDatabaseUrlProblem,
+  isRedisUrl,
+  splitServers
+} from "../../../src/runtime/config/ServerUrl.ts"
+
+describe("describeDatabaseUrl", () => {
+  it.each([
+    [
+      "postgres://ada:s3cret@db.internal:6432/prompts?sslmode=require",
+      "postgres://ada@db.internal:6432/prompts"
+    ],
+    ["postgresql://db/prompts", "postgres://db:5432/prompts"],
+    ["postgres://db", "postgres://db:5432"],
+    ["postgres://ada:s3cret@[::1]/prompts", "postgres://ada@[::1]:5432/prompts"],
+    ["postgres://a%40b:s3cret@db/a%2Fb", "postgres://a%40b@db:5432/a%2Fb"],
+    [
+      "postgres:///prompts?host=/run/postgresql&user=ada&password=s3cret",
+      "postgres://ada@%2Frun%2Fpostgresql:5432/prompts"
+    ],
+    ["postgres://%2Frun%2Fpostgresql/prompts", "postgres://%2Frun%2Fpostgresql:5432/prompts"],
+    [
+      "postgres://old:s3cret@old:1/old?host=new&port=2&user=ada&dbname=prompts",
+      "postgres://ada@new:2/prompts"
+    ],
+    [
+      "postgres://ada:s3cret@a:5432,b:5433/prompts?target_session_attrs=read-write",
+      "postgres://ada@a:5432,b:5433/prompts"
+    ],
+    ["postgres://a:1,b,[::1]:3/prompts", "postgres://a:1,b:5432,[::1]:3/prompts"],
+    ["postgres:///prompts?host=a,/run/postgresql&port=1,2", "postgres://a:1,%2Frun%2Fpostgresql:2/prompts"],
+    ["postgres://old/prompts?host=a,b&port=6432", "postgres://a:6432,b:6432/prompts"]
+  ])("%s is logged as %s", (url, description) => {
+    expect(findDatabaseUrlProblem(url)).toBeUndefined()
+    expect(describeDatabaseUrl(url)).toBe(description)
+  })
+})
+
+describe("findDatabaseUrlProblem", () => {
+  it.each([
+    "prompts",
+    "mysql://db/prompts",
+    "postgres:///prompts",
+    "postgres:///prompts?host=",
+    "postgres://ada:100%@db/prompts",
+    "postgres://db/%zz",
+    "postgres://db:70000/prompts",
+    "postgres://db/prompts?port=0",
+    "postgres://db/prompts?port=x",
+    "postgres://a,,b/prompts",
+    "postgres://a:1,b:x/prompts",
+    "postgres://a:1,b:70000/prompts",
+    "postgres:///prompts?host=a,b&port=1,x",
+    "postgres://ada@a,grace@b/%zz"
+  ])("rejects %s", (url) => {
+    expect(findDatabaseUrlProblem(url)).toBe("must be a URL like postgres://user:password@host:5432/database")
+  })
+
+  it.each(["disable", "allow", "prefer", "require", "verify-ca", "verify-full"])(
+    "accepts sslmode=%s",
+    (mode) => {
+      expect(findDatabaseUrlProblem(`postgres://db/prompts?sslmode=${mode}`)).toBeUndefined()
+    }
+  )
+})
+
+describe("findDatabaseUrlProblem for URLs of several servers", () => {
+  const attributes = "any, read-write, read-only, primary, standby, prefer-standby"
+
+  it.each([
+    ["host=a,b&port=1,2,3", "must have one port, or as many ports as it has hosts"],
+    ["host=a&port=1,2", "must have one port, or as many ports as it has hosts"],
+    [
+      "host=a,b&target_session_attrs=writable",
+      `must have one of these as its target_session_attrs: ${attributes}`
+    ],
+    [
+      "host=a,b&load_balance_hosts=random",
+      "must have disable as its load_balance_hosts: hosts are tried in order"
+    ],
+    [
+      "host=a,b&sslmode=prefer",
+      "must have one of these as its sslmode: disable, require, verify-ca, verify-full, because it has several hosts"
+    ]
+  ])("rejects %s", (parameters, problem) => {
+    expect(findDatabaseUrlProblem(`postgres:///prompts?${parameters}`)).toBe(problem)
+  })
+
+  it.each(attributes.split(", "))("accepts target_session_attrs=%s", (attribute) => {
+    expect(findDatabaseUrlProblem(`postgres://a,b/prompts?target_session_attrs=${attribute}`)).toBeUndefined()
+  })
+})
+
+describe("describeRedisUrl", () => {
+  it.each([
+    ["redis://cache", "redis://cache"],
+    ["rediss://ada:s3cret@cache:6380/1?s3cret", "rediss://cache:6380/1"],
+    ["redis://:s3cret@[::1]:6379", "redis://[::1]:6379"]
+  ])("%s is logged as %s", (url, description) => {
+    expect(isRedisUrl(url)).toBe(true)
+    expect(describeRedisUrl(url)).toBe(description)
+  })
+})
+
+describe("splitServers", () => {
+  it.each([
+    ["postgres://ada:s3cret@first:5433,second/prompts", ["first:5433", "second:5432"]],
+    ["postgres://[::1]:5433,db/prompts", ["[::1]:5433", "db:5432"]],
+    ["postgres:///prompts?host=first,second&port=5433", ["first:5433", "second:5433"]]
+  ])("returns a URL without problems for each server of %s", (url, hosts) => {
+    const urls = splitServers(url)
+    expect(urls.map(findDatabaseUrlProblem)).toEqual(urls.map(() => undefined))
+    expect(urls.map(describeDatabaseHost)).toEqual(hosts)
+    expect(urls.map((one) => describeDatabaseUrl(one).endsWith("/prompts"))).toEqual(urls.map(() => true))
+  })
+})
