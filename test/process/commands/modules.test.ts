@@ -28,8 +28,8 @@ const optional = [
   "adapters/inbound/cli/FilesImport.ts",
   "adapters/inbound/http/App.ts",
   "adapters/outbound/postgres/embedded/EmbeddedPostgres.ts",
-  "runtime/RequestLayers.ts",
-  "runtime/ServeLayers.ts"
+  "runtime/layers/RequestLayers.ts",
+  "runtime/layers/ServeLayers.ts"
 ]
 
 it("serve with a PostgreSQL server loads neither the embedded database nor the modules of other commands", async () => {
@@ -39,11 +39,9 @@ it("serve with a PostgreSQL server loads neither the embedded database nor the m
   expect(modules).toContain("adapters/inbound/http/App.ts")
   const unneeded = [
     "adapters/inbound/cli/Commands.ts",
-    "adapters/inbound/mcp/HttpEndpoint.ts",
-    "adapters/outbound/postgres/PostgresWorkspaceStore.ts",
+    "adapters/outbound/postgres/workspaces/PostgresWorkspaceStore.ts",
     "adapters/outbound/postgres/embedded/EmbeddedPostgres.ts",
-    "application/Administration.ts",
-    "application/NamedPrompts.ts"
+    "application/administration/Administration.ts"
   ]
   expect(unneeded.filter((module) => modules.has(module))).toEqual([])
   expect(service.output()).not.toContain("/NodeServices.js")
@@ -51,7 +49,7 @@ it("serve with a PostgreSQL server loads neither the embedded database nor the m
 
 it("workspaces list loads the database, and no module that only other commands need", async () => {
   const { modules } = await listModules("workspaces", "list")
-  expect(modules).toContain("adapters/outbound/postgres/PostgresWorkspaceStore.ts")
+  expect(modules).toContain("adapters/outbound/postgres/workspaces/PostgresWorkspaceStore.ts")
   expect(optional.filter((module) => modules.has(module))).toEqual([])
 })
 
@@ -66,7 +64,13 @@ it("import loads the modules for directories only if its path is a directory", a
 
 it("completion lists commands without loading their modules", async () => {
   const { modules, stdout } = await listModules("completion", "bash")
-  expect(modules).not.toContain("adapters/outbound/postgres/PostgresWorkspaceStore.ts")
+  expect(modules).not.toContain("adapters/outbound/postgres/workspaces/PostgresWorkspaceStore.ts")
   expect(optional.filter((module) => modules.has(module))).toEqual([])
   for (const word of ["import", "export", "--dry-run", "--overwrite"]) expect(stdout).toContain(word)
+})
+
+it("--version prints the same as the command version, and loads no package", async () => {
+  const { modules, stdout } = await listModules("--version")
+  expect([...modules].toSorted()).toEqual(["application/support/ProgramVersion.ts", "main.ts"])
+  expect(stdout).toBe((await run(["version"], env)).stdout)
 })
