@@ -21,10 +21,15 @@ import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
 import type { WorkspacePart } from "../../domain/WorkspaceParts.ts"
 import { ArchiveReader } from "../formats/ArchiveReader.ts"
 import { ArchiveWriter } from "../formats/ArchiveWriter.ts"
-import { matchFiles } from "../formats/FileMatch.ts"
-import { applyFiles } from "../formats/FileMerge.ts"
-import { type ConflictingEdits, findEdits, toImportedFiles } from "../formats/FileRecords.ts"
-import { type FileChange, findFileProblems, InvalidFiles, type PromptFiles } from "../formats/PromptFiles.ts"
+import { matchFiles } from "../formats/files/FileMatch.ts"
+import { applyFiles } from "../formats/files/FileMerge.ts"
+import { type ConflictingEdits, findEdits, toImportedFiles } from "../formats/files/FileRecords.ts"
+import {
+  type FileChange,
+  findFileProblems,
+  InvalidFiles,
+  type PromptFiles
+} from "../formats/files/PromptFiles.ts"
 import type { RawPart } from "../formats/RawPart.ts"
 import type { Unavailable } from "../ports/Unavailable.ts"
 import {

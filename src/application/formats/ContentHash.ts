@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto"
 import { isExactNumber, isJsonObject } from "../../domain/Json.ts"
-import type { FragmentState, PromptState } from "./PromptFiles.ts"
+import type { FragmentState, PromptState } from "./files/PromptFiles.ts"
 
 /** Orders the members of objects by name: PostgreSQL does not keep the order of free-form JSON. */
 const sortMembers = (value: unknown): unknown => {

@@ -25,7 +25,7 @@ const optional = [
   "@streamparser/json",
   "diff",
   "yaml",
-  "adapters/inbound/cli/FilesImport.ts",
+  "adapters/inbound/cli/files/FilesImport.ts",
   "adapters/inbound/http/App.ts",
   "adapters/outbound/postgres/embedded/EmbeddedPostgres.ts",
   "runtime/RequestLayers.ts",
@@ -58,7 +58,7 @@ it("workspaces list loads the database, and no module that only other commands n
 it("import loads the modules for directories only if its path is a directory", async () => {
   const { modules } = await listModules("import", "examples/prompts-as-files", "--workspace", "Acme")
   expect([...modules].filter((module) => optional.includes(module!)).toSorted()).toEqual([
-    "adapters/inbound/cli/FilesImport.ts",
+    "adapters/inbound/cli/files/FilesImport.ts",
     "diff",
     "yaml"
   ])

@@ -35,7 +35,9 @@ export const exportCommand = Command.make(
       if (format === "files") {
         if (out === undefined)
           return yield* new UsageError({ message: "--format files needs a directory: add --out DIR" })
-        const { runFilesExport, runFilesUpdate } = yield* Effect.promise(() => import("../FilesExport.ts"))
+        const { runFilesExport, runFilesUpdate } = yield* Effect.promise(
+          () => import("../files/FilesExport.ts")
+        )
         return yield* update
           ? runFilesUpdate(workspace, out, overwrite, json)
           : runFilesExport(workspace, out, json)

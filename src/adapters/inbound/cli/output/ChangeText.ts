@@ -1,7 +1,7 @@
 import { structuredPatch } from "diff"
-import type { FileChange } from "../../../../application/formats/PromptFiles.ts"
+import type { FileChange } from "../../../../application/formats/files/PromptFiles.ts"
 import { toPrintable } from "./Output.ts"
-import { renderFragmentState, renderPromptState } from "../PromptText.ts"
+import { renderFragmentState, renderPromptState } from "../files/PromptText.ts"
 
 /** The most lines that differ between two texts whose diff is computed: the time grows with their square. */
 const maxDifferentLines = 2_000

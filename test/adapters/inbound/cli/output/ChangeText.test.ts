@@ -4,7 +4,7 @@ import type {
   FragmentChange,
   PromptChange,
   PromptState
-} from "../../../../../src/application/formats/PromptFiles.ts"
+} from "../../../../../src/application/formats/files/PromptFiles.ts"
 import { newId } from "../../../../support/archives.ts"
 
 const state = (overrides: Partial<PromptState> = {}): PromptState => ({

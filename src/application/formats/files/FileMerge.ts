@@ -1,9 +1,9 @@
 import * as Equal from "effect/Equal"
-import type { FolderId } from "../../domain/FolderId.ts"
-import type { TagId } from "../../domain/Prompt.ts"
-import type { Timestamp } from "../../domain/Timestamp.ts"
-import type { VersionId, VersionNumber } from "../../domain/Version.ts"
-import type { Folder, PromptFragment, PromptVersion, WorkspaceTag } from "../../domain/Workspace.ts"
+import type { FolderId } from "../../../domain/FolderId.ts"
+import type { TagId } from "../../../domain/Prompt.ts"
+import type { Timestamp } from "../../../domain/Timestamp.ts"
+import type { VersionId, VersionNumber } from "../../../domain/Version.ts"
+import type { Folder, PromptFragment, PromptVersion, WorkspaceTag } from "../../../domain/Workspace.ts"
 import {
   type ContentEdit,
   type CurrentPrompt,
@@ -11,7 +11,7 @@ import {
   type PromptEdit,
   type PromptRow,
   type WorkspaceContent
-} from "../../domain/WorkspaceContent.ts"
+} from "../../../domain/WorkspaceContent.ts"
 import { toImportedFiles } from "./FileRecords.ts"
 import {
   type FragmentChange,

@@ -1,7 +1,7 @@
-import type { ImportedFile } from "../../domain/ImportedFile.ts"
-import type { Problem } from "../../domain/Problem.ts"
-import type { WorkspaceContent } from "../../domain/WorkspaceContent.ts"
-import { hashState } from "./ContentHash.ts"
+import type { ImportedFile } from "../../../domain/ImportedFile.ts"
+import type { Problem } from "../../../domain/Problem.ts"
+import type { WorkspaceContent } from "../../../domain/WorkspaceContent.ts"
+import { hashState } from "../ContentHash.ts"
 import {
   type FileChange,
   type FileIdentity,

@@ -6,13 +6,16 @@ import * as Arbitrary from "effect/Arbitrary"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import { readDirectory, writeDirectory } from "../../../../src/adapters/inbound/cli/PromptDirectory.ts"
-import { assignPaths } from "../../../../src/adapters/inbound/cli/PromptPaths.ts"
-import { parsePromptFiles, renderFiles } from "../../../../src/adapters/inbound/cli/PromptText.ts"
-import { matchFiles } from "../../../../src/application/formats/FileMatch.ts"
-import type { PromptFiles } from "../../../../src/application/formats/PromptFiles.ts"
-import type { WorkspaceId } from "../../../../src/domain/WorkspaceId.ts"
-import { archive, compareIds, folder, newId, prompt, storable } from "../../../support/archives.ts"
+import {
+  readDirectory,
+  writeDirectory
+} from "../../../../../src/adapters/inbound/cli/files/PromptDirectory.ts"
+import { assignPaths } from "../../../../../src/adapters/inbound/cli/files/PromptPaths.ts"
+import { parsePromptFiles, renderFiles } from "../../../../../src/adapters/inbound/cli/files/PromptText.ts"
+import { matchFiles } from "../../../../../src/application/formats/files/FileMatch.ts"
+import type { PromptFiles } from "../../../../../src/application/formats/files/PromptFiles.ts"
+import type { WorkspaceId } from "../../../../../src/domain/WorkspaceId.ts"
+import { archive, compareIds, folder, newId, prompt, storable } from "../../../../support/archives.ts"
 import { sortByPath } from "./promptFiles.ts"
 
 /** Folder names that no path can hold unchanged, or that collide on some file systems. */

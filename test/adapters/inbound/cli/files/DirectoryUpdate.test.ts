@@ -6,15 +6,15 @@ import * as Arbitrary from "effect/Arbitrary"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import { planUpdate } from "../../../../src/adapters/inbound/cli/DirectoryUpdate.ts"
-import { readTexts, updateDirectory } from "../../../../src/adapters/inbound/cli/PromptDirectory.ts"
-import { assignPaths } from "../../../../src/adapters/inbound/cli/PromptPaths.ts"
-import { parsePromptFiles, renderFiles } from "../../../../src/adapters/inbound/cli/PromptText.ts"
-import { matchFiles } from "../../../../src/application/formats/FileMatch.ts"
-import { applyFiles } from "../../../../src/application/formats/FileMerge.ts"
-import { toImportedFiles } from "../../../../src/application/formats/FileRecords.ts"
-import { toWorkspaceContent, type WorkspaceContent } from "../../../../src/domain/WorkspaceContent.ts"
-import type { WorkspaceId } from "../../../../src/domain/WorkspaceId.ts"
+import { planUpdate } from "../../../../../src/adapters/inbound/cli/files/DirectoryUpdate.ts"
+import { readTexts, updateDirectory } from "../../../../../src/adapters/inbound/cli/files/PromptDirectory.ts"
+import { assignPaths } from "../../../../../src/adapters/inbound/cli/files/PromptPaths.ts"
+import { parsePromptFiles, renderFiles } from "../../../../../src/adapters/inbound/cli/files/PromptText.ts"
+import { matchFiles } from "../../../../../src/application/formats/files/FileMatch.ts"
+import { applyFiles } from "../../../../../src/application/formats/files/FileMerge.ts"
+import { toImportedFiles } from "../../../../../src/application/formats/files/FileRecords.ts"
+import { toWorkspaceContent, type WorkspaceContent } from "../../../../../src/domain/WorkspaceContent.ts"
+import type { WorkspaceId } from "../../../../../src/domain/WorkspaceId.ts"
 import {
   archive,
   archives,
@@ -25,7 +25,7 @@ import {
   prompt,
   tag,
   fragmentBinding
-} from "../../../support/archives.ts"
+} from "../../../../support/archives.ts"
 
 type Texts = ReadonlyMap<string, string>
 

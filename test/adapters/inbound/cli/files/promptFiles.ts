@@ -1,5 +1,5 @@
-import { matchFiles } from "../../../../src/application/formats/FileMatch.ts"
-import type { FileSource, PromptFiles } from "../../../../src/application/formats/PromptFiles.ts"
+import { matchFiles } from "../../../../../src/application/formats/files/FileMatch.ts"
+import type { FileSource, PromptFiles } from "../../../../../src/application/formats/files/PromptFiles.ts"
 
 /** Sorts files as a directory is read. */
 export const sortByPath = ({ prompts, fragments }: PromptFiles): PromptFiles => {

@@ -1,15 +1,15 @@
 import { createHash } from "node:crypto"
 import { posix } from "node:path"
-import { toRecordKey } from "../../../application/formats/FileRecords.ts"
+import { toRecordKey } from "../../../../application/formats/files/FileRecords.ts"
 import {
   type FileIdentity,
   type FileSource,
   type PromptFile,
   type PromptFiles,
   toPromptFiles
-} from "../../../application/formats/PromptFiles.ts"
-import type { ImportedFile } from "../../../domain/ImportedFile.ts"
-import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
+} from "../../../../application/formats/files/PromptFiles.ts"
+import type { ImportedFile } from "../../../../domain/ImportedFile.ts"
+import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 
 /** The extension of prompts and fragments. */
 export const extension = ".md"

@@ -5,13 +5,16 @@ import { afterAll, assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Result from "effect/Result"
-import { CommandError } from "../../../../src/adapters/inbound/cli/output/CommandError.ts"
-import { readDirectory, writeDirectory } from "../../../../src/adapters/inbound/cli/PromptDirectory.ts"
-import { assignPaths } from "../../../../src/adapters/inbound/cli/PromptPaths.ts"
-import type { Archive } from "../../../../src/application/formats/Archive.ts"
-import { InvalidFiles } from "../../../../src/application/formats/PromptFiles.ts"
-import type { WorkspaceId } from "../../../../src/domain/WorkspaceId.ts"
-import { newId, sample } from "../../../support/archives.ts"
+import { CommandError } from "../../../../../src/adapters/inbound/cli/output/CommandError.ts"
+import {
+  readDirectory,
+  writeDirectory
+} from "../../../../../src/adapters/inbound/cli/files/PromptDirectory.ts"
+import { assignPaths } from "../../../../../src/adapters/inbound/cli/files/PromptPaths.ts"
+import type { Archive } from "../../../../../src/application/formats/Archive.ts"
+import { InvalidFiles } from "../../../../../src/application/formats/files/PromptFiles.ts"
+import type { WorkspaceId } from "../../../../../src/domain/WorkspaceId.ts"
+import { newId, sample } from "../../../../support/archives.ts"
 import { matchWith, sortByPath } from "./promptFiles.ts"
 
 describe("a directory of prompts", () => {

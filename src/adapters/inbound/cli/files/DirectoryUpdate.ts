@@ -1,10 +1,14 @@
 import * as Result from "effect/Result"
-import { matchFiles } from "../../../application/formats/FileMatch.ts"
-import { toImportedFiles, toRecordKey } from "../../../application/formats/FileRecords.ts"
-import { findFileProblems, InvalidFiles, type PromptFiles } from "../../../application/formats/PromptFiles.ts"
-import type { ImportedFile } from "../../../domain/ImportedFile.ts"
-import type { WorkspaceContent } from "../../../domain/WorkspaceContent.ts"
-import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
+import { matchFiles } from "../../../../application/formats/files/FileMatch.ts"
+import { toImportedFiles, toRecordKey } from "../../../../application/formats/files/FileRecords.ts"
+import {
+  findFileProblems,
+  InvalidFiles,
+  type PromptFiles
+} from "../../../../application/formats/files/PromptFiles.ts"
+import type { ImportedFile } from "../../../../domain/ImportedFile.ts"
+import type { WorkspaceContent } from "../../../../domain/WorkspaceContent.ts"
+import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import { assignPaths } from "./PromptPaths.ts"
 import { parsePromptFiles, updateTexts } from "./PromptText.ts"
 

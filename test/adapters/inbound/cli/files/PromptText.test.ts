@@ -1,10 +1,10 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Result from "effect/Result"
-import { assignPaths } from "../../../../src/adapters/inbound/cli/PromptPaths.ts"
-import { parsePromptFiles, renderFiles } from "../../../../src/adapters/inbound/cli/PromptText.ts"
-import { applyFiles } from "../../../../src/application/formats/FileMerge.ts"
-import { isEmptyEdit, toWorkspaceContent } from "../../../../src/domain/WorkspaceContent.ts"
-import type { WorkspaceId } from "../../../../src/domain/WorkspaceId.ts"
+import { assignPaths } from "../../../../../src/adapters/inbound/cli/files/PromptPaths.ts"
+import { parsePromptFiles, renderFiles } from "../../../../../src/adapters/inbound/cli/files/PromptText.ts"
+import { applyFiles } from "../../../../../src/application/formats/files/FileMerge.ts"
+import { isEmptyEdit, toWorkspaceContent } from "../../../../../src/domain/WorkspaceContent.ts"
+import type { WorkspaceId } from "../../../../../src/domain/WorkspaceId.ts"
 import {
   archive,
   archives,
@@ -14,7 +14,7 @@ import {
   newId,
   prompt,
   texts
-} from "../../../support/archives.ts"
+} from "../../../../support/archives.ts"
 import { matchWith, sortByPath } from "./promptFiles.ts"
 
 const read = (workspace: WorkspaceId, files: Record<string, string>) =>

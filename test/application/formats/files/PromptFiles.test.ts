@@ -3,19 +3,19 @@ import * as SecureRandom from "effect/crypto/SecureRandom"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as TestClock from "effect/testing/TestClock"
-import * as Memory from "../../../src/adapters/outbound/memory/Memory.ts"
-import { Administration } from "../../../src/application/administration/Administration.ts"
-import type { Archive } from "../../../src/application/formats/Archive.ts"
+import * as Memory from "../../../../src/adapters/outbound/memory/Memory.ts"
+import { Administration } from "../../../../src/application/administration/Administration.ts"
+import type { Archive } from "../../../../src/application/formats/Archive.ts"
 import {
   type FileChange,
   InvalidFiles,
   type PromptFile,
   type PromptFiles,
   toPromptFiles
-} from "../../../src/application/formats/PromptFiles.ts"
-import { WorkspaceNotFound, WorkspaceStore } from "../../../src/application/ports/WorkspaceStore.ts"
-import type { PromptId } from "../../../src/domain/Prompt.ts"
-import type { WorkspaceId } from "../../../src/domain/WorkspaceId.ts"
+} from "../../../../src/application/formats/files/PromptFiles.ts"
+import { WorkspaceNotFound, WorkspaceStore } from "../../../../src/application/ports/WorkspaceStore.ts"
+import type { PromptId } from "../../../../src/domain/Prompt.ts"
+import type { WorkspaceId } from "../../../../src/domain/WorkspaceId.ts"
 import {
   archive,
   compareIds,
@@ -32,7 +32,7 @@ import {
   workspace,
   toPartStream,
   exportArchive
-} from "../../support/archives.ts"
+} from "../../../support/archives.ts"
 
 const layer = Administration.layer.pipe(
   Layer.provide(SecureRandom.layerWebCrypto),

@@ -1,7 +1,7 @@
 import { posix } from "node:path"
 import * as Equal from "effect/Equal"
 import * as Result from "effect/Result"
-import type { Problem } from "../../../domain/Problem.ts"
+import type { Problem } from "../../../../domain/Problem.ts"
 import {
   type FragmentFile,
   type FragmentState,
@@ -11,10 +11,10 @@ import {
   type PromptState,
   toFragmentState,
   toPromptState
-} from "../../../application/formats/PromptFiles.ts"
-import type { PromptId } from "../../../domain/Prompt.ts"
-import { fitsName, sizes } from "../../../domain/Sizes.ts"
-import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
+} from "../../../../application/formats/files/PromptFiles.ts"
+import type { PromptId } from "../../../../domain/Prompt.ts"
+import { fitsName, sizes } from "../../../../domain/Sizes.ts"
+import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import { FragmentFrontMatter, parseText, PromptFrontMatter, renderText, updateText } from "./FrontMatter.ts"
 import { deriveId, extension, fragmentName, makeHasFolderInPath, pathToFolder } from "./PromptPaths.ts"
 

@@ -22,11 +22,11 @@ import {
   ArchiveFragment,
   ArchivePrompt,
   ArchiveVersion
-} from "../../../application/formats/Archive.ts"
-import { formatIssue } from "../../../application/formats/ProblemList.ts"
-import { type ExactNumber, isExactNumber, parseNumber, formatDecimal } from "../../../domain/Json.ts"
-import type { Problem } from "../../../domain/Problem.ts"
-import { limitFragments, limitTags } from "../../../domain/Workspace.ts"
+} from "../../../../application/formats/Archive.ts"
+import { formatIssue } from "../../../../application/formats/ProblemList.ts"
+import { type ExactNumber, isExactNumber, parseNumber, formatDecimal } from "../../../../domain/Json.ts"
+import type { Problem } from "../../../../domain/Problem.ts"
+import { limitFragments, limitTags } from "../../../../domain/Workspace.ts"
 
 // The text of a prompt or a fragment: front matter in YAML between two lines of `---`, or none, then the body. The
 // format is described in docs/prompts-as-files.md.
