@@ -3,15 +3,13 @@ import type { Problem } from "../../../domain/Problem.ts"
 import type { WorkspaceContent } from "../../../domain/WorkspaceContent.ts"
 import { hashState } from "../ContentHash.ts"
 import {
+  type ContentFile,
+  type ContentItem,
   type FileChange,
-  type FileIdentity,
-  type FragmentState,
-  makeStateReader,
-  type PromptFiles,
-  type PromptState,
-  toFragmentState,
-  toPromptState
-} from "./PromptFiles.ts"
+  readItems,
+  toFileKey,
+  toKey
+} from "./ContentFile.ts"
 
 /** Edits made in the workspace that an import of files would undo; nothing has changed. The path of an edit is that of its file. */
 export interface ConflictingEdits {
@@ -24,38 +22,24 @@ const ConflictingEdits = (edits: ReadonlyArray<Problem>): ConflictingEdits => ({
 })
 
 /** Returns the records of files that were matched with a workspace. */
-export const toImportedFiles = ({ prompts, fragments }: PromptFiles): ReadonlyArray<ImportedFile> => {
-  const record = (
-    kind: ImportedFile["kind"],
-    { id, path, file_id }: FileIdentity & { readonly id: string },
-    state: PromptState | FragmentState
-  ): ImportedFile => ({ kind, target_id: id, path, file_id, hash: hashState(state) })
-  return [
-    ...fragments.map((file) => record("fragment", file, toFragmentState(file))),
-    ...prompts.map((file) => record("prompt", file, toPromptState(file)))
-  ]
-}
+export const toImportedFiles = (files: ReadonlyArray<ContentFile>): ReadonlyArray<ImportedFile> =>
+  files.map(({ id, path, file_id, state }) => ({
+    kind: state.kind,
+    target_id: id,
+    path,
+    file_id,
+    hash: hashState(state)
+  }))
 
-/** Returns the key of the record of a prompt or fragment: its kind and its id. */
-export const toRecordKey = ({ kind, target_id }: Pick<ImportedFile, "kind" | "target_id">): string =>
-  `${kind} ${target_id}`
+/** Returns the records of an import by the keys of the prompts and fragments. */
+export const indexRecords = (records: ReadonlyArray<ImportedFile>): ReadonlyMap<string, ImportedFile> =>
+  new Map(records.map((record) => [toKey(record.kind, record.target_id), record]))
 
-/**
- * Makes a function that finds the record of a file: by the prompt or fragment that the file describes, or by the id in
- * the file, because what the file described before may have been deleted.
- */
-const makeRecordFinder = (records: ReadonlyArray<ImportedFile>) => {
-  const byTarget = new Map(records.map((file) => [toRecordKey(file), file]))
-  const byFileId = new Map(
-    records.flatMap((file) =>
-      file.file_id === null
-        ? []
-        : [[toRecordKey({ kind: file.kind, target_id: file.file_id }), file] as const]
-    )
-  )
-  return (kind: ImportedFile["kind"], target_id: string, file_id: string | null): ImportedFile | undefined =>
-    byTarget.get(toRecordKey({ kind, target_id })) ??
-    (file_id === null ? undefined : byFileId.get(toRecordKey({ kind, target_id: file_id })))
+/** Returns what happened to a prompt or a fragment since the import that recorded it; undefined if nothing did. */
+const describeEdit = ({ hash }: ImportedFile, item: ContentItem | undefined): string | undefined => {
+  if (item === undefined) return "was deleted"
+  if (item.isArchived) return "was archived"
+  return hashState(item.state) === hash ? undefined : "was edited"
 }
 
 /**
@@ -65,29 +49,18 @@ const makeRecordFinder = (records: ReadonlyArray<ImportedFile>) => {
  */
 export const findEdits = (
   content: WorkspaceContent,
-  files: PromptFiles,
+  files: ReadonlyArray<ContentFile>,
   changes: ReadonlyArray<FileChange>
 ): ConflictingEdits | undefined => {
-  const readState = makeStateReader(content)
-  const findRecord = makeRecordFinder(content.importedFiles)
-  const prompts = new Map(content.prompts.map((prompt) => [prompt.id as string, prompt]))
-  const fragments = new Map(content.fragments.map((fragment) => [fragment.id, fragment]))
-  const fileIds = new Map(
-    [...files.fragments, ...files.prompts].map(({ path, file_id }) => [path, file_id] as const)
-  )
-
-  const findEdit = ({ kind, target_id, hash }: ImportedFile): string | undefined => {
-    const prompt = kind === "prompt" ? prompts.get(target_id) : undefined
-    const fragment = kind === "fragment" ? fragments.get(target_id) : undefined
-    if (prompt?.is_archived === true) return "was archived"
-    const state = prompt === undefined ? fragment && toFragmentState(fragment) : readState(prompt)
-    if (state === undefined) return "was deleted"
-    return hashState(state) === hash ? undefined : "was edited"
-  }
-  const edits = changes.flatMap(({ kind, id, path, change }): ReadonlyArray<Problem> => {
-    const fileId = change === "added" && path !== null ? (fileIds.get(path) ?? null) : null
-    const record = findRecord(kind, id, fileId)
-    const message = record && findEdit(record)
+  const items = readItems(content)
+  const records = indexRecords(content.importedFiles)
+  const fileIds = new Map(files.map((file) => [toFileKey(file), file.file_id]))
+  const edits = changes.flatMap(({ kind, id }): ReadonlyArray<Problem> => {
+    // The prompt that had the id in the file may have been deleted, so that the file describes a new prompt.
+    const keys = [toKey(kind, id), toKey(kind, fileIds.get(toKey(kind, id)) ?? id)]
+    const key = keys.find((key) => records.has(key)) ?? ""
+    const record = records.get(key)
+    const message = record && describeEdit(record, items.get(key))
     return record === undefined || message === undefined ? [] : [{ path: record.path, message }]
   })
   return edits.length === 0 ? undefined : ConflictingEdits(edits)

@@ -1,22 +1,24 @@
 import * as Result from "effect/Result"
-import { matchFiles } from "../../../../application/formats/files/FileMatch.ts"
-import { toImportedFiles, toRecordKey } from "../../../../application/formats/files/FileRecords.ts"
 import {
-  findFileProblems,
+  type ContentFile,
   InvalidFiles,
-  type PromptFiles
-} from "../../../../application/formats/files/PromptFiles.ts"
-import type { ImportedFile } from "../../../../domain/ImportedFile.ts"
+  readItems,
+  toFileKey,
+  toKey
+} from "../../../../application/formats/files/ContentFile.ts"
+import { findDuplicates, matchFiles } from "../../../../application/formats/files/FileMatch.ts"
+import { indexRecords, toImportedFiles } from "../../../../application/formats/files/FileRecords.ts"
+import { hashState } from "../../../../application/formats/ContentHash.ts"
 import type { WorkspaceContent } from "../../../../domain/WorkspaceContent.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import { assignPaths } from "./PromptPaths.ts"
-import { parsePromptFiles, updateTexts } from "./PromptText.ts"
+import { makeRenderer, parsePromptFiles } from "./PromptText.ts"
 
-/** The changes that bring the edits of a workspace into a directory of prompts. */
+/** The changes that bring the edits of a workspace into a directory of prompts. All paths are in order. */
 export interface DirectoryUpdate {
   /** The files of the workspace, with their places after the update. */
-  readonly files: PromptFiles
-  /** The texts to write, by path, in the order of the paths. */
+  readonly files: ReadonlyArray<ContentFile>
+  /** The texts to write, by path. */
   readonly textsToWrite: ReadonlyMap<string, string>
   /** The paths of the files to remove: their prompts were archived or deleted in the workspace. */
   readonly pathsToRemove: ReadonlyArray<string>
@@ -26,7 +28,7 @@ export interface DirectoryUpdate {
   readonly conflicts: ReadonlyArray<string>
 }
 
-/** Returns the fragments that only archived prompts contain: an import leaves them as they are without a file. */
+/** Returns the ids of the fragments that only archived prompts contain: an import leaves them as they are without a file. */
 const findArchivedFragments = ({ prompts }: WorkspaceContent): ReadonlySet<string> => {
   const listFragments = (isArchived: boolean) =>
     prompts
@@ -34,28 +36,6 @@ const findArchivedFragments = ({ prompts }: WorkspaceContent): ReadonlySet<strin
       .flatMap(({ fragments }) => fragments.map(({ fragment_id }) => fragment_id))
   const live = new Set(listFragments(false))
   return new Set(listFragments(true).filter((id) => !live.has(id)))
-}
-
-/** Returns the keys of the prompts that are not archived and of the fragments. */
-const listLiveKeys = ({ prompts, fragments }: WorkspaceContent): ReadonlySet<string> =>
-  new Set([
-    ...fragments.map(({ id }) => toRecordKey({ kind: "fragment", target_id: id })),
-    ...prompts
-      .filter(({ is_archived }) => !is_archived)
-      .map(({ id }) => toRecordKey({ kind: "prompt", target_id: id }))
-  ])
-
-/** Finds what each file describes, even if the workspace has deleted it since it was imported from the file. */
-const matchWithRecords = (content: WorkspaceContent, files: PromptFiles): PromptFiles => {
-  const listTargets = (kind: ImportedFile["kind"]) =>
-    content.importedFiles.filter((file) => file.kind === kind).map(({ target_id }) => ({ id: target_id }))
-  return matchFiles(
-    {
-      prompts: [...content.prompts, ...listTargets("prompt")],
-      fragments: [...content.fragments, ...listTargets("fragment")]
-    },
-    files
-  )
 }
 
 /**
@@ -72,45 +52,53 @@ export const planUpdate = (
   texts: ReadonlyMap<string, string>
 ): Result.Result<DirectoryUpdate, InvalidFiles> =>
   Result.flatMap(parsePromptFiles(workspace, texts), (parsed) => {
-    const existing = matchWithRecords(content, parsed)
-    const problems = findFileProblems(existing)
+    const records = indexRecords(content.importedFiles)
+    const items = readItems(content)
+    // A file describes the prompt that it was imported as, even if the workspace has deleted the prompt since.
+    const existing = matchFiles(new Set([...items.keys(), ...records.keys()]), parsed)
+    const problems = findDuplicates(existing)
     if (problems.length > 0) return Result.fail(InvalidFiles(problems))
 
-    const live = listLiveKeys(content)
-    const records = new Map(content.importedFiles.map((file) => [toRecordKey(file), file]))
     const existingRecords = toImportedFiles(existing)
-    const isNew = (file: ImportedFile) => !live.has(toRecordKey(file)) && !records.has(toRecordKey(file))
-    const added = new Set(existingRecords.filter(isNew).map(({ path }) => path))
-
-    const candidates = [...existingRecords, ...content.importedFiles]
-    const candidateKeys = new Set(candidates.map(toRecordKey))
+    const existingFiles = new Map(existing.map((file) => [toFileKey(file), file]))
     const archivedFragments = findArchivedFragments(content)
-    const fragments = content.fragments.filter(
-      ({ id }) =>
-        candidateKeys.has(toRecordKey({ kind: "fragment", target_id: id })) || !archivedFragments.has(id)
-    )
-    const files = assignPaths({ ...content, fragments }, candidates, [...added])
+    const fragments = content.fragments.filter(({ id }) => {
+      const key = toKey("fragment", id)
+      return !archivedFragments.has(id) || existingFiles.has(key) || records.has(key)
+    })
+    const isNew = (key: string) => items.get(key)?.isArchived !== false && !records.has(key)
+    const newPaths = existing.filter((file) => isNew(toFileKey(file))).map(({ path }) => path)
+    const places = [...existingRecords, ...content.importedFiles]
+    const files = assignPaths({ ...content, fragments }, places, newPaths)
 
-    const isChangedFile = (file: ImportedFile | undefined): boolean => {
-      const record = file && records.get(toRecordKey(file))
-      return record !== undefined && record.hash !== file?.hash
+    const render = makeRenderer(files)
+    const written = new Map<string, string>()
+    const removed = new Set<string>()
+    const pending = new Set<string>()
+    const conflicts = new Set<string>()
+    const targets = new Map(files.map((file) => [toFileKey(file), file]))
+    for (const key of new Set([...existingFiles.keys(), ...targets.keys()])) {
+      const [file, target] = [existingFiles.get(key), targets.get(key)]
+      const path = target?.path ?? file?.path ?? ""
+      const [fileHash, targetHash] = [file, target].map((file) => file && hashState(file.state))
+      const importedHash = records.get(key)?.hash
+      if (fileHash === targetHash) continue
+      // Without any file, the directory is new, and no file was deleted.
+      if (targetHash === importedHash && texts.size > 0) {
+        pending.add(path)
+        continue
+      }
+      if (target === undefined) removed.add(path)
+      else written.set(path, render(target, file && { file, text: texts.get(file.path) ?? "" }))
+      if (fileHash !== undefined && importedHash !== undefined && fileHash !== importedHash)
+        conflicts.add(path)
     }
-    const recordsByPath = new Map(existingRecords.map((file) => [file.path, file]))
-    const current = new Map(toImportedFiles(files).map((file) => [file.path, file]))
-    // Without any file, the directory is new, and no file was deleted.
-    const isEdited = (file: ImportedFile | undefined): boolean =>
-      texts.size === 0 || file === undefined || records.get(toRecordKey(file))?.hash !== file.hash
-    const changedTexts = [...updateTexts(existing, files, texts)].sort(([a], [b]) => (a < b ? -1 : 1))
-    const textsToWrite = new Map(changedTexts.filter(([path]) => isEdited(current.get(path))))
-    const removedFiles = existingRecords.filter(({ path }) => !added.has(path) && !current.has(path))
     return Result.succeed({
       files,
-      textsToWrite,
-      pathsToRemove: removedFiles.map(({ path }) => path),
-      pending: [...added, ...changedTexts.map(([path]) => path).filter((path) => !textsToWrite.has(path))],
-      conflicts: [
-        ...[...textsToWrite.keys()].filter((path) => isChangedFile(recordsByPath.get(path))),
-        ...removedFiles.filter(isChangedFile).map(({ path }) => path)
-      ]
+      textsToWrite: new Map([...written].sort(([a], [b]) => (a < b ? -1 : 1))),
+      // The path of a removed file may be that of a new prompt.
+      pathsToRemove: [...removed].filter((path) => !written.has(path)).sort(),
+      pending: [...pending].sort(),
+      conflicts: [...conflicts].sort()
     })
   })

@@ -10,18 +10,10 @@ import { administerWorkspace } from "../WithDatabase.ts"
 import { withElapsedTime } from "../output/Progress.ts"
 import { readTexts, updateDirectory, writeDirectory } from "./PromptDirectory.ts"
 import { assignPaths } from "./PromptPaths.ts"
+import { renderFiles } from "./PromptText.ts"
 
 const readContent = (administration: Administration["Service"], workspace: WorkspaceId) =>
   administration.readContent(workspace).pipe(withElapsedTime("Exporting"))
-
-const exportFiles = Effect.fnUntraced(function* (
-  administration: Administration["Service"],
-  workspace: WorkspaceId,
-  directory: string
-) {
-  const content = yield* readContent(administration, workspace)
-  yield* writeDirectory(directory, assignPaths(content, content.importedFiles))
-})
 
 /**
  * Brings the edits of a workspace into a directory, and records that the directory contains them. Returns the paths of the files
@@ -35,7 +27,7 @@ const updateFiles = Effect.fnUntraced(
     overwrite: boolean
   ) {
     const content = yield* readContent(administration, workspace)
-    const texts = yield* readTexts(directory)
+    const texts = yield* readTexts(directory, false)
     const { files, textsToWrite, pathsToRemove, pending, conflicts } = yield* Effect.fromResult(
       planUpdate(workspace, content, texts)
     )
@@ -79,8 +71,13 @@ const describeUpdate = (
 
 /** Exports a workspace as files, one per prompt, into a directory that does not contain prompts or fragments yet. */
 export const runFilesExport = Effect.fnUntraced(function* (workspace: string, out: string, json: boolean) {
-  const id = yield* administerWorkspace(workspace, (administration, id) =>
-    Effect.as(exportFiles(administration, id, out), id)
+  const id = yield* administerWorkspace(
+    workspace,
+    Effect.fnUntraced(function* (administration, id) {
+      const content = yield* readContent(administration, id)
+      yield* writeDirectory(out, renderFiles(assignPaths(content, content.importedFiles)))
+      return id
+    })
   )
   yield* printExported(id, out, json)
 })

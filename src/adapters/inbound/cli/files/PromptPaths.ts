@@ -1,13 +1,15 @@
 import { createHash } from "node:crypto"
 import { posix } from "node:path"
-import { toRecordKey } from "../../../../application/formats/files/FileRecords.ts"
 import {
-  type FileIdentity,
+  type ContentFile,
+  type ContentItem,
+  type FilePlace,
   type FileSource,
-  type PromptFile,
-  type PromptFiles,
-  toPromptFiles
-} from "../../../../application/formats/files/PromptFiles.ts"
+  getName,
+  readItems,
+  toFileKey,
+  toKey
+} from "../../../../application/formats/files/ContentFile.ts"
 import type { ImportedFile } from "../../../../domain/ImportedFile.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 
@@ -45,47 +47,36 @@ export const pathToFolder = (path: string): string | null => {
 }
 
 const percentEncode = (character: string): string =>
-  `%${character.charCodeAt(0).toString(16).toUpperCase().padStart(2, "0")}`
+  character.charCodeAt(0) < 0x80
+    ? `%${character.charCodeAt(0).toString(16).toUpperCase().padStart(2, "0")}`
+    : encodeURIComponent(character)
 
 /** The longest file name of common file systems, in bytes. */
 const maxSegmentBytes = 255
 
 /** Shortens a name that is too long for a file system. A hash keeps names with the same beginning apart. */
-const shortenSegment = (segment: string): string => {
-  if (Buffer.byteLength(segment) <= maxSegmentBytes) return segment
-  const ending = `~${createHash("sha256").update(segment).digest("hex").slice(0, 16)}`
-  let room = maxSegmentBytes - ending.length
-  let beginning = ""
-  for (const character of segment) {
-    room -= Buffer.byteLength(character)
-    if (room < 0) break
-    beginning += character
-  }
-  return beginning + ending
-}
+const shortenSegment = (segment: string): string =>
+  Buffer.byteLength(segment) <= maxSegmentBytes
+    ? segment
+    : `${segment.slice(0, 50).toWellFormed()}~${createHash("sha256").update(segment).digest("hex").slice(0, 16)}`
 
-/** Percent-encodes the characters that some file systems reject. */
-const encodeSegment = (segment: string): string =>
-  segment.replace(/[%\\:*?"<>|\p{Cc}]|^\.|[. ]$/gu, (text) =>
-    text.charCodeAt(0) < 0x80 ? percentEncode(text) : encodeURIComponent(text)
-  )
-
-/** Converts the name of a folder to a path. */
-const folderToPath = (name: string): string =>
-  name.split("/").includes("")
-    ? shortenSegment(encodeSegment(name).replaceAll("/", "%2F"))
-    : name
-        .split("/")
-        .map((segment) => shortenSegment(encodeSegment(segment)))
-        .join("/")
+/**
+ * Converts a part of a folder's name to the name of a directory. Percent-encodes the characters that some file systems
+ * reject, and the dot of `.md`, so that no directory has the name of a file.
+ */
+const toSegment = (part: string): string =>
+  shortenSegment(part.replace(/[%\\:*?"<>|/\p{Cc}]|^\.|[. ]$|\.(?=md$)/giu, percentEncode))
 
 /** Returns the directory of a folder's prompts. */
-const folderToDirectory = (folder: string | null): string =>
-  folder === null || folder === "" ? "prompts" : `prompts/${folderToPath(folder)}`
+const folderToDirectory = (folder: string | null): string => {
+  if (folder === null || folder === "") return "prompts"
+  const parts = folder.split("/")
+  return ["prompts", ...(parts.includes("") ? [folder] : parts).map(toSegment)].join("/")
+}
 
-/** Returns a directory and its ancestors, outermost first. */
-const withAncestors = (directory: string): ReadonlyArray<string> =>
-  directory.split("/").map((_, index, segments) => segments.slice(0, index + 1).join("/"))
+/** Returns a path and its ancestors, outermost first. */
+const withAncestors = (path: string): ReadonlyArray<string> =>
+  path.split("/").map((_, index, segments) => segments.slice(0, index + 1).join("/"))
 
 /** Normalizes a path as file systems do that ignore case. */
 const foldCase = (path: string): string => path.normalize("NFC").toLowerCase()
@@ -100,51 +91,15 @@ const toFileName = (title: string): string =>
     .replace(/^-|-$/g, "")
     .toWellFormed() || "untitled"
 
-/** Generates suffixes that distinguish files with the same file name. Never ends. */
-const generateSuffixes = function* (id: string): Generator<string> {
-  yield* ["", `-${id.slice(0, 8)}`, `-${id}`]
-  for (let count = 2; ; count++) yield `-${id}-${count}`
-}
-
-/** Allocates paths that differ from each other and from directories, even if case is ignored. */
-class PathAllocator {
-  readonly #paths = new Set<string>()
-  readonly #files = new Set<string>()
-  readonly #directories = new Set<string>()
-
-  /** Takes a path that a file had already: paths that differ only in case may both exist. */
-  takeRecorded(path: string): boolean {
-    const directory = posix.dirname(path)
-    if (this.#paths.has(path) || this.#directories.has(foldCase(path)) || this.isBlocked(directory))
-      return false
-    this.#paths.add(path)
-    this.#files.add(foldCase(path))
-    this.addDirectory(directory)
-    return true
+/** Returns a path for a new file that `taken`, a set of paths without case, does not contain. */
+const makePath = ({ id, state }: ContentItem, taken: ReadonlySet<string>): string => {
+  const directory = state.kind === "prompt" ? folderToDirectory(state.folder) : "fragments"
+  const toPath = (suffix: string) => `${directory}/${toFileName(getName(state))}${suffix}${extension}`
+  let path = toPath("")
+  for (let count = 1; taken.has(foldCase(path)); count++) {
+    path = toPath(`-${id.slice(0, 8)}${count === 1 ? "" : `-${count}`}`)
   }
-
-  /** Takes a path if no file and no directory has it, and none of its directories is a file. */
-  take(path: string): boolean {
-    return !this.#files.has(foldCase(path)) && this.takeRecorded(path)
-  }
-
-  /** Returns true if a directory or one of its ancestors is a file. */
-  isBlocked(directory: string): boolean {
-    return withAncestors(directory).some((ancestor) => this.#files.has(foldCase(ancestor)))
-  }
-
-  addDirectory(directory: string): void {
-    for (const ancestor of withAncestors(directory)) this.#directories.add(foldCase(ancestor))
-  }
-
-  /** Takes a path for a title in a directory that is not blocked. */
-  allocate(directory: string, title: string, id: string): string {
-    for (const suffix of generateSuffixes(id)) {
-      const path = `${directory}/${toFileName(title)}${suffix}${extension}`
-      if (this.take(path)) return path
-    }
-    throw new Error("unreachable: suffixes never end")
-  }
+  return path
 }
 
 /** The place of a prompt or fragment that has a file already. */
@@ -166,58 +121,33 @@ export const assignPaths = (
   content: FileSource,
   recordedPlaces: ReadonlyArray<RecordedPlace> = [],
   reservedPaths: ReadonlyArray<string> = []
-): PromptFiles => {
-  const prompts = content.prompts.filter((prompt) => !prompt.is_archived)
-  const allocator = new PathAllocator()
-  for (const path of reservedPaths) allocator.takeRecorded(path)
-
-  const keysWithoutPlace = new Set([
-    ...prompts.map(({ id }) => toRecordKey({ kind: "prompt", target_id: id })),
-    ...content.fragments.map(({ id }) => toRecordKey({ kind: "fragment", target_id: id }))
-  ])
-  const places = new Map<string, FileIdentity>()
+): ReadonlyArray<ContentFile> => {
+  const items = [...readItems(content).values()].filter(({ isArchived }) => !isArchived)
+  const keys = new Set(items.map(toFileKey))
+  const paths = new Set(reservedPaths)
+  const places = new Map<string, FilePlace>()
   for (const place of recordedPlaces) {
-    const key = toRecordKey(place)
-    if (!keysWithoutPlace.has(key) || !isReadablePath(place) || !allocator.takeRecorded(place.path)) continue
-    keysWithoutPlace.delete(key)
-    places.set(key, { path: place.path, file_id: place.file_id })
+    const { path, file_id } = place
+    const key = toKey(place.kind, place.target_id)
+    if (!keys.has(key) || places.has(key) || paths.has(path) || !isReadablePath(place)) continue
+    paths.add(path)
+    places.set(key, { path, file_id })
   }
-
-  const folderNames = new Map(content.folders.map(({ id, name }) => [id, name]))
-  const toDirectory = (folder: string | null): string => {
-    const directory = folderToDirectory(folder)
-    return allocator.isBlocked(directory) ? "prompts" : directory
-  }
-  const newDirectories = prompts
-    .filter(({ id }) => keysWithoutPlace.has(toRecordKey({ kind: "prompt", target_id: id })))
-    .map(({ folder_id }) => toDirectory(folder_id === null ? null : (folderNames.get(folder_id) ?? null)))
-  for (const directory of newDirectories) allocator.addDirectory(directory)
-  return toPromptFiles(content, {
-    prompt: ({ title, id }, folder) =>
-      places.get(toRecordKey({ kind: "prompt", target_id: id })) ?? {
-        path: allocator.allocate(toDirectory(folder), title, id),
-        file_id: id
-      },
-    fragment: ({ name, id }) =>
-      places.get(toRecordKey({ kind: "fragment", target_id: id })) ?? {
-        path: allocator.allocate("fragments", name, id),
-        file_id: id
-      }
+  // Recorded paths that differ only in case may all exist. A new path differs from them, and from their directories.
+  const taken = new Set([...paths].flatMap(withAncestors).map(foldCase))
+  return items.map((item) => {
+    const place = places.get(toFileKey(item)) ?? { path: makePath(item, taken), file_id: item.id }
+    taken.add(foldCase(place.path))
+    return { id: item.id, ...place, state: item.state }
   })
 }
 
-/** Makes a predicate: true if the path of a prompt alone denotes its folder, even if case is ignored. */
-export const makeHasFolderInPath = (prompts: ReadonlyArray<PromptFile>) => {
-  const spellings = new Map<string, string>()
-  const ambiguous = new Set<string>()
-  for (const directory of new Set(prompts.map(({ path }) => posix.dirname(path)))) {
-    for (const ancestor of withAncestors(directory)) {
-      const key = foldCase(ancestor)
-      if ((spellings.get(key) ?? ancestor) !== ancestor) ambiguous.add(key)
-      spellings.set(key, ancestor)
-    }
-  }
-  return ({ path, folder }: PromptFile): boolean =>
-    pathToFolder(path) === folder &&
-    !withAncestors(posix.dirname(path)).some((ancestor) => ambiguous.has(foldCase(ancestor)))
+/** Makes a predicate: true if the path of a file alone denotes its folder, even if case is ignored. */
+export const makeHasFolderInPath = (files: ReadonlyArray<FilePlace>) => {
+  const directories = new Set(files.flatMap(({ path }) => withAncestors(posix.dirname(path))))
+  const spellings = Map.groupBy(directories, foldCase)
+  return ({ path, state }: ContentFile): boolean =>
+    state.kind === "fragment" ||
+    (pathToFolder(path) === state.folder &&
+      withAncestors(posix.dirname(path)).every((ancestor) => spellings.get(foldCase(ancestor))?.length === 1))
 }

@@ -1,295 +1,279 @@
 import { posix } from "node:path"
+import { diffChars } from "diff"
 import * as Equal from "effect/Equal"
 import * as Result from "effect/Result"
-import type { Problem } from "../../../../domain/Problem.ts"
+import * as Schema from "effect/Schema"
+import * as SchemaTransformation from "effect/SchemaTransformation"
 import {
-  type FragmentFile,
-  type FragmentState,
-  InvalidFiles,
-  type PromptFile,
-  type PromptFiles,
-  type PromptState,
-  toFragmentState,
-  toPromptState
-} from "../../../../application/formats/files/PromptFiles.ts"
-import type { PromptId } from "../../../../domain/Prompt.ts"
+  ArchiveFolder,
+  ArchiveFragment,
+  ArchivePrompt,
+  ArchiveVersion
+} from "../../../../application/formats/Archive.ts"
+import {
+  type ContentFile,
+  type ContentState,
+  getContent,
+  InvalidFiles
+} from "../../../../application/formats/files/ContentFile.ts"
+import { formatIssue } from "../../../../application/formats/ProblemList.ts"
+import { toPlainNumbers } from "../../../../domain/Json.ts"
+import type { Problem } from "../../../../domain/Problem.ts"
 import { fitsName, sizes } from "../../../../domain/Sizes.ts"
+import { limitFragments, limitTags } from "../../../../domain/Workspace.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
-import { FragmentFrontMatter, parseText, PromptFrontMatter, renderText, updateText } from "./FrontMatter.ts"
+import { type FrontMatter, parseText, renderText, updateText } from "./FrontMatter.ts"
 import { deriveId, extension, fragmentName, makeHasFolderInPath, pathToFolder } from "./PromptPaths.ts"
 
-/** The name by which front matter refers to each fragment, by the fragment's id. */
-type FragmentNames = ReadonlyMap<string, string>
+const { description, sort_order } = ArchivePrompt.fields
 
-/** Converts a prompt to its front matter. Values that are the default are left out, and a folder that is undefined. */
-const toFrontMatter = (
-  state: PromptState,
-  file_id: string | null,
-  folder: string | null | undefined,
-  fragmentNames: FragmentNames
-): PromptFrontMatter => ({
-  ...(file_id === null ? {} : { id: file_id as PromptId }),
-  title: state.title,
-  ...(folder === undefined ? {} : { folder }),
-  ...(state.description === "" ? {} : { description: state.description }),
-  type: state.prompt_type,
-  ...(state.target_model === "" ? {} : { model: state.target_model }),
-  ...(state.intent === "" ? {} : { intent: state.intent }),
-  ...(state.tags.length === 0 ? {} : { tags: state.tags }),
-  ...(state.is_favorite ? { favorite: true } : {}),
-  ...(state.sort_order === 0 ? {} : { sort_order: state.sort_order }),
-  ...(state.fragments.length === 0
-    ? {}
-    : {
-        fragments: state.fragments.map(({ fragment_id, variable_overrides }) => ({
-          fragment: fragmentNames.get(fragment_id) ?? fragment_id,
-          ...(Object.keys(variable_overrides).length === 0 ? {} : { with: variable_overrides })
-        }))
+/** The front matter of a prompt. */
+const PromptFrontMatter = Schema.Struct({
+  id: Schema.optionalKey(ArchivePrompt.fields.id),
+  title: Schema.optionalKey(ArchivePrompt.fields.title),
+  description: Schema.optionalKey(description),
+  type: Schema.optionalKey(ArchivePrompt.fields.prompt_type),
+  model: Schema.optionalKey(ArchivePrompt.fields.target_model),
+  intent: Schema.optionalKey(ArchivePrompt.fields.intent),
+  tags: Schema.optionalKey(limitTags(ArchiveFolder.fields.name)),
+  favorite: Schema.optionalKey(Schema.Boolean),
+  sort_order: Schema.optionalKey(
+    Schema.Unknown.pipe(
+      Schema.decodeTo(
+        sort_order,
+        SchemaTransformation.transform({
+          decode: (value) => toPlainNumbers(value) as number,
+          encode: (value): unknown => value
+        })
+      )
+    )
+  ),
+  fragments: Schema.optionalKey(
+    limitFragments(
+      Schema.Struct({
+        fragment: Schema.String,
+        with: Schema.optionalKey(ArchiveVersion.fields.metadata)
       })
+    )
+  ),
+  /**
+   * The name of the folder, or null for no folder, if the path does not express it. The length of the name is checked
+   * later, because it may come from the path.
+   */
+  folder: Schema.optionalKey(Schema.NullOr(description))
 })
 
-/** Converts a fragment to its front matter. */
-const toFragmentFrontMatter = ({ file_id, name }: FragmentFile): FragmentFrontMatter => ({
-  ...(file_id === null ? {} : { id: file_id }),
-  name
+/** The front matter of a fragment. */
+const FragmentFrontMatter = Schema.Struct({
+  id: Schema.optionalKey(ArchiveFragment.fields.id),
+  name: Schema.optionalKey(ArchiveFragment.fields.name)
 })
 
-/** Renders the state of a prompt as the text of a file, for comparisons. */
-export const renderPromptState = (state: PromptState, fragmentPaths: ReadonlyMap<string, string>): string => {
-  const fragmentNames = new Map([...fragmentPaths].map(([id, path]) => [id, fragmentName(path)]))
-  const frontMatter = toFrontMatter(state, null, state.folder ?? undefined, fragmentNames)
-  return renderText(frontMatter, state.current_content)
+/** The keys of front matter and of the items of its lists. */
+const knownKeys: ReadonlyArray<string> = [
+  ...Object.keys(PromptFrontMatter.fields),
+  "name",
+  "fragment",
+  "with"
+]
+
+/** The most characters by which a misspelled key differs from the key that is meant. */
+const maxSuggestionDistance = 2
+
+const countDifferences = (a: string, b: string): number =>
+  diffChars(a, b).reduce((sum, { added, removed, count }) => (added || removed ? sum + count : sum), 0)
+
+const describeIssue = (keys: ReadonlyArray<string>, message: string): string => {
+  if (message === "Expected no excess property") {
+    const key = keys.at(-1) ?? ""
+    const meant = knownKeys.find((known) => countDifferences(key, known) <= maxSuggestionDistance)
+    const problem = `unknown key ${key}${meant === undefined ? "" : `; did you mean ${meant}?`}`
+    return [...keys.slice(0, -1), problem].join(": ")
+  }
+  if (keys.join() === "id") return 'id: must be a UUID, such as "6f1f0c2e-6f6e-4a57-9d9e-0b6f2f1b7a51"'
+  return [keys.join("."), message].filter((text) => text !== "").join(": ")
 }
 
-/** Renders the state of a fragment as the text of a file, for comparisons. */
-export const renderFragmentState = ({ name, content }: FragmentState): string => renderText({ name }, content)
-
-/** Returns the changes between two front matters, by key; undefined for a key that is removed. */
-const compareFrontMatter = (
-  before: PromptFrontMatter | FragmentFrontMatter,
-  after: PromptFrontMatter | FragmentFrontMatter
-): ReadonlyMap<string, unknown> => {
-  const [old, updated] = [new Map(Object.entries(before)), new Map(Object.entries(after))]
-  const keys = new Set([...old.keys(), ...updated.keys()])
-  return new Map(
-    [...keys]
-      .filter((key) => !Equal.equals(old.get(key), updated.get(key)))
-      .map((key) => [key, updated.get(key)])
+/** Parses a text, and decodes its front matter. Fails with every problem of the text. */
+const decodeText = <A>(frontMatter: Schema.Codec<A, unknown>, path: string, text: string) =>
+  Result.flatMap(parseText(path, text), (parsed) =>
+    Result.mapError(
+      Schema.decodeUnknownResult(Schema.Struct({ frontMatter, body: ArchivePrompt.fields.current_content }), {
+        errors: "all",
+        onExcessProperty: "error"
+      })(parsed),
+      ({ issue }) =>
+        formatIssue(issue).issues.map(({ path: keys = [], message }): Problem => {
+          const names = keys.map(String)
+          return {
+            path,
+            message: describeIssue(names[0] === "frontMatter" ? names.slice(1) : names, message)
+          }
+        })
+    )
   )
+
+/** What a text says about its prompt or fragment. */
+interface ParsedText {
+  readonly file_id: string | null
+  readonly state: ContentState
 }
 
-/** Renders the texts of a directory's files, and changes existing texts as little as possible. */
-const makeRenderer = (files: PromptFiles) => {
-  const fragmentNames: FragmentNames = new Map(
-    files.fragments.map(({ id, path }) => [id, fragmentName(path)])
-  )
-  const fragmentIds = new Map([...fragmentNames].map(([id, name]) => [name, id]))
-  const hasFolderInPath = makeHasFolderInPath(files.prompts)
+const parseFragment = (path: string, text: string): Result.Result<ParsedText, ReadonlyArray<Problem>> =>
+  Result.map(decodeText(FragmentFrontMatter, path, text), ({ frontMatter, body }) => ({
+    file_id: frontMatter.id ?? null,
+    state: { kind: "fragment", name: frontMatter.name ?? posix.basename(path, extension), content: body }
+  }))
 
-  const toFileFrontMatter = (file: PromptFile): PromptFrontMatter =>
-    toFrontMatter(file, file.file_id, hasFolderInPath(file) ? undefined : file.folder, fragmentNames)
-  const renderPrompt = (file: PromptFile): string => renderText(toFileFrontMatter(file), file.current_content)
-  const renderFragment = (file: FragmentFile): string => renderText(toFragmentFrontMatter(file), file.content)
-
-  return {
-    renderPrompt,
-    renderFragment,
-    /** Changes the text of a prompt's file, which describes `before`. Returns the same text if nothing changes. */
-    updatePrompt: (text: string, before: PromptFile, after: PromptFile): string => {
-      const [old, updated] = [toPromptState(before), toPromptState(after)]
-      if (Equal.equals(old, updated)) return text
-      const changed = updateText(
-        text,
-        compareFrontMatter(
-          toFileFrontMatter({ ...before, ...old }),
-          toFileFrontMatter({ ...after, ...updated })
-        ),
-        before.current_content === after.current_content ? undefined : after.current_content
-      )
-      const parsed =
-        changed === undefined ? undefined : parsePrompt(after.id, after.path, changed, fragmentIds)
-      return changed !== undefined &&
-        parsed?.file !== undefined &&
-        Equal.equals(toPromptState(parsed.file), updated)
-        ? changed
-        : renderPrompt(after)
-    },
-    /** Changes the text of a fragment's file, which describes `before`. Returns the same text if nothing changes. */
-    updateFragment: (text: string, before: FragmentFile, after: FragmentFile): string => {
-      const updated = toFragmentState(after)
-      if (Equal.equals(toFragmentState(before), updated)) return text
-      const changed = updateText(
-        text,
-        compareFrontMatter(toFragmentFrontMatter(before), toFragmentFrontMatter(after)),
-        before.content === after.content ? undefined : after.content
-      )
-      const parsed = changed === undefined ? undefined : parseFragment(after.id, after.path, changed)
-      return changed !== undefined &&
-        parsed?.file !== undefined &&
-        Equal.equals(toFragmentState(parsed.file), updated)
-        ? changed
-        : renderFragment(after)
-    }
-  }
-}
-
-/** Renders the text of each file, by its path. */
-export const renderFiles = (files: PromptFiles): ReadonlyMap<string, string> => {
-  const { renderPrompt, renderFragment } = makeRenderer(files)
-  return new Map([
-    ...files.fragments.map((file) => [file.path, renderFragment(file)] as const),
-    ...files.prompts.map((file) => [file.path, renderPrompt(file)] as const)
-  ])
-}
-
-/**
- * Returns the texts of files that are new or that differ from their existing text, by path. An existing text is
- * changed only where its file differs, so that its formatting and comments stay.
- *
- * @param before the files that the existing texts describe, matched with the workspace
- * @param texts the existing texts by path
- */
-export const updateTexts = (
-  before: PromptFiles,
-  after: PromptFiles,
-  texts: ReadonlyMap<string, string>
-): ReadonlyMap<string, string> => {
-  const { renderPrompt, renderFragment, updatePrompt, updateFragment } = makeRenderer(after)
-  const update = <File extends { readonly id: string; readonly path: string }>(
-    existing: ReadonlyArray<File>,
-    files: ReadonlyArray<File>,
-    render: (file: File) => string,
-    change: (text: string, before: File, after: File) => string
-  ): ReadonlyArray<readonly [path: string, text: string]> => {
-    const byPath = new Map(existing.map((file) => [file.path, file]))
-    return files.flatMap((file) => {
-      const [old, text] = [byPath.get(file.path), texts.get(file.path)]
-      const updated =
-        old !== undefined && text !== undefined && old.id === file.id ? change(text, old, file) : render(file)
-      return updated === text ? [] : [[file.path, updated] as const]
-    })
-  }
-  return new Map([
-    ...update(before.fragments, after.fragments, renderFragment, updateFragment),
-    ...update(before.prompts, after.prompts, renderPrompt, updatePrompt)
-  ])
-}
-
-/** A file, if its text is valid, and the problems of the text. */
-interface Parsed<File> {
-  readonly file: File | undefined
-  readonly problems: ReadonlyArray<Problem>
-}
-
-const rejected = (problems: ReadonlyArray<Problem>) => ({ file: undefined, problems })
-
-/** Parses a fragment's file. `id` is the id of a new fragment, or a function of the id in the file. */
-const parseFragment = (
-  id: string | ((file_id: string | null) => string),
-  path: string,
-  text: string
-): Parsed<FragmentFile> => {
-  const parsed = parseText(FragmentFrontMatter, path, text)
-  if (Result.isFailure(parsed)) return rejected(parsed.failure)
-  const { frontMatter, body } = parsed.success
-  const file_id = frontMatter.id ?? null
-  return {
-    file: {
-      path,
-      file_id,
-      id: typeof id === "string" ? id : id(file_id),
-      name: frontMatter.name ?? posix.basename(path, extension),
-      content: body
-    },
-    problems: []
-  }
-}
-
-/** Parses a prompt's file; `id` as in `parseFragment`. `fragmentIds` holds the ids of the valid fragments by name. */
+/** Parses a prompt's text. `findFragment` returns the id of a fragment by its name, if there is a file of that name. */
 const parsePrompt = (
-  id: string | ((file_id: string | null) => string),
   path: string,
   text: string,
-  fragmentIds: ReadonlyMap<string, string>,
-  fragmentNames: ReadonlySet<string> = new Set(fragmentIds.keys())
-): Parsed<PromptFile> => {
-  const parsed = parseText(PromptFrontMatter, path, text)
-  if (Result.isFailure(parsed)) return rejected(parsed.failure)
-  const { frontMatter, body } = parsed.success
-  const promptFragments = frontMatter.fragments ?? []
-  const file_id = frontMatter.id ?? null
-  const folder = frontMatter.folder === undefined ? pathToFolder(path) : frontMatter.folder
-  const file: PromptFile = {
-    path,
-    file_id,
-    folder,
-    id: (typeof id === "string" ? id : id(file_id)) as PromptId,
-    title: frontMatter.title ?? posix.basename(path, extension),
-    description: frontMatter.description ?? "",
-    current_content: body,
-    prompt_type: frontMatter.type ?? "user",
-    target_model: frontMatter.model ?? "",
-    intent: frontMatter.intent ?? "",
-    is_favorite: frontMatter.favorite ?? false,
-    sort_order: frontMatter.sort_order ?? 0,
-    tags: frontMatter.tags ?? [],
-    fragments: promptFragments.flatMap(({ fragment, with: variable_overrides = {} }) => {
-      const fragment_id = fragmentIds.get(fragment)
-      return fragment_id === undefined ? [] : [{ fragment_id, variable_overrides }]
+  findFragment: (name: string) => string | undefined
+): Result.Result<ParsedText, ReadonlyArray<Problem>> =>
+  Result.flatMap(decodeText(PromptFrontMatter, path, text), ({ frontMatter, body }) => {
+    const folder = frontMatter.folder === undefined ? pathToFolder(path) : frontMatter.folder
+    const problems: Array<Problem> = []
+    const fragments = (frontMatter.fragments ?? []).map(({ fragment, with: variable_overrides = {} }) => {
+      const fragment_id = findFragment(fragment)
+      if (fragment_id === undefined)
+        problems.push({ path, message: `fragments: there is no file fragments/${fragment}${extension}` })
+      return { fragment_id: fragment_id ?? "", variable_overrides }
     })
-  }
-  const problems = promptFragments
-    .filter(({ fragment }) => !fragmentNames.has(fragment))
-    .map(({ fragment }) => ({
-      path,
-      message: `fragments: there is no file fragments/${fragment}${extension}`
-    }))
-  // In code points, as PostgreSQL counts: an exported folder may have any name that its column accepts.
-  return folder === null || fitsName(folder)
-    ? { file, problems }
-    : {
-        file,
-        problems: [
-          ...problems,
-          { path, message: `the folder's name must be at most ${sizes.nameLength} characters` }
-        ]
+    // In code points, as PostgreSQL counts: an exported folder may have any name that its column accepts.
+    if (folder !== null && !fitsName(folder))
+      problems.push({ path, message: `the folder's name must be at most ${sizes.nameLength} characters` })
+    if (problems.length > 0) return Result.fail(problems)
+    return Result.succeed({
+      file_id: frontMatter.id ?? null,
+      state: {
+        kind: "prompt",
+        folder,
+        title: frontMatter.title ?? posix.basename(path, extension),
+        description: frontMatter.description ?? "",
+        current_content: body,
+        prompt_type: frontMatter.type ?? "user",
+        target_model: frontMatter.model ?? "",
+        intent: frontMatter.intent ?? "",
+        is_favorite: frontMatter.favorite ?? false,
+        sort_order: frontMatter.sort_order ?? 0,
+        tags: [...new Set(frontMatter.tags)].sort(),
+        fragments
       }
-}
+    })
+  })
+
+const parseState = (
+  path: string,
+  text: string,
+  findFragment: (name: string) => string | undefined
+): Result.Result<ParsedText, ReadonlyArray<Problem>> =>
+  path.startsWith("fragments/") ? parseFragment(path, text) : parsePrompt(path, text, findFragment)
 
 /**
  * Parses the files of a workspace from their texts by path. Fails with every problem of every file. The id of each
  * file is derived from the workspace; `matchFiles` finds the prompts and fragments that the workspace has already.
- *
- * @param onFile called for each file
  */
 export const parsePromptFiles = (
   workspace: WorkspaceId,
-  texts: ReadonlyMap<string, string>,
-  onFile: () => void = () => {}
-): Result.Result<PromptFiles, InvalidFiles> => {
+  texts: ReadonlyMap<string, string>
+): Result.Result<ReadonlyArray<ContentFile>, InvalidFiles> => {
+  const files: Array<ContentFile> = []
   const problems: Array<Problem> = []
-  const parseAll = <File>(
-    directory: string,
-    parse: (path: string, text: string) => Parsed<File>
-  ): ReadonlyArray<File> =>
-    [...texts]
-      .filter(([path]) => path.startsWith(`${directory}/`))
-      .sort(([a], [b]) => (a < b ? -1 : 1))
-      .flatMap(([path, text]) => {
-        const parsed = parse(path, text)
-        problems.push(...parsed.problems)
-        onFile()
-        return parsed.file === undefined ? [] : [parsed.file]
-      })
-  const toId = (path: string) => (file_id: string | null) => deriveId(workspace, file_id ?? path)
+  const ids = new Map<string, string>()
+  // A fragment whose file is invalid is not missing.
+  const findFragment = (name: string): string | undefined => {
+    const path = `fragments/${name}${extension}`
+    return ids.get(path) ?? (texts.has(path) ? "" : undefined)
+  }
+  // The paths of fragments come before those of prompts.
+  for (const [path, text] of [...texts].sort(([a], [b]) => (a < b ? -1 : 1))) {
+    const parsed = parseState(path, text, findFragment)
+    if (Result.isFailure(parsed)) {
+      problems.push(...parsed.failure)
+      continue
+    }
+    const id = deriveId(workspace, parsed.success.file_id ?? path)
+    ids.set(path, id)
+    files.push({ id, path, ...parsed.success })
+  }
+  return problems.length > 0 ? Result.fail(InvalidFiles(problems)) : Result.succeed(files)
+}
 
-  const fragments = parseAll("fragments", (path, text) => parseFragment(toId(path), path, text))
-  const fragmentIds = new Map(fragments.map(({ path, id }) => [fragmentName(path), id]))
-  const fragmentNames = new Set(
-    [...texts.keys()].filter((path) => path.startsWith("fragments/")).map(fragmentName)
-  )
-  const prompts = parseAll("prompts", (path, text) =>
-    parsePrompt(toId(path), path, text, fragmentIds, fragmentNames)
-  )
-  return problems.length > 0 ? Result.fail(InvalidFiles(problems)) : Result.succeed({ prompts, fragments })
+/**
+ * Converts a file to its front matter. Values that are the default are undefined, and so is a folder that is in the
+ * path.
+ */
+const toFrontMatter = (
+  { file_id, state }: Pick<ContentFile, "file_id" | "state">,
+  hasFolder: boolean,
+  fragmentNames: ReadonlyMap<string, string>
+): FrontMatter => {
+  const id = file_id ?? undefined
+  if (state.kind === "fragment") return { id, name: state.name }
+  const fragments = state.fragments.map(({ fragment_id, variable_overrides }) => ({
+    fragment: fragmentNames.get(fragment_id) ?? fragment_id,
+    with: Object.keys(variable_overrides).length === 0 ? undefined : variable_overrides
+  }))
+  return {
+    id,
+    title: state.title,
+    folder: hasFolder ? state.folder : undefined,
+    description: state.description || undefined,
+    type: state.prompt_type,
+    model: state.target_model || undefined,
+    intent: state.intent || undefined,
+    tags: state.tags.length === 0 ? undefined : state.tags,
+    favorite: state.is_favorite || undefined,
+    sort_order: state.sort_order || undefined,
+    fragments: fragments.length === 0 ? undefined : fragments
+  }
+}
+
+const toFragmentNames = (paths: Iterable<readonly [id: string, path: string]>): ReadonlyMap<string, string> =>
+  new Map([...paths].map(([id, path]) => [id, fragmentName(path)]))
+
+/** Renders a state as the text of a file, for comparisons. */
+export const renderState = (state: ContentState, fragmentPaths: ReadonlyMap<string, string>): string => {
+  const hasFolder = state.kind === "prompt" && state.folder !== null
+  const frontMatter = toFrontMatter({ file_id: null, state }, hasFolder, toFragmentNames(fragmentPaths))
+  return renderText(frontMatter, getContent(state))
+}
+
+/** The text of a file in a directory, and what it describes. */
+export interface ExistingFile {
+  readonly file: ContentFile
+  readonly text: string
+}
+
+/**
+ * Makes a function that renders the text of one of the files. Of the existing text of a file, it changes only what
+ * differs, so that formatting and comments stay.
+ */
+export const makeRenderer = (files: ReadonlyArray<ContentFile>) => {
+  const fragments = files.filter(({ state }) => state.kind === "fragment")
+  const names = toFragmentNames(fragments.map(({ id, path }) => [id, path]))
+  const ids = new Map([...names].map(([id, name]) => [name, id]))
+  const hasFolderInPath = makeHasFolderInPath(files)
+  const toFileFrontMatter = (file: ContentFile) => toFrontMatter(file, !hasFolderInPath(file), names)
+
+  return (file: ContentFile, existing?: ExistingFile): string => {
+    const frontMatter = toFileFrontMatter(file)
+    const content = getContent(file.state)
+    if (existing !== undefined) {
+      const old = toFileFrontMatter(existing.file)
+      const body = getContent(existing.file.state) === content ? undefined : content
+      const updated = updateText(existing.text, old, frontMatter, body)
+      const parsed = updated && parseState(file.path, updated, (name) => ids.get(name))
+      // Some text, such as a mapping in flow style or a body that starts with ---, can only be written again.
+      if (parsed && Result.isSuccess(parsed) && Equal.equals(parsed.success.state, file.state)) return updated
+    }
+    return renderText(frontMatter, content)
+  }
+}
+
+/** Renders the text of each file, by its path. */
+export const renderFiles = (files: ReadonlyArray<ContentFile>): ReadonlyMap<string, string> => {
+  const render = makeRenderer(files)
+  return new Map(files.map((file) => [file.path, render(file)]))
 }

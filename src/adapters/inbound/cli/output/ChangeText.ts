@@ -1,7 +1,7 @@
 import { structuredPatch } from "diff"
-import type { FileChange } from "../../../../application/formats/files/PromptFiles.ts"
+import type { FileChange } from "../../../../application/formats/files/ContentFile.ts"
 import { toPrintable } from "./Output.ts"
-import { renderFragmentState, renderPromptState } from "../files/PromptText.ts"
+import { renderState } from "../files/PromptText.ts"
 
 /** The most lines that differ between two texts whose diff is computed: the time grows with their square. */
 const maxDifferentLines = 2_000
@@ -12,8 +12,8 @@ const toPrintableLine = (line: string): string => line.split("\t").map(toPrintab
 /** Returns a range of lines as a unified diff names it: an empty range has the line before it. */
 const describeRange = (start: number, lines: number): string => `${lines === 0 ? start - 1 : start},${lines}`
 
-const diffTexts = (path: string, before: string, after: string): string => {
-  const patch = structuredPatch(path, path, before, after, undefined, undefined, {
+const diffTexts = (before: string, after: string): string => {
+  const patch = structuredPatch("", "", before, after, undefined, undefined, {
     context: 3,
     maxEditLength: maxDifferentLines
   })
@@ -33,17 +33,13 @@ const diffTexts = (path: string, before: string, after: string): string => {
  *
  * @param fragmentPaths the paths of the fragments' files by id
  */
-export const renderDiff = (change: FileChange, fragmentPaths: ReadonlyMap<string, string>): string => {
-  const path = change.path ?? change.name
-  if (change.kind === "fragment") {
-    const [before, after] = [change.before, change.after].map((state) =>
-      state === null ? "" : renderFragmentState(state)
-    )
-    return diffTexts(path, before ?? "", after ?? "")
-  }
-  if (change.after === null) return ""
-  const before = change.before === null ? "" : renderPromptState(change.before, fragmentPaths)
-  return diffTexts(path, before, renderPromptState(change.after, fragmentPaths))
+export const renderDiff = (
+  { kind, before, after }: FileChange,
+  fragmentPaths: ReadonlyMap<string, string>
+): string => {
+  if (kind === "prompt" && after === null) return ""
+  const render = (state: FileChange["before"]) => (state === null ? "" : renderState(state, fragmentPaths))
+  return diffTexts(render(before), render(after))
 }
 
 /** Describes a change in one line. */

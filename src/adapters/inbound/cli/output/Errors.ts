@@ -2,7 +2,7 @@ import * as Data from "effect/Data"
 import type { InvalidContent, Problem } from "../../../../domain/Problem.ts"
 import { maxProblems } from "../../../../application/formats/ProblemList.ts"
 import type { ConflictingEdits } from "../../../../application/formats/files/FileRecords.ts"
-import type { InvalidFiles } from "../../../../application/formats/files/PromptFiles.ts"
+import type { InvalidFiles } from "../../../../application/formats/files/ContentFile.ts"
 import type { Unavailable } from "../../../../application/ports/Unavailable.ts"
 import type {
   KeyNotFound,

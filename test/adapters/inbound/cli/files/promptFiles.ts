@@ -1,15 +1,24 @@
+import {
+  type ContentFile,
+  type FileSource,
+  type PromptState,
+  readItems
+} from "../../../../../src/application/formats/files/ContentFile.ts"
 import { matchFiles } from "../../../../../src/application/formats/files/FileMatch.ts"
-import type { FileSource, PromptFiles } from "../../../../../src/application/formats/files/PromptFiles.ts"
 
 /** Sorts files as a directory is read. */
-export const sortByPath = ({ prompts, fragments }: PromptFiles): PromptFiles => {
-  const sorted = <A extends { readonly path: string }>(files: ReadonlyArray<A>) =>
-    files.toSorted((a, b) => (a.path < b.path ? -1 : 1))
-  return { prompts: sorted(prompts), fragments: sorted(fragments) }
-}
+export const sortByPath = (files: ReadonlyArray<ContentFile>): ReadonlyArray<ContentFile> =>
+  files.toSorted((a, b) => (a.path < b.path ? -1 : 1))
 
 /** Returns a function that matches files with the workspace that they were written from. */
 export const matchWith =
   (source: FileSource) =>
-  (files: PromptFiles): PromptFiles =>
-    matchFiles(source, files)
+  (files: ReadonlyArray<ContentFile>): ReadonlyArray<ContentFile> =>
+    matchFiles(readItems(source), files)
+
+/** Returns the files of prompts. */
+export const findPrompts = (files: ReadonlyArray<ContentFile>) =>
+  files.flatMap(({ state, ...place }) => (state.kind === "prompt" ? [{ ...place, state }] : []))
+
+/** Returns the state of the first prompt. */
+export const firstPrompt = (files: ReadonlyArray<ContentFile>): PromptState => findPrompts(files)[0]!.state
