@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto"
 import { createWriteStream } from "node:fs"
 import { pipeline } from "node:stream/promises"
 import { ArchiveWriter } from "../src/application/formats/ArchiveWriter.ts"
-import { toExportParts } from "../src/domain/WorkspaceParts.ts"
+import { toExportParts } from "../src/domain/workspace/WorkspaceParts.ts"
 import { archive, fragment, fragmentBinding, prompt, tag, version } from "../test/support/archives.ts"
 
 function* generateArchive(count: number): Generator<string> {

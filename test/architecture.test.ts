@@ -66,7 +66,7 @@ const rules: ReadonlyArray<Rule> = [
     files: `src/adapters/outbound/${name}/**`,
     mayImport: [`src/adapters/outbound/${name}/**`, ...core, ...anyPackage]
   })),
-  { files: "client/src/*", mayImport: ["client/src/*"] },
+  { files: "client/src/**", mayImport: ["client/src/**"] },
   { files: "client/src/pull/*", mayImport: ["client/src/**", "node:*", "node:*/*", "diff"] }
 ]
 

@@ -2,7 +2,7 @@ import type { BundledPrompt } from "./Bundle.ts"
 import { PromptNames } from "./PromptNames.ts"
 import type { ClientOptions } from "./Options.ts"
 import { PromptClient } from "./PromptClient.ts"
-import type { Fetch, FetchInit } from "./Fetch.ts"
+import type { Fetch, FetchInit } from "./transport/Fetch.ts"
 
 /**
  * A prompt of a `FakeService`: a prompt of a bundle, or its content, its name or id, and any other fields. Its title is

@@ -1,10 +1,10 @@
 import type { PromptBundle } from "./Bundle.ts"
-import type { CacheOptions } from "./Cache.ts"
+import type { CacheOptions } from "./cache/Cache.ts"
 import type { PromptClientError } from "./Errors.ts"
-import type { Signal } from "./Limits.ts"
-import type { PrefetchProgress } from "./Prefetch.ts"
+import type { Signal } from "./transport/Limits.ts"
+import type { PrefetchProgress } from "./cache/Prefetch.ts"
 import type { ListParams, PageParams } from "./Resources.ts"
-import type { Fetch, Logger } from "./Fetch.ts"
+import type { Fetch, Logger } from "./transport/Fetch.ts"
 
 /** The defaults of the options, with times in milliseconds. */
 export const defaultOptions = {

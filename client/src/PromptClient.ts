@@ -1,11 +1,11 @@
-import { readClocks } from "./Age.ts"
+import { readClocks } from "./cache/Age.ts"
 import { BundledPrompts } from "./BundledPrompts.ts"
-import { Cache, isCacheable, type Loader, toEntry } from "./Cache.ts"
-import { isPageEnvelope, isSingleEnvelope, toQuery, toServiceResult } from "./Envelopes.ts"
+import { Cache, isCacheable, type Loader, toEntry } from "./cache/Cache.ts"
+import { isPageEnvelope, isSingleEnvelope, toQuery, toServiceResult } from "./transport/Envelopes.ts"
 import { readVariable } from "./Environment.ts"
 import { isOutage, NotFoundError } from "./Errors.ts"
-import { KeyStatus } from "./KeyStatus.ts"
-import { type CallSettings, withLimits } from "./Limits.ts"
+import { KeyStatus } from "./transport/KeyStatus.ts"
+import { type CallSettings, withLimits } from "./transport/Limits.ts"
 import { isId, PromptNames, toName } from "./PromptNames.ts"
 import {
   type CallOptions,
@@ -19,12 +19,12 @@ import {
   requireMode,
   type ResolvedOptions
 } from "./Options.ts"
-import { loadAll, type PrefetchResult, respectRateLimit } from "./Prefetch.ts"
+import { loadAll, type PrefetchResult, respectRateLimit } from "./cache/Prefetch.ts"
 import type { PromptReference } from "./PromptReference.ts"
 import type { List, Prompts } from "./Prompts.ts"
 import type { ListParams, Page, PageParams, PromptResponse, PromptSummary } from "./Resources.ts"
 import { toCall, toFallbackResult } from "./Results.ts"
-import { normalizeHeaders, Transport, type UnknownJson } from "./Transport.ts"
+import { normalizeHeaders, Transport, type UnknownJson } from "./transport/Transport.ts"
 
 const promptsPath = "/api/v1/prompts"
 

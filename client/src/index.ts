@@ -1,5 +1,5 @@
 export { BundleError, type BundledPrompt, type PromptBundle, verifyBundle } from "./Bundle.ts"
-export type { CacheOptions } from "./Cache.ts"
+export type { CacheOptions } from "./cache/Cache.ts"
 export {
   AbortError,
   ApiNotAllowedError,
@@ -22,8 +22,8 @@ export {
   TimeoutError,
   UnauthorizedError
 } from "./Errors.ts"
-export type { Signal, SignalLike } from "./Limits.ts"
-export type { PrefetchFailure, PrefetchProgress, PrefetchResult } from "./Prefetch.ts"
+export type { Signal, SignalLike } from "./transport/Limits.ts"
+export type { PrefetchFailure, PrefetchProgress, PrefetchResult } from "./cache/Prefetch.ts"
 export type {
   CallOptions,
   ClientOptions,
@@ -36,5 +36,5 @@ export type { PromptReference, ResolvedFor, SlotValue, VariablesFor, WithSlots }
 export type { List, Prompts, Versions } from "./Prompts.ts"
 export type * from "./Resources.ts"
 export type { Call, WithResponse } from "./Results.ts"
-export { fillSlots, MissingVariablesError } from "./Slots.ts"
-export type { Fetch, FetchInit, FetchResponse, LogFields, Logger } from "./Fetch.ts"
+export { fillSlots, MissingVariablesError } from "./transport/Slots.ts"
+export type { Fetch, FetchInit, FetchResponse, LogFields, Logger } from "./transport/Fetch.ts"

@@ -72,11 +72,6 @@ describe("the packed client", () => {
     expect(dependencies).toBeUndefined()
   })
 
-  it("publint and are-the-types-wrong report no problem of the client's tarball", async () => {
-    expect(await run(root, bin("publint"), ["--strict", tarball])).toMatchObject({ code: 0 })
-    expect(await run(root, bin("attw"), ["--profile", "esm-only", tarball])).toMatchObject({ code: 0 })
-  })
-
   it("the client imports nothing, and its README links only to pages outside of the package", async () => {
     expect(await bundle("dist/index.js")).toMatchObject({ errors: [], warnings: [] })
     const readme = readFileSync(join(installed, "README.md"), "utf8")

@@ -97,12 +97,22 @@ export const Prompt = Schema.Struct({
 }).annotate({ identifier: "Prompt", description: "A prompt with its content, folder and tags." })
 export type Prompt = typeof Prompt.Type
 
+/** The fields of a prompt that its resolved form repeats unchanged. */
+const repeatedFields = { id: PromptId, title: Title, prompt_type: PromptType, target_model: TargetModel }
+
+export const RepeatedFields = Schema.Struct(repeatedFields)
+export type RepeatedFields = typeof RepeatedFields.Type
+
+/** The names of these fields, which are also those of their columns. */
+export const repeatedFieldNames = Object.keys(repeatedFields) as ReadonlyArray<keyof RepeatedFields>
+
+/** Returns these fields of a prompt without its other fields. */
+export const pickRepeatedFields = (prompt: RepeatedFields): RepeatedFields =>
+  Object.fromEntries(repeatedFieldNames.map((name) => [name, prompt[name]])) as RepeatedFields
+
 /** A prompt with its fragments appended and their slots filled (specification 2.4). */
 export const ResolvedPrompt = Schema.Struct({
-  id: PromptId,
-  title: Title,
-  prompt_type: PromptType,
-  target_model: TargetModel,
+  ...repeatedFields,
   resolved_content: Schema.String.annotate({
     description: "Content of the prompt, followed by its fragments with their slots filled."
   }),

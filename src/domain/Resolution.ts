@@ -1,14 +1,10 @@
 import * as Result from "effect/Result"
 import { isExactNumber, isJsonObject } from "./Json.ts"
-import type { PromptId, PromptType, ResolvedPrompt } from "./Prompt.ts"
+import { pickRepeatedFields, type PromptId, type ResolvedPrompt, type RepeatedFields } from "./Prompt.ts"
 import { fitsBytes, sizes } from "./Sizes.ts"
 
 /** The input of a resolution: the content of a prompt and its fragments, ordered by `position`. */
-export interface ResolutionSource {
-  readonly id: PromptId
-  readonly title: string
-  readonly prompt_type: PromptType
-  readonly target_model: string
+export interface ResolutionSource extends RepeatedFields {
   readonly current_content: string
   /** The version number of `current_content`, from the same snapshot. Absent if the store does not report it. */
   readonly current_version?: number | undefined
@@ -118,8 +114,8 @@ const fillFragment = ({ content, variable_overrides: overrides }: SourceFragment
 export const resolveInSteps = function* (
   source: ResolutionSource
 ): Generator<number, Result.Result<ResolvedPrompt, ResolvedTooLarge>> {
-  const { id, title, prompt_type, target_model, current_content, fragments } = source
-  const tooLarge = Result.fail(ResolvedTooLarge(id))
+  const { current_content, fragments } = source
+  const tooLarge = Result.fail(ResolvedTooLarge(source.id))
   if (countSourceBytes(source) > sizes.sourceBytes) return tooLarge
   const parts = [current_content]
   let { length } = current_content
@@ -133,10 +129,7 @@ export const resolveInSteps = function* (
   const resolved_content = parts.join(separator)
   return fitsBytes(resolved_content, sizes.contentBytes)
     ? Result.succeed({
-        id,
-        title,
-        prompt_type,
-        target_model,
+        ...pickRepeatedFields(source),
         resolved_content,
         fragment_count: fragments.length
       })

@@ -25,4 +25,4 @@ const makeEndpointLayer = Effect.fnUntraced(function* (publicUrl: string | undef
 
 /** The endpoint for the Model Context Protocol, if the configuration asks for it. Its modules load only then. */
 export const mcpEndpointLayer = ({ mcp, publicUrl }: Pick<ServiceConfig, "mcp" | "publicUrl">) =>
-  mcp ? Layer.unwrap(makeEndpointLayer(publicUrl)) : Layer.empty
+  mcp ? Layer.unwrap(makeEndpointLayer(publicUrl)) : Layer.succeed(MountedEndpoint, undefined)

@@ -16,7 +16,7 @@ import type {
   Workspace,
   WorkspacePrompt,
   WorkspaceTag
-} from "../domain/Workspace.ts"
+} from "../domain/workspace/Workspace.ts"
 import type { WorkspaceId } from "../domain/WorkspaceId.ts"
 
 /** Returns a random id of any kind. */

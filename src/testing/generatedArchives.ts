@@ -3,7 +3,7 @@ import * as Schema from "effect/Schema"
 import type { Archive } from "../application/formats/Archive.ts"
 import { PromptType } from "../domain/Prompt.ts"
 import type { Timestamp } from "../domain/Timestamp.ts"
-import type { PromptVersion, WorkspacePrompt } from "../domain/Workspace.ts"
+import type { PromptVersion, WorkspacePrompt } from "../domain/workspace/Workspace.ts"
 import { archive, awkwardTexts, folder, fragment, newId, tag, versionNumber } from "./archives.ts"
 
 /** Replaces the characters that PostgreSQL and UTF-8 cannot store. */

@@ -6,7 +6,7 @@ import { Administration } from "../application/administration/Administration.ts"
 import { toRawParts } from "../application/formats/RawPart.ts"
 import type { Unavailable } from "../application/ports/Unavailable.ts"
 import type { WorkspaceStore } from "../application/ports/WorkspaceStore.ts"
-import type { InvalidContent } from "../domain/Problem.ts"
+import type { InvalidContent } from "../domain/workspace/Problem.ts"
 
 /**
  * Adds a workspace to the store, or replaces the content of an existing one.

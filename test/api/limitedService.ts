@@ -9,6 +9,7 @@ import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import * as References from "effect/References"
+import { MountedEndpoint } from "../../src/adapters/inbound/contract/MountedEndpoint.ts"
 import { serve } from "../../src/adapters/inbound/http/transport/Server.ts"
 import { Lifecycle } from "../../src/application/support/Lifecycle.ts"
 import { changeFeedLayer, databaseLayer, serviceLayer } from "../../src/index.ts"
@@ -42,6 +43,7 @@ NodeRuntime.runMain(
   program.pipe(
     Effect.scoped,
     Effect.provide(services),
+    Effect.provideService(MountedEndpoint, undefined),
     Effect.provideService(References.MinimumLogLevel, "Warn")
   ),
   {

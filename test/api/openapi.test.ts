@@ -1,17 +1,10 @@
-import { spawn } from "node:child_process"
-import { once } from "node:events"
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
-import { createRequire } from "node:module"
-import { tmpdir } from "node:os"
-import { dirname, join } from "node:path"
 import * as HttpApi from "effect/http-api/HttpApi"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { describe, expect, it } from "vitest"
 import packageJson from "../../package.json" with { type: "json" }
-import { Api } from "../../src/adapters/inbound/contract/Api.ts"
+import { Api, operationalPaths } from "../../src/adapters/inbound/contract/Api.ts"
 import { type ApiError, describeError, errors } from "../../src/adapters/inbound/contract/Errors.ts"
 import { openApi } from "../../src/adapters/inbound/http/docs/OpenApi.ts"
-import { operationalPaths } from "../../src/adapters/inbound/contract/Api.ts"
-import { RateLimited } from "../../src/domain/RateWindow.ts"
+import { RateLimited } from "../../src/domain/time/RateWindow.ts"
 
 // biome-ignore lint/suspicious/noExplicitAny: the tests read arbitrary parts of a document
 type Json = any
@@ -320,48 +313,4 @@ it("every operation, parameter, header and field of the document has a descripti
   expect(findUndescribed(document, "#")).toEqual([])
   for (const { operation } of allOperations)
     expect(operation).toMatchObject({ summary: expect.any(String), description: expect.any(String) })
-})
-
-describe("Redocly's linter", () => {
-  const cli = join(dirname(createRequire(import.meta.url).resolve("@redocly/cli/package.json")), "bin/cli.js")
-  const rules = join(import.meta.dirname, "../../redocly.yaml")
-  let directory: string
-  beforeAll(() => {
-    directory = mkdtempSync(join(tmpdir(), "openapi-"))
-  })
-  afterAll(() => rmSync(directory, { recursive: true }))
-
-  const lint = async (linted: Json) => {
-    const path = join(directory, "openapi.json")
-    writeFileSync(path, JSON.stringify(linted))
-    const child = spawn(process.execPath, [cli, "lint", path, "--config", rules, "--format", "json"], {
-      env: { ...process.env, REDOCLY_TELEMETRY: "off", REDOCLY_SUPPRESS_UPDATE_NOTICE: "true" },
-      stdio: ["ignore", "pipe", "pipe"]
-    })
-    let report = ""
-    child.stdout.on("data", (text) => (report += text))
-    const [code] = await once(child, "close")
-    const { totals, problems } = JSON.parse(report)
-    return { code, totals, rules: problems.map(({ ruleId }: Json) => ruleId) }
-  }
-
-  it("finds no problem in the document, with no rule ignored", async () => {
-    expect(await lint(document)).toEqual({
-      code: 0,
-      totals: { errors: 0, warnings: 0, ignored: 0 },
-      rules: []
-    })
-  })
-
-  it("finds an example that does not match its schema", async () => {
-    const planted = structuredClone(document)
-    const media =
-      planted.paths["/api/v1/prompts/{id}/resolved"].get.responses[200].content["application/json"]
-    media.examples.default.value.data.fragment_count = "three"
-    expect(await lint(planted)).toEqual({
-      code: 1,
-      totals: { errors: 1, warnings: 0, ignored: 0 },
-      rules: ["no-invalid-media-type-examples"]
-    })
-  })
 })

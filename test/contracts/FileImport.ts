@@ -13,7 +13,7 @@ import type { FileImport } from "../../src/application/administration/Administra
 import { type ContentFile, readItems } from "../../src/application/formats/files/ContentFile.ts"
 import { WorkspaceStore } from "../../src/application/ports/WorkspaceStore.ts"
 import { isJsonObject } from "../../src/domain/Json.ts"
-import type { WorkspaceContent } from "../../src/domain/WorkspaceContent.ts"
+import type { WorkspaceContent } from "../../src/domain/workspace/WorkspaceContent.ts"
 import type { WorkspaceId } from "../../src/domain/WorkspaceId.ts"
 import {
   archive,

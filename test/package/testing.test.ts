@@ -8,7 +8,7 @@ import { afterAll } from "vitest"
 import { Admission, defaultRateLimits } from "../../src/application/access/Admission.ts"
 import { Prompts } from "../../src/application/reading/Prompts.ts"
 import { hashApiKey, toKeyEnds, makeApiKey } from "../../src/domain/ApiKey.ts"
-import { RateLimited } from "../../src/domain/RateWindow.ts"
+import { RateLimited } from "../../src/domain/time/RateWindow.ts"
 import { importArchive, memoryLayer } from "../../src/testing.ts"
 import { bin, makeLinkedProject, removeDirectories, run } from "../support/packages.ts"
 

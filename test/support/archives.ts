@@ -11,9 +11,13 @@ import { ArchiveReader } from "../../src/application/formats/ArchiveReader.ts"
 import { ArchiveWriter } from "../../src/application/formats/ArchiveWriter.ts"
 import { toRawParts } from "../../src/application/formats/RawPart.ts"
 import { WorkspaceStore } from "../../src/application/ports/WorkspaceStore.ts"
-import type { InvalidContent } from "../../src/domain/Problem.ts"
+import type { InvalidContent } from "../../src/domain/workspace/Problem.ts"
 import type { WorkspaceId } from "../../src/domain/WorkspaceId.ts"
-import { type ExportPart, toExportParts, type WorkspacePart } from "../../src/domain/WorkspaceParts.ts"
+import {
+  type ExportPart,
+  toExportParts,
+  type WorkspacePart
+} from "../../src/domain/workspace/WorkspaceParts.ts"
 
 // The archives of the contract suites, and conversions for other tests.
 export * from "../../src/testing/archives.ts"

@@ -5,7 +5,7 @@ import {
   Observations,
   type ObservedCache
 } from "../../src/application/ports/Observations.ts"
-import type { RateLimitScope } from "../../src/domain/RateWindow.ts"
+import type { RateLimitScope } from "../../src/domain/time/RateWindow.ts"
 
 /** The observations that were reported, in order. */
 export interface RecordedObservations {

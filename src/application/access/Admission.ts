@@ -15,7 +15,7 @@ import {
   MalformedAuthorization,
   parseApiKey
 } from "../../domain/ApiKey.ts"
-import { RateLimited, type RateLimitScope } from "../../domain/RateWindow.ts"
+import { RateLimited, type RateLimitScope } from "../../domain/time/RateWindow.ts"
 import type { Timestamp } from "../../domain/Timestamp.ts"
 import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
 import { KeyStore } from "../ports/KeyStore.ts"

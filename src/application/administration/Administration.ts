@@ -14,11 +14,15 @@ import {
   type UserId
 } from "../../domain/ApiKey.ts"
 import type { Tier } from "../../domain/Billing.ts"
-import type { InvalidContent, Problem } from "../../domain/Problem.ts"
+import type { InvalidContent, Problem } from "../../domain/workspace/Problem.ts"
 import { type Timestamp, toTimestamp } from "../../domain/Timestamp.ts"
-import { type ContentEdit, emptyEdit, type WorkspaceContent } from "../../domain/WorkspaceContent.ts"
+import {
+  type ContentEdit,
+  emptyEdit,
+  type WorkspaceContent
+} from "../../domain/workspace/WorkspaceContent.ts"
 import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
-import type { WorkspacePart } from "../../domain/WorkspaceParts.ts"
+import type { WorkspacePart } from "../../domain/workspace/WorkspaceParts.ts"
 import { ArchiveReader } from "../formats/ArchiveReader.ts"
 import { ArchiveWriter } from "../formats/ArchiveWriter.ts"
 import { type ContentFile, type FileChange, InvalidFiles, readItems } from "../formats/files/ContentFile.ts"

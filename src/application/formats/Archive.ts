@@ -19,9 +19,9 @@ import {
   Workspace,
   WorkspacePrompt,
   WorkspaceTag
-} from "../../domain/Workspace.ts"
+} from "../../domain/workspace/Workspace.ts"
 import { WorkspaceId } from "../../domain/WorkspaceId.ts"
-import { type ExportPart, type WorkspacePart, workspaceLists } from "../../domain/WorkspaceParts.ts"
+import { type ExportPart, type WorkspacePart, workspaceLists } from "../../domain/workspace/WorkspaceParts.ts"
 
 // A workspace archive: a whole workspace as one JSON file. The file holds the items of the domain's `Workspace.ts`,
 // but ids may be in any case, and times may be any ISO 8601 times with an offset.

@@ -1,8 +1,8 @@
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { isExactNumber, isJsonObject } from "../../domain/Json.ts"
-import { InvalidContent } from "../../domain/Problem.ts"
-import type { WorkspacePart } from "../../domain/WorkspaceParts.ts"
+import { InvalidContent } from "../../domain/workspace/Problem.ts"
+import type { WorkspacePart } from "../../domain/workspace/WorkspaceParts.ts"
 import {
   Archive,
   ArchiveFolder,

@@ -1,4 +1,4 @@
-import { type ExportPart, type WorkspaceList, workspaceLists } from "../../domain/WorkspaceParts.ts"
+import { type ExportPart, type WorkspaceList, workspaceLists } from "../../domain/workspace/WorkspaceParts.ts"
 import { archiveFormat } from "./Archive.ts"
 
 type PromptList = "fragments" | "versions"

@@ -1,5 +1,5 @@
 import * as SchemaIssue from "effect/SchemaIssue"
-import type { Problem } from "../../domain/Problem.ts"
+import type { Problem } from "../../domain/workspace/Problem.ts"
 
 /** The most problems of an archive that are reported; further problems are only counted. */
 export const maxProblems = 100

@@ -1,6 +1,6 @@
 import { isJsonObject } from "../../domain/Json.ts"
-import { InvalidContent } from "../../domain/Problem.ts"
-import { type WorkspaceList, workspaceLists } from "../../domain/WorkspaceParts.ts"
+import { InvalidContent } from "../../domain/workspace/Problem.ts"
+import { type WorkspaceList, workspaceLists } from "../../domain/workspace/WorkspaceParts.ts"
 
 /**
  * A JSON value of an archive's file and its path: an item of a list (`["prompts", 3]`), a member of the root object

@@ -1,5 +1,5 @@
-import type { PromptVersion, StoredKey, WorkspacePrompt } from "../../domain/Workspace.ts"
-import type { WorkspacePart } from "../../domain/WorkspaceParts.ts"
+import type { PromptVersion, StoredKey, WorkspacePrompt } from "../../domain/workspace/Workspace.ts"
+import type { WorkspacePart } from "../../domain/workspace/WorkspaceParts.ts"
 import { ProblemList } from "./ProblemList.ts"
 
 const duplicate = "is a duplicate"

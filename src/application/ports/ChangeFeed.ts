@@ -1,5 +1,5 @@
 import * as Context from "effect/Context"
-import type { Instant } from "../../domain/Instant.ts"
+import type { Instant } from "../../domain/time/Instant.ts"
 import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
 
 /** The state of a change feed at its last contact with the database. */

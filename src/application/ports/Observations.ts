@@ -1,5 +1,5 @@
 import * as Context from "effect/Context"
-import type { RateLimitScope } from "../../domain/RateWindow.ts"
+import type { RateLimitScope } from "../../domain/time/RateWindow.ts"
 
 /** The caches whose lookups are counted. */
 export type ObservedCache = "keys" | "responses"

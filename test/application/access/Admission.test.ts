@@ -26,7 +26,7 @@ import {
   NoOrganization,
   OwnerMustReset
 } from "../../../src/domain/ApiKey.ts"
-import { RateLimited } from "../../../src/domain/RateWindow.ts"
+import { RateLimited } from "../../../src/domain/time/RateWindow.ts"
 import { toTimestamp } from "../../../src/domain/Timestamp.ts"
 import {
   archive,

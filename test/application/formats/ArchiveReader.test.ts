@@ -4,7 +4,7 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import type { Archive } from "../../../src/application/formats/Archive.ts"
 import { ArchiveReader } from "../../../src/application/formats/ArchiveReader.ts"
-import { InvalidContent, type Problem } from "../../../src/domain/Problem.ts"
+import { InvalidContent, type Problem } from "../../../src/domain/workspace/Problem.ts"
 import { sizes } from "../../../src/domain/Sizes.ts"
 import {
   archive,

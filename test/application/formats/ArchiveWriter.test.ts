@@ -6,7 +6,7 @@ import {
   archiveFromExport,
   toWorkspaceParts
 } from "../../../src/application/formats/Archive.ts"
-import { toExportParts } from "../../../src/domain/WorkspaceParts.ts"
+import { toExportParts } from "../../../src/domain/workspace/WorkspaceParts.ts"
 import {
   archive,
   archives,

@@ -9,7 +9,7 @@ import { makeOutage } from "../../../src/application/freshness/Outage.ts"
 import { Unavailable } from "../../../src/application/ports/Unavailable.ts"
 import type { KeyHash } from "../../../src/domain/ApiKey.ts"
 import { WorkspaceRevisions } from "../../../src/application/freshness/WorkspaceRevisions.ts"
-import type { Instant } from "../../../src/domain/Instant.ts"
+import type { Instant } from "../../../src/domain/time/Instant.ts"
 import type { WorkspaceId } from "../../../src/domain/WorkspaceId.ts"
 import { newId } from "../../support/archives.ts"
 

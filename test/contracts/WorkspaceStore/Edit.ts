@@ -4,14 +4,14 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type { Archive } from "../../../src/application/formats/Archive.ts"
 import { WorkspaceNotFound, WorkspaceStore } from "../../../src/application/ports/WorkspaceStore.ts"
-import type { ImportedFile } from "../../../src/domain/ImportedFile.ts"
-import type { PromptFragment, WorkspacePrompt } from "../../../src/domain/Workspace.ts"
+import type { ImportedFile } from "../../../src/domain/workspace/ImportedFile.ts"
+import type { PromptFragment, WorkspacePrompt } from "../../../src/domain/workspace/Workspace.ts"
 import {
   type ContentEdit,
   emptyEdit,
   type PromptEdit,
   toWorkspaceContent
-} from "../../../src/domain/WorkspaceContent.ts"
+} from "../../../src/domain/workspace/WorkspaceContent.ts"
 import type { WorkspaceId } from "../../../src/domain/WorkspaceId.ts"
 import {
   archive,

@@ -16,7 +16,7 @@ import { defaultRateLimits } from "../../../src/application/access/Admission.ts"
 import type { Archive } from "../../../src/application/formats/Archive.ts"
 import demo from "../../../src/demo/workspace.json" with { type: "json" }
 import { positiveIntRule } from "../../../src/domain/Page.ts"
-import { RateLimited } from "../../../src/domain/RateWindow.ts"
+import { RateLimited } from "../../../src/domain/time/RateWindow.ts"
 import { startApi } from "../../api/startApi.ts"
 import { key } from "../../support/archives.ts"
 import { bin } from "../../support/packages.ts"

@@ -1,6 +1,6 @@
 import type { Archive } from "../../../application/formats/Archive.ts"
 import { ProblemList } from "../../../application/formats/ProblemList.ts"
-import { type Problem, toConflict } from "../../../domain/Problem.ts"
+import { type Problem, toConflict } from "../../../domain/workspace/Problem.ts"
 import type { MemoryState, MemoryWorkspace } from "./MemoryState.ts"
 
 type Located = readonly [path: string, id: string]

@@ -2,10 +2,11 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type { Archive } from "../../../application/formats/Archive.ts"
 import { type PromptFilter, PromptRepo } from "../../../application/ports/PromptRepo.ts"
-import { isVisible } from "../../../domain/HistoryCutoff.ts"
+import { isVisible } from "../../../domain/time/HistoryCutoff.ts"
 import { paginate } from "../../../domain/Page.ts"
 import {
   type Prompt,
+  pickRepeatedFields,
   type PromptId,
   PromptNotFound,
   type PromptSummary,
@@ -70,10 +71,7 @@ export const getPrompt = (workspace: MemoryWorkspace, prompt: ArchivePrompt): Pr
 
 /** Returns a prompt of a workspace as `PromptRepo.getSource` does, of any size. */
 export const getSource = (workspace: MemoryWorkspace, prompt: ArchivePrompt): ResolutionSource => ({
-  id: prompt.id,
-  title: prompt.title,
-  prompt_type: prompt.prompt_type,
-  target_model: prompt.target_model,
+  ...pickRepeatedFields(prompt),
   current_content: prompt.current_content,
   current_version: prompt.current_version,
   fragments: prompt.fragments

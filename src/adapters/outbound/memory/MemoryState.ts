@@ -1,9 +1,12 @@
+import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type { Archive, ArchiveKey, ArchiveUser } from "../../../application/formats/Archive.ts"
 import type { ApiKeyId, UserId } from "../../../domain/ApiKey.ts"
-import type { AuditEvent } from "../../../domain/AuditEvent.ts"
-import type { ImportedFile } from "../../../domain/ImportedFile.ts"
+import type { AuditEntry, AuditEvent } from "../../../domain/workspace/AuditEvent.ts"
+import type { ImportedFile } from "../../../domain/workspace/ImportedFile.ts"
+import { toTimestamp } from "../../../domain/Timestamp.ts"
 import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
 
 /** A workspace and its content. */
@@ -31,3 +34,13 @@ export class MemoryState extends Context.Service<
     importedFiles: new Map()
   }))
 }
+
+/** Appends entries to the audit log. */
+export type RecordEvents = (entries: ReadonlyArray<AuditEntry>) => Effect.Effect<void>
+
+/** Returns a function that appends entries to the audit log. */
+export const makeRecorder = ({ events }: MemoryState["Service"], actor: string): RecordEvents =>
+  Effect.fnUntraced(function* (entries) {
+    const at = toTimestamp(yield* Clock.currentTimeMillis)
+    for (const entry of entries) events.push({ id: String(events.length + 1), at, actor, ...entry })
+  })

@@ -6,7 +6,7 @@ import {
   type ObservedCache,
   Observations
 } from "../../../application/ports/Observations.ts"
-import type { RateLimitScope } from "../../../domain/RateWindow.ts"
+import type { RateLimitScope } from "../../../domain/time/RateWindow.ts"
 
 type Increment = () => void
 

@@ -1,4 +1,4 @@
-import { type RateWindow, toRateWindow } from "../../../domain/RateWindow.ts"
+import { type RateWindow, toRateWindow } from "../../../domain/time/RateWindow.ts"
 import type { Bucket } from "../../../application/ports/RateLimiter.ts"
 
 /**

@@ -8,7 +8,7 @@ import type * as Scope from "effect/Scope"
 import { type Bucket, RateLimiter } from "../../../application/ports/RateLimiter.ts"
 import { makeStateLog } from "../../../application/support/StateLog.ts"
 import { makeFixedWindowCounter } from "./FixedWindowCounter.ts"
-import { toRateWindow } from "../../../domain/RateWindow.ts"
+import { toRateWindow } from "../../../domain/time/RateWindow.ts"
 import type { RedisCounter } from "./RedisCounter.ts"
 
 /** 1 while the Redis counter decides, 0 while this process counts alone. */

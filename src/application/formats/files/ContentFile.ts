@@ -1,11 +1,11 @@
-import type { Problem } from "../../../domain/Problem.ts"
+import type { Problem } from "../../../domain/workspace/Problem.ts"
 import type {
   Folder,
   Fragment,
   PromptFragment,
   WorkspacePrompt,
   WorkspaceTag
-} from "../../../domain/Workspace.ts"
+} from "../../../domain/workspace/Workspace.ts"
 
 /** The state of a prompt as far as a file describes it (docs/prompts-as-files.md). */
 export interface PromptState

@@ -3,7 +3,7 @@ import type { FolderId } from "../../../domain/FolderId.ts"
 import type { PromptId, TagId } from "../../../domain/Prompt.ts"
 import type { Timestamp } from "../../../domain/Timestamp.ts"
 import type { VersionId, VersionNumber } from "../../../domain/Version.ts"
-import type { Fragment, PromptFragment, PromptVersion } from "../../../domain/Workspace.ts"
+import type { Fragment, PromptFragment, PromptVersion } from "../../../domain/workspace/Workspace.ts"
 import {
   type ContentEdit,
   type CurrentPrompt,
@@ -11,7 +11,7 @@ import {
   type PromptEdit,
   type PromptRow,
   type WorkspaceContent
-} from "../../../domain/WorkspaceContent.ts"
+} from "../../../domain/workspace/WorkspaceContent.ts"
 import {
   type ContentFile,
   type ContentItem,

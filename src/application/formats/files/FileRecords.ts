@@ -1,6 +1,6 @@
-import type { ImportedFile } from "../../../domain/ImportedFile.ts"
-import type { Problem } from "../../../domain/Problem.ts"
-import type { WorkspaceContent } from "../../../domain/WorkspaceContent.ts"
+import type { ImportedFile } from "../../../domain/workspace/ImportedFile.ts"
+import type { Problem } from "../../../domain/workspace/Problem.ts"
+import type { WorkspaceContent } from "../../../domain/workspace/WorkspaceContent.ts"
 import { hashState } from "../ContentHash.ts"
 import {
   type ContentFile,

@@ -1,4 +1,4 @@
-import type { Problem } from "../../../domain/Problem.ts"
+import type { Problem } from "../../../domain/workspace/Problem.ts"
 import { findSlots, toSlotText } from "../../../domain/Resolution.ts"
 import type { ContentFile } from "./ContentFile.ts"
 

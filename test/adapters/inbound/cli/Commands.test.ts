@@ -210,7 +210,7 @@ SUBCOMMANDS
 
 LEARN MORE
   Run 'prompt-retrieval users <subcommand> --help' for the flags and examples of a subcommand.
-  docs/command-line.md in the source code documents every command, variable and exit code.
+  docs/command-line.md in the source code describes the output and the exit codes.
 `)
   })
 

@@ -13,8 +13,8 @@ import {
   toJsonError,
   toTruncatedError
 } from "../../../../application/formats/RawPart.ts"
-import { workspaceLists } from "../../../../domain/WorkspaceParts.ts"
-import type { InvalidContent } from "../../../../domain/Problem.ts"
+import { workspaceLists } from "../../../../domain/workspace/WorkspaceParts.ts"
+import type { InvalidContent } from "../../../../domain/workspace/Problem.ts"
 import { parseNumber } from "../../../../domain/Json.ts"
 import { type CommandError, makeReadError } from "../output/CommandError.ts"
 

@@ -9,7 +9,7 @@ import type {
 import type { KeyInfo } from "../../../../application/ports/WorkspaceStore.ts"
 import { formatKeySummary } from "../../../../domain/ApiKey.ts"
 import { isPaid } from "../../../../domain/Billing.ts"
-import type { TimeInput } from "../../../../domain/TimeInput.ts"
+import type { TimeInput } from "../../../../domain/time/TimeInput.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import {
   describeEmail,

@@ -9,7 +9,7 @@ import {
 import { findDuplicates, matchFiles } from "../../../../application/formats/files/FileMatch.ts"
 import { indexRecords, toImportedFiles } from "../../../../application/formats/files/FileRecords.ts"
 import { hashState } from "../../../../application/formats/ContentHash.ts"
-import type { WorkspaceContent } from "../../../../domain/WorkspaceContent.ts"
+import type { WorkspaceContent } from "../../../../domain/workspace/WorkspaceContent.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import { assignPaths } from "./PromptPaths.ts"
 import { makeRenderer, parsePromptFiles } from "./PromptText.ts"

@@ -11,7 +11,7 @@ import {
   type Tags
 } from "yaml"
 import { formatDecimal, isExactNumber, parseNumber } from "../../../../domain/Json.ts"
-import type { Problem } from "../../../../domain/Problem.ts"
+import type { Problem } from "../../../../domain/workspace/Problem.ts"
 
 // The text of a prompt or a fragment: front matter in YAML between two lines of `---`, or none, then the body. The
 // format is described in docs/prompts-as-files.md.

@@ -10,7 +10,7 @@ import {
   toFileKey,
   toKey
 } from "../../../../application/formats/files/ContentFile.ts"
-import type { ImportedFile } from "../../../../domain/ImportedFile.ts"
+import type { ImportedFile } from "../../../../domain/workspace/ImportedFile.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 
 /** The extension of prompts and fragments. */

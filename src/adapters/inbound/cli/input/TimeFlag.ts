@@ -2,7 +2,7 @@ import * as Clock from "effect/Clock"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import { parseTimeInput, resolveTime, type TimeInput } from "../../../../domain/TimeInput.ts"
+import { parseTimeInput, resolveTime, type TimeInput } from "../../../../domain/time/TimeInput.ts"
 import { isRepresentable, type Timestamp, toTimestamp } from "../../../../domain/Timestamp.ts"
 import { UsageError } from "../output/CommandError.ts"
 

@@ -1,5 +1,5 @@
 import * as Data from "effect/Data"
-import type { InvalidContent, Problem } from "../../../../domain/Problem.ts"
+import type { InvalidContent, Problem } from "../../../../domain/workspace/Problem.ts"
 import { maxProblems } from "../../../../application/formats/ProblemList.ts"
 import type { ConflictingEdits } from "../../../../application/formats/files/FileRecords.ts"
 import type { InvalidFiles } from "../../../../application/formats/files/ContentFile.ts"

@@ -1,7 +1,7 @@
 import { STATUS_CODES } from "node:http"
 import { defaultRateLimits } from "../../../../application/access/Admission.ts"
 import { InvalidParameter, positiveIntRule } from "../../../../domain/Page.ts"
-import { RateLimited } from "../../../../domain/RateWindow.ts"
+import { RateLimited } from "../../../../domain/time/RateWindow.ts"
 import {
   type ApiError,
   describeError,

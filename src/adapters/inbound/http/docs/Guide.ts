@@ -1,7 +1,7 @@
 import { defaultRateLimits } from "../../../../application/access/Admission.ts"
 import { keyPrefix } from "../../../../domain/ApiKey.ts"
 import { defaultPerPage, maxPerPage } from "../../../../domain/Page.ts"
-import { windowSeconds } from "../../../../domain/RateWindow.ts"
+import { windowSeconds } from "../../../../domain/time/RateWindow.ts"
 import { errors, type ErrorTag } from "../../contract/Errors.ts"
 import {
   cachingHeaders,

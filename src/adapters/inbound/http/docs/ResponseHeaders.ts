@@ -1,7 +1,7 @@
 import { defaultRateLimits } from "../../../../application/access/Admission.ts"
 import { maxInt32 } from "../../../../domain/Sizes.ts"
 import type { JsonObject } from "../../../../domain/Json.ts"
-import { windowSeconds } from "../../../../domain/RateWindow.ts"
+import { windowSeconds } from "../../../../domain/time/RateWindow.ts"
 import { outageCacheStatus } from "../OutageResponder.ts"
 import { contentCodings } from "../request/ContentCoding.ts"
 import { requestIdPattern } from "../request/RequestId.ts"

@@ -1,5 +1,4 @@
 import type { IncomingMessage } from "node:http"
-import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type {
@@ -68,7 +67,7 @@ const isBodyHandler = (next: MountedResponse | BodyHandler): next is BodyHandler
 
 /** Makes the function that responds to the requests of a mounted endpoint. */
 export const makeMountedResponder = (
-  endpoint: NonNullable<Context.Service.Shape<typeof MountedEndpoint>>,
+  endpoint: NonNullable<MountedEndpoint["Service"]>,
   tracker: ConnectionTracker,
   enqueueResponse: (response: TrackedResponse, content: HttpResponse) => void
 ) =>

@@ -8,6 +8,7 @@ import type { ChangeFeed } from "../../../../application/ports/ChangeFeed.ts"
 import type { Observations } from "../../../../application/ports/Observations.ts"
 import type { Readiness } from "../../../../application/ports/Readiness.ts"
 import type { Prompts } from "../../../../application/reading/Prompts.ts"
+import type { MountedEndpoint } from "../../contract/MountedEndpoint.ts"
 import { type ConnectionLimits, connectionLimits } from "./ConnectionLimits.ts"
 import { drain } from "./Drain.ts"
 import { listen, type ListenAddress, type ListenError } from "./Listen.ts"
@@ -30,7 +31,15 @@ export const serve = (
 ): Effect.Effect<
   AddressInfo,
   ListenError,
-  Prompts | Admission | Readiness | ChangeFeed | Lifecycle | Observations | Outage | Scope.Scope
+  | Prompts
+  | Admission
+  | Readiness
+  | ChangeFeed
+  | Lifecycle
+  | Observations
+  | Outage
+  | MountedEndpoint
+  | Scope.Scope
 > =>
   Effect.gen(function* () {
     const lifecycle = yield* Lifecycle

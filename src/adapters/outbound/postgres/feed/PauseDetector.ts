@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import { readInstant } from "../../../../application/support/Clocks.ts"
-import { elapsedBetween } from "../../../../domain/Instant.ts"
+import { elapsedBetween } from "../../../../domain/time/Instant.ts"
 
 const intervalMs = 100
 /** A longer time without a sign of life is a pause, in milliseconds. */

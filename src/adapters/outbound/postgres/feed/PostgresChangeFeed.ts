@@ -17,7 +17,7 @@ import { WorkspaceRevisions } from "../../../../application/freshness/WorkspaceR
 import { ChangeFeed, type LastContact } from "../../../../application/ports/ChangeFeed.ts"
 import { readInstant } from "../../../../application/support/Clocks.ts"
 import { makeStateLog } from "../../../../application/support/StateLog.ts"
-import { elapsedBetween, type Instant } from "../../../../domain/Instant.ts"
+import { elapsedBetween, type Instant } from "../../../../domain/time/Instant.ts"
 
 const changeFeedUp = Metric.gauge("prompt_retrieval_change_feed_up", {
   description: "1 while the change feed is up, 0 while it is down and nothing is cached"

@@ -1,7 +1,12 @@
 import { maxTitlesPerRead } from "../../../../application/ports/PromptTitles.ts"
 import type { PromptFilter } from "../../../../application/ports/PromptRepo.ts"
 import { isWithinOffsetLimit, maxPerPage, offset, type Page } from "../../../../domain/Page.ts"
-import { type PromptId, PromptSummary, type PromptTitle } from "../../../../domain/Prompt.ts"
+import {
+  type PromptId,
+  PromptSummary,
+  type PromptTitle,
+  repeatedFieldNames
+} from "../../../../domain/Prompt.ts"
 import { maxSlugSourceLength } from "../../../../domain/PromptNames.ts"
 import { sizes } from "../../../../domain/Sizes.ts"
 import type { Timestamp } from "../../../../domain/Timestamp.ts"
@@ -33,9 +38,9 @@ const paginate = (ordered: string, page: Page, parameter: AddParameter): string 
       ) page limit ${maxPerPage}`
     : `${ordered} limit 0`
 
-const summaryColumns = Object.keys(PromptSummary.fields)
-  .map((column) => `p.${column}`)
-  .join(", ")
+const toColumns = (names: ReadonlyArray<string>): string => names.map((name) => `p.${name}`).join(", ")
+
+const summaryColumns = toColumns(Object.keys(PromptSummary.fields))
 
 /**
  * Selects the prompts of the ids as `p`. The join takes the workspace from `ids`. With a parameter instead, the generic
@@ -148,8 +153,7 @@ const aggregateFragments = (value: string, name: string): string =>
   `coalesce(array_agg(${value} order by position, id) filter (where bytes <= ${sizes.sourceBytes}), '{}') as ${name}`
 
 // PostgreSQL knows the size of a text without reading it.
-const selectSourcesText = `select requested.ordinal::int, p.id, p.title, p.prompt_type, p.target_model, p.current_content,
-      p.current_version, source.*
+const selectSourcesText = `select requested.ordinal::int, ${toColumns(repeatedFieldNames)}, p.current_content, p.current_version, source.*
     from ${requestedPrompts}
     cross join lateral (
       select coalesce(max(bytes) > ${sizes.sourceBytes}, false) as too_large,

@@ -1,5 +1,5 @@
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
-import { InvalidContent } from "../../../../domain/Problem.ts"
+import { InvalidContent } from "../../../../domain/workspace/Problem.ts"
 import { describeSqlError, sqlState } from "../driver/SqlErrors.ts"
 
 /** The prefix of the temporary tables of an import, which PostgreSQL's messages name instead of the real ones. */

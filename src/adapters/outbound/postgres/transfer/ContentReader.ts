@@ -2,7 +2,11 @@ import type { PgClient } from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
 import { WorkspaceNotFound } from "../../../../application/ports/WorkspaceStore.ts"
 import { toTier } from "../../../../domain/Billing.ts"
-import type { CurrentPrompt, VersionHistory, WorkspaceContent } from "../../../../domain/WorkspaceContent.ts"
+import type {
+  CurrentPrompt,
+  VersionHistory,
+  WorkspaceContent
+} from "../../../../domain/workspace/WorkspaceContent.ts"
 import type { PromptId } from "../../../../domain/Prompt.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import { execute } from "../driver/Query.ts"

@@ -1,15 +1,15 @@
 import type { PgClient } from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
-import type { InvalidContent } from "../../../../domain/Problem.ts"
+import type { InvalidContent } from "../../../../domain/workspace/Problem.ts"
 import type { Unavailable } from "../../../../application/ports/Unavailable.ts"
 import type { ChangeOptions, WorkspaceNotFound } from "../../../../application/ports/WorkspaceStore.ts"
-import { toWorkspaceEditedEntry } from "../../../../domain/AuditEvent.ts"
+import { toWorkspaceEditedEntry } from "../../../../domain/workspace/AuditEvent.ts"
 import {
   type ContentEdit,
   editedPrompts,
   isEmptyEdit,
   type WorkspaceContent
-} from "../../../../domain/WorkspaceContent.ts"
+} from "../../../../domain/workspace/WorkspaceContent.ts"
 import type { PromptId } from "../../../../domain/Prompt.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import type { AuditRecorder } from "../workspaces/AuditRecorder.ts"

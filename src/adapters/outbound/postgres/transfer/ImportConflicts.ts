@@ -1,7 +1,7 @@
 import type { PgClient } from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
 import { ProblemList } from "../../../../application/formats/ProblemList.ts"
-import { type ConflictOwner, InvalidContent, toConflict } from "../../../../domain/Problem.ts"
+import { type ConflictOwner, InvalidContent, toConflict } from "../../../../domain/workspace/Problem.ts"
 import { contentTables } from "./ContentTables.ts"
 import * as queries from "./ImportQueries.ts"
 import type { Staging } from "./Staging.ts"

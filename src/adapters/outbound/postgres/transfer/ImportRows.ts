@@ -1,6 +1,6 @@
-import type { WorkspacePrompt } from "../../../../domain/Workspace.ts"
-import type { ContentEdit } from "../../../../domain/WorkspaceContent.ts"
-import type { WorkspacePart } from "../../../../domain/WorkspaceParts.ts"
+import type { WorkspacePrompt } from "../../../../domain/workspace/Workspace.ts"
+import type { ContentEdit } from "../../../../domain/workspace/WorkspaceContent.ts"
+import type { WorkspacePart } from "../../../../domain/workspace/WorkspaceParts.ts"
 import type { ImportTable } from "./ContentTables.ts"
 
 /** A row of one table, without the id of its workspace, and its path in the archive or the edit. */

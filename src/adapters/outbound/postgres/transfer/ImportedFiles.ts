@@ -1,7 +1,7 @@
 import type { PgClient } from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import type { ImportedFile } from "../../../../domain/ImportedFile.ts"
+import type { ImportedFile } from "../../../../domain/workspace/ImportedFile.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import { makeRowDecoder } from "../driver/RowDecoder.ts"
 

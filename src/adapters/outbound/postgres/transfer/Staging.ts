@@ -1,6 +1,6 @@
 import type { PgClient } from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
-import type { InvalidContent } from "../../../../domain/Problem.ts"
+import type { InvalidContent } from "../../../../domain/workspace/Problem.ts"
 import type { SqlError } from "effect/sql/SqlError"
 import { isConstraintViolation, stagedTablePrefix, toInvalidContent } from "./ConstraintViolation.ts"
 import { belongsToWorkspace, type ImportTable, importColumns, importTables } from "./ContentTables.ts"

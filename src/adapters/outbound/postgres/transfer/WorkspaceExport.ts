@@ -1,7 +1,7 @@
 import type { PgClient } from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
-import type { ExportPart } from "../../../../domain/WorkspaceParts.ts"
+import type { ExportPart } from "../../../../domain/workspace/WorkspaceParts.ts"
 import type { PromptId } from "../../../../domain/Prompt.ts"
 import {
   exceedsPage,

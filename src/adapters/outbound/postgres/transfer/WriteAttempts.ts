@@ -4,7 +4,7 @@ import type { Database } from "../Database.ts"
 import { sqlState } from "../driver/SqlErrors.ts"
 import { isConstraintViolation, toInvalidContent } from "./ConstraintViolation.ts"
 import type { Unavailable } from "../../../../application/ports/Unavailable.ts"
-import type { InvalidContent } from "../../../../domain/Problem.ts"
+import type { InvalidContent } from "../../../../domain/workspace/Problem.ts"
 
 export type Transact = Database["Service"]["transact"]
 

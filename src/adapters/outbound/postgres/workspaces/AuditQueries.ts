@@ -1,6 +1,6 @@
 import * as Schema from "effect/Schema"
 import type { AuditFilter } from "../../../../application/ports/WorkspaceStore.ts"
-import type { AuditEntry } from "../../../../domain/AuditEvent.ts"
+import type { AuditEntry } from "../../../../domain/workspace/AuditEvent.ts"
 import { Timestamp } from "../../../../domain/Timestamp.ts"
 import { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import type { Statement } from "../driver/Query.ts"

@@ -2,7 +2,7 @@ import * as PgClient from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
 import type { SqlError } from "effect/sql/SqlError"
 import { Actor } from "../../../../application/administration/Actor.ts"
-import type { AuditEntry } from "../../../../domain/AuditEvent.ts"
+import type { AuditEntry } from "../../../../domain/workspace/AuditEvent.ts"
 import { insertEvent } from "./AuditQueries.ts"
 import { execute } from "../driver/Query.ts"
 

@@ -11,7 +11,7 @@ import {
   WorkspaceStore
 } from "../../../../application/ports/WorkspaceStore.ts"
 import { type ApiKeyId, endKey, isActive, type UserId } from "../../../../domain/ApiKey.ts"
-import * as audit from "../../../../domain/AuditEvent.ts"
+import * as audit from "../../../../domain/workspace/AuditEvent.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import { decodeEvents, selectEvents } from "./AuditQueries.ts"
 import { makeAuditRecorder } from "./AuditRecorder.ts"

@@ -8,8 +8,8 @@ import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import { readArchiveFile } from "../../../../../src/adapters/inbound/cli/archive/ArchiveFile.ts"
 import { CommandError } from "../../../../../src/adapters/inbound/cli/output/CommandError.ts"
-import { workspaceLists } from "../../../../../src/domain/WorkspaceParts.ts"
-import { InvalidContent } from "../../../../../src/domain/Problem.ts"
+import { workspaceLists } from "../../../../../src/domain/workspace/WorkspaceParts.ts"
+import { InvalidContent } from "../../../../../src/domain/workspace/Problem.ts"
 import { type RawPart, toRawParts } from "../../../../../src/application/formats/RawPart.ts"
 import {
   archive,

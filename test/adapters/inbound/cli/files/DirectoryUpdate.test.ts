@@ -14,7 +14,10 @@ import { parsePromptFiles, renderFiles } from "../../../../../src/adapters/inbou
 import { applyFiles } from "../../../../../src/application/formats/files/FileMerge.ts"
 import { toImportedFiles } from "../../../../../src/application/formats/files/FileRecords.ts"
 import type { PromptId } from "../../../../../src/domain/Prompt.ts"
-import { toWorkspaceContent, type WorkspaceContent } from "../../../../../src/domain/WorkspaceContent.ts"
+import {
+  toWorkspaceContent,
+  type WorkspaceContent
+} from "../../../../../src/domain/workspace/WorkspaceContent.ts"
 import type { WorkspaceId } from "../../../../../src/domain/WorkspaceId.ts"
 import { findPrompts, matchWith } from "./promptFiles.ts"
 import {

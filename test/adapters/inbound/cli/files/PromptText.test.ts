@@ -3,7 +3,7 @@ import * as Result from "effect/Result"
 import { assignPaths } from "../../../../../src/adapters/inbound/cli/files/PromptPaths.ts"
 import { parsePromptFiles, renderFiles } from "../../../../../src/adapters/inbound/cli/files/PromptText.ts"
 import { applyFiles } from "../../../../../src/application/formats/files/FileMerge.ts"
-import { isEmptyEdit, toWorkspaceContent } from "../../../../../src/domain/WorkspaceContent.ts"
+import { isEmptyEdit, toWorkspaceContent } from "../../../../../src/domain/workspace/WorkspaceContent.ts"
 import type { WorkspaceId } from "../../../../../src/domain/WorkspaceId.ts"
 import {
   archive,

@@ -16,7 +16,7 @@ import * as PostgresPromptRepo from "../../../../../src/adapters/outbound/postgr
 import * as PostgresWorkspaceStore from "../../../../../src/adapters/outbound/postgres/workspaces/PostgresWorkspaceStore.ts"
 import { Administration } from "../../../../../src/application/administration/Administration.ts"
 import type { Archive } from "../../../../../src/application/formats/Archive.ts"
-import { InvalidContent } from "../../../../../src/domain/Problem.ts"
+import { InvalidContent } from "../../../../../src/domain/workspace/Problem.ts"
 import { PromptRepo } from "../../../../../src/application/ports/PromptRepo.ts"
 import { isExactNumber } from "../../../../../src/domain/Json.ts"
 import { resolve } from "../../../../../src/domain/Resolution.ts"

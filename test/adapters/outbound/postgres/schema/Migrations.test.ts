@@ -139,10 +139,17 @@ describe("migrations", () => {
         const sql = yield* PgClient.PgClient
         const { queryPrompts } = yield* Database
         yield* migrate
-        const hasRead = yield* Deferred.make<void>()
+        const isReading = yield* Deferred.make<void>()
+        const mayEnd = yield* Deferred.make<void>()
         const reader = yield* Effect.forkChild(
-          sql.withTransaction(Effect.andThen(sql`select from prompts`, Deferred.await(hasRead)))
+          sql.withTransaction(
+            sql`select from prompts`.pipe(
+              Effect.andThen(Deferred.succeed(isReading, undefined)),
+              Effect.andThen(Deferred.await(mayEnd))
+            )
+          )
         )
+        yield* Deferred.await(isReading)
         const later = {
           name: "later",
           statements: ["alter table prompts add column added text"]
@@ -156,7 +163,7 @@ describe("migrations", () => {
 
         assert.deepStrictEqual(yield* queryPrompts({ text: "select from prompts", params: [] }), [])
         assert.isUndefined(migration.pollUnsafe())
-        yield* Deferred.succeed(hasRead, undefined)
+        yield* Deferred.succeed(mayEnd, undefined)
         yield* Fiber.join(reader)
         assert.deepStrictEqual(yield* Fiber.join(migration), {
           version: migrations.length + 1,

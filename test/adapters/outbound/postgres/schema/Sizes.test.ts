@@ -7,7 +7,7 @@ import * as Schema from "effect/Schema"
 import { countJsonBytes } from "../../../../../src/domain/JsonSize.ts"
 import { parseJson } from "../../../../../src/domain/Json.ts"
 import { sizes } from "../../../../../src/domain/Sizes.ts"
-import * as domain from "../../../../../src/domain/Workspace.ts"
+import * as domain from "../../../../../src/domain/workspace/Workspace.ts"
 import { jsonMaps } from "../../../../support/json.ts"
 import { migratedDatabase } from "../../../../support/postgres.ts"
 

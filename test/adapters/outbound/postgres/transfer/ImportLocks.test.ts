@@ -15,10 +15,10 @@ import {
   tryLockWorkspace
 } from "../../../../../src/adapters/outbound/postgres/transfer/ImportQueries.ts"
 import { repeatableRead } from "../../../../../src/adapters/outbound/postgres/transfer/WriteAttempts.ts"
-import { InvalidContent } from "../../../../../src/domain/Problem.ts"
+import { InvalidContent } from "../../../../../src/domain/workspace/Problem.ts"
 import type { WorkspaceId } from "../../../../../src/domain/WorkspaceId.ts"
-import type { ExportPart } from "../../../../../src/domain/WorkspaceParts.ts"
-import type { ContentEdit, WorkspaceContent } from "../../../../../src/domain/WorkspaceContent.ts"
+import type { ExportPart } from "../../../../../src/domain/workspace/WorkspaceParts.ts"
+import type { ContentEdit, WorkspaceContent } from "../../../../../src/domain/workspace/WorkspaceContent.ts"
 import { WorkspaceStore } from "../../../../../src/application/ports/WorkspaceStore.ts"
 import {
   archive,

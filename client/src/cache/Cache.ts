@@ -1,8 +1,8 @@
 import { getElapsed, type Instant, readClocks, subtract } from "./Age.ts"
-import { getStatus, isOutage, ServiceUnavailableError, TimeoutError } from "./Errors.ts"
-import { type CallSettings, now, rejectOnAbort, withLimits } from "./Limits.ts"
-import type { ServiceSource } from "./Resources.ts"
-import type { ResponseInfo, SuccessResponse } from "./Transport.ts"
+import { getStatus, isOutage, ServiceUnavailableError, TimeoutError } from "../Errors.ts"
+import { type CallSettings, now, rejectOnAbort, withLimits } from "../transport/Limits.ts"
+import type { ServiceSource } from "../Resources.ts"
+import type { ResponseInfo, SuccessResponse } from "../transport/Transport.ts"
 
 /** Options of the cache. The default times are those that the service allows shared caches. */
 export interface CacheOptions {

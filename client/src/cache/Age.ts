@@ -1,4 +1,4 @@
-import { now } from "./Limits.ts"
+import { now } from "../transport/Limits.ts"
 
 /**
  * A point in time on two clocks, in milliseconds: the monotonic clock may stand still while the machine is suspended,

@@ -1,4 +1,4 @@
-import { isRepresentable, parseTime } from "./Timestamp.ts"
+import { isRepresentable, parseTime } from "../Timestamp.ts"
 
 /** A time that an operator gives: an instant in milliseconds since the epoch, or a duration from now in milliseconds. */
 export type TimeInput = { readonly instant: number } | { readonly fromNow: number }

@@ -1,7 +1,7 @@
-import type { FolderId } from "./FolderId.ts"
+import type { FolderId } from "../FolderId.ts"
 import type { ImportedFile } from "./ImportedFile.ts"
-import type { PromptId, TagId } from "./Prompt.ts"
-import type { VersionId } from "./Version.ts"
+import type { PromptId, TagId } from "../Prompt.ts"
+import type { VersionId } from "../Version.ts"
 import type {
   Folder,
   Fragment,

@@ -1,4 +1,4 @@
-import { toApiError } from "./Errors.ts"
+import { toApiError } from "../Errors.ts"
 import { now, type Signal, sleep } from "./Limits.ts"
 
 /** The pause after a 429, during which no request of the same key is sent. */

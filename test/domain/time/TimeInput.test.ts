@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Schema from "effect/Schema"
-import { parseTimeInput, resolveTime } from "../../src/domain/TimeInput.ts"
-import { toTimestamp } from "../../src/domain/Timestamp.ts"
+import { parseTimeInput, resolveTime } from "../../../src/domain/time/TimeInput.ts"
+import { toTimestamp } from "../../../src/domain/Timestamp.ts"
 
 const Count = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 9_999_999 }))
 /** From the first to the last instant of a Timestamp. */

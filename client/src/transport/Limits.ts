@@ -1,4 +1,4 @@
-import { AbortError, TimeoutError } from "./Errors.ts"
+import { AbortError, TimeoutError } from "../Errors.ts"
 
 /** The part of `AbortSignal` that the client uses. */
 export interface SignalLike {

@@ -1,4 +1,4 @@
-import { getStatus } from "./Errors.ts"
+import { getStatus } from "../Errors.ts"
 
 /**
  * Remembers whether the service rejected the API key (401 or 403), because a rejected key must get neither a bundled

@@ -1,8 +1,8 @@
-import { AbortError, ConnectionError, InvalidResponseError, toApiError } from "./Errors.ts"
+import { AbortError, ConnectionError, InvalidResponseError, toApiError } from "../Errors.ts"
 import type { Fetch, FetchResponse, Logger } from "./Fetch.ts"
 import { type CallSettings, now, type Signal, sleep, withLimits } from "./Limits.ts"
 import { RateLimitPause } from "./RateLimitPause.ts"
-import type { PromptResponse } from "./Resources.ts"
+import type { PromptResponse } from "../Resources.ts"
 
 /** Describes a successful response, or a 304 that confirmed an earlier one. */
 export interface ResponseInfo extends PromptResponse {

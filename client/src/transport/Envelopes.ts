@@ -1,6 +1,6 @@
-import { getElapsed } from "./Age.ts"
-import type { CacheResult } from "./Cache.ts"
-import { toResult } from "./Results.ts"
+import { getElapsed } from "../cache/Age.ts"
+import type { CacheResult } from "../cache/Cache.ts"
+import { toResult } from "../Results.ts"
 import type { UnknownJson } from "./Transport.ts"
 
 /** Renders the defined parameters in alphabetical order, so that equal queries share a cache entry. */

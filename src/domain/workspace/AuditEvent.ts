@@ -1,8 +1,8 @@
-import type { ApiKeyId } from "./ApiKey.ts"
+import type { ApiKeyId } from "../ApiKey.ts"
 import type { ImportSummary } from "./ImportSummary.ts"
-import type { Timestamp } from "./Timestamp.ts"
+import type { Timestamp } from "../Timestamp.ts"
 import type { ContentEdit } from "./WorkspaceContent.ts"
-import type { WorkspaceId } from "./WorkspaceId.ts"
+import type { WorkspaceId } from "../WorkspaceId.ts"
 
 /** The changes and exports that the audit log records. */
 export type AuditAction =

@@ -1,6 +1,6 @@
-import { AbortError, isOutage, PromptClientError, RateLimitedError } from "./Errors.ts"
-import { isKeyRejection } from "./KeyStatus.ts"
-import { type Signal, sleep } from "./Limits.ts"
+import { AbortError, isOutage, PromptClientError, RateLimitedError } from "../Errors.ts"
+import { isKeyRejection } from "../transport/KeyStatus.ts"
+import { type Signal, sleep } from "../transport/Limits.ts"
 
 /** The progress of a prefetch. */
 export interface PrefetchProgress {
