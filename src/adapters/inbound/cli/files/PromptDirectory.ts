@@ -1,16 +1,7 @@
-import {
-  lstat,
-  mkdir,
-  mkdtemp,
-  readdir,
-  readFile,
-  rename,
-  rm,
-  rmdir,
-  unlink,
-  writeFile
-} from "node:fs/promises"
-import { dirname, join, relative, resolve, sep } from "node:path"
+import { isUtf8 } from "node:buffer"
+import type { Dirent } from "node:fs"
+import { mkdir, mkdtemp, readdir, readFile, rename, rm, rmdir, unlink, writeFile } from "node:fs/promises"
+import { dirname, join, posix, resolve } from "node:path"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import { InvalidFiles } from "../../../../application/formats/files/ContentFile.ts"
@@ -22,46 +13,38 @@ import { extension } from "./PromptPaths.ts"
 /** The texts of a directory's files by path, with slashes. */
 type Texts = ReadonlyMap<string, string>
 
-/** The directories of prompts and of fragments. */
-const parts: ReadonlyArray<string> = ["fragments", "prompts"]
-
-const symbolicLinkMessage = "is a symbolic link, which is not followed"
-
-const decodeUtf8 = (bytes: Uint8Array): string =>
-  new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes)
-
-const isMissing = (error: unknown): boolean => (error as NodeJS.ErrnoException).code === "ENOENT"
-
-/** Returns the names in a directory; none if the directory does not exist. */
-const listNames = (directory: string): Promise<ReadonlyArray<string>> =>
-  readdir(directory).catch((error) => {
-    if (isMissing(error)) return []
+/** Lists the entries of a directory; none if the directory does not exist. */
+const listEntries = (directory: string): Promise<ReadonlyArray<Dirent>> =>
+  readdir(directory, { withFileTypes: true }).catch((error) => {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return []
     throw error
   })
 
+/** Lists the directories of prompts and of fragments that a directory has. */
+const listParts = async (directory: string): Promise<ReadonlyArray<Dirent>> =>
+  (await listEntries(directory)).filter(({ name }) => name === "prompts" || name === "fragments")
+
 /** The files of a directory: their paths, with slashes, and the problems of other entries. */
 interface Listing {
-  readonly paths: ReadonlyArray<string>
-  readonly problems: ReadonlyArray<Problem>
+  readonly paths: Array<string>
+  readonly problems: Array<Problem>
 }
 
-/** Lists the files of a directory. Hidden files and other extensions are ignored. */
-const listFiles = async (directory: string, names: ReadonlyArray<string>): Promise<Listing> => {
-  const paths: Array<string> = []
-  const problems: Array<Problem> = []
-  for (const part of parts.filter((name) => names.includes(name))) {
-    if ((await lstat(join(directory, part))).isSymbolicLink()) {
-      problems.push({ path: part, message: symbolicLinkMessage })
-      continue
-    }
-    for (const entry of await readdir(join(directory, part), { recursive: true, withFileTypes: true })) {
-      const path = relative(directory, join(entry.parentPath, entry.name)).split(sep).join("/")
-      if (path.split("/").some((segment) => segment.startsWith("."))) continue
-      if (entry.isSymbolicLink()) problems.push({ path, message: symbolicLinkMessage })
-      if (entry.isFile() && path.endsWith(extension)) paths.push(path)
-    }
+/** Adds the files in directories to a listing. Hidden files and other extensions are ignored. */
+const addFiles = async (
+  { paths, problems }: Listing,
+  root: string,
+  parent: string,
+  entries: ReadonlyArray<Dirent>
+): Promise<void> => {
+  for (const entry of entries) {
+    const path = posix.join(parent, entry.name)
+    if (entry.name.startsWith(".")) continue
+    if (entry.isSymbolicLink()) problems.push({ path, message: "is a symbolic link, which is not followed" })
+    if (entry.isDirectory())
+      await addFiles({ paths, problems }, root, path, await listEntries(join(root, path)))
+    if (entry.isFile() && path.endsWith(extension)) paths.push(path)
   }
-  return { paths, problems }
 }
 
 /**
@@ -73,24 +56,23 @@ const listFiles = async (directory: string, names: ReadonlyArray<string>): Promi
 export const readTexts = Effect.fnUntraced(function* (directory: string, mustHavePrompts: boolean) {
   const attempt = <A>(step: () => Promise<A>) =>
     Effect.tryPromise({ try: step, catch: (error) => makeReadError(directory, error) })
-  const listing = yield* attempt(async () => {
-    const names = await listNames(directory)
-    if (mustHavePrompts && !names.includes("prompts")) throw new Error("it has no prompts/ directory")
-    return listFiles(directory, names)
+  const listing: Listing = { paths: [], problems: [] }
+  yield* attempt(async () => {
+    const parts = await listParts(directory)
+    if (mustHavePrompts && !parts.some(({ name }) => name === "prompts"))
+      throw new Error("it has no prompts/ directory")
+    await addFiles(listing, directory, "", parts)
   })
+  const { paths, problems } = listing
   const texts = new Map<string, string>()
-  const problems = [...listing.problems]
-  const progress = makeProgress({ label: "Reading", total: listing.paths.length, unit: "files" })
+  const progress = makeProgress({ label: "Reading", total: paths.length, unit: "files" })
   const readText = async (path: string) => {
     const bytes = await readFile(join(directory, path))
-    try {
-      texts.set(path, decodeUtf8(bytes))
-    } catch {
-      problems.push({ path, message: "is not UTF-8" })
-    }
+    if (isUtf8(bytes)) texts.set(path, bytes.toString())
+    else problems.push({ path, message: "is not UTF-8" })
     progress.add(1)
   }
-  yield* Effect.forEach(listing.paths, (path) => attempt(() => readText(path)), { discard: true }).pipe(
+  yield* Effect.forEach(paths, (path) => attempt(() => readText(path)), { discard: true }).pipe(
     Effect.ensuring(Effect.sync(progress.end))
   )
   return problems.length > 0 ? yield* Effect.fail(InvalidFiles(problems)) : (texts as Texts)
@@ -113,7 +95,7 @@ const removeFile = async (directory: string, path: string): Promise<void> => {
 const moveFiles = async (from: string, to: string): Promise<void> => {
   for (const entry of await readdir(from, { withFileTypes: true })) {
     const [source, target] = [join(from, entry.name), join(to, entry.name)]
-    if (entry.isDirectory() && (await listNames(target)).length > 0) await moveFiles(source, target)
+    if (entry.isDirectory() && (await listEntries(target)).length > 0) await moveFiles(source, target)
     else await rename(source, target)
   }
 }
@@ -143,7 +125,7 @@ const makeStaging = async (directory: string): Promise<Staging> => {
 export const updateDirectory = (
   directory: string,
   textsToWrite: Texts,
-  pathsToRemove: ReadonlyArray<string> = []
+  pathsToRemove: ReadonlyArray<string>
 ): Effect.Effect<void, CommandError> => {
   // No step is interruptible, so that nothing is written while the temporary directory is removed.
   const attempt = <A>(step: () => Promise<A>) =>
@@ -183,16 +165,15 @@ export const updateDirectory = (
   )
 }
 
-/** Writes texts into a directory. Fails if the directory has prompts or fragments already. */
-export const writeDirectory = (directory: string, texts: Texts): Effect.Effect<void, CommandError> =>
+/** Fails if a directory has prompts or fragments. */
+export const requireNoFiles = (directory: string): Effect.Effect<void, CommandError> =>
   Effect.tryPromise({
     try: async () => {
-      const names = await listNames(directory)
-      const existing = parts.find((part) => names.includes(part))
+      const [existing] = await listParts(directory)
       if (existing !== undefined)
         throw new Error(
-          `it already contains ${existing}/; add --update to update it, or choose another directory`
+          `it already contains ${existing.name}/; add --update to update it, or choose another directory`
         )
     },
     catch: (error) => makeWriteError(directory, error)
-  }).pipe(Effect.andThen(updateDirectory(directory, texts)))
+  })

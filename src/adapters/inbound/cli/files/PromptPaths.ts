@@ -102,34 +102,30 @@ const makePath = ({ id, state }: ContentItem, taken: ReadonlySet<string>): strin
   return path
 }
 
-/** The place of a prompt or fragment that has a file already. */
-export type RecordedPlace = Omit<ImportedFile, "hash">
-
 /** Returns true for a path that a directory of prompts can have, so that no record leads out of the directory. */
-const isReadablePath = ({ kind, path }: RecordedPlace): boolean =>
+const isReadablePath = (kind: ImportedFile["kind"], path: string): boolean =>
   path.startsWith(`${kind}s/`) &&
   path.endsWith(extension) &&
   !path.includes("\0") &&
   path.split("/").every((segment) => segment !== "" && !segment.startsWith("."))
 
 /**
- * Assigns a place to each prompt that is not archived and to each fragment: its recorded place, the first if
+ * Assigns a place to each prompt that is not archived and to each fragment: the place in its record, the first if
  * there are several, or otherwise a path made of folder and title, with the id in the file. A recorded place is not
  * used if its path is taken, as all paths in `reservedPaths` are.
  */
 export const assignPaths = (
   content: FileSource,
-  recordedPlaces: ReadonlyArray<RecordedPlace> = [],
+  records: ReadonlyArray<ImportedFile> = [],
   reservedPaths: ReadonlyArray<string> = []
 ): ReadonlyArray<ContentFile> => {
   const items = [...readItems(content).values()].filter(({ isArchived }) => !isArchived)
   const keys = new Set(items.map(toFileKey))
   const paths = new Set(reservedPaths)
   const places = new Map<string, FilePlace>()
-  for (const place of recordedPlaces) {
-    const { path, file_id } = place
-    const key = toKey(place.kind, place.target_id)
-    if (!keys.has(key) || places.has(key) || paths.has(path) || !isReadablePath(place)) continue
+  for (const { kind, target_id, path, file_id } of records) {
+    const key = toKey(kind, target_id)
+    if (!keys.has(key) || places.has(key) || paths.has(path) || !isReadablePath(kind, path)) continue
     paths.add(path)
     places.set(key, { path, file_id })
   }

@@ -3,7 +3,6 @@ import { diffChars } from "diff"
 import * as Equal from "effect/Equal"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import * as SchemaTransformation from "effect/SchemaTransformation"
 import {
   ArchiveFolder,
   ArchiveFragment,
@@ -17,7 +16,6 @@ import {
   InvalidFiles
 } from "../../../../application/formats/files/ContentFile.ts"
 import { formatIssue } from "../../../../application/formats/ProblemList.ts"
-import { toPlainNumbers } from "../../../../domain/Json.ts"
 import type { Problem } from "../../../../domain/workspace/Problem.ts"
 import { fitsName, sizes } from "../../../../domain/Sizes.ts"
 import { limitFragments, limitTags } from "../../../../domain/workspace/Workspace.ts"
@@ -25,29 +23,17 @@ import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import { type FrontMatter, parseText, renderText, updateText } from "./FrontMatter.ts"
 import { deriveId, extension, fragmentName, makeHasFolderInPath, pathToFolder } from "./PromptPaths.ts"
 
-const { description, sort_order } = ArchivePrompt.fields
-
 /** The front matter of a prompt. */
 const PromptFrontMatter = Schema.Struct({
   id: Schema.optionalKey(ArchivePrompt.fields.id),
   title: Schema.optionalKey(ArchivePrompt.fields.title),
-  description: Schema.optionalKey(description),
+  description: Schema.optionalKey(ArchivePrompt.fields.description),
   type: Schema.optionalKey(ArchivePrompt.fields.prompt_type),
   model: Schema.optionalKey(ArchivePrompt.fields.target_model),
   intent: Schema.optionalKey(ArchivePrompt.fields.intent),
   tags: Schema.optionalKey(limitTags(ArchiveFolder.fields.name)),
   favorite: Schema.optionalKey(Schema.Boolean),
-  sort_order: Schema.optionalKey(
-    Schema.Unknown.pipe(
-      Schema.decodeTo(
-        sort_order,
-        SchemaTransformation.transform({
-          decode: (value) => toPlainNumbers(value) as number,
-          encode: (value): unknown => value
-        })
-      )
-    )
-  ),
+  sort_order: Schema.optionalKey(ArchivePrompt.fields.sort_order),
   fragments: Schema.optionalKey(
     limitFragments(
       Schema.Struct({
@@ -60,7 +46,7 @@ const PromptFrontMatter = Schema.Struct({
    * The name of the folder, or null for no folder, if the path does not express it. The length of the name is checked
    * later, because it may come from the path.
    */
-  folder: Schema.optionalKey(Schema.NullOr(description))
+  folder: Schema.optionalKey(Schema.NullOr(ArchivePrompt.fields.description))
 })
 
 /** The front matter of a fragment. */
@@ -270,10 +256,4 @@ export const makeRenderer = (files: ReadonlyArray<ContentFile>) => {
     }
     return renderText(frontMatter, content)
   }
-}
-
-/** Renders the text of each file, by its path. */
-export const renderFiles = (files: ReadonlyArray<ContentFile>): ReadonlyMap<string, string> => {
-  const render = makeRenderer(files)
-  return new Map(files.map((file) => [file.path, render(file)]))
 }

@@ -1,4 +1,4 @@
-import { structuredPatch } from "diff"
+import { formatPatch, OMIT_HEADERS, structuredPatch } from "diff"
 import type { FileChange } from "../../../../application/formats/files/ContentFile.ts"
 import { toPrintable } from "./Output.ts"
 import { renderState } from "../files/PromptText.ts"
@@ -9,21 +9,14 @@ const maxDifferentLines = 2_000
 /** Replaces control characters except tabs, which texts contain. */
 const toPrintableLine = (line: string): string => line.split("\t").map(toPrintable).join("\t")
 
-/** Returns a range of lines as a unified diff names it: an empty range has the line before it. */
-const describeRange = (start: number, lines: number): string => `${lines === 0 ? start - 1 : start},${lines}`
-
 const diffTexts = (before: string, after: string): string => {
   const patch = structuredPatch("", "", before, after, undefined, undefined, {
     context: 3,
     maxEditLength: maxDifferentLines
   })
   if (patch === undefined) return `(more than ${maxDifferentLines} lines differ)`
-  return patch.hunks
-    .flatMap(({ oldStart, oldLines, newStart, newLines, lines }) => [
-      `@@ -${describeRange(oldStart, oldLines)} +${describeRange(newStart, newLines)} @@`,
-      ...lines.map(toPrintableLine)
-    ])
-    .join("\n")
+  const lines = formatPatch(patch, OMIT_HEADERS).trimEnd().split("\n")
+  return lines.map(toPrintableLine).join("\n")
 }
 
 /**

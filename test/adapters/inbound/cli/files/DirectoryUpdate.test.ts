@@ -10,7 +10,7 @@ import * as Schema from "effect/Schema"
 import { planUpdate } from "../../../../../src/adapters/inbound/cli/files/DirectoryUpdate.ts"
 import { readTexts, updateDirectory } from "../../../../../src/adapters/inbound/cli/files/PromptDirectory.ts"
 import { assignPaths } from "../../../../../src/adapters/inbound/cli/files/PromptPaths.ts"
-import { parsePromptFiles, renderFiles } from "../../../../../src/adapters/inbound/cli/files/PromptText.ts"
+import { parsePromptFiles } from "../../../../../src/adapters/inbound/cli/files/PromptText.ts"
 import { applyFiles } from "../../../../../src/application/formats/files/FileMerge.ts"
 import { toImportedFiles } from "../../../../../src/application/formats/files/FileRecords.ts"
 import type { PromptId } from "../../../../../src/domain/Prompt.ts"
@@ -19,7 +19,7 @@ import {
   type WorkspaceContent
 } from "../../../../../src/domain/workspace/WorkspaceContent.ts"
 import type { WorkspaceId } from "../../../../../src/domain/WorkspaceId.ts"
-import { findPrompts, matchWith } from "./promptFiles.ts"
+import { findPrompts, matchWith, renderFiles } from "./promptFiles.ts"
 import {
   archive,
   archives,

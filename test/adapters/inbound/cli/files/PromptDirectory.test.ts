@@ -6,14 +6,18 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Result from "effect/Result"
 import { CommandError } from "../../../../../src/adapters/inbound/cli/output/CommandError.ts"
-import { readTexts, writeDirectory } from "../../../../../src/adapters/inbound/cli/files/PromptDirectory.ts"
-import { parsePromptFiles, renderFiles } from "../../../../../src/adapters/inbound/cli/files/PromptText.ts"
+import {
+  readTexts,
+  requireNoFiles,
+  updateDirectory
+} from "../../../../../src/adapters/inbound/cli/files/PromptDirectory.ts"
+import { parsePromptFiles } from "../../../../../src/adapters/inbound/cli/files/PromptText.ts"
 import { assignPaths } from "../../../../../src/adapters/inbound/cli/files/PromptPaths.ts"
 import type { Archive } from "../../../../../src/application/formats/Archive.ts"
 import { type ContentFile, InvalidFiles } from "../../../../../src/application/formats/files/ContentFile.ts"
 import type { WorkspaceId } from "../../../../../src/domain/WorkspaceId.ts"
 import { newId, sample } from "../../../../support/archives.ts"
-import { matchWith, sortByPath } from "./promptFiles.ts"
+import { matchWith, sortByPath, renderFiles } from "./promptFiles.ts"
 
 describe("a directory of prompts", () => {
   const root = mkdtempSync(join(tmpdir(), "prompt-files-"))
@@ -28,7 +32,7 @@ describe("a directory of prompts", () => {
       )
     )
   const write = (directory: string, files: ReadonlyArray<ContentFile>) =>
-    writeDirectory(directory, renderFiles(files))
+    Effect.andThen(requireNoFiles(directory), updateDirectory(directory, renderFiles(files), []))
   /** Reads the files of a directory as those of the workspace that they were written from. */
   const readBack = async (directory: string, source: Archive) =>
     Result.map(await readAt(directory), matchWith(source))

@@ -6,13 +6,13 @@ import * as Arbitrary from "effect/Arbitrary"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import { readTexts, writeDirectory } from "../../../../../src/adapters/inbound/cli/files/PromptDirectory.ts"
+import { readTexts, updateDirectory } from "../../../../../src/adapters/inbound/cli/files/PromptDirectory.ts"
 import { assignPaths } from "../../../../../src/adapters/inbound/cli/files/PromptPaths.ts"
-import { parsePromptFiles, renderFiles } from "../../../../../src/adapters/inbound/cli/files/PromptText.ts"
+import { parsePromptFiles } from "../../../../../src/adapters/inbound/cli/files/PromptText.ts"
 import type { ContentFile } from "../../../../../src/application/formats/files/ContentFile.ts"
 import type { WorkspaceId } from "../../../../../src/domain/WorkspaceId.ts"
 import { archive, compareIds, folder, newId, prompt, storable } from "../../../../support/archives.ts"
-import { findPrompts, firstPrompt, matchWith, sortByPath } from "./promptFiles.ts"
+import { findPrompts, firstPrompt, matchWith, sortByPath, renderFiles } from "./promptFiles.ts"
 
 /** Folder names that no path can hold unchanged, or that collide on some file systems. */
 const awkwardNames = [
@@ -109,7 +109,7 @@ describe("paths of prompts and folders", () => {
       Effect.gen(function* () {
         const files = assignPaths(original)
         const directory = join(root, String(count++))
-        yield* writeDirectory(directory, renderFiles(files))
+        yield* updateDirectory(directory, renderFiles(files), [])
         const texts = yield* readTexts(directory, true)
         const read = Result.getOrThrow(parsePromptFiles(original.workspace.id, texts))
         assert.deepStrictEqual(matchWith(original)(read), sortByPath(files))
@@ -157,7 +157,8 @@ describe("paths of prompts and folders", () => {
       kind: "prompt" as const,
       target_id: inner.id as string,
       path,
-      file_id: null
+      file_id: null,
+      hash: ""
     })
     const short = `agent-${first.id.slice(0, 8)}`
     for (const path of ["prompts/Agent.md", "prompts/Agent.md/inner.md"])

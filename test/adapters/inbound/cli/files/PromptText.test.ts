@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Result from "effect/Result"
 import { assignPaths } from "../../../../../src/adapters/inbound/cli/files/PromptPaths.ts"
-import { parsePromptFiles, renderFiles } from "../../../../../src/adapters/inbound/cli/files/PromptText.ts"
+import { parsePromptFiles } from "../../../../../src/adapters/inbound/cli/files/PromptText.ts"
 import { applyFiles } from "../../../../../src/application/formats/files/FileMerge.ts"
 import { isEmptyEdit, toWorkspaceContent } from "../../../../../src/domain/workspace/WorkspaceContent.ts"
 import type { WorkspaceId } from "../../../../../src/domain/WorkspaceId.ts"
@@ -15,7 +15,7 @@ import {
   prompt,
   texts
 } from "../../../../support/archives.ts"
-import { findPrompts, firstPrompt, matchWith, sortByPath } from "./promptFiles.ts"
+import { findPrompts, firstPrompt, matchWith, sortByPath, renderFiles } from "./promptFiles.ts"
 
 const read = (workspace: WorkspaceId, files: Record<string, string>) =>
   parsePromptFiles(workspace, new Map(Object.entries(files)))

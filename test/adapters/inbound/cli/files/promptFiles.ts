@@ -1,3 +1,4 @@
+import { makeRenderer } from "../../../../../src/adapters/inbound/cli/files/PromptText.ts"
 import {
   type ContentFile,
   type FileSource,
@@ -22,3 +23,9 @@ export const findPrompts = (files: ReadonlyArray<ContentFile>) =>
 
 /** Returns the state of the first prompt. */
 export const firstPrompt = (files: ReadonlyArray<ContentFile>): PromptState => findPrompts(files)[0]!.state
+
+/** Renders the text of each file, by its path. */
+export const renderFiles = (files: ReadonlyArray<ContentFile>): ReadonlyMap<string, string> => {
+  const render = makeRenderer(files)
+  return new Map(files.map((file) => [file.path, render(file)]))
+}
