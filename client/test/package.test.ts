@@ -3,7 +3,14 @@ import { join } from "node:path"
 import { gzipSync } from "node:zlib"
 import { build } from "esbuild"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { bin, install, makeProject, pack, removeDirectories, run } from "../../test/support/packages.ts"
+import {
+  bin,
+  install,
+  makeProject,
+  pack,
+  removeDirectories,
+  run
+} from "../../test/support/programs/packages.ts"
 
 const root = join(import.meta.dirname, "../..")
 const client = join(root, "client")

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { encodeBody } from "../../src/adapters/inbound/http/response/Representation.ts"
 import { archive, key, prompt, user, workspace } from "../support/archives.ts"
 import { connectTo, makeResources, postgres } from "../support/database.ts"
-import { exchange, exchangeAll, rawRequest } from "../support/rawHttp.ts"
+import { exchange, exchangeAll, rawRequest } from "../support/clients/rawHttp.ts"
 import { type Service, sourceProgram, startService } from "../support/service.ts"
 
 const MiB = 1024 * 1024

@@ -2,7 +2,7 @@ import { join } from "node:path"
 import { describe, expect, it } from "vitest"
 import { rootCommand } from "../../src/adapters/inbound/cli/Commands.ts"
 import { listSubcommands } from "../../src/adapters/inbound/cli/input/CommandTree.ts"
-import { runInProcess } from "../support/commandLine.ts"
+import { runInProcess } from "../support/services/commandLine.ts"
 import { readDocument, root } from "./markdown.ts"
 
 const document = "docs/command-line.md"

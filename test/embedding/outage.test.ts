@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest"
 import { createPromptApi, type PromptApi, type PromptApiOptions } from "../../src/index.ts"
 import { sample } from "../support/archives.ts"
 import { connectTo, makeResources } from "../support/database.ts"
-import { outageStatus } from "../support/outage.ts"
+import { outageStatus } from "../support/services/outage.ts"
 import { freshDatabase, proxyTo, toDatabaseUrl } from "../support/postgres.ts"
 import { run } from "../support/service.ts"
 
@@ -63,7 +63,7 @@ describe("createPromptApi while PostgreSQL is away", () => {
     expect((await run(["migrate"], env)).code).toBe(0)
     await (await resources.acquire(connectTo(env))).importArchive(tenant.archive)
     const proxy = await resources.acquire(proxyTo(database))
-    const serving = await open({ databaseUrl: proxy.url, outageMaxAge: 12_000, metrics: true })
+    const serving = await open({ databaseUrl: proxy.url, outageMaxAge: 8_000, metrics: true })
     const failing = await open({ databaseUrl: proxy.url, outageMaxAge: 0 })
     await readUntilKnown(serving)
     for (const api of [serving, failing]) {
@@ -87,7 +87,7 @@ describe("createPromptApi while PostgreSQL is away", () => {
         read(serving, `${path}?unknown`)
       ])
     ).toEqual([unavailable, unavailable, unavailable])
-    await setTimeout(Math.max(0, lostAt + 12_100 - performance.now()))
+    await setTimeout(Math.max(0, lostAt + 8_100 - performance.now()))
     expect(await read(serving)).toEqual(unavailable)
     await resources.acquire(proxy.thaw)
     await expect

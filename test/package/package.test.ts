@@ -16,7 +16,7 @@ import {
   pack,
   removeDirectories,
   run
-} from "../support/packages.ts"
+} from "../support/programs/packages.ts"
 import { run as runCommand, type Service, startService } from "../support/service.ts"
 
 const root = join(import.meta.dirname, "../..")

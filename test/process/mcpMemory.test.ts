@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { archive, fragment, fragmentBinding, key, prompt, user, workspace } from "../support/archives.ts"
 import { connectTo, makeResources, postgres } from "../support/database.ts"
-import { call } from "../support/mcp.ts"
+import { call } from "../support/clients/mcp.ts"
 import { type Service, sourceProgram, startService } from "../support/service.ts"
 
 const count = 10_000

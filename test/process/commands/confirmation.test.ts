@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process"
 import { once } from "node:events"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { runInProcess } from "../../support/commandLine.ts"
+import { runInProcess } from "../../support/services/commandLine.ts"
 import { connectTo, makeResources, postgres } from "../../support/database.ts"
 import { archive, key, prompt, user, workspace } from "../../support/archives.ts"
 import { currentProgram, run } from "../../support/service.ts"

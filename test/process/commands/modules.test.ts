@@ -1,5 +1,5 @@
 import { expect, it } from "vitest"
-import { printModules } from "../../support/printModules.ts"
+import { printModules } from "../../support/programs/printModules.ts"
 import { run, sourceProgram, startService } from "../../support/service.ts"
 
 /** Nothing listens on this port. */

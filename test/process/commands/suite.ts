@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import type { Archive } from "../../../src/application/formats/Archive.ts"
 import { archive, instant, prompt, sample, version, workspace } from "../../support/archives.ts"
 import { type Backend, connectTo, makeResources } from "../../support/database.ts"
-import { runInProcess as run } from "../../support/commandLine.ts"
+import { runInProcess as run } from "../../support/services/commandLine.ts"
 import { type CommandResult, currentProgram, type Service, startService } from "../../support/service.ts"
 
 const root = join(import.meta.dirname, "../../..")

@@ -3,8 +3,8 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { expect, it } from "vitest"
 import { openApi } from "../../../src/adapters/inbound/http/docs/OpenApi.ts"
-import { run } from "../../support/packages.ts"
-import { findTool } from "../../support/tools.ts"
+import { run } from "../../support/programs/packages.ts"
+import { findTool } from "../../support/programs/tools.ts"
 
 it("Redocly's linter finds no problem in the OpenAPI document, with no rule ignored", async () => {
   const directory = mkdtempSync(join(tmpdir(), "openapi-"))

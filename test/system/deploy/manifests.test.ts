@@ -9,10 +9,10 @@ import { connectionLimits } from "../../../src/adapters/inbound/http/transport/C
 import { defaultMaxConnections } from "../../../src/adapters/outbound/postgres/connection/ConnectionBudget.ts"
 import { parseConnectionUrl } from "../../../src/adapters/outbound/postgres/connection/ConnectionUrl.ts"
 import { findDefaultMaxConnections } from "../../../src/adapters/outbound/postgres/replica/ReplicaBudget.ts"
-import { bin, run } from "../../support/packages.ts"
-import { programPath } from "../../support/programs.ts"
-import { promtool } from "../../support/promtool.ts"
-import { toolsDirectory } from "../../support/tools.ts"
+import { bin, run } from "../../support/programs/packages.ts"
+import { programPath } from "../../support/programs/programs.ts"
+import { promtool } from "../../support/programs/promtool.ts"
+import { toolsDirectory } from "../../support/programs/tools.ts"
 
 const deploy = join(import.meta.dirname, "../../../deploy")
 

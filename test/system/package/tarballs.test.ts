@@ -1,7 +1,7 @@
 import { join } from "node:path"
 import { afterAll, expect, it } from "vitest"
-import { pack, removeDirectories, run } from "../../support/packages.ts"
-import { findTool } from "../../support/tools.ts"
+import { pack, removeDirectories, run } from "../../support/programs/packages.ts"
+import { findTool } from "../../support/programs/tools.ts"
 
 const root = join(import.meta.dirname, "../../..")
 

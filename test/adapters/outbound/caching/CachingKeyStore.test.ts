@@ -16,8 +16,8 @@ import { Unavailable } from "../../../../src/application/ports/Unavailable.ts"
 import { type ApiKeyId, InvalidKey, type KeyHash, type KeyRecord } from "../../../../src/domain/ApiKey.ts"
 import type { WorkspaceId } from "../../../../src/domain/WorkspaceId.ts"
 import { newId } from "../../../support/archives.ts"
-import { type RecordedObservations, recordObservations } from "../../../support/observations.ts"
-import { switchedFeed } from "../../../support/switchedFeed.ts"
+import { type RecordedObservations, recordObservations } from "../../../support/services/observations.ts"
+import { switchedFeed } from "../../../support/database/switchedFeed.ts"
 
 type Lookup = Effect.Effect<KeyRecord, InvalidKey | Unavailable>
 

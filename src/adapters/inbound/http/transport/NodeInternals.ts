@@ -1,4 +1,4 @@
-/** The undocumented parts of Node that this server depends on. The tests in test/api/connections.test.ts cover them. */
+/** The undocumented parts of Node that this server depends on. The tests in test/api/transport/connections.test.ts cover them. */
 import { Server, type Socket } from "node:net"
 
 /** Node's handle of a socket: the bytes written so far, and how many of them the kernel has not accepted yet. */

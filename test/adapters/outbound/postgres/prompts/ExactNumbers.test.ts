@@ -104,7 +104,7 @@ describe("free-form JSON", () => {
         assert.deepStrictEqual(yield* Effect.forEach(rows, (row) => readStored(row)), first)
         assert.strictEqual(yield* exportText(original), exported)
       }),
-      { arbitrary: { runs: 60 } }
+      { arbitrary: { runs: 25 } }
     )
 
     it.effect.prop(
@@ -125,7 +125,7 @@ describe("free-form JSON", () => {
         yield* importFiles(original.workspace.id, changed)
         assert.strictEqual((yield* exportText(original)).replace("changed", "{{a}} {{1.10}}"), before)
       }),
-      { arbitrary: { runs: 60 } }
+      { arbitrary: { runs: 25 } }
     )
 
     it.effect("keeps the numbers of overrides as a file writes them", () =>

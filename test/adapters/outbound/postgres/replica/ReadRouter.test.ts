@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import { describe, expect, it } from "vitest"
 import type { Fence, Proof } from "../../../../../src/adapters/outbound/postgres/replica/Fence.ts"
-import { runReplicaModel } from "../../../../support/replicaModel.ts"
+import { runReplicaModel } from "../../../../support/database/replicaModel.ts"
 
 const steps = 600
 
