@@ -77,7 +77,7 @@ const findChanges = (
 }
 
 /** Makes a list of items that files refer to by name. Of several items with the same name, the first is used. */
-const makeNamedItems = <A extends { readonly name: string }>(
+const makeNamedItems = <A extends { readonly id: string; readonly name: string }>(
   items: ReadonlyArray<A>,
   create: (name: string) => A
 ) => {
@@ -85,14 +85,14 @@ const makeNamedItems = <A extends { readonly name: string }>(
   const added: Array<A> = []
   return {
     added,
-    /** Returns the item with a name. Adds the item if there is none. */
-    findOrAdd: (name: string): A => {
+    /** Returns the id of the item with a name. Adds the item if there is none. */
+    findOrAdd: (name: string): A["id"] => {
       const existing = byName.get(name)
-      if (existing !== undefined) return existing
+      if (existing !== undefined) return existing.id
       const item = create(name)
       byName.set(name, item)
       added.push(item)
-      return item
+      return item.id
     }
   }
 }
@@ -131,9 +131,10 @@ const makeVersion = (
 /** Returns the row of a prompt, without its lists. */
 const toRow = ({ tags: _, fragments: __, history: ___, ...row }: CurrentPrompt): PromptRow => row
 
-interface Names {
-  readonly folders: { readonly findOrAdd: (name: string) => { readonly id: FolderId } }
-  readonly tags: { readonly findOrAdd: (name: string) => { readonly id: TagId } }
+/** The context of edits of prompts, whose folders and tags are found by name, or added. */
+interface PromptEditContext extends MergeContext {
+  readonly findFolder: (name: string) => FolderId
+  readonly findTag: (name: string) => TagId
 }
 
 /** Returns the edit that archives a prompt. */
@@ -144,36 +145,36 @@ const archivePrompt = (prompt: CurrentPrompt, { now }: MergeContext): PromptEdit
   version: undefined
 })
 
-/** Returns the edit that gives a new or existing prompt a state. */
+/** Returns the edit that gives a prompt a state. The prompt is new if it does not exist. */
 const editPrompt = (
-  id: string,
+  {
+    id,
+    before,
+    after
+  }: { readonly id: string; readonly before: ContentState | null; readonly after: PromptState },
   existing: CurrentPrompt | undefined,
-  before: ContentState | null,
-  { kind: _, folder, tags: tagNames, fragments, ...fields }: PromptState,
-  { folders, tags }: Names,
-  context: MergeContext
+  context: PromptEditContext
 ): PromptEdit => {
+  const { kind: _, folder, tags, fragments, ...fields } = after
   const old = before?.kind === "prompt" ? before : undefined
   const current_version = existing?.current_version ?? 0
   const version =
-    old?.current_content === fields.current_content
+    old?.current_content === after.current_content
       ? undefined
-      : makeVersion(fields.current_content, current_version, existing?.history ?? emptyHistory, context)
+      : makeVersion(after.current_content, current_version, existing?.history ?? emptyHistory, context)
   // A prompt stays in its folder if several folders have the name.
-  const findFolder = () => (folder === null ? null : folders.findOrAdd(folder).id)
+  const keepsFolder = existing !== undefined && old?.folder === folder
   return {
     row: {
       id: id as PromptId,
       ...fields,
       current_version: version?.version_number ?? current_version,
-      folder_id: existing !== undefined && old?.folder === folder ? existing.folder_id : findFolder(),
+      folder_id: keepsFolder ? existing.folder_id : folder === null ? null : context.findFolder(folder),
       is_archived: false,
       created_at: existing?.created_at ?? context.now,
       updated_at: context.now
     },
-    tags: Equal.equals(old?.tags ?? [], tagNames)
-      ? undefined
-      : tagNames.map((name) => tags.findOrAdd(name).id),
+    tags: Equal.equals(old?.tags ?? [], tags) ? undefined : tags.map(context.findTag),
     fragments: Equal.equals(old?.fragments ?? [], fragments)
       ? undefined
       : mergeFragments(fragments, existing?.fragments ?? [], context.newId),
@@ -195,6 +196,7 @@ export const applyFiles = (
   const { newId } = context
   const folders = makeNamedItems(content.folders, (name) => ({ id: newId() as FolderId, name }))
   const tags = makeNamedItems(content.tags, (name) => ({ id: newId() as TagId, name, color: "#808080" }))
+  const editContext = { ...context, findFolder: folders.findOrAdd, findTag: tags.findOrAdd }
   const existing = new Map<string, CurrentPrompt>(content.prompts.map((prompt) => [prompt.id, prompt]))
   const changes = findChanges(readItems(content), files)
   const fragments: Array<Fragment> = []
@@ -204,7 +206,7 @@ export const applyFiles = (
     const prompt = existing.get(id)
     if (after?.kind === "fragment") fragments.push({ id, name: after.name, content: after.content })
     else if (kind === "fragment") removedFragments.push(id)
-    else if (after !== null) prompts.push(editPrompt(id, prompt, before, after, { folders, tags }, context))
+    else if (after !== null) prompts.push(editPrompt({ id, before, after }, prompt, editContext))
     else if (prompt !== undefined) prompts.push(archivePrompt(prompt, context))
   }
   const importedFiles = toImportedFiles(files)
