@@ -80,14 +80,17 @@ const describeIssue = (keys: ReadonlyArray<string>, message: string): string => 
   return [keys.join("."), message].filter((text) => text !== "").join(": ")
 }
 
+const withBody = <A>(frontMatter: Schema.Codec<A, unknown>) =>
+  Schema.Struct({ frontMatter, body: ArchivePrompt.fields.current_content })
+
+const PromptText = withBody(PromptFrontMatter)
+const FragmentText = withBody(FragmentFrontMatter)
+
 /** Parses a text, and decodes its front matter. Fails with every problem of the text. */
-const decodeText = <A>(frontMatter: Schema.Codec<A, unknown>, path: string, text: string) =>
+const decodeText = <A>(schema: Schema.Codec<A, unknown>, path: string, text: string) =>
   Result.flatMap(parseText(path, text), (parsed) =>
     Result.mapError(
-      Schema.decodeUnknownResult(Schema.Struct({ frontMatter, body: ArchivePrompt.fields.current_content }), {
-        errors: "all",
-        onExcessProperty: "error"
-      })(parsed),
+      Schema.decodeUnknownResult(schema, { errors: "all", onExcessProperty: "error" })(parsed),
       ({ issue }) =>
         formatIssue(issue).issues.map(({ path: keys = [], message }): Problem => {
           const names = keys.map(String)
@@ -106,7 +109,7 @@ interface ParsedText {
 }
 
 const parseFragment = (path: string, text: string): Result.Result<ParsedText, ReadonlyArray<Problem>> =>
-  Result.map(decodeText(FragmentFrontMatter, path, text), ({ frontMatter, body }) => ({
+  Result.map(decodeText(FragmentText, path, text), ({ frontMatter, body }) => ({
     file_id: frontMatter.id ?? null,
     state: { kind: "fragment", name: frontMatter.name ?? posix.basename(path, extension), content: body }
   }))
@@ -117,7 +120,7 @@ const parsePrompt = (
   text: string,
   findFragment: (name: string) => string | undefined
 ): Result.Result<ParsedText, ReadonlyArray<Problem>> =>
-  Result.flatMap(decodeText(PromptFrontMatter, path, text), ({ frontMatter, body }) => {
+  Result.flatMap(decodeText(PromptText, path, text), ({ frontMatter, body }) => {
     const folder = frontMatter.folder === undefined ? pathToFolder(path) : frontMatter.folder
     const problems: Array<Problem> = []
     const fragments = (frontMatter.fragments ?? []).map(({ fragment, with: variable_overrides = {} }) => {
