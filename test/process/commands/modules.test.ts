@@ -35,7 +35,7 @@ const optional = [
   "@streamparser/json",
   "diff",
   "yaml",
-  source("adapters/inbound/cli/FilesImport.ts"),
+  source("adapters/inbound/cli/files/FilesImport.ts"),
   source("adapters/inbound/http/App.ts"),
   source("adapters/outbound/postgres/embedded/EmbeddedPostgres.ts"),
   source("runtime/layers/RequestLayers.ts"),
@@ -66,7 +66,7 @@ it("workspaces list loads the database, and no module that only other commands n
 it("import loads the modules for directories only if its path is a directory", async () => {
   const { modules } = await listModules("import", "examples/prompts-as-files", "--workspace", "Acme")
   expect([...modules].filter((module) => optional.includes(module!)).toSorted()).toEqual([
-    source("adapters/inbound/cli/FilesImport.ts"),
+    source("adapters/inbound/cli/files/FilesImport.ts"),
     "diff",
     "yaml"
   ])
