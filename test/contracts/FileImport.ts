@@ -10,7 +10,7 @@ import { assignPaths } from "../../src/adapters/inbound/cli/files/PromptPaths.ts
 import { parsePromptFiles } from "../../src/adapters/inbound/cli/files/PromptText.ts"
 import { Administration } from "../../src/application/administration/Administration.ts"
 import type { Archive } from "../../src/application/formats/Archive.ts"
-import type { FileImport } from "../../src/application/administration/Administration.ts"
+import type { FileImport } from "../../src/application/administration/FileImports.ts"
 import { type ContentFile, readItems } from "../../src/application/formats/files/ContentFile.ts"
 import { WorkspaceStore } from "../../src/application/ports/WorkspaceStore.ts"
 import { isJsonObject } from "../../src/domain/Json.ts"

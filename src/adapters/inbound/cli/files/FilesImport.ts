@@ -1,5 +1,6 @@
 import * as Effect from "effect/Effect"
-import type { Administration, FileImport } from "../../../../application/administration/Administration.ts"
+import type { Administration } from "../../../../application/administration/Administration.ts"
+import type { FileImport } from "../../../../application/administration/FileImports.ts"
 import { maxProblems } from "../../../../application/formats/ProblemList.ts"
 import { findSlotWarnings } from "../../../../application/formats/files/SlotWarnings.ts"
 import type { Problem } from "../../../../domain/workspace/Problem.ts"
