@@ -14,8 +14,8 @@ export const toConflict = (path: string, owner: ConflictOwner): Problem => ({
 })
 
 /**
- * Content that a workspace rejects; nothing has changed. `problems` holds the first problems, `count` the number of
- * all.
+ * Content that a workspace rejects; nothing has changed. `problems` holds the first problems; `count` is their total
+ * number.
  */
 export interface InvalidContent {
   readonly _tag: "InvalidContent"

@@ -24,7 +24,10 @@ const isDirectory = (path: string): Effect.Effect<boolean, CommandError> =>
 const flag = (name: string, description: string) =>
   Flag.Boolean(name).pipe(Flag.withDefault(false), Flag.withDescription(description))
 
-/** Runs an import. Loads only the module for an archive or for a directory. Returns whether anything changes. */
+/**
+ * Runs an import. Loads only the module for an archive or for a directory. Returns true if anything changes, or would
+ * change without the dry run.
+ */
 const runImport = Effect.fnUntraced(function* (
   workspace: string | undefined,
   options: DirectoryImportOptions
@@ -41,7 +44,7 @@ const runImport = Effect.fnUntraced(function* (
       { migrate: true }
     )
   }
-  // The default workspace concerns directories only.
+  // The default workspace applies only to directories.
   if (workspace !== undefined && workspace !== (yield* defaultWorkspace))
     return yield* new UsageError({
       message: "an archive names its own workspace: remove --workspace"

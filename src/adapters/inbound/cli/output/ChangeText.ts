@@ -3,7 +3,7 @@ import type { FileChange } from "../../../../application/formats/files/ContentFi
 import { toPrintable } from "./Output.ts"
 import { renderState } from "../files/PromptText.ts"
 
-/** The most lines that differ between two texts whose diff is computed: the time grows with their square. */
+/** Maximum number of differing lines for which a diff is computed: the time grows with the square of this number. */
 const maxDifferentLines = 2_000
 
 /** Replaces control characters except tabs, which texts contain. */
@@ -20,9 +20,9 @@ const diffTexts = (before: string, after: string): string => {
 }
 
 /**
- * Renders a change of an import of files as a unified diff between the texts of two files: what the workspace has,
- * and what it gets. Only lines of text differ: formatting and ids of files do not count. An archived prompt keeps
- * its content, so its diff is empty.
+ * Renders a change of an import of files as a unified diff between two files: the state in the workspace, and the
+ * state after the import. The diff shows only changed text: the formatting and the ids of the files do not matter. An
+ * archived prompt keeps its content, so its diff is empty.
  *
  * @param fragmentPaths the paths of the fragments' files by id
  */

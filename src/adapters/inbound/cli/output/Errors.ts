@@ -58,7 +58,7 @@ interface ErrorSpec<E> {
 
 /** The exit code of a command that failed. */
 const failureExitCode = 1
-/** The exit code of a command line that is wrong. */
+/** The exit code of an invalid command line. */
 export const usageExitCode = 2
 
 /** Lists problems, one per line, each with its path or, without a path, the source. */
@@ -83,7 +83,7 @@ const describeProblems = (
   return [summary, ...listProblems(source, problems, count)].join("\n")
 }
 
-/** Names every edit: an operator decides about each of them. */
+/** Lists every edit, because the operator decides about each of them. */
 const describeEdits = (edits: ReadonlyArray<Problem>): string =>
   [
     "nothing was imported; the import would undo what was changed in the workspace since the latest import:",
