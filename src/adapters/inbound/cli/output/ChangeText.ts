@@ -15,7 +15,7 @@ const diffTexts = (before: string, after: string): string => {
     maxEditLength: maxDifferentLines
   })
   if (patch === undefined) return `(more than ${maxDifferentLines} lines differ)`
-  const lines = formatPatch(patch, OMIT_HEADERS).trimEnd().split("\n")
+  const lines = formatPatch(patch, OMIT_HEADERS).slice(0, -1).split("\n")
   return lines.map(toPrintableLine).join("\n")
 }
 

@@ -76,6 +76,12 @@ describe("renderDiff", () => {
     assert.strictEqual(renderDiff(removed, paths), "@@ -1,4 +0,0 @@\n----\n-name: Tone\n----\n-Kind")
   })
 
+  it("keeps empty lines at the end, and shows nothing if no line differs", () => {
+    const [before, after] = [state({ current_content: "One\n\n" }), state({ current_content: "1\n\n" })]
+    assert.match(renderDiff(change(before, after), paths), /\n-One\n\+1\n \n $/)
+    assert.strictEqual(renderDiff(change(before, before), paths), "")
+  })
+
   it("replaces characters that control the terminal and keeps tabs", () => {
     const after = state({ current_content: "One\nTwo\nThree\n\ta\u001b[2J" })
     assert.match(renderDiff(change(state(), after), paths), /^\+\ta\ufffd\[2J$/m)
