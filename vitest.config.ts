@@ -13,7 +13,6 @@ const pure = [
   "client/test/{Cache,Errors,Slots,Transport,cacheOutage,limits,paging,retryAfter,sharedReads,types}.test.ts",
   "client/test/pull/{Bundle,Identifiers}.test.ts",
   "test/adapters/inbound/http/**/*.test.ts",
-  "test/adapters/inbound/cli/{PromptDirectory,PromptPaths,PromptText}.test.ts",
   "test/adapters/inbound/cli/{archive,files,output}/*.test.ts",
   "test/adapters/outbound/{caching,memory}/**/*.test.ts",
   "test/application/**/*.test.ts",

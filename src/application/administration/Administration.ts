@@ -25,10 +25,10 @@ import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
 import type { WorkspacePart } from "../../domain/workspace/WorkspaceParts.ts"
 import { ArchiveReader } from "../formats/ArchiveReader.ts"
 import { ArchiveWriter } from "../formats/ArchiveWriter.ts"
-import { matchFiles } from "../formats/FileMatch.ts"
-import { applyFiles } from "../formats/FileMerge.ts"
-import { type ConflictingEdits, findEdits, toImportedFiles } from "../formats/FileRecords.ts"
-import { type FileChange, findFileProblems, InvalidFiles, type PromptFiles } from "../formats/PromptFiles.ts"
+import { type ContentFile, type FileChange, InvalidFiles, readItems } from "../formats/files/ContentFile.ts"
+import { findDuplicates, matchFiles } from "../formats/files/FileMatch.ts"
+import { applyFiles } from "../formats/files/FileMerge.ts"
+import { type ConflictingEdits, findEdits, toImportedFiles } from "../formats/files/FileRecords.ts"
 import type { RawPart } from "../formats/RawPart.ts"
 import type { Unavailable } from "../ports/Unavailable.ts"
 import {
@@ -134,7 +134,7 @@ export class Administration extends Context.Service<
      */
     readonly importFiles: (
       workspace: WorkspaceId,
-      files: PromptFiles,
+      files: ReadonlyArray<ContentFile>,
       options?: FileImportOptions
     ) => Effect.Effect<FileImport, ConflictingEdits | InvalidFiles | WorkspaceNotFound | Unavailable>
     /**
@@ -143,7 +143,7 @@ export class Administration extends Context.Service<
      */
     readonly recordFiles: (
       workspace: WorkspaceId,
-      files: PromptFiles
+      files: ReadonlyArray<ContentFile>
     ) => Effect.Effect<void, WorkspaceNotFound | Unavailable>
   }
 >()("prompt-retrieval/Administration") {
@@ -231,7 +231,7 @@ export class Administration extends Context.Service<
           }).pipe(Effect.withSpan("Administration.exportArchive")),
         importFiles: Effect.fn("Administration.importFiles")(function* (
           workspace: WorkspaceId,
-          files: PromptFiles,
+          files: ReadonlyArray<ContentFile>,
           options?: FileImportOptions
         ) {
           const mergedAt = yield* now
@@ -239,8 +239,8 @@ export class Administration extends Context.Service<
           const edited = store.editContent(
             workspace,
             Effect.fnUntraced(function* (content) {
-              const matched = matchFiles(content, files)
-              const problems = findFileProblems(matched)
+              const matched = matchFiles(readItems(content), files)
+              const problems = findDuplicates(matched)
               if (problems.length > 0) return yield* Effect.fail(InvalidFiles(problems))
               // As many ids as the merge can need: ids come from an effect, and the merge is pure.
               const ids = yield* Effect.replicateEffect(random.uuidV7(), countNewIds(files))
@@ -263,13 +263,14 @@ export class Administration extends Context.Service<
             })
           )
         }),
-        recordFiles: Effect.fn("Administration.recordFiles")((workspace: WorkspaceId, files: PromptFiles) =>
-          store
-            .editContent(workspace, () =>
-              Effect.succeed([{ ...emptyEdit, importedFiles: toImportedFiles(files) }, undefined] as const)
-            )
-            // An edit without content has no invalid content.
-            .pipe(Effect.catchTag("InvalidContent", Effect.die))
+        recordFiles: Effect.fn("Administration.recordFiles")(
+          (workspace: WorkspaceId, files: ReadonlyArray<ContentFile>) =>
+            store
+              .editContent(workspace, () =>
+                Effect.succeed([{ ...emptyEdit, importedFiles: toImportedFiles(files) }, undefined] as const)
+              )
+              // An edit without content has no invalid content.
+              .pipe(Effect.catchTag("InvalidContent", Effect.die))
         )
       })
     })
@@ -313,8 +314,11 @@ const makeBuffer = <E>(write: (text: string) => Effect.Effect<void, E>) => {
 }
 
 /** Returns the maximum number of ids that a merge needs: each prompt's version, folder, tags and fragments. */
-const countNewIds = ({ prompts }: PromptFiles): number =>
-  prompts.reduce((sum, { tags, fragments }) => sum + 2 + tags.length + fragments.length, 0)
+const countNewIds = (files: ReadonlyArray<ContentFile>): number =>
+  files.reduce(
+    (sum, { state }) => sum + (state.kind === "prompt" ? 2 + state.tags.length + state.fragments.length : 0),
+    0
+  )
 
 const outOfIds = (): never => {
   throw new Error("the merge needed more ids than countNewIds")
@@ -323,24 +327,25 @@ const outOfIds = (): never => {
 /** An edit and the files that it was made from. */
 interface MatchedEdit {
   readonly edit: ContentEdit
-  readonly files: PromptFiles
+  readonly files: ReadonlyArray<ContentFile>
 }
 
 const listFragmentPaths = (
   { importedFiles }: WorkspaceContent,
-  { fragments }: PromptFiles
+  files: ReadonlyArray<ContentFile>
 ): ReadonlyMap<string, string> =>
   new Map([
-    ...importedFiles.map(({ target_id, path }) => [target_id, path] as const),
-    ...fragments.map(({ id, path }) => [id, path] as const)
+    ...importedFiles.flatMap(({ kind, target_id, path }) =>
+      kind === "fragment" ? [[target_id, path] as const] : []
+    ),
+    ...files.flatMap(({ id, path, state }) => (state.kind === "fragment" ? [[id, path] as const] : []))
   ])
 
 /** Replaces the path in the edit of a problem with the path of the file that the row comes from. */
 const locateInFiles = ({ edit, files }: MatchedEdit, problem: Problem): Problem => {
   const { path, message } = problem
-  const [, list, index, fieldPath] = /^(prompts|fragments)\[(\d+)\]\.?(.*)$/.exec(path) ?? []
-  if (list !== "prompts" && list !== "fragments") return problem
-  const id = list === "prompts" ? edit.prompts[Number(index)]?.row.id : edit.fragments[Number(index)]?.id
-  const file = files[list].find((file) => file.id === id)
+  const [, kind, index, fieldPath] = /^(prompt|fragment)s\[(\d+)\]\.?(.*)$/.exec(path) ?? []
+  const row = kind === "prompt" ? edit.prompts[Number(index)]?.row : edit.fragments[Number(index)]
+  const file = files.find(({ id, state }) => state.kind === kind && id === row?.id)
   return file === undefined ? problem : { path: file.path, message: `${fieldPath} ${message}` }
 }

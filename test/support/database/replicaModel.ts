@@ -53,12 +53,8 @@ interface ModelRead {
 const primaryServer = -1
 const lineage = "lineage"
 
-/**
- * Runs random steps, and returns what went wrong and what the reads did.
- *
- * @param plantFault replaces a part of the fence by a defect
- */
-export const runReplicaModel = async (seed: number, steps: number, plantFault?: (fence: Fence) => void) => {
+/** Runs random steps, and returns what went wrong and what the reads did. */
+export const runReplicaModel = async (seed: number, steps: number) => {
   const { int, pick } = makeRandom(seed)
   const problems: Array<string> = []
   const counts = { replica: 0, primary: 0, fenced: 0, repeated: 0 }
@@ -115,7 +111,6 @@ export const runReplicaModel = async (seed: number, steps: number, plantFault?: 
 
   const primary = makeSession(primaryServer)
   const fence = new Fence(makeServer(primaryServer), revisions, 0)
-  plantFault?.(fence)
   const router = new ReadRouter({
     revisions,
     fence,

@@ -3,7 +3,7 @@ import * as ConfigProvider from "effect/ConfigProvider"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as References from "effect/References"
-import { vi } from "vitest"
+import { expect, vi } from "vitest"
 import { CommandError } from "../../../src/adapters/inbound/cli/output/CommandError.ts"
 import { runCommandLine } from "../../../src/adapters/inbound/cli/Commands.ts"
 import type { CommandRuntime } from "../../../src/adapters/inbound/cli/CommandRuntime.ts"
@@ -16,7 +16,7 @@ import { type CommandResult, run } from "../service.ts"
 
 const noDatabase = new CommandError({ message: "no database" })
 
-/** CommandRuntime that fail. */
+/** Operations that fail. */
 const withoutDatabase: CommandRuntime["Service"] = {
   serve: () => Effect.fail(noDatabase),
   migrate: Effect.fail(noDatabase),
@@ -75,4 +75,16 @@ export const runInProcess = async (
   } finally {
     log.mockRestore()
   }
+}
+
+/** Expects a command to have failed with a message without a stack. */
+export const expectFailure = (
+  args: ReadonlyArray<string>,
+  result: CommandResult,
+  code: number,
+  message: RegExp
+): void => {
+  expect({ args, code: result.code, stdout: result.stdout }).toEqual({ args, code, stdout: "" })
+  expect(result.stderr).toMatch(message)
+  expect(result.stderr).not.toMatch(/^ +at /m)
 }

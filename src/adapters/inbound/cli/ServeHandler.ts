@@ -22,7 +22,7 @@ export const parseServe = (args: ReadonlyArray<string>): ServeInput | undefined 
 
 /**
  * Runs `serve` like `runCommandLine`, and returns its exit code. Needs neither the parser nor the modules of the
- * other commands, which take 17 MiB of memory.
+ * other commands, which take 30 ms and 4 MiB.
  */
 export const runServe = (runtime: CommandRuntime["Service"], input: ServeInput) =>
   handleServe(input).pipe(

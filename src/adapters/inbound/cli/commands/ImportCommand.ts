@@ -7,7 +7,7 @@ import { type CommandError, ExitCode, makeReadError, UsageError } from "../outpu
 import { workspaceVariable } from "../input/Environment.ts"
 import { defaultWorkspace, explicitWorkspace, json } from "../input/Flags.ts"
 import { handle } from "../CommandHandler.ts"
-import type { DirectoryImportOptions } from "../FilesImport.ts"
+import type { DirectoryImportOptions } from "../files/FilesImport.ts"
 import { administer, administerWorkspace } from "../WithDatabase.ts"
 
 /** The exit code of `--detailed-exitcode` for an import that changes something. */
@@ -37,7 +37,7 @@ const runImport = Effect.fnUntraced(function* (
       return yield* new UsageError({
         message: `${options.path} is a directory: add --workspace ID or set ${workspaceVariable}`
       })
-    const { importFiles } = yield* Effect.promise(() => import("../FilesImport.ts"))
+    const { importFiles } = yield* Effect.promise(() => import("../files/FilesImport.ts"))
     return yield* administerWorkspace(
       workspace,
       (administration, id) => importFiles(administration, id, options),

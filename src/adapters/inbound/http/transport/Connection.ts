@@ -1,6 +1,7 @@
-import { type IncomingMessage, ServerResponse } from "node:http"
+import type { IncomingMessage } from "node:http"
 import type { Socket } from "node:net"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
+import { ServerResponse } from "./NodeHttp.ts"
 import { ReaderProgress } from "./ReaderProgress.ts"
 
 /** The state of one connection, which its `ConnectionTracker` updates. */
