@@ -69,9 +69,7 @@ interface ProcessLike {
   }
 }
 
-/**
- * Returns Node's hash function if the runtime has it. WebCrypto would schedule a job for each of a thousand prompts.
- */
+/** Returns Node's hash function if there is one. WebCrypto would schedule a job for each of a thousand prompts. */
 const findHash = (): Hash => {
   const { hash } = (globalThis as ProcessLike).process?.getBuiltinModule?.("node:crypto") ?? {}
   return hash ? (text) => hash("sha256", text) : digest

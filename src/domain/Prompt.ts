@@ -59,9 +59,7 @@ export const PromptSummary = Schema.Struct({
 })
 export type PromptSummary = typeof PromptSummary.Type
 
-/**
- * The fields that determine the name of a prompt and its place in lists. `title` may be truncated (`truncateTitle`).
- */
+/** The fields that determine a prompt's name and its place in lists. `title` may be truncated (`truncateTitle`). */
 export interface PromptTitle {
   readonly id: PromptId
   readonly title: string
@@ -124,10 +122,7 @@ export const ResolvedPrompt = Schema.Struct({
 })
 export type ResolvedPrompt = typeof ResolvedPrompt.Type
 
-/**
- * The caller's workspace has no prompt with the requested id. A prompt of another workspace is not found either
- * (specification 4).
- */
+/** The caller's workspace has no prompt with the requested id; another workspace may have one (specification 4). */
 export const PromptNotFound = { _tag: "PromptNotFound" } as const
 export type PromptNotFound = typeof PromptNotFound
 

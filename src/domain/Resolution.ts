@@ -41,10 +41,7 @@ export const ResolvedTooLarge = (id: PromptId): ResolvedTooLarge => ({ _tag: "Re
  */
 const slotPattern = /\{\{([^{}]{1,256})\}\}/g
 
-/**
- * Returns the name of the slot with this text between its braces, or `undefined` if the text is blank and so not a
- * slot.
- */
+/** Returns the name of the slot with this text between its braces, or `undefined` for blank text, which is no slot. */
 const toSlotName = (inner: string): string | undefined => {
   const name = inner.trim()
   return name === "" ? undefined : name
@@ -91,10 +88,7 @@ const makeLookup =
   (name) =>
     Object.hasOwn(bindings, name) ? toSlotText(bindings[name]) : undefined
 
-/**
- * Fills slots in one pass. Returns `undefined` if the result would have more UTF-16 code units than a content may
- * have bytes.
- */
+/** Fills slots in one pass. Returns `undefined` if the result would be longer than a content may have bytes. */
 const fill = (content: string, lookUp: Lookup): string | undefined => {
   const replace = (slot: string, inner: string): string => {
     const name = toSlotName(inner)

@@ -44,10 +44,7 @@ export const parseTime = (text: string): number => {
 /** Returns true if a Timestamp can represent an instant (milliseconds since the epoch). */
 export const isRepresentable = (millis: number): boolean => millis >= earliest && millis <= latest
 
-/**
- * Matches a time that is already in the form of a `Timestamp`. Hour 24 is hour 0 of the next day, so it does not
- * match.
- */
+/** Matches a time in the form of a `Timestamp`, except hour 24, which is hour 0 of the next day. */
 const canonicalPattern = /^.{11}(?!24).{12}Z$/
 
 /** Converts a time that `parseTime` parses to a Timestamp. */

@@ -96,10 +96,7 @@ const rateLimitRules: { readonly [Name in keyof RateLimits]: Rule<unknown> } = {
   perProcess: ofType("number", rateLimit)
 }
 
-/**
- * Throws for a name without a rule, and for a value that breaks its rule. Accepts undefined values, which stand for
- * the default.
- */
+/** Throws for a name without a rule and for a value that breaks its rule. Undefined stands for the default. */
 const check = (fields: Fields, rules: Readonly<Record<string, Rule<unknown>>>, prefix = ""): void => {
   for (const [name, value] of Object.entries(fields)) {
     const rule = Object.hasOwn(rules, name) ? rules[name] : undefined

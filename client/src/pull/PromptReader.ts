@@ -80,9 +80,7 @@ class PromptReader {
     this.#controller.abort()
   }
 
-  /**
-   * Lists prompts. A list of several pages is read until two reads agree, because the list may change between pages.
-   */
+  /** Lists prompts. A list of several pages may change between pages, so it is read until two reads agree. */
   async list(filter: ListParams): Promise<ReadonlyArray<PromptSummary>> {
     let previous: string | undefined
     for (let reads = 0; reads < maxReads; reads++) {

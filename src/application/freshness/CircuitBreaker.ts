@@ -6,10 +6,7 @@ import { isUnavailable, Unavailable } from "../ports/Unavailable.ts"
 
 /** How long calls fail at once after a failure, in milliseconds. */
 const openMs = 250
-/**
- * The interval of the timer of `afterSilence`, in milliseconds, and the number of intervals before it calls
- * `onSilence`.
- */
+/** The interval of the timer of `afterSilence` in milliseconds, and the number of intervals before `onSilence`. */
 const stepMs = 50
 const steps = 5
 

@@ -188,10 +188,7 @@ export class WorkspaceStore extends Context.Service<
   WorkspaceDirectory & {
     /** Adds a workspace without content. Its id must be new. */
     readonly addWorkspace: (workspace: WorkspaceInfo) => Effect.Effect<void, Unavailable>
-    /**
-     * Revokes a key of any workspace or of none. A key that is already revoked keeps its time of revocation. Returns
-     * the key.
-     */
+    /** Revokes a key of any workspace or of none, and returns it. A key that is already revoked keeps its time. */
     readonly revokeKey: (id: ApiKeyId, at: Timestamp) => Effect.Effect<KeyInfo, KeyNotFound | Unavailable>
     /**
      * Stores `replacement` with the workspace, owner and name of key `id`, and ends key `id` by the rule of `endKey`,

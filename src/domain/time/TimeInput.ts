@@ -1,8 +1,6 @@
 import { isRepresentable, parseTime } from "../Timestamp.ts"
 
-/**
- * A time that an operator enters: an instant in milliseconds since the epoch, or a duration from now in milliseconds.
- */
+/** A time that an operator enters: an instant since the epoch, or a duration from now, both in milliseconds. */
 export type TimeInput = { readonly instant: number } | { readonly fromNow: number }
 
 /** The units of durations, in milliseconds. A day has 24 hours. */

@@ -14,8 +14,7 @@ export const toConflict = (path: string, owner: ConflictOwner): Problem => ({
 })
 
 /**
- * Content that a workspace rejects; nothing has changed. `problems` holds the first problems; `count` is their total
- * number.
+ * A workspace rejected content; nothing has changed. `problems` holds the first problems, `count` their total number.
  */
 export interface InvalidContent {
   readonly _tag: "InvalidContent"

@@ -268,10 +268,7 @@ const serviceConfig: Config.Config<ServiceConfig> = Config.map(
   ([config, replicas]) => ({ ...config, ...replicas })
 )
 
-/**
- * Fails if a variable is set that needs `DATABASE_URL`: the embedded database has its own change feed, and no
- * replicas.
- */
+/** Fails if a variable needs `DATABASE_URL`: the embedded database has its own change feed, and no replicas. */
 const assertDatabaseUrl = ({ databaseUrl, databaseFeedUrl, databaseReplicaUrls }: ServiceConfig) => {
   if (databaseUrl !== undefined) return Effect.void
   const fail = (name: string) => Effect.fail(new InvalidConfig({ message: `${name} needs DATABASE_URL` }))

@@ -39,10 +39,7 @@ export type ApiError =
 /** The tag of an error that a response can report. */
 export type ErrorTag = ApiError["_tag"]
 
-/**
- * What an API error is about. An error about the workspace depends on the workspace's content at the time of the
- * read.
- */
+/** The subject of an API error. An error about the workspace depends on the workspace's content when it was read. */
 export type ErrorSubject = "request" | "caller" | "workspace" | "service"
 
 /** The response to one error: status, code, message, and the headers of this error only. */

@@ -32,10 +32,7 @@ export interface HttpResponse {
  */
 export const freeBody = ({ buffer }: Uint8Array): void => void (buffer as ArrayBuffer).transfer(0)
 
-/**
- * Returns true if there is memory for one more body of a workspace, next to the bodies that clients have not received
- * yet.
- */
+/** Returns true if there is memory for one more body of a workspace besides the bodies not yet received. */
 export type HasRoom = (bodyBytes: number, workspace: WorkspaceId | undefined) => boolean
 
 /** Header values by their names in lower case. */

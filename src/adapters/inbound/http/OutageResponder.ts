@@ -15,9 +15,7 @@ type Respond = Effect.Effect<HttpResponse, ApiError>
 /** The name of this service in `Cache-Status`, and why the response comes from its cache (RFC 9211). */
 export const outageCacheStatus = "prompt-retrieval; hit; detail=database-unavailable"
 
-/**
- * Reads that end within this time after the last contact, in milliseconds, may have started before contact was lost.
- */
+/** Reads that end within this many milliseconds after the last contact may have started before contact was lost. */
 const raceMs = 2_000
 
 /**

@@ -17,7 +17,7 @@ import { makeInvalidParams, type RpcError } from "./JsonRpc.ts"
 
 type Slots = ReadonlyArray<string>
 
-/** An item of `prompts/list`. `slots` are the slots that are left unfilled in the resolved content. */
+/** An item of `prompts/list`. `slots` are the unfilled slots of the resolved content. */
 export interface ListedPrompt {
   readonly name: string
   readonly title: string
@@ -31,10 +31,7 @@ export interface ListedPage {
   readonly nextCursor: string | undefined
 }
 
-/**
- * The resolved content of a prompt, and the slots that are left unfilled in it, in the order in which they first
- * appear.
- */
+/** The resolved content of a prompt, and its unfilled slots in the order in which they first appear. */
 export interface PromptContent {
   readonly prompt_type: PromptType
   readonly content: string
@@ -160,10 +157,7 @@ export const makePromptCatalogs = Effect.gen(function* () {
     return cached === undefined ? read : Effect.succeed(cached)
   }
 
-  /**
-   * Returns the slots of a prompt: none if the prompt is too large to be read, `undefined` if it was deleted
-   * meanwhile.
-   */
+  /** Returns the slots of a prompt: none if it is too large to be read, `undefined` if it was deleted meanwhile. */
   const getSlots = (caller: Caller, id: PromptId): Effect.Effect<Slots | undefined, Unavailable> => {
     const workspace = caller.workspaceId
     const key = `${workspace} ${id}`

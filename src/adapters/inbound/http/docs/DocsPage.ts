@@ -60,8 +60,7 @@ const makeContentSecurityPolicy = (page: string): string => {
 }
 
 /**
- * Makes the page `/docs`: the interactive documentation in one self-contained file, which sends requests to
- * `serverUrl`.
+ * Makes the page `/docs`: interactive documentation in one self-contained file, which sends requests to `serverUrl`.
  */
 export const makeDocsPage = async (serverUrl: string): Promise<StaticPage> => {
   const text = await renderScalar(serverUrl)

@@ -8,10 +8,7 @@ import {
 
 /** Maximum memory of all bodies that have arrived and whose requests have no response yet, in bytes. */
 const maxPendingBytes = 64 * 1024 * 1024
-/**
- * The approximate memory of a chunk in addition to its bytes. It is counted because clients choose the number of
- * chunks.
- */
+/** The approximate memory of a chunk besides its bytes. It counts because clients choose the number of chunks. */
 const chunkOverheadBytes = 256
 /** How long a body may take to arrive, in milliseconds. Less than the server's own limit for the whole request. */
 const bodyTimeoutMs = 10_000

@@ -12,10 +12,7 @@ export interface DatabaseOptions {
 /** How many statements share a connection. */
 export const multiplexConcurrency = 8
 
-/**
- * Maximum size of a message in bytes: enough for the largest row, which has a prompt's content, its fragments and
- * their overrides.
- */
+/** Maximum size of a message in bytes. The largest row has a prompt's content, its fragments and their overrides. */
 const maxMessageSize = 16 * 1024 * 1024
 
 /**

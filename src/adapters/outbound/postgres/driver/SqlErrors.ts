@@ -18,10 +18,7 @@ export const describeSqlError = ({ reason }: SqlError): string => {
 /** Where an operator finds the privileges that a role lacks. */
 export const grantHint = "deploy/roles.sql grants the privileges of each role"
 
-/**
- * Returns the defect for an error that no caller expects. If the role lacks a privilege, the message names the
- * remedy.
- */
+/** Returns the defect for an unexpected error. If the role lacks a privilege, the message names the remedy. */
 export const toDefect = (error: SqlError): Error =>
   sqlState(error) === "42501"
     ? new Error(`${describeSqlError(error)}; ${grantHint}`, { cause: error })

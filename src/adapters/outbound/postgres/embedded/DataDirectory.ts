@@ -56,10 +56,7 @@ const makeDirectory = (path: string): void => {
   if (!statSync(path).isDirectory()) throw new Error("it is not a directory")
 }
 
-/**
- * Returns the file that names the owner of a data directory, so that an error can name it. Only the lock decides who
- * the owner is.
- */
+/** Returns the file that names the owner of a data directory in error messages. Only the lock decides who owns it. */
 const toPidFile = (path: string): string => join(path, "pid")
 
 const readOwner = (path: string): number | undefined => {

@@ -121,10 +121,7 @@ const makeChangeFeed = (
       return reportUp
     }
 
-    /**
-     * Makes the handler of the notifications of one connection. `identity` is the server to which the heartbeats are
-     * sent.
-     */
+    /** Makes the handler of one connection's notifications. `identity` is the server that receives the heartbeats. */
     const makeNotificationHandler = (identity: string) => {
       let isFirst = true
       const handle = (payload: string): Effect.Effect<void> => {
@@ -178,10 +175,7 @@ const makeChangeFeed = (
         Effect.repeat(Schedule.spaced(heartbeatInterval))
       )
 
-    /**
-     * Runs `disconnect` once the last heartbeat has expired. A new connection has the same time for its first
-     * heartbeat.
-     */
+    /** Runs `disconnect` once the last heartbeat has expired. A new connection has as long for its first heartbeat. */
     const disconnectWhenDown = (disconnect: Effect.Effect<void>) =>
       Effect.gen(function* () {
         const connectDeadline = performance.now() + heartbeatTtlMs

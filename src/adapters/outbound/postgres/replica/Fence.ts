@@ -64,10 +64,7 @@ export class Fence {
     return this.#primary
   }
 
-  /**
-   * When the state of the primary was queried, by the monotonic clock. The position is after every change that was
-   * visible then.
-   */
+  /** When the state was queried, by the monotonic clock. Its position is after every change that was visible then. */
   get at(): number {
     return this.#at
   }

@@ -135,10 +135,7 @@ export class ReadRouter {
     })
   }
 
-  /**
-   * Records which session runs the next read of a replica. Changes that other sessions showed count as shown
-   * elsewhere.
-   */
+  /** Records which session runs the next read. Changes that other sessions showed count as shown elsewhere. */
   #use(session: ReplicaSession): void {
     if (session === this.#session) return
     this.#session = session

@@ -22,9 +22,7 @@ const minReads = 2
 export const findDefaultMaxConnections = (replicas: number): number =>
   replicas === 0 ? defaultMaxConnections : defaultMaxConnections + defaultReads + replicas
 
-/**
- * Returns the minimum number of connections of a process: each purpose needs one connection, and the change feed two.
- */
+/** Returns the minimum number of connections of a process: one for each purpose, and two for the change feed. */
 export const findMinMaxConnections = (replicas: number): number =>
   replicas === 0 ? minMaxConnections : minMaxConnections + minReads + replicas
 
