@@ -11,7 +11,7 @@ import { resolved } from "./requests.ts"
 
 /** The arguments of Node. The flag of the service is that of `deploy/Containerfile` and of the systemd unit. */
 const programs = {
-  service: ["--max-semi-space-size=16", program, "serve"],
+  service: ["--max-semi-space-size=8", program, "serve"],
   fastify: ["bench/baselines/fastify.ts"],
   bare: ["bench/baselines/bare.ts"]
 } as const

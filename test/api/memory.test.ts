@@ -112,7 +112,7 @@ describe("clients that read slowly or not at all", () => {
 
   it("150 connections that pipeline 66 KB of requests and read nothing cost less than 256 MiB, in a process with a heap of 256 MiB", async () => {
     // Like the image, limits the young generation: without that, garbage of some 250 MiB adds to the peak at times.
-    await start({ NODE_OPTIONS: "--max-old-space-size=256 --max-semi-space-size=16" })
+    await start({ NODE_OPTIONS: "--max-old-space-size=256 --max-semi-space-size=8" })
     await exchange(service.port, rawRequest("/docs", [], "HEAD"))
     const before = readResidentBytes()
     const request = "GET /docs HTTP/1.1\r\nHost: a\r\n\r\n"
