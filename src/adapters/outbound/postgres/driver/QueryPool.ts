@@ -4,6 +4,7 @@ import * as PgPool from "@effect/sql-pg/PgPool"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { SqlError } from "effect/sql/SqlError"
+import { runUntil } from "../../../../application/support/Deadline.ts"
 import { ConnectionGenerations } from "../connection/ConnectionGenerations.ts"
 import { multiplexConcurrency } from "./PoolConfig.ts"
 import { makePoolGauges, type PoolGauges, type SetPhase } from "./PoolGauges.ts"
@@ -149,35 +150,19 @@ class QueryPool {
     )
   }
 
-  /**
-   * Runs the attempts at a query, and interrupts them once the query has missed one of its deadlines. One fiber and
-   * one Node timer cost less than a race with a fiber that sleeps.
-   */
+  /** Runs the attempts at a query, and interrupts them once the query has missed one of its deadlines. */
   #withinDeadlines<A>(
     query: InFlightQuery,
     attempts: Effect.Effect<A, SqlError>
   ): Effect.Effect<A, SqlError> {
-    return Effect.withFiber((fiber) =>
-      Effect.callback((resume) => {
-        const running = Effect.runForkWith(fiber.context)(attempts)
-        const end = (failure: Effect.Effect<never, SqlError>): void => {
-          resume(failure)
-          running.interruptUnsafe()
-        }
-        let timer = setTimeout(() => {
-          if (query.connection === undefined) end(this.#failWithoutConnection)
-          else timer = setTimeout(() => end(this.#failAfterQueryTimeout(query)), this.#deadlines.queryMs)
-        }, this.#deadlines.connectMs)
-        running.addObserver((exit) => {
-          clearTimeout(timer)
-          resume(exit)
-        })
-        return Effect.sync(() => {
-          clearTimeout(timer)
-          running.interruptUnsafe()
-        })
-      })
-    )
+    const { connectMs, queryMs } = this.#deadlines
+    return runUntil(attempts, (end) => {
+      let timer = setTimeout(() => {
+        if (query.connection === undefined) end(this.#failWithoutConnection)
+        else timer = setTimeout(() => end(this.#failAfterQueryTimeout(query)), queryMs)
+      }, connectMs)
+      return () => clearTimeout(timer)
+    })
   }
 
   #failAfterQueryTimeout({ connection }: InFlightQuery): Effect.Effect<never, SqlError> {
