@@ -59,10 +59,7 @@ export const PromptSummary = Schema.Struct({
 })
 export type PromptSummary = typeof PromptSummary.Type
 
-/**
- * The fields that determine the name of a prompt and its place in lists. `title` may be cut as `truncateTitle`
- * does.
- */
+/** The fields that determine a prompt's name and its place in lists. `title` may be truncated (`truncateTitle`). */
 export interface PromptTitle {
   readonly id: PromptId
   readonly title: string
@@ -103,10 +100,10 @@ const repeatedFields = { id: PromptId, title: Title, prompt_type: PromptType, ta
 export const RepeatedFields = Schema.Struct(repeatedFields)
 export type RepeatedFields = typeof RepeatedFields.Type
 
-/** The names of these fields, which are also those of their columns. */
+/** The names of the repeated fields. Their columns have the same names. */
 export const repeatedFieldNames = Object.keys(repeatedFields) as ReadonlyArray<keyof RepeatedFields>
 
-/** Returns these fields of a prompt without its other fields. */
+/** Returns only the repeated fields of a prompt. */
 export const pickRepeatedFields = (prompt: RepeatedFields): RepeatedFields =>
   Object.fromEntries(repeatedFieldNames.map((name) => [name, prompt[name]])) as RepeatedFields
 
@@ -125,7 +122,7 @@ export const ResolvedPrompt = Schema.Struct({
 })
 export type ResolvedPrompt = typeof ResolvedPrompt.Type
 
-/** The caller's workspace has no prompt with that id. A prompt of another workspace fails in the same way (specification 4). */
+/** The caller's workspace has no prompt with the requested id; another workspace may have one (specification 4). */
 export const PromptNotFound = { _tag: "PromptNotFound" } as const
 export type PromptNotFound = typeof PromptNotFound
 

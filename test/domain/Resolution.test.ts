@@ -4,11 +4,11 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { parseJson } from "../../src/domain/Json.ts"
+import type { PromptId } from "../../src/domain/Prompt.ts"
 import {
   fillSlots,
   findSlots,
   type SourceFragment,
-  type ResolutionSource,
   ResolvedTooLarge,
   resolve,
   resolveInSteps
@@ -16,10 +16,10 @@ import {
 import { sizes } from "../../src/domain/Sizes.ts"
 import { newId } from "../support/archives.ts"
 
-const makeSource = (current_content: string, fragments: ReadonlyArray<SourceFragment>): ResolutionSource => ({
-  id: newId(),
+const makeSource = (current_content: string, fragments: ReadonlyArray<SourceFragment>) => ({
+  id: newId<PromptId>(),
   title: "Title",
-  prompt_type: "template",
+  prompt_type: "template" as const,
   target_model: "model",
   current_content,
   fragments

@@ -35,7 +35,7 @@ const optional = [
   "@streamparser/json",
   "diff",
   "yaml",
-  source("adapters/inbound/cli/FilesImport.ts"),
+  source("adapters/inbound/cli/files/FilesImport.ts"),
   source("adapters/inbound/http/App.ts"),
   source("adapters/outbound/postgres/embedded/EmbeddedPostgres.ts"),
   source("runtime/layers/RequestLayers.ts"),
@@ -49,11 +49,9 @@ it("serve with a PostgreSQL server loads neither the embedded database nor the m
   expect(modules).toContain("adapters/inbound/http/App.ts")
   const unneeded = [
     source("adapters/inbound/cli/Commands.ts"),
-    source("adapters/inbound/mcp/HttpEndpoint.ts"),
     workspaceStore,
     source("adapters/outbound/postgres/embedded/EmbeddedPostgres.ts"),
-    source("application/administration/Administration.ts"),
-    source("application/reading/NamedPrompts.ts")
+    source("application/administration/Administration.ts")
   ]
   expect(unneeded.filter((module) => modules.has(module))).toEqual([])
   expect(service.output()).not.toContain("/NodeServices.js")
@@ -68,7 +66,7 @@ it("workspaces list loads the database, and no module that only other commands n
 it("import loads the modules for directories only if its path is a directory", async () => {
   const { modules } = await listModules("import", "examples/prompts-as-files", "--workspace", "Acme")
   expect([...modules].filter((module) => optional.includes(module!)).toSorted()).toEqual([
-    source("adapters/inbound/cli/FilesImport.ts"),
+    source("adapters/inbound/cli/files/FilesImport.ts"),
     "diff",
     "yaml"
   ])
@@ -79,4 +77,10 @@ it("completion lists commands without loading their modules", async () => {
   expect(modules).not.toContain(workspaceStore)
   expect(optional.filter((module) => modules.has(module))).toEqual([])
   for (const word of ["import", "export", "--dry-run", "--overwrite"]) expect(stdout).toContain(word)
+})
+
+it("--version prints the same as the command version, and loads no package", async () => {
+  const { modules, stdout } = await listModules("--version")
+  expect([...modules].toSorted()).toEqual(["application/support/ProgramVersion.ts", "main.ts"])
+  expect(stdout).toBe((await run(["version"], env)).stdout)
 })

@@ -40,7 +40,7 @@ export interface StreamedResponse {
   readonly start: (writer: BodyWriter) => () => void
 }
 
-/** A response and the caller whom it is for, as far as known. */
+/** A response and the admitted caller. The caller is undefined if none was admitted. */
 export interface MountedResponse {
   readonly caller: AdmittedCaller | undefined
   readonly response: HttpResponse | StreamedResponse

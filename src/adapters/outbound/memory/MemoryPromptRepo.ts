@@ -58,7 +58,7 @@ export const listPrompts = (workspace: MemoryWorkspace, filter: PromptFilter): R
     .sort(compareByUpdate)
     .map(toSummary)
 
-/** Returns a prompt of a workspace as `PromptRepo.get` does. */
+/** Returns a prompt in the form of `PromptRepo.get`. */
 export const getPrompt = (workspace: MemoryWorkspace, prompt: ArchivePrompt): Prompt => ({
   ...toSummary(prompt),
   current_content: prompt.current_content,
@@ -69,7 +69,7 @@ export const getPrompt = (workspace: MemoryWorkspace, prompt: ArchivePrompt): Pr
   tags: findTags(workspace, prompt)
 })
 
-/** Returns a prompt of a workspace as `PromptRepo.getSource` does, of any size. */
+/** Returns a prompt in the form of `PromptRepo.getSource`. Does not check its size. */
 export const getSource = (workspace: MemoryWorkspace, prompt: ArchivePrompt): ResolutionSource => ({
   ...pickRepeatedFields(prompt),
   current_content: prompt.current_content,

@@ -22,8 +22,8 @@ export interface ServerOptions extends ListenAddress {
 }
 
 /**
- * Serves the API until the scope closes, then drains: `/readyz` returns 503 at once, new requests are accepted
- * until the grace has passed, then connections close as their requests finish. Returns the address that it listens
+ * Serves the API until the scope closes, then drains: `/readyz` returns 503 at once, new requests are accepted until
+ * the grace has passed, then connections close as their requests finish. Returns the address that the server listens
  * on.
  */
 export const serve = (

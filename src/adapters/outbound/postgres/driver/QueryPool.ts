@@ -4,6 +4,7 @@ import * as PgPool from "@effect/sql-pg/PgPool"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { SqlError } from "effect/sql/SqlError"
+import { runUntil } from "../../../../application/support/Deadline.ts"
 import { ConnectionGenerations } from "../connection/ConnectionGenerations.ts"
 import { multiplexConcurrency } from "./PoolConfig.ts"
 import { makePoolGauges, type PoolGauges, type SetPhase } from "./PoolGauges.ts"
@@ -37,15 +38,16 @@ interface InFlightQuery {
 class QueryPool {
   readonly #pool: PgPool.PgPool
   readonly #gauges: PoolGauges
-  /** The number of statements that the connections run at once. */
+  /** Maximum number of statements that the connections run at once. */
   readonly #limit: number
   readonly #setUpSession: SetUpSession
   readonly #deadlines: Deadlines
   readonly #pendingSetUps = new PendingSetUps()
   readonly #generations = new ConnectionGenerations()
   /**
-   * The connections on which a statement was sent, each with true once its session is known to be its own. The
-   * statements of other connections are not prepared: a pooler may run each of them in another session.
+   * Maps each connection on which a statement was sent to true once its session is known to belong to this connection
+   * alone. Statements on other connections are not prepared, because a pooler may run each of them in another
+   * session.
    */
   readonly #hasOwnSession = new WeakMap<PgConnection, boolean>()
 
@@ -77,15 +79,16 @@ class QueryPool {
         .pipe(Effect.catchIf(isConnectionLost, () => this.#retryOnFreshConnection(query)))
       return this.#withinDeadlines(query, attempts).pipe(
         Effect.onExit(() => Effect.sync(() => query.setPhase(undefined))),
-        // The driver keeps the result until its connection is idle, which may be never. It then keeps no rows.
+        // The driver keeps the result until its connection is idle, which may never happen. Removing the rows frees
+        // them.
         Effect.map(({ rows }) => (rows as Array<Row>).splice(0))
       )
     })
   }
 
   /**
-   * Sends a query's statement; the first one on a connection sets up the session in the same round trip. No result of a
-   * session counts whose set-up has failed: it may lead to another server.
+   * Sends a query's statement. The first statement on a connection also sets up the session, in the same round trip.
+   * If the set-up fails, the query fails too, because the connection may lead to another server.
    */
   #send(query: InFlightQuery, connection: PgConnection) {
     const hasOwnSession = this.#hasOwnSession.get(connection)
@@ -147,35 +150,19 @@ class QueryPool {
     )
   }
 
-  /**
-   * Runs the attempts at a query, and interrupts them once the query has missed one of its deadlines. One fiber and
-   * one Node timer cost less than a race with a fiber that sleeps.
-   */
+  /** Runs the attempts at a query, and interrupts them once the query has missed one of its deadlines. */
   #withinDeadlines<A>(
     query: InFlightQuery,
     attempts: Effect.Effect<A, SqlError>
   ): Effect.Effect<A, SqlError> {
-    return Effect.withFiber((fiber) =>
-      Effect.callback((resume) => {
-        const running = Effect.runForkWith(fiber.context)(attempts)
-        const end = (failure: Effect.Effect<never, SqlError>): void => {
-          resume(failure)
-          running.interruptUnsafe()
-        }
-        let timer = setTimeout(() => {
-          if (query.connection === undefined) end(this.#failWithoutConnection)
-          else timer = setTimeout(() => end(this.#failAfterQueryTimeout(query)), this.#deadlines.queryMs)
-        }, this.#deadlines.connectMs)
-        running.addObserver((exit) => {
-          clearTimeout(timer)
-          resume(exit)
-        })
-        return Effect.sync(() => {
-          clearTimeout(timer)
-          running.interruptUnsafe()
-        })
-      })
-    )
+    const { connectMs, queryMs } = this.#deadlines
+    return runUntil(attempts, (end) => {
+      let timer = setTimeout(() => {
+        if (query.connection === undefined) end(this.#failWithoutConnection)
+        else timer = setTimeout(() => end(this.#failAfterQueryTimeout(query)), queryMs)
+      }, connectMs)
+      return () => clearTimeout(timer)
+    })
   }
 
   #failAfterQueryTimeout({ connection }: InFlightQuery): Effect.Effect<never, SqlError> {

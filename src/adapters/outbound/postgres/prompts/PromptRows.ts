@@ -50,7 +50,7 @@ export const decodeSource = (row: Row): ResolutionSource => {
     ...source,
     fragments: contents.map((content, index) => ({
       content,
-      // Parsed when it is needed: all overrides of a prompt may take much more memory than their texts.
+      // Parsed only when it is read: all overrides of a prompt together may take much more memory than their texts.
       get variable_overrides() {
         return parseJson(overrides[index] ?? "{}")
       }

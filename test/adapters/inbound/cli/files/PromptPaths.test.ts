@@ -6,14 +6,13 @@ import * as Arbitrary from "effect/Arbitrary"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import { readDirectory, writeDirectory } from "../../../../src/adapters/inbound/cli/PromptDirectory.ts"
-import { assignPaths } from "../../../../src/adapters/inbound/cli/PromptPaths.ts"
-import { parsePromptFiles, renderFiles } from "../../../../src/adapters/inbound/cli/PromptText.ts"
-import { matchFiles } from "../../../../src/application/formats/FileMatch.ts"
-import type { PromptFiles } from "../../../../src/application/formats/PromptFiles.ts"
-import type { WorkspaceId } from "../../../../src/domain/WorkspaceId.ts"
-import { archive, compareIds, folder, newId, prompt, storable } from "../../../support/archives.ts"
-import { sortByPath } from "./promptFiles.ts"
+import { readTexts, updateDirectory } from "../../../../../src/adapters/inbound/cli/files/PromptDirectory.ts"
+import { assignPaths } from "../../../../../src/adapters/inbound/cli/files/PromptPaths.ts"
+import { parsePromptFiles } from "../../../../../src/adapters/inbound/cli/files/PromptText.ts"
+import type { ContentFile } from "../../../../../src/application/formats/files/ContentFile.ts"
+import type { WorkspaceId } from "../../../../../src/domain/WorkspaceId.ts"
+import { archive, compareIds, folder, newId, prompt, storable } from "../../../../support/archives.ts"
+import { findPrompts, firstPrompt, matchWith, sortByPath, renderFiles } from "./promptFiles.ts"
 
 /** Folder names that no path can hold unchanged, or that collide on some file systems. */
 const awkwardNames = [
@@ -100,8 +99,8 @@ describe("paths of prompts and folders", () => {
   afterAll(() => rmSync(root, { recursive: true }))
   let count = 0
 
-  const withoutPaths = ({ prompts }: PromptFiles) =>
-    prompts.map(({ path: _, ...file }) => file).toSorted(compareIds)
+  const withoutPaths = (files: ReadonlyArray<ContentFile>) =>
+    files.map(({ path: _, ...file }) => file).toSorted(compareIds)
 
   it.effect.prop(
     "any names survive a round trip through a directory and through a case-insensitive file system",
@@ -110,14 +109,15 @@ describe("paths of prompts and folders", () => {
       Effect.gen(function* () {
         const files = assignPaths(original)
         const directory = join(root, String(count++))
-        yield* writeDirectory(directory, files)
-        const read = matchFiles(original, yield* readDirectory(directory, original.workspace.id))
-        assert.deepStrictEqual(read, sortByPath(files))
+        yield* updateDirectory(directory, renderFiles(files), [])
+        const texts = yield* readTexts(directory, true)
+        const read = Result.getOrThrow(parsePromptFiles(original.workspace.id, texts))
+        assert.deepStrictEqual(matchWith(original)(read), sortByPath(files))
         rmSync(directory, { recursive: true })
         const folded = Result.getOrThrow(
           parsePromptFiles(original.workspace.id, moveToCaseInsensitiveDisk(renderFiles(files)))
         )
-        assert.deepStrictEqual(withoutPaths(matchFiles(original, folded)), withoutPaths(files))
+        assert.deepStrictEqual(withoutPaths(matchWith(original)(folded)), withoutPaths(files))
       }).pipe(Effect.orDie)
   )
 
@@ -137,7 +137,7 @@ describe("paths of prompts and folders", () => {
     ])
     const long = "日".repeat(86)
     const [[path, front]] = listPaths([long]) as [[string, string]]
-    assert.match(path, /^prompts\/日{79}~[0-9a-f]{16}\/agent\.md$/)
+    assert.match(path, /^prompts\/日{50}~[0-9a-f]{16}\/agent\.md$/)
     assert.strictEqual(front, `folder: ${long}`)
     assert.deepStrictEqual(
       listPaths(["Support", "support"]).map(([, front]) => front),
@@ -145,28 +145,35 @@ describe("paths of prompts and folders", () => {
     )
   })
 
-  it("no file gets the name of a folder beside it", () => {
+  it("no file gets the path of another file or of a folder beside it, even if case is ignored", () => {
     const drawer = folder({ name: "Agent.md" })
     const first = prompt({ title: "agent" })
     const inner = prompt({ title: "inner", folder_id: drawer.id })
-    const paths = (folders: ReadonlyArray<typeof drawer>, prompts: ReadonlyArray<typeof first>) =>
-      assignPaths(archive({ folders, prompts })).prompts.map(({ path }) => path)
-    assert.deepStrictEqual(paths([drawer], [first, inner]), [
-      `prompts/agent-${first.id.slice(0, 8)}.md`,
-      "prompts/Agent.md/inner.md"
-    ])
-    assert.deepStrictEqual(paths([drawer], [first]), ["prompts/agent.md"])
-    const taken = ["agent", `agent-${first.id.slice(0, 8)}`, `agent-${first.id}`]
-    const folders = taken.map((name) => folder({ name: `${name}.md` }))
-    const inside = folders.map(({ id }) => prompt({ title: "inner", folder_id: id }))
-    assert.strictEqual(paths(folders, [first, ...inside])[0], `prompts/agent-${first.id}-2.md`)
+    const content = archive({ folders: [drawer], prompts: [first, inner] })
+    const paths = (...places: Parameters<typeof assignPaths>[1] & {}) =>
+      findPrompts(assignPaths(content, places)).map(({ path }) => path)
+    assert.deepStrictEqual(paths(), ["prompts/agent.md", "prompts/Agent%2Emd/inner.md"])
+    const place = (path: string) => ({
+      kind: "prompt" as const,
+      target_id: inner.id as string,
+      path,
+      file_id: null,
+      hash: ""
+    })
+    const short = `agent-${first.id.slice(0, 8)}`
+    for (const path of ["prompts/Agent.md", "prompts/Agent.md/inner.md"])
+      assert.deepStrictEqual(paths(place(path)), [`prompts/${short}.md`, path])
+    assert.deepStrictEqual(
+      findPrompts(assignPaths(content, [], ["prompts/agent.md", `prompts/${short}.md`]))[0]!.path,
+      `prompts/${short}-2.md`
+    )
   })
 
   it("a folder in the front matter takes precedence over the path and has at most 256 characters", () => {
     const workspace = newId<WorkspaceId>()
     const parseFolder = (text: string) => {
       const result = parsePromptFiles(workspace, new Map([["prompts/a/b.md", text]]))
-      return Result.isSuccess(result) ? result.success.prompts[0]!.folder : result.failure.problems
+      return Result.isSuccess(result) ? firstPrompt(result.success).folder : result.failure.problems
     }
     assert.strictEqual(parseFolder("---\n---\n"), "a")
     assert.strictEqual(parseFolder("---\nfolder: c/d\n---\n"), "c/d")

@@ -1,15 +1,19 @@
-import type { Problem } from "../../domain/workspace/Problem.ts"
-import { findSlots, toSlotText } from "../../domain/Resolution.ts"
-import type { PromptFiles } from "./PromptFiles.ts"
+import type { Problem } from "../../../domain/workspace/Problem.ts"
+import { findSlots, toSlotText } from "../../../domain/Resolution.ts"
+import type { ContentFile } from "./ContentFile.ts"
 
 /**
  * Returns the bindings of files that name no slot of their fragment, and the slots of fragments that a prompt does
  * not bind. Both are valid: a slot without a binding stays in the resolved content, for the caller to fill.
  */
-export const findSlotWarnings = ({ prompts, fragments }: PromptFiles): ReadonlyArray<Problem> => {
-  const byId = new Map(fragments.map(({ id, path, content }) => [id, { path, slots: findSlots(content) }]))
-  return prompts.flatMap(({ path, fragments }) =>
-    fragments.flatMap(({ fragment_id, variable_overrides }) => {
+export const findSlotWarnings = (files: ReadonlyArray<ContentFile>): ReadonlyArray<Problem> => {
+  const byId = new Map(
+    files.flatMap(({ id, path, state }) =>
+      state.kind === "fragment" ? [[id, { path, slots: findSlots(state.content) }] as const] : []
+    )
+  )
+  return files.flatMap(({ path, state }) =>
+    (state.kind === "prompt" ? state.fragments : []).flatMap(({ fragment_id, variable_overrides }) => {
       const fragment = byId.get(fragment_id)
       if (fragment === undefined) return []
       const bound = new Set(

@@ -2,22 +2,24 @@ import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, wr
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import { afterAll, assert, describe, it } from "@effect/vitest"
+import { diffLines } from "diff"
 import * as Arbitrary from "effect/Arbitrary"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import { planUpdate } from "../../../../src/adapters/inbound/cli/DirectoryUpdate.ts"
-import { readTexts, updateDirectory } from "../../../../src/adapters/inbound/cli/PromptDirectory.ts"
-import { assignPaths } from "../../../../src/adapters/inbound/cli/PromptPaths.ts"
-import { parsePromptFiles, renderFiles } from "../../../../src/adapters/inbound/cli/PromptText.ts"
-import { matchFiles } from "../../../../src/application/formats/FileMatch.ts"
-import { applyFiles } from "../../../../src/application/formats/FileMerge.ts"
-import { toImportedFiles } from "../../../../src/application/formats/FileRecords.ts"
+import { planUpdate } from "../../../../../src/adapters/inbound/cli/files/DirectoryUpdate.ts"
+import { readTexts, updateDirectory } from "../../../../../src/adapters/inbound/cli/files/PromptDirectory.ts"
+import { assignPaths } from "../../../../../src/adapters/inbound/cli/files/PromptPaths.ts"
+import { parsePromptFiles } from "../../../../../src/adapters/inbound/cli/files/PromptText.ts"
+import { applyFiles } from "../../../../../src/application/formats/files/FileMerge.ts"
+import { toImportedFiles } from "../../../../../src/application/formats/files/FileRecords.ts"
+import type { PromptId } from "../../../../../src/domain/Prompt.ts"
 import {
   toWorkspaceContent,
   type WorkspaceContent
-} from "../../../../src/domain/workspace/WorkspaceContent.ts"
-import type { WorkspaceId } from "../../../../src/domain/WorkspaceId.ts"
+} from "../../../../../src/domain/workspace/WorkspaceContent.ts"
+import type { WorkspaceId } from "../../../../../src/domain/WorkspaceId.ts"
+import { findPrompts, matchWith, renderFiles } from "./promptFiles.ts"
 import {
   archive,
   archives,
@@ -28,7 +30,7 @@ import {
   prompt,
   tag,
   fragmentBinding
-} from "../../../support/archives.ts"
+} from "../../../../support/archives.ts"
 
 type Texts = ReadonlyMap<string, string>
 
@@ -43,7 +45,7 @@ const applyUpdate = (workspace: WorkspaceId, content: WorkspaceContent, texts: T
 
 /** Returns the changes that an import of texts makes. */
 const findChanges = (workspace: WorkspaceId, content: WorkspaceContent, texts: Texts) => {
-  const files = matchFiles(content, Result.getOrThrow(parsePromptFiles(workspace, texts)))
+  const files = matchWith(content)(Result.getOrThrow(parsePromptFiles(workspace, texts)))
   const context = { now: instant("2030-01-01T00:00:00.000Z"), newId }
   return applyFiles(content, files, context).changes
 }
@@ -110,7 +112,7 @@ describe("planUpdate", () => {
       }
       const texts = reformat(renderFiles(assignPaths(source)), picks)
       const home = source.workspace.id
-      const imported = toImportedFiles(matchFiles(source, Result.getOrThrow(parsePromptFiles(home, texts))))
+      const imported = toImportedFiles(matchWith(source)(Result.getOrThrow(parsePromptFiles(home, texts))))
       const content = toWorkspaceContent(edited, imported)
       assert.deepStrictEqual(plan(home, content, texts).conflicts, [])
       const updated = applyUpdate(home, content, texts)
@@ -123,20 +125,24 @@ describe("planUpdate", () => {
   const importTexts = (texts: Record<string, string>) => {
     const home = newId<WorkspaceId>()
     const files = Result.getOrThrow(parsePromptFiles(home, new Map(Object.entries(texts))))
-    const folders = [...new Set(files.prompts.map((file) => file.folder))].flatMap((name) =>
+    const prompts = findPrompts(files)
+    const folders = [...new Set(prompts.map(({ state }) => state.folder))].flatMap((name) =>
       name === null ? [] : [folder({ name })]
     )
-    const tags = [...new Set(files.prompts.flatMap((file) => file.tags))].map((name) => tag(name))
+    const tags = [...new Set(prompts.flatMap(({ state }) => state.tags))].map((name) => tag(name))
     const own = archive({
       folders,
       tags,
-      fragments: files.fragments.map(({ id, name, content }) => ({ id, name, content })),
-      prompts: files.prompts.map(({ path: _, file_id: __, ...file }) =>
+      fragments: files.flatMap(({ id, state }) =>
+        state.kind === "fragment" ? [{ id, name: state.name, content: state.content }] : []
+      ),
+      prompts: prompts.map(({ id, state: { kind: _, folder, ...fields } }) =>
         prompt({
-          ...file,
-          folder_id: folders.find(({ name }) => name === file.folder)?.id ?? null,
-          tags: file.tags.map((name) => tags.find((tag) => tag.name === name)!.id),
-          fragments: file.fragments.map((binding, index) =>
+          ...fields,
+          id: id as PromptId,
+          folder_id: folders.find(({ name }) => name === folder)?.id ?? null,
+          tags: fields.tags.map((name) => tags.find((tag) => tag.name === name)!.id),
+          fragments: fields.fragments.map((binding, index) =>
             fragmentBinding({ id: binding.fragment_id, name: "", content: "" }, index, binding)
           )
         })
@@ -190,6 +196,66 @@ Body
     )
     assert.strictEqual(writeAfterEdit(formatted, { is_archived: false }), undefined)
   })
+
+  /** The front matter of a prompt as people write it: each key in several styles, without and with comments. */
+  const styles: Readonly<Record<string, ReadonlyArray<string>>> = {
+    title: ["title: Agent", "title:   'Agent'  # a name", '"title": "Agent"'],
+    description: [
+      "description: >-\n  Answers\n  all",
+      "description: |-\n  Answers all",
+      "description: Answers all # x"
+    ],
+    type: ["type:  system", "type: system   # role"],
+    model: ["model: gpt-4o", 'model: "gpt-4o"'],
+    intent: ["intent: support", "intent:\n  support"],
+    tags: ["tags: [draft,  shop]", "tags:\n- draft # one\n- shop", "tags:\n    - draft\n\n    - shop"],
+    favorite: ["favorite: true", "favorite:   true #"],
+    sort_order: ["sort_order: 0x10", "sort_order: 16  # late"],
+    fragments: [
+      "fragments: [{fragment: tone, with: {x: 1.10}}]",
+      "fragments:\n  # the tone\n  - fragment: tone # x\n    with: { x: 1.10 }"
+    ]
+  }
+  const separators = ["", "# A comment\n", "\n", "\n\n#no space\n   # indented\n"]
+  const edits: Readonly<Record<string, Parameters<typeof prompt>[0]>> = {
+    title: { title: "Other: title" },
+    description: { description: "First\nsecond" },
+    type: { prompt_type: "assistant" },
+    model: { target_model: "" },
+    intent: { intent: "# none" },
+    tags: { tags: [] },
+    favorite: { is_favorite: false },
+    sort_order: { sort_order: 7 },
+    fragments: { fragments: [] }
+  }
+
+  it.prop(
+    "changes only lines of keys that differ, whatever the style and the order of the keys",
+    { picks: Arbitrary.array(Arbitrary.schema(Schema.Natural), { minLength: 40, maxLength: 40 }) },
+    ({ picks }) => {
+      const keys = Object.keys(styles)
+      for (const number of picks) keys.push(...keys.splice(number % keys.length, 1))
+      const choose = <A>(items: ReadonlyArray<A>, index: number): A => items[picks[index]! % items.length]!
+      const entries = keys.map((key, index) => ({
+        key,
+        text: `${choose(styles[key]!, index)}\n`,
+        separator: choose(separators, index + 10),
+        isEdited: choose([false, false, true], index + 20)
+      }))
+      const text = `---\n${entries.map(({ separator, text }) => separator + text).join("")}# The end\n---\nBody\n`
+      const edited = entries.filter(({ isEdited }) => isEdited)
+      const updated = writeAfterEdit(text, Object.assign({}, ...edited.map(({ key }) => edits[key]))) ?? text
+      const removed = diffLines(text, updated).flatMap((part) =>
+        part.removed ? part.value.split("\n").slice(0, -1) : []
+      )
+      const editedLines = edited.flatMap(({ text }) => text.split("\n").slice(0, -1))
+      assert.deepStrictEqual(
+        removed.filter((line) => !editedLines.includes(line)),
+        []
+      )
+      assert.strictEqual(updated === text, edited.length === 0)
+    }
+  )
 
   it("keeps Windows line endings, byte order marks and a missing newline at the end", () => {
     const windows = `\ufeff${formatted.replaceAll("\n", "\r\n")}`
@@ -377,8 +443,11 @@ describe("updateDirectory", () => {
 
   it("creates a directory that does not exist", async () => {
     const directory = join(root, "new", "deep")
-    assert.deepStrictEqual(await Effect.runPromise(readTexts(directory)), new Map())
+    assert.deepStrictEqual(await Effect.runPromise(readTexts(directory, false)), new Map())
     await Effect.runPromise(updateDirectory(directory, new Map([["prompts/a.md", "a"]]), []))
-    assert.deepStrictEqual(await Effect.runPromise(readTexts(directory)), new Map([["prompts/a.md", "a"]]))
+    assert.deepStrictEqual(
+      await Effect.runPromise(readTexts(directory, false)),
+      new Map([["prompts/a.md", "a"]])
+    )
   })
 })

@@ -1,10 +1,10 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Result from "effect/Result"
-import { assignPaths } from "../../../../src/adapters/inbound/cli/PromptPaths.ts"
-import { parsePromptFiles, renderFiles } from "../../../../src/adapters/inbound/cli/PromptText.ts"
-import { applyFiles } from "../../../../src/application/formats/FileMerge.ts"
-import { isEmptyEdit, toWorkspaceContent } from "../../../../src/domain/workspace/WorkspaceContent.ts"
-import type { WorkspaceId } from "../../../../src/domain/WorkspaceId.ts"
+import { assignPaths } from "../../../../../src/adapters/inbound/cli/files/PromptPaths.ts"
+import { parsePromptFiles } from "../../../../../src/adapters/inbound/cli/files/PromptText.ts"
+import { applyFiles } from "../../../../../src/application/formats/files/FileMerge.ts"
+import { isEmptyEdit, toWorkspaceContent } from "../../../../../src/domain/workspace/WorkspaceContent.ts"
+import type { WorkspaceId } from "../../../../../src/domain/WorkspaceId.ts"
 import {
   archive,
   archives,
@@ -14,8 +14,8 @@ import {
   newId,
   prompt,
   texts
-} from "../../../support/archives.ts"
-import { matchWith, sortByPath } from "./promptFiles.ts"
+} from "../../../../support/archives.ts"
+import { findPrompts, firstPrompt, matchWith, sortByPath, renderFiles } from "./promptFiles.ts"
 
 const read = (workspace: WorkspaceId, files: Record<string, string>) =>
   parsePromptFiles(workspace, new Map(Object.entries(files)))
@@ -47,11 +47,11 @@ describe("the files of a workspace", () => {
       const files = assignPaths(original)
       assert.deepStrictEqual(
         Result.map(parsePromptFiles(original.workspace.id, renderFiles(files)), matchWith(original)),
-        Result.succeed(files)
+        Result.succeed(sortByPath(files))
       )
-      const [path] = renderFiles({ ...files, fragments: [] }).keys()
+      const { path } = findPrompts(files)[0]!
       assert.isFalse(
-        path!.split("/").some((segment) => /^\.|^$|[. ]$|[\\:*?"<>|\p{Cc}]/u.test(segment)),
+        path.split("/").some((segment) => /^\.|^$|[. ]$|[\\:*?"<>|\p{Cc}]/u.test(segment)),
         path
       )
     }
@@ -70,7 +70,7 @@ describe("the files of a workspace", () => {
 
   it("have different paths when titles are equal except for case or punctuation", () => {
     const titles = ["Same", "same", "Same!", "", "..", "/"]
-    const { prompts } = assignPaths(archive({ prompts: titles.map((title) => prompt({ title })) }))
+    const prompts = assignPaths(archive({ prompts: titles.map((title) => prompt({ title })) }))
     assert.strictEqual(new Set(prompts.map(({ path }) => path.toLowerCase())).size, titles.length)
     assert.strictEqual(prompts[0]!.path, "prompts/same.md")
     assert.strictEqual(prompts[3]!.path, "prompts/untitled.md")
@@ -89,22 +89,20 @@ describe("the text of a file", () => {
       "fragments/tone.md": `${front}Kind`
     }
     const first = Result.getOrThrow(read(workspace, files))
-    assert.deepStrictEqual(first, {
-      fragments: [
-        {
-          path: "fragments/tone.md",
-          file_id: null,
-          id: first.fragments[0]!.id,
-          name: "tone",
-          content: "Kind"
-        }
-      ],
-      prompts: [
-        {
-          path: "prompts/Support/hello.md",
-          file_id: null,
+    assert.deepStrictEqual(first, [
+      {
+        path: "fragments/tone.md",
+        file_id: null,
+        id: first[0]!.id,
+        state: { kind: "fragment", name: "tone", content: "Kind" }
+      },
+      {
+        path: "prompts/Support/hello.md",
+        file_id: null,
+        id: first[1]!.id,
+        state: {
+          kind: "prompt",
           folder: "Support",
-          id: first.prompts[0]!.id,
           title: "hello",
           description: "",
           current_content: "Hello {{name}}",
@@ -116,12 +114,12 @@ describe("the text of a file", () => {
           tags: [],
           fragments: []
         }
-      ]
-    })
+      }
+    ])
     assert.deepStrictEqual(read(workspace, files), Result.succeed(first))
     assert.notStrictEqual(
-      Result.getOrThrow(read(newId(), files)).prompts[0]!.id,
-      Result.getOrThrow(read(workspace, files)).prompts[0]!.id
+      Result.getOrThrow(read(newId(), files))[1]!.id,
+      Result.getOrThrow(read(workspace, files))[1]!.id
     )
   })
 
@@ -129,7 +127,7 @@ describe("the text of a file", () => {
     const dns = "6ba7b810-9dad-11d1-80b4-00c04fd430c8" as WorkspaceId
     // From Python's uuid.uuid5(uuid.NAMESPACE_DNS, "prompts/a.md").
     assert.strictEqual(
-      Result.getOrThrow(read(dns, { "prompts/a.md": "---\n---\n" })).prompts[0]!.id,
+      Result.getOrThrow(read(dns, { "prompts/a.md": "---\n---\n" }))[0]!.id,
       "c2d19c60-d282-505f-b715-725fed8a8eb0"
     )
   })
@@ -137,12 +135,10 @@ describe("the text of a file", () => {
   it("with an id gets the version 5 UUID of that id, in lowercase, in the namespace of its workspace", () => {
     const dns = "6ba7b810-9dad-11d1-80b4-00c04fd430c8" as WorkspaceId
     const text = "---\nid: 6F1F0C2E-6F6E-4A57-9D9E-0B6F2F1B7A51\n---\n"
-    const { prompts, fragments } = Result.getOrThrow(
-      read(dns, { "prompts/a.md": text, "fragments/a.md": text })
-    )
+    const files = Result.getOrThrow(read(dns, { "prompts/a.md": text, "fragments/a.md": text }))
     // From Python's uuid.uuid5(uuid.NAMESPACE_DNS, "6f1f0c2e-6f6e-4a57-9d9e-0b6f2f1b7a51").
     const id = "588a3ed8-548f-5a88-8b24-e7a442567981"
-    for (const file of [prompts[0]!, fragments[0]!]) {
+    for (const file of files) {
       assert.deepStrictEqual([file.id, file.file_id], [id, "6f1f0c2e-6f6e-4a57-9d9e-0b6f2f1b7a51"])
     }
   })
@@ -169,7 +165,7 @@ describe("the text of a file", () => {
     ["--- \ntitle: x\n--- \na\n", "a"]
   ])("%j has the body %j", (text, body) => {
     assert.strictEqual(
-      Result.getOrThrow(read(workspace, { "prompts/a.md": text })).prompts[0]!.current_content,
+      firstPrompt(Result.getOrThrow(read(workspace, { "prompts/a.md": text }))).current_content,
       body
     )
   })

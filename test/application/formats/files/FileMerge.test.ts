@@ -3,19 +3,19 @@ import * as SecureRandom from "effect/crypto/SecureRandom"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as TestClock from "effect/testing/TestClock"
-import * as Memory from "../../../src/adapters/outbound/memory/Memory.ts"
-import { Administration } from "../../../src/application/administration/Administration.ts"
-import type { Archive } from "../../../src/application/formats/Archive.ts"
+import * as Memory from "../../../../src/adapters/outbound/memory/Memory.ts"
+import { Administration } from "../../../../src/application/administration/Administration.ts"
+import type { Archive } from "../../../../src/application/formats/Archive.ts"
 import {
+  type ContentFile,
   type FileChange,
   InvalidFiles,
-  type PromptFile,
-  type PromptFiles,
-  toPromptFiles
-} from "../../../src/application/formats/PromptFiles.ts"
-import { WorkspaceNotFound, WorkspaceStore } from "../../../src/application/ports/WorkspaceStore.ts"
-import type { PromptId } from "../../../src/domain/Prompt.ts"
-import type { WorkspaceId } from "../../../src/domain/WorkspaceId.ts"
+  type PromptState,
+  readItems
+} from "../../../../src/application/formats/files/ContentFile.ts"
+import { WorkspaceNotFound, WorkspaceStore } from "../../../../src/application/ports/WorkspaceStore.ts"
+import type { PromptId } from "../../../../src/domain/Prompt.ts"
+import type { WorkspaceId } from "../../../../src/domain/WorkspaceId.ts"
 import {
   archive,
   compareIds,
@@ -32,7 +32,7 @@ import {
   workspace,
   toPartStream,
   exportArchive
-} from "../../support/archives.ts"
+} from "../../../support/archives.ts"
 
 const layer = Administration.layer.pipe(
   Layer.provide(SecureRandom.layerWebCrypto),
@@ -44,23 +44,22 @@ const now = instant("2030-01-01T00:00:00.000Z")
 const load = (archive: Archive) =>
   Effect.flatMap(WorkspaceStore, (store) => store.importWorkspace(toPartStream(archive)))
 
-const toFiles = (archive: Archive): PromptFiles =>
-  toPromptFiles(archive, {
-    prompt: ({ id }) => ({ path: `prompts/${id}.md`, file_id: id }),
-    fragment: ({ id }) => ({ path: `fragments/${id}.md`, file_id: id })
-  })
+const toFiles = (archive: Archive): ReadonlyArray<ContentFile> =>
+  [...readItems(archive).values()]
+    .filter(({ isArchived }) => !isArchived)
+    .map(({ id, state }) => ({ id, path: `${state.kind}s/${id}.md`, file_id: id, state }))
 
 /** Returns changes without the states before and after. */
 const summarize = (changes: ReadonlyArray<FileChange>) =>
   changes.map(({ before: _, after: __, ...change }) => change)
 
-const newFile = (overrides: Partial<PromptFile> = {}): PromptFile => {
-  const id = newId<PromptId>()
-  return {
-    path: `prompts/${id}.md`,
-    file_id: null,
+const newFile = (overrides: Partial<PromptState> = {}, id: string = newId()) => ({
+  path: `prompts/${id}.md`,
+  file_id: null,
+  id,
+  state: {
+    kind: "prompt",
     folder: null,
-    id,
     title: "New",
     description: "",
     current_content: "Body",
@@ -72,14 +71,17 @@ const newFile = (overrides: Partial<PromptFile> = {}): PromptFile => {
     tags: [],
     fragments: [],
     ...overrides
-  }
-}
+  } satisfies PromptState
+})
 
 /**
  * Imports files at `now` and returns the workspace before and after, and the changes. Checks that a dry run and a
  * second import change nothing.
  */
-const importAndRead = Effect.fnUntraced(function* (before: Archive, files: (read: Archive) => PromptFiles) {
+const importAndRead = Effect.fnUntraced(function* (
+  before: Archive,
+  files: (read: Archive) => ReadonlyArray<ContentFile>
+) {
   const { importFiles } = yield* Administration
   const home = before.workspace.id
   yield* load(before)
@@ -99,11 +101,15 @@ const importAndRead = Effect.fnUntraced(function* (before: Archive, files: (read
 
 const findPrompt = (archive: Archive, id: string) => archive.prompts.find((prompt) => prompt.id === id)!
 
-/** Returns the files of a workspace with the file of one prompt changed. */
-const withPrompt = (archive: Archive, id: string, change: (file: PromptFile) => PromptFile): PromptFiles => {
-  const files = toFiles(archive)
-  return { ...files, prompts: files.prompts.map((file) => (file.id === id ? change(file) : file)) }
-}
+/** Returns the files of a workspace with the state of one prompt changed. */
+const withPrompt = (
+  archive: Archive,
+  id: string,
+  change: (state: PromptState) => PromptState
+): ReadonlyArray<ContentFile> =>
+  toFiles(archive).map((file) =>
+    file.id === id && file.state.kind === "prompt" ? { ...file, state: change(file.state) } : file
+  )
 
 describe("importFiles", () => {
   it.effect("turns a changed body into a new version, a child of the current version", () =>
@@ -175,12 +181,8 @@ describe("importFiles", () => {
       const { archive: own } = sample()
       const greeting = own.prompts[0]!
       const { read, changes, after } = yield* importAndRead(own, (read) =>
-        withPrompt(read, greeting.id, ({ path, file_id, id, current_content, fragments, ...rest }) => ({
+        withPrompt(read, greeting.id, ({ fragments, ...rest }) => ({
           ...rest,
-          path,
-          file_id,
-          id,
-          current_content,
           title: "Hello",
           description: "Changed",
           prompt_type: "few-shot",
@@ -189,7 +191,7 @@ describe("importFiles", () => {
           is_favorite: false,
           sort_order: 9,
           folder: "New folder",
-          tags: ["production", "new", "new"],
+          tags: ["new", "production"],
           fragments: fragments.toReversed()
         }))
       )
@@ -240,22 +242,25 @@ describe("importFiles", () => {
   it.effect("adds new prompts with a first version, and new fragments", () =>
     Effect.gen(function* () {
       const home = workspace()
-      const snippet = { ...fragment("{{x}}"), path: "fragments/a.md", file_id: null }
+      const { id, ...stored } = fragment("{{x}}")
+      const snippet: ContentFile = {
+        id,
+        path: "fragments/a.md",
+        file_id: null,
+        state: { kind: "fragment", ...stored }
+      }
       const file = newFile({
         folder: "Folder",
         tags: ["a"],
         fragments: [{ fragment_id: snippet.id, variable_overrides: { x: 1 } }]
       })
-      const { after } = yield* importAndRead(archive({ workspace: home }), () => ({
-        prompts: [file],
-        fragments: [snippet]
-      }))
+      const { after } = yield* importAndRead(archive({ workspace: home }), () => [snippet, file])
       const [added] = after.prompts
-      const { path: _, file_id: __, ...stored } = snippet
-      assert.deepStrictEqual(after.fragments, [stored])
-      const { path: ___, file_id: ____, folder: _____, ...fields } = file
+      assert.deepStrictEqual(after.fragments, [{ id, ...stored }])
+      const { kind: _, folder: __, ...fields } = file.state
       assert.deepStrictEqual(added, {
         ...fields,
+        id: file.id as PromptId,
         current_version: 1,
         folder_id: after.folders[0]!.id,
         is_archived: false,
@@ -285,7 +290,7 @@ describe("importFiles", () => {
     Effect.gen(function* () {
       const stored = prompt({ title: "Gone", versions: [version(1)] })
       const before = archive({ prompts: [stored] })
-      const { after, changes } = yield* importAndRead(before, () => ({ prompts: [], fragments: [] }))
+      const { after, changes } = yield* importAndRead(before, () => [])
       assert.deepStrictEqual(summarize(changes), [
         { kind: "prompt", id: stored.id, path: null, name: "Gone", change: "archived" }
       ])
@@ -300,10 +305,14 @@ describe("importFiles", () => {
       const [unused, used, changed] = [fragment("unused"), fragment("used"), fragment("old")]
       const stored = prompt({ is_archived: true, fragments: [fragmentBinding(used, 1)] })
       const before = archive({ fragments: [unused, used, changed], prompts: [stored] })
-      const { after, changes } = yield* importAndRead(before, () => ({
-        prompts: [],
-        fragments: [{ ...changed, content: "new", path: "fragments/a.md", file_id: changed.id }]
-      }))
+      const { after, changes } = yield* importAndRead(before, () => [
+        {
+          id: changed.id,
+          path: "fragments/a.md",
+          file_id: changed.id,
+          state: { kind: "fragment", name: changed.name, content: "new" }
+        }
+      ])
       assert.deepStrictEqual(after.fragments, [used, { ...changed, content: "new" }].sort(compareIds))
       assert.deepStrictEqual(after.prompts, [stored])
       assert.deepStrictEqual(
@@ -328,10 +337,7 @@ describe("importFiles", () => {
   it.effect("keeps folders and tags that no file names, and the workspace's keys", () =>
     Effect.gen(function* () {
       const { archive: own } = sample()
-      const { read, after } = yield* importAndRead({ ...own, tags: [...own.tags, tag("unused")] }, () => ({
-        prompts: [],
-        fragments: []
-      }))
+      const { read, after } = yield* importAndRead({ ...own, tags: [...own.tags, tag("unused")] }, () => [])
       const { users, api_keys, folders, tags } = after
       assert.deepStrictEqual(
         { users, api_keys, folders, tags },
@@ -350,22 +356,18 @@ describe("importFiles", () => {
         const home = workspace()
         yield* load(archive({ workspace: home }))
         const [file, other] = [newFile(), newFile()]
-        const attempt = (prompts: ReadonlyArray<PromptFile>) =>
-          Effect.flip(importFiles(home.id, { prompts, fragments: [] }))
+        const attempt = (files: ReadonlyArray<ContentFile>) => Effect.flip(importFiles(home.id, files))
         assert.deepStrictEqual(
           yield* attempt([file, { ...other, id: file.id }]),
           InvalidFiles([{ path: other.path, message: `has the id of ${file.path}` }])
         )
-        const taken = newFile({ id: theirs.prompts[0]!.id })
+        const taken = newFile({}, theirs.prompts[0]!.id)
         assert.deepStrictEqual(
           yield* attempt([other, taken]),
           InvalidFiles([{ path: taken.path, message: "id belongs to another workspace" }])
         )
         assert.deepStrictEqual((yield* exportArchive(home.id)).prompts, [])
-        assert.deepStrictEqual(
-          yield* Effect.flip(importFiles(newId<WorkspaceId>(), { prompts: [], fragments: [] })),
-          WorkspaceNotFound
-        )
+        assert.deepStrictEqual(yield* Effect.flip(importFiles(newId<WorkspaceId>(), [])), WorkspaceNotFound)
       }).pipe(Effect.provide(layer))
   )
 })

@@ -6,7 +6,7 @@ import type { ChangeOptions, WorkspaceNotFound } from "../../../../application/p
 import { toWorkspaceEditedEntry } from "../../../../domain/workspace/AuditEvent.ts"
 import {
   type ContentEdit,
-  editedPrompts,
+  listEditedPrompts,
   isEmptyEdit,
   type WorkspaceContent
 } from "../../../../domain/workspace/WorkspaceContent.ts"
@@ -22,13 +22,13 @@ import { repeatableRead, runAttempts, type Transact } from "./WriteAttempts.ts"
 import { makeStaging } from "./Staging.ts"
 import { writeContent } from "./WorkspaceImport.ts"
 
-/** Another import or revision of the workspace is running, or has ended after the snapshot of this one was taken. */
+/** Another import or edit of the workspace is running, or was committed after the snapshot of this edit was taken. */
 const WorkspaceLocked = { _tag: "WorkspaceLocked" } as const
 type WorkspaceLocked = typeof WorkspaceLocked
 
 const isWorkspaceLocked = (error: unknown): error is WorkspaceLocked => error === WorkspaceLocked
 
-/** Writes an edit of a workspace's content in the current transaction, and no row that the edit does not name. */
+/** Writes an edit of a workspace's content in the current transaction. Writes no row that the edit does not name. */
 const writeEdit = Effect.fnUntraced(function* (
   sql: PgClient,
   workspace: WorkspaceId,
@@ -44,7 +44,7 @@ const writeEdit = Effect.fnUntraced(function* (
   yield* sql.unsafe(queries.deferConstraints)
   const findPromptsWith = (list: "tags" | "fragments") =>
     edit.prompts.filter((prompt) => prompt[list] !== undefined).map(({ row }) => row.id)
-  // Deleted first: the schema limits the rows of a prompt.
+  // Delete before inserting: the schema limits the rows of a prompt.
   yield* sql.unsafe(queries.deleteOtherBindingsOfPrompts, [findPromptsWith("fragments")])
   yield* writeContent(sql, staging, workspace)
   yield* sql.unsafe(queries.deleteOtherTagsOfPrompts, [findPromptsWith("tags")])
@@ -54,15 +54,15 @@ const writeEdit = Effect.fnUntraced(function* (
 })
 
 /**
- * Derives an edit from a workspace's content and writes it. An attempt reads and writes in one snapshot: PostgreSQL
- * rejects the write of a row that has changed since. The next attempt therefore locks the prompts of the failed
- * edit before it reads anything, so that it cannot fail for the same reason.
+ * Passes a workspace's content to `makeEdit` and writes the edit that it returns. An attempt reads and writes in one
+ * snapshot, so PostgreSQL rejects the write of a row that has changed since. The next attempt therefore locks the
+ * prompts of the failed edit before it reads anything, so that it cannot fail for the same reason.
  */
-export const reviseContent = <A, E>(
+export const editContent = <A, E>(
   sql: PgClient,
   transact: Transact,
   workspace: WorkspaceId,
-  revise: (content: WorkspaceContent) => Effect.Effect<readonly [ContentEdit, A], E>,
+  makeEdit: (content: WorkspaceContent) => Effect.Effect<readonly [ContentEdit, A], E>,
   options: ChangeOptions | undefined,
   record: AuditRecorder
 ): Effect.Effect<A, E | WorkspaceNotFound | InvalidContent | Unavailable> => {
@@ -74,11 +74,11 @@ export const reviseContent = <A, E>(
     if (!locked) return yield* Effect.fail(WorkspaceLocked)
     if (contestedPrompts.length > 0) yield* sql.unsafe(queries.lockPrompts, [contestedPrompts])
   })
-  const writeRevision = Effect.gen(function* () {
+  const attemptEdit = Effect.gen(function* () {
     yield* sql.unsafe(repeatableRead)
     if (!dryRun) yield* lockOrFail
-    const [edit, result] = yield* revise(yield* readContent(sql, workspace))
-    contestedPrompts = editedPrompts(edit)
+    const [edit, result] = yield* makeEdit(yield* readContent(sql, workspace))
+    contestedPrompts = listEditedPrompts(edit)
     if (!isEmptyEdit(edit)) {
       yield* writeEdit(sql, workspace, edit, dryRun)
       if (!dryRun) yield* record([toWorkspaceEditedEntry(workspace, options?.source, edit)])
@@ -89,7 +89,7 @@ export const reviseContent = <A, E>(
   })
   const waitForLock = transact(sql.unsafe(queries.lockWorkspace, [workspace]))
   const run: Effect.Effect<A, unknown> = Effect.catchIf(
-    Effect.suspend(() => runAttempts(transact, dryRun, writeRevision)),
+    Effect.suspend(() => runAttempts(transact, dryRun, attemptEdit)),
     isWorkspaceLocked,
     () => Effect.andThen(waitForLock, run)
   )

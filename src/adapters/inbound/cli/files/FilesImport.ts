@@ -1,14 +1,16 @@
 import * as Effect from "effect/Effect"
-import type { Administration, FileImport } from "../../../application/administration/Administration.ts"
-import { maxProblems } from "../../../application/formats/ProblemList.ts"
-import { findSlotWarnings } from "../../../application/formats/SlotWarnings.ts"
-import type { Problem } from "../../../domain/workspace/Problem.ts"
-import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
-import { describeChange, renderDiff } from "./output/ChangeText.ts"
-import { CommandError } from "./output/CommandError.ts"
-import { pluralize, print, toPrintable, warn } from "./output/Output.ts"
-import { withElapsedTime } from "./output/Progress.ts"
-import { readDirectory } from "./PromptDirectory.ts"
+import type { Administration } from "../../../../application/administration/Administration.ts"
+import type { FileImport } from "../../../../application/administration/FileImports.ts"
+import { maxProblems } from "../../../../application/formats/ProblemList.ts"
+import { findSlotWarnings } from "../../../../application/formats/files/SlotWarnings.ts"
+import type { Problem } from "../../../../domain/workspace/Problem.ts"
+import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
+import { describeChange, renderDiff } from "../output/ChangeText.ts"
+import { CommandError } from "../output/CommandError.ts"
+import { pluralize, print, toPrintable, warn } from "../output/Output.ts"
+import { withElapsedTime } from "../output/Progress.ts"
+import { readTexts } from "./PromptDirectory.ts"
+import { parsePromptFiles } from "./PromptText.ts"
 
 /** The options of an import from a directory. */
 export interface DirectoryImportOptions {
@@ -51,8 +53,9 @@ export const importFiles = Effect.fnUntraced(function* (
   workspace: WorkspaceId,
   { path, dryRun, overwrite, allowEmpty, json }: DirectoryImportOptions
 ) {
-  const files = yield* readDirectory(path, workspace)
-  if (files.prompts.length === 0 && !allowEmpty)
+  const texts = yield* readTexts(path, true)
+  const files = yield* Effect.fromResult(parsePromptFiles(workspace, texts))
+  if (!allowEmpty && !files.some(({ state }) => state.kind === "prompt"))
     return yield* new CommandError({
       message: `${path} has no prompts, so the import would archive all prompts of the workspace: add --allow-empty`
     })
