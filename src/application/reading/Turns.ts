@@ -1,4 +1,5 @@
 import * as Effect from "effect/Effect"
+import * as Semaphore from "effect/Semaphore"
 
 // All services of a process share one event loop, so these are values of the module.
 
@@ -51,3 +52,26 @@ export const countUnits = (value: unknown): number => {
 /** Runs a read, and takes a turn for the step that processes its result. */
 export const takeTurnFor = <A, E>(read: Effect.Effect<A, E>): Effect.Effect<A, E> =>
   Effect.tap(read, (result) => takeTurn(countUnits(result)))
+
+const encoding = Semaphore.makeUnsafe(1)
+
+/**
+ * Encodes the result of a read in two steps, each in its own turn: to JSON, and to bytes. The JSON of a large result
+ * takes several times the memory of the result, so only one is encoded at a time.
+ */
+export const encodeInTurns = <A, B>(
+  result: A,
+  toJson: (result: A) => string,
+  toBytes: (json: string) => B
+): Effect.Effect<B> => {
+  const units = countUnits(result)
+  if (units < smallUnits) return Effect.sync(() => toBytes(toJson(result)))
+  const encode = Effect.andThen(
+    takeTurn(units),
+    Effect.sync(() => toJson(result))
+  ).pipe(
+    Effect.tap((json) => takeTurn(json.length)),
+    Effect.map(toBytes)
+  )
+  return encoding.withPermit(encode)
+}
