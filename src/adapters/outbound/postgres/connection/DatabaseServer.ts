@@ -15,7 +15,7 @@ const receiveBytes = 64 * 1024
 
 /**
  * Opens a socket that receives all bytes into one buffer. The driver copies them at once. Otherwise, each chunk of a
- * large row would be a buffer of its own.
+ * large row would be a separate buffer.
  */
 const openSocket = ({ host, port }: ServerAddress): Socket => {
   const socket: Socket = connect({
