@@ -1,3 +1,4 @@
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Semaphore from "effect/Semaphore"
 
@@ -8,6 +9,11 @@ const smallUnits = 32 * 1024
 
 /** The turns between two large steps. Node accepts one connection in each turn, and an empty turn takes microseconds. */
 const turnsBetween = 16
+
+/** The read that a fiber runs. Its first large step makes it large. */
+export const RunningRead = Context.Reference<{ isLarge: boolean }>("prompt-retrieval/RunningRead", {
+  defaultValue: () => ({ isLarge: false })
+})
 
 const waiting: Array<() => void> = []
 let turnsLeft = 0
@@ -35,9 +41,12 @@ const startCountdown = (): void => {
 export const takeTurn = (units: number): Effect.Effect<void> =>
   units < smallUnits
     ? Effect.void
-    : Effect.callback<void>((resume) => {
-        waiting.push(() => resume(Effect.void))
-        if (turnsLeft === 0) startCountdown()
+    : Effect.flatMap(RunningRead, (read) => {
+        read.isLarge = true
+        return Effect.callback<void>((resume) => {
+          waiting.push(() => resume(Effect.void))
+          if (turnsLeft === 0) startCountdown()
+        })
       })
 
 /** Returns the length of all texts in a value: an object of texts and numbers, or a list of such objects. */
