@@ -1,7 +1,6 @@
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { configDefaults, defineConfig } from "vitest/config"
-import LongestFirst from "./test/support/LongestFirst.ts"
 
 // The processes of all tests compile Effect only once.
 process.env.NODE_COMPILE_CACHE ??= join(tmpdir(), "prompt-retrieval-compile-cache")
@@ -14,7 +13,6 @@ const pure = [
   "client/test/{Cache,Errors,Slots,Transport,cacheOutage,limits,paging,retryAfter,sharedReads,types}.test.ts",
   "client/test/pull/{Bundle,Identifiers}.test.ts",
   "test/adapters/inbound/http/**/*.test.ts",
-  "test/adapters/inbound/cli/{PromptDirectory,PromptPaths,PromptText}.test.ts",
   "test/adapters/inbound/cli/{archive,files,output}/*.test.ts",
   "test/adapters/outbound/{caching,memory}/**/*.test.ts",
   "test/application/**/*.test.ts",
@@ -22,15 +20,17 @@ const pure = [
   "test/runtime/telemetry/**/*.test.ts"
 ]
 
-/** Tests that assert short durations, or memory. No other test runs at the same time. */
-const sensitive = [
+/** Tests that assert short durations. They wait most of the time, so two of them disturb each other little. */
+const timed = [
   "test/adapters/outbound/postgres/{Database,feed/PostgresChangeFeed}.test.ts",
-  "test/api/{connections,memory}.test.ts",
-  "test/domain/Resolution.test.ts",
+  "test/api/transport/connections.test.ts",
   "test/process/faults/*.test.ts",
-  "test/process/{freshness,keyExpiry,mcpMemory}.test.ts",
+  "test/process/{freshness,keyExpiry}.test.ts",
   "test/runtime/telemetry/ProcessMetrics.test.ts"
 ]
+
+/** Tests that assert short durations while they use all processors. No other test runs at the same time. */
+const alone = ["test/domain/Resolution.test.ts", "test/process/faults/neighbors.test.ts"]
 
 const exclude = (...patterns: ReadonlyArray<string>) => [...configDefaults.exclude, ...system, ...patterns]
 
@@ -41,7 +41,6 @@ export default defineConfig({
   test: {
     testTimeout: 60_000,
     hookTimeout: 120_000,
-    sequence: { sequencer: LongestFirst },
     globalSetup: ["test/support/startServer.ts", "test/support/bundleProgram.ts"],
     // The projects run one after another.
     projects: [
@@ -50,7 +49,7 @@ export default defineConfig({
         test: {
           name: "pure",
           include: pure,
-          exclude: exclude(...sensitive),
+          exclude: exclude(...timed, ...alone),
           isolate: false,
           maxWorkers,
           sequence: { groupOrder: 1 }
@@ -61,7 +60,7 @@ export default defineConfig({
         test: {
           name: "parallel",
           include: ["test/**/*.test.ts", "client/test/**/*.test.ts"],
-          exclude: exclude(...pure, ...sensitive),
+          exclude: exclude(...pure, ...timed, ...alone),
           maxWorkers,
           sequence: { groupOrder: 2 }
         }
@@ -69,11 +68,21 @@ export default defineConfig({
       {
         extends: true,
         test: {
-          name: "sequential",
-          include: sensitive,
+          name: "timed",
+          include: timed,
+          exclude: exclude(...alone),
+          maxWorkers,
+          sequence: { groupOrder: 3 }
+        }
+      },
+      {
+        extends: true,
+        test: {
+          name: "alone",
+          include: alone,
           exclude: exclude(),
           maxWorkers: 1,
-          sequence: { groupOrder: 3 }
+          sequence: { groupOrder: 4 }
         }
       }
     ]

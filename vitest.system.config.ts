@@ -1,7 +1,7 @@
 import { configDefaults, defineConfig } from "vitest/config"
 
-/** Tests that assert short durations, or restart and disturb programs. No other test runs at the same time. */
-const sensitive = [
+/** Tests that assert short durations, or restart and disturb programs. They wait most of the time. */
+const timed = [
   "test/system/faults/*.test.ts",
   "test/system/adapters/RedisRateLimiter.test.ts",
   "test/system/process/sharedLimits.test.ts"
@@ -15,7 +15,7 @@ export default defineConfig({
     testTimeout: 60_000,
     hookTimeout: 120_000,
     globalSetup: [
-      "test/support/requirePrograms.ts",
+      "test/support/programs/requirePrograms.ts",
       "test/support/startDebianServer.ts",
       "test/support/startServer.ts",
       "test/support/bundleProgram.ts"
@@ -26,14 +26,14 @@ export default defineConfig({
         test: {
           name: "system",
           include: ["test/system/**/*.test.ts", "client/test/system/**/*.test.ts", ...contracts],
-          exclude: [...configDefaults.exclude, ...sensitive],
+          exclude: [...configDefaults.exclude, ...timed],
           maxWorkers: 2,
           sequence: { groupOrder: 1 }
         }
       },
       {
         extends: true,
-        test: { name: "sequential", include: sensitive, maxWorkers: 1, sequence: { groupOrder: 2 } }
+        test: { name: "timed", include: timed, maxWorkers: 2, sequence: { groupOrder: 2 } }
       }
     ]
   }

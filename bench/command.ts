@@ -7,6 +7,9 @@ import { join } from "node:path"
 /** The directory of this checkout. */
 export const root = join(import.meta.dirname, "..")
 
+/** The program that `npm run build:program` builds. */
+export const program = join(root, "dist/main.js")
+
 /** Returns the peak resident memory of a process in MiB; 0 once it has exited. Linux only. */
 const readPeakMiB = (pid: number): number => {
   try {
@@ -19,7 +22,7 @@ const readPeakMiB = (pid: number): number => {
 /** Runs a command of the command line. Returns how long it took in milliseconds, and its peak memory in MiB. */
 export const runCommand = async (args: ReadonlyArray<string>, databaseUrl: string) => {
   const started = performance.now()
-  const child = spawn(process.execPath, [join(root, "src/main.ts"), ...args], {
+  const child = spawn(process.execPath, [program, ...args], {
     env: { PATH: process.env.PATH, HOME: process.env.HOME, DATABASE_URL: databaseUrl },
     stdio: ["ignore", "ignore", "inherit"]
   })

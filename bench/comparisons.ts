@@ -1,6 +1,6 @@
 /** What the scenarios share: the servers that they measure, the check of the responses, and the kinds of comparison. */
 import { deepStrictEqual } from "node:assert/strict"
-import type { HttpResponse } from "../test/support/rawHttp.ts"
+import type { HttpResponse } from "../test/support/clients/rawHttp.ts"
 import type { FixedResponse } from "./baselines/bare.ts"
 import { thousand, type Workspace } from "./dataset.ts"
 import {

@@ -1,27 +1,20 @@
 import { execFile, spawn } from "node:child_process"
 import { once } from "node:events"
 import { readFileSync } from "node:fs"
-import { join } from "node:path"
 import { setTimeout } from "node:timers/promises"
 import { promisify } from "node:util"
 import { freePort } from "../test/support/ports.ts"
-import { exchange, rawRequest } from "../test/support/rawHttp.ts"
-import { root } from "./command.ts"
+import { exchange, rawRequest } from "../test/support/clients/rawHttp.ts"
+import { program, root } from "./command.ts"
 import { thousand } from "./dataset.ts"
 import { resolved } from "./requests.ts"
 
-const baselines = {
+/** The arguments of Node. The flag of the service is that of `deploy/Containerfile` and of the systemd unit. */
+const programs = {
+  service: ["--max-semi-space-size=8", program, "serve"],
   fastify: ["bench/baselines/fastify.ts"],
   bare: ["bench/baselines/bare.ts"]
 } as const
-
-/** Returns the arguments of a program; those of the service come from `npm start`. */
-const readArguments = (program: Start["program"]): ReadonlyArray<string> => {
-  if (program !== "service") return baselines[program]
-  const { scripts } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"))
-  const words: ReadonlyArray<string> = scripts.start.split(" ")
-  return words.slice(words.indexOf("node") + 1)
-}
 
 /** How long a process may take to start and to stop, in milliseconds. */
 const startTimeoutMs = 30_000
@@ -40,7 +33,7 @@ export interface ServerProcess {
 }
 
 export interface Start {
-  readonly program: "service" | keyof typeof baselines
+  readonly program: keyof typeof programs
   readonly env: Readonly<Record<string, string>>
   readonly stdin?: string
   /** The request and the response status that show that the server is ready. */
@@ -92,10 +85,9 @@ const readCpuTime = (pid: number): number => {
 
 /** Starts a server on a free loopback port and waits until the probe gets the expected status. */
 export const startServer = async ({ program, env, stdin, probe, silent }: Start): Promise<ServerProcess> => {
-  const args = readArguments(program)
   const port = await freePort()
   const startedAt = performance.now()
-  const child = spawn(process.execPath, args, {
+  const child = spawn(process.execPath, programs[program], {
     cwd: root,
     env: { PATH: process.env.PATH, HOME: process.env.HOME, PORT: String(port), ...env },
     stdio: ["pipe", "ignore", silent ? "ignore" : "inherit"]

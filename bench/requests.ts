@@ -1,4 +1,4 @@
-import { exchange, getHeader, type HttpResponse, rawRequest } from "../test/support/rawHttp.ts"
+import { exchange, getHeader, type HttpResponse, rawRequest } from "../test/support/clients/rawHttp.ts"
 import { countListed, makeId, thousand, type Workspace } from "./dataset.ts"
 import type { Stream } from "./load.ts"
 

@@ -1,6 +1,6 @@
 /** The scenarios with several processes, a standby, and many workspaces or prompts (`--only scale`). */
 import { setTimeout } from "node:timers/promises"
-import { freshCluster, makeStandby } from "../test/support/cluster.ts"
+import { freshCluster, makeStandby } from "../test/support/database/cluster.ts"
 import { makeResources } from "../test/support/database.ts"
 import { type Scenario, startService } from "./comparisons.ts"
 import {

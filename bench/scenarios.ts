@@ -124,7 +124,7 @@ const start: Scenario = {
       {
         title: start.title,
         unit: "of Fastify's time",
-        goal: atMost(4, 1.25),
+        goal: atMost(1.25, 1),
         samples: pairs.map(([service, baseline]) => service / baseline),
         detail: {
           "service ms": median(pairs.map(([service]) => service)),
@@ -172,10 +172,10 @@ const memory: Scenario = {
     })
     const count = (value: number) => value.toLocaleString("en")
     await setTimeout(1000)
-    const measurements = [await measureMemory("at the start", 130, 90)]
+    const measurements = [await measureMemory("at the start", 90, 80)]
     const cold = shuffledPrompts(hundredThousand, resolved).slice(0, coldReads)
     const coldCount = await send([eachOnce(makeStream(hundredThousand, cold))])
-    measurements.push(await measureMemory(`after ${count(coldCount)} cold reads`, 400, 270))
+    measurements.push(await measureMemory(`after ${count(coldCount)} cold reads`, 270, 240))
     const unknownCount = Math.floor(mixedRequests / 20)
     const mixedCount = await send([
       makeStream(hundredThousand, makeMixedTargets(), {

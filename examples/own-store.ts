@@ -14,7 +14,7 @@ import { KeyStore } from "prompt-retrieval/application/ports/KeyStore"
 import { PromptRepo } from "prompt-retrieval/application/ports/PromptRepo"
 import { InvalidKey } from "prompt-retrieval/domain/ApiKey"
 import { paginate } from "prompt-retrieval/domain/Page"
-import { PromptNotFound } from "prompt-retrieval/domain/Prompt"
+import { pickRepeatedFields, PromptNotFound } from "prompt-retrieval/domain/Prompt"
 import { type Version, VersionNotFound } from "prompt-retrieval/domain/Version"
 import { type Archive, makeKeyStoreTests, makePromptRepoTests } from "prompt-retrieval/testing"
 
@@ -76,14 +76,14 @@ const promptRepo = Layer.succeed(PromptRepo, {
     })),
   getSource: (workspaceId, id) =>
     Effect.map(find(workspaceId, id), ({ workspace, prompt }) => {
-      const { title, prompt_type, target_model, current_content, current_version } = prompt
       const fragments = prompt.fragments
         .toSorted((a, b) => ascending(a.position, b.position) || ascending(a.id, b.id))
         .map(({ fragment_id, variable_overrides }) => ({
           content: workspace.fragments.find(({ id }) => id === fragment_id)?.content ?? "",
           variable_overrides
         }))
-      return { id, title, prompt_type, target_model, current_content, current_version, fragments }
+      const { current_content, current_version } = prompt
+      return { ...pickRepeatedFields(prompt), current_content, current_version, fragments }
     }),
   listVersions: (workspaceId, id, oldest, page) =>
     Effect.map(find(workspaceId, id), ({ prompt }) => {

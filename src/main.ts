@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 import * as module from "node:module"
+import { programVersion } from "./application/support/ProgramVersion.ts"
 
 const requiredMajor = 24
 const { node } = process.versions
@@ -8,7 +9,13 @@ if (Number.parseInt(node, 10) < requiredMajor) {
   process.exit(1)
 }
 
-// Enables the compile cache before the first import whose compilation it saves.
-module.enableCompileCache()
-const { main } = await import("./runtime/CommandLine.ts")
-main(process.argv.slice(2))
+const args = process.argv.slice(2)
+if (args.length === 1 && args[0] === "--version") {
+  // Needs none of the modules of the command line.
+  console.log(`prompt-retrieval v${programVersion}`)
+} else {
+  // The compile cache must be enabled before the imports that it caches.
+  module.enableCompileCache()
+  const { main } = await import("./runtime/CommandLine.ts")
+  main(args)
+}

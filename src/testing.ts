@@ -1,5 +1,5 @@
 /**
- * In-memory adapters for tests of programs that embed the use cases: no database, no network, no files. And the
+ * In-memory adapters for tests of programs that embed the use cases, without a database, network or files; and the
  * contract suites of `PromptRepo` and `KeyStore`, for programs with their own stores.
  *
  * ```ts
@@ -42,7 +42,8 @@ import type { WorkspaceStore } from "./application/ports/WorkspaceStore.ts"
 
 /**
  * Everything that `Prompts` and `Admission` need, in memory: the prompts, keys and workspaces of one store that
- * starts empty, rate limits of this process, a service that is always up, no outages, and observations that are ignored.
+ * starts empty, rate limits of this process, a service that is always up, no outages, and observations that are
+ * ignored.
  */
 export const memoryLayer: Layer.Layer<
   PromptRepo | KeyStore | WorkspaceStore | RateLimiter | Observations | Lifecycle | Outage.Outage

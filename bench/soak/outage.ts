@@ -5,7 +5,7 @@
  */
 import { setTimeout } from "node:timers/promises"
 import { sample } from "../../test/support/archives.ts"
-import { freshCluster } from "../../test/support/cluster.ts"
+import { freshCluster } from "../../test/support/database/cluster.ts"
 import { connectTo } from "../../test/support/database.ts"
 import {
   isFromBefore,
@@ -16,7 +16,7 @@ import {
   startKnownLoad,
   startUnknownLoad,
   warm
-} from "../../test/support/outage.ts"
+} from "../../test/support/services/outage.ts"
 import { freshDatabase, proxyToUrl, toDatabaseUrl } from "../../test/support/postgres.ts"
 import type { Service } from "../../test/support/service.ts"
 import { acquireService, type Run } from "./run.ts"

@@ -41,12 +41,12 @@ export interface PromptBundle {
 export const bundleFormat = "prompt-retrieval-bundle"
 export const bundleFormatVersion = 1
 
-/** A bundle was rejected, because it is damaged, was changed by hand, or is no bundle. */
+/** A bundle was rejected: it is damaged, was changed by hand, or is not a bundle. */
 export class BundleError extends PromptClientError {
   override get name(): string {
     return "BundleError"
   }
-  /** Id of the first prompt that does not have its hash; absent if the error concerns the whole bundle. */
+  /** Id of the first prompt whose hash does not match; absent if the error concerns the whole bundle. */
   readonly promptId?: string
   constructor(message: string, promptId?: string) {
     super(message)
@@ -62,22 +62,22 @@ const digest: Hash = async (text) => {
   return Array.from(new Uint8Array(bytes), (byte) => byte.toString(16).padStart(2, "0")).join("")
 }
 
-/** The part of Node's global `process` that leads to its hash function. */
+/** The part of Node's global `process` that gives access to its hash function. */
 interface ProcessLike {
   readonly process?: {
     getBuiltinModule?(name: string): { hash?(algorithm: string, text: string): string } | undefined
   }
 }
 
-/** Returns Node's hash function where the runtime has it: WebCrypto schedules a job for each of a thousand prompts. */
+/** Returns Node's hash function if there is one. WebCrypto would schedule a job for each of a thousand prompts. */
 const findHash = (): Hash => {
   const { hash } = (globalThis as ProcessLike).process?.getBuiltinModule?.("node:crypto") ?? {}
   return hash ? (text) => hash("sha256", text) : digest
 }
 
 /**
- * Returns the text whose hash is the hash of a prompt. JSON contains no line feed, so the text has one reading. The
- * content is left out of the JSON, because its encoding as JSON takes longer than the hash.
+ * Returns the text whose hash is the hash of a prompt. The JSON contains no line feed, so different prompts have
+ * different texts. The content is not part of the JSON, because encoding it as JSON takes longer than hashing it.
  */
 export const serializePrompt = (prompt: Omit<BundledPrompt, "sha256">): string => {
   const { id, name, title, prompt_type, target_model, version, etag, fragment_count, slots, content } = prompt
@@ -89,8 +89,10 @@ export const serializePrompt = (prompt: Omit<BundledPrompt, "sha256">): string =
 export const serializeHashes = (prompts: ReadonlyArray<Pick<BundledPrompt, "sha256">>): string =>
   prompts.map(({ sha256 }) => sha256).join("")
 
-/** Returns true for a value with a content that UTF-8 can represent, so that another content has another hash. */
-export const hasContent = (value: unknown): value is BundledPrompt => {
+/**
+ * Returns true for a value with a content that UTF-8 can represent, so that different contents have different hashes.
+ */
+const hasContent = (value: unknown): value is BundledPrompt => {
   const { content } = (value ?? {}) as BundledPrompt
   return typeof content === "string" && content.isWellFormed()
 }
@@ -101,7 +103,7 @@ const verified = new WeakSet<PromptBundle>()
 /**
  * Verifies the hashes of a bundle, the parsed JSON of `prompts.bundle.json`. Resolves to the bundle; rejects with a
  * `BundleError` that names the first prompt whose fields do not have its hash. The hashes detect damage and edits by
- * hand. They are no signature: a program can compute them for any prompts.
+ * hand. They are not a signature: a program can compute them for any prompts.
  *
  * @example
  * ```ts

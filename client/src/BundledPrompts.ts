@@ -3,7 +3,7 @@ import type { PromptReference } from "./PromptReference.ts"
 import type { ResolvedPrompt, Single, Source } from "./Resources.ts"
 import { toBundledResult } from "./Results.ts"
 
-/** The prompts of a bundle, which is verified when the first prompt is needed. */
+/** The prompts of a bundle. The bundle is verified when the first prompt is needed. */
 export class BundledPrompts {
   readonly #bundle: PromptBundle
   #prompts: Promise<ReadonlyMap<string | undefined, BundledPrompt>> | undefined

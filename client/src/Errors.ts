@@ -182,7 +182,7 @@ export const getStatus = (error: unknown): number | undefined =>
 /**
  * Returns true if the service did not decide about the request: there was no response, the status was 402, 408, 429
  * or 5xx, or the response did not come from the API: a redirect, or a success with another body. Any other error is a
- * decision, which no substitute text may hide, also if a proxy responded with its status.
+ * decision, which no substitute text may hide, even if the response came from a proxy.
  */
 export const isOutage = (error: unknown): error is PromptClientError => {
   const status = getStatus(error)

@@ -63,9 +63,9 @@ const toVersion = (prompt: StoredPrompt) => ({
 })
 
 /**
- * A prompt service in memory, for the tests of an application: a `fetch` that responds as the service does, to the
- * client itself. Only `getResolved` returns what a real service would for the same bundle: the fields that a bundle
- * does not contain have fixed values, and prompts have one version. Every prompt matches every tag and folder.
+ * A prompt service in memory, for the tests of an application: the real client calls a `fetch` that responds like the
+ * service. For a bundle, only `getResolved` returns the results of the real service: fields that a bundle does not
+ * contain have fixed values, and prompts have one version. Every prompt matches every tag and folder.
  *
  * @example
  * ```ts
@@ -90,8 +90,8 @@ export class FakeService {
   }
 
   /**
-   * Adds a prompt, or replaces the prompt with its id or, without an id, its name. The prompt gets a new ETag if it has
-   * none, or if it replaces a prompt with other fields, because the ETag of a bundle belongs to the fields in the bundle.
+   * Adds a prompt, or replaces the prompt with its id or, without an id, its name. The prompt gets a new ETag if it
+   * has none or if it changes the fields of a prompt: the ETag of a bundle belongs to the fields in the bundle.
    */
   set(prompt: FakePrompt): void {
     const change = ++this.#changes
@@ -104,7 +104,7 @@ export class FakeService {
     this.#prompts.set(id, { ...stored, etag })
   }
 
-  /** Removes the prompt with an id or a name, which is then not found. */
+  /** Removes the prompt with this id or name. */
   remove(prompt: string): void {
     this.#prompts.delete(this.#findId(prompt) ?? prompt.toLowerCase())
   }
@@ -113,7 +113,7 @@ export class FakeService {
     return new PromptNames(this.#prompts.values()).findId(name)
   }
 
-  /** Lets all further requests fail, or, with `undefined`, succeed again. */
+  /** Makes all further requests fail, or, with `undefined`, succeed again. */
   failWith(failure: FakeFailure | undefined): void {
     this.#failure = failure
   }
@@ -205,7 +205,7 @@ const respondWithPrompt = (
     sort_order: 0,
     tags: []
   }
-  // The ETag of a bundle is that of the resolved prompt.
+  // The ETag in a bundle is the ETag of the resolved prompt.
   const etag = isResolved ? prompt.etag : prompt.etag.replace(/"$/, '-prompt"')
   const status = requestHeaders["if-none-match"] === etag ? 304 : 200
   const headers = { etag, "prompt-version": String(current_version) }

@@ -50,7 +50,7 @@ export class PromptClient {
   readonly #options: ClientOptions
   readonly #transport: Transport
   #defaults: CallSettings = defaultOptions
-  /** Identifies what clients of `withOptions` share: the service and the key. */
+  /** Identifies the service and the key. Clients with the same account share their state (`withOptions`). */
   readonly #account: string
   #keyStatus = new KeyStatus()
   #names = new PromptNames()
@@ -103,9 +103,10 @@ export class PromptClient {
   }
 
   /**
-   * Returns a client with other options. Options that are absent stay; `undefined` sets the default. A client of the
-   * same key and service shares what a 401, 403 or 429 means for both. It shares the names that are known, unless
-   * `fetch` or `headers` differ, and the cache, unless `cache`, `fetch` or `headers` differ.
+   * Returns a client with other options. Absent options do not change; `undefined` sets the default. If the key and
+   * the service are unchanged, a 401, 403 or 429 to one client takes effect in both clients. The clients then also
+   * share the known names, unless `fetch` or `headers` differ, and the cache, unless `cache`, `fetch` or `headers`
+   * differ.
    */
   withOptions(options: ClientOptions): PromptClient {
     const client = new PromptClient({ ...this.#options, ...options })
@@ -157,7 +158,7 @@ export class PromptClient {
         for (const { id } of listed) ids.set(id, id)
       }
       requireRoom(ids.size)
-      // The names of selected prompts must be known if the service is down later.
+      // Names of selected prompts are read now, because the service may be down when they are needed.
       const isPartial = Array.isArray(selection) ? [...ids.values()].includes(undefined) : toQuery(selection)
       if (isPartial) await this.#names.read(list({}))
       else if (listed.length) await this.#names.read(listed)
@@ -219,13 +220,16 @@ export class PromptClient {
     }
   }
 
-  /** Returns the id of a prompt, if it is known without a request. */
+  /** Returns the id of a prompt if no request is needed to find it. */
   async #findId(prompt: string | PromptReference): Promise<string | undefined> {
     const name = toName(prompt)
     return isId(name) ? name : (this.#names.findId(name) ?? (await this.#bundle?.find(prompt))?.data.id)
   }
 
-  /** Reads a path below that of a prompt. Looks up its name if it is not known, or if its prompt is gone. */
+  /**
+   * Reads a path below the path of a prompt. Looks the name of the prompt up if the name is not known, or if the
+   * known prompt no longer exists.
+   */
   async #readPrompt<E>(
     prompt: string | PromptReference,
     path: string,

@@ -3,7 +3,7 @@ import type { PromptReference } from "./PromptReference.ts"
 
 // docs/names.md states the rule. The service has its own implementation; a test proves that they are equal.
 
-/** The fields of a prompt that give its name. */
+/** The fields of a prompt from which its name is made. */
 export interface TitledPrompt {
   readonly id: string
   readonly title: string
@@ -35,15 +35,15 @@ const toSlug = (title: string): string => {
 }
 
 /** Matches a slug with the first 8 digits of an id, or with all 32 digits. */
-const suffixedName = /^(.+)-([0-9a-f]{8}|[0-9a-f]{32})$/
+const suffixedNamePattern = /^(.+)-([0-9a-f]{8}|[0-9a-f]{32})$/
 
 const toDigits = (id: string): string => id.replaceAll("-", "")
 
-/** The names of all prompts of a workspace, as its list has them. */
+/** The names of all prompts in a workspace's list. */
 export class PromptNames {
   #idsBySlug = new Map<string, Array<string>>()
-  /** The readings of the list that are in flight, by the limits of their requests. */
-  readonly #readings = new Map<string, Promise<void>>()
+  /** The in-flight reads of the list, by the limits of their requests. */
+  readonly #inFlightReads = new Map<string, Promise<void>>()
 
   constructor(prompts: Iterable<TitledPrompt> = []) {
     for (const prompt of prompts) this.#add(prompt)
@@ -53,14 +53,14 @@ export class PromptNames {
   getName({ id, title }: TitledPrompt): string {
     const slug = toSlug(title)
     const others = this.#findIds(slug).filter((other) => other !== id)
-    if (!others.length && !suffixedName.test(slug)) return slug
+    if (!others.length && !suffixedNamePattern.test(slug)) return slug
     const start = id.slice(0, 8)
     return `${slug}-${others.some((other) => other.startsWith(start)) ? toDigits(id) : start}`
   }
 
   /** Returns the id of the only prompt that has the name. */
   findId(name: string): string | undefined {
-    const [, slug = name, digits = ""] = suffixedName.exec(name) ?? []
+    const [, slug = name, digits = ""] = suffixedNamePattern.exec(name) ?? []
     const ids = this.#findIds(slug).filter((id) => toDigits(id).startsWith(digits))
     return ids.length === 1 ? ids[0] : undefined
   }
@@ -88,8 +88,8 @@ export class PromptNames {
   }
 
   /**
-   * Reads the list until it has the name, at most twice: an edit while the pages are read may hide a prompt. Concurrent
-   * calls with the same limits share a reading. `goneId` is an id that the name no longer has.
+   * Reads the list until it has the name, at most twice: an edit while the pages are read may hide a prompt.
+   * Concurrent calls with the same limits share a read. `goneId` is an id to which the name no longer belongs.
    */
   async lookUp(
     name: string,
@@ -97,13 +97,13 @@ export class PromptNames {
     limits: string,
     startList: () => AsyncIterable<TitledPrompt>
   ): Promise<string> {
-    for (let reading = 0; reading < 2; reading++) {
+    for (let reads = 0; reads < 2; reads++) {
       const id = this.findId(name)
       if (id && id !== goneId) break
-      let read = this.#readings.get(limits)
+      let read = this.#inFlightReads.get(limits)
       if (!read) {
-        read = this.read(startList()).finally(() => this.#readings.delete(limits))
-        this.#readings.set(limits, read)
+        read = this.read(startList()).finally(() => this.#inFlightReads.delete(limits))
+        this.#inFlightReads.set(limits, read)
       }
       await read
     }

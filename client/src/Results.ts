@@ -1,7 +1,7 @@
 import type { BundledPrompt } from "./Bundle.ts"
 import type { PromptResponse, PromptType, Provenance, ResolvedPrompt, Single, Source } from "./Resources.ts"
 
-/** What is known of a result besides its envelope. */
+/** The properties of a result besides its envelope. */
 interface ResultDetails extends Provenance<Source> {
   readonly response: PromptResponse | undefined
 }

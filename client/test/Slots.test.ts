@@ -2,7 +2,8 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Arbitrary from "effect/Arbitrary"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import { type ResolutionSource, resolve } from "../../src/domain/Resolution.ts"
+import type { PromptId } from "../../src/domain/Prompt.ts"
+import { resolve } from "../../src/domain/Resolution.ts"
 import { newId } from "../../test/support/archives.ts"
 import { fillSlots, MissingVariablesError, PromptClientError } from "../src/index.ts"
 
@@ -15,11 +16,8 @@ const fillByDomain = (content: string, bindings: object) => {
       return Reflect.getOwnPropertyDescriptor(target, name)
     }
   })
-  const source: ResolutionSource = {
-    id: newId(),
-    title: "",
-    prompt_type: "user",
-    target_model: "",
+  const source = {
+    id: newId<PromptId>(),
     current_content: "",
     fragments: [{ content, variable_overrides }]
   }

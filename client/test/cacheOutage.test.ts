@@ -62,18 +62,6 @@ describe("the cache during an outage", () => {
     }
   )
 
-  it.each(Object.keys(outages))(
-    "a call without a cached result rejects with the outage's error, which is not cached: %s",
-    async (kind) => {
-      const { respond, error } = outages[kind]!
-      const { read, requests } = makeCachingClient([respond], { timeout: 500, maxRetries: 0 })
-      expect(await captureError(read())).toMatchObject(error)
-      await advance(2_000)
-      expect(await captureError(read())).toMatchObject(error)
-      expect(requests).toHaveLength(2)
-    }
-  )
-
   it("after two failed calls without a cached result, there are pauses between the requests for this result", async () => {
     vi.mocked(Math.random).mockReturnValue(0.5)
     const { read, requests } = makeCachingClient([

@@ -2,7 +2,7 @@ import { copyFileSync, mkdtempSync, readdirSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
-import { makeLinkedProject, removeDirectories, run } from "../../test/support/packages.ts"
+import { makeLinkedProject, removeDirectories, run } from "../../test/support/programs/packages.ts"
 import { type Service, startService } from "../../test/support/service.ts"
 
 const examples = join(import.meta.dirname, "../../examples")

@@ -3,7 +3,14 @@ import { join } from "node:path"
 import { gzipSync } from "node:zlib"
 import { build } from "esbuild"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { bin, install, makeProject, pack, removeDirectories, run } from "../../test/support/packages.ts"
+import {
+  bin,
+  install,
+  makeProject,
+  pack,
+  removeDirectories,
+  run
+} from "../../test/support/programs/packages.ts"
 
 const root = join(import.meta.dirname, "../..")
 const client = join(root, "client")
@@ -70,11 +77,6 @@ describe("the packed client", () => {
     const { scripts, dependencies } = JSON.parse(readFileSync(join(installed, "package.json"), "utf8"))
     expect(Object.keys(scripts).filter((name) => /install|prepare/.test(name))).toEqual([])
     expect(dependencies).toBeUndefined()
-  })
-
-  it("publint and are-the-types-wrong report no problem of the client's tarball", async () => {
-    expect(await run(root, bin("publint"), ["--strict", tarball])).toMatchObject({ code: 0 })
-    expect(await run(root, bin("attw"), ["--profile", "esm-only", tarball])).toMatchObject({ code: 0 })
   })
 
   it("the client imports nothing, and its README links only to pages outside of the package", async () => {

@@ -13,7 +13,7 @@ import {
 import { FakeService } from "../src/testing.ts"
 import type { ArchivePrompt } from "../../src/application/formats/Archive.ts"
 import { embedded, makeResources } from "../../test/support/database.ts"
-import { startObservedService } from "../../test/support/startObservedService.ts"
+import { startObservedService } from "../../test/support/services/startObservedService.ts"
 import { run, type Service } from "../../test/support/service.ts"
 
 const root = join(import.meta.dirname, "../..")

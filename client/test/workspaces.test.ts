@@ -4,7 +4,7 @@ import { build } from "esbuild"
 import { afterAll, beforeAll, expect, it } from "vitest"
 import { archive, key, user, workspace } from "../../test/support/archives.ts"
 import { makeResources, postgres } from "../../test/support/database.ts"
-import { makeLinkedProject, removeDirectories, run } from "../../test/support/packages.ts"
+import { makeLinkedProject, removeDirectories, run } from "../../test/support/programs/packages.ts"
 import { run as runCommand, type Service, startService } from "../../test/support/service.ts"
 
 const root = join(import.meta.dirname, "../..")

@@ -24,13 +24,11 @@ export const KeyHash = Schema.String.check(
 ).pipe(Schema.brand("KeyHash"))
 export type KeyHash = typeof KeyHash.Type
 
-/**
- * A stored key with the state of its owner and its workspace. `workspace` is null for a key without a workspace.
- */
+/** A stored key with the state of its owner and its workspace. `workspace` is null for a key without a workspace. */
 export interface KeyRecord {
   readonly id: ApiKeyId
   readonly revoked: boolean
-  /** When the key stops working; null if it never does by itself. */
+  /** When the key expires; null if it never does. */
   readonly expires_at: Timestamp | null
   readonly owner_must_reset: boolean
   readonly workspace: {
@@ -87,11 +85,11 @@ export const toKeyEnds = (key: ApiKey): { readonly key_start: string; readonly k
 export const formatKeySummary = (ends: { readonly key_start: string; readonly key_end: string }): string =>
   `${keyPrefix}${ends.key_start}...${ends.key_end}`
 
-/** Returns true from the instant on at which a key expires. `now` is in milliseconds since the epoch. */
+/** Returns true at `expires_at` and later. `now` is in milliseconds since the epoch. */
 export const isExpired = (expires_at: Timestamp | null, now: number): boolean =>
   expires_at !== null && now >= Date.parse(expires_at)
 
-/** The times of a key's revocation and expiry; the key stops working at the earlier one. Null means never. */
+/** The times of a key's revocation and expiry; the key stops working at the earlier time. Null means never. */
 export interface KeyLifetime {
   readonly revoked_at: Timestamp | null
   readonly expires_at: Timestamp | null
@@ -102,7 +100,7 @@ export const isActive = ({ revoked_at, expires_at }: KeyLifetime, now: number): 
   revoked_at === null && !isExpired(expires_at, now)
 
 /**
- * Returns the lifetime of a key that another key replaces: the key expires at `endsAt`, or at its own expiry if
+ * Returns the lifetime of a key that another key replaces: the key expires at `endsAt`, or at its previous expiry if
  * that is earlier. If `endsAt` is not after `now`, the key is revoked.
  */
 export const endKey = (
@@ -116,8 +114,8 @@ export const endKey = (
 
 /**
  * Returns the workspace of a stored key. Fails if the key is revoked or expired, then if its owner must reset the
- * password, then if the key has no workspace (specification 5). To callers, an expired key is a revoked key. `now`
- * is in milliseconds since the epoch.
+ * password, then if the key has no workspace (specification 5). Callers cannot distinguish an expired key from a
+ * revoked key. `now` is in milliseconds since the epoch.
  */
 export const authenticate = (
   record: KeyRecord,

@@ -12,14 +12,14 @@ const { rawJSON, isRawJSON } = JSON as unknown as {
 export const isExactNumber = (value: unknown): value is ExactNumber =>
   typeof value === "object" && value !== null && isRawJSON(value) === true
 
-/** An object of JSON. */
+/** A JSON object. */
 export type JsonObject = Readonly<Record<string, unknown>>
 
 /** Returns true for an object that is not an array. */
 export const isJsonObject = (value: unknown): value is JsonObject =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
-/** The most digits of PostgreSQL's `numeric` before and after the decimal point. */
+/** The maximum number of digits of PostgreSQL's `numeric` before and after the decimal point. */
 const maxIntegerDigits = 131_072
 const maxFractionDigits = 16_383
 
@@ -76,7 +76,7 @@ export const parseNumber = (text: string): number | ExactNumber => {
   const number = Number(text)
   const shortest = String(number)
   if (shortest === text) return number
-  // Without exponents, two different texts of a number other than zero have different digits or scales.
+  // Without exponents, two different texts of a nonzero number have different digits or scales.
   if (number !== 0 && !exponentPattern.test(text) && !exponentPattern.test(shortest)) return rawJSON(text)
   // Zero has no sign in PostgreSQL.
   return Number.isFinite(number) && isSameDecimal(text, shortest) ? number + 0 : rawJSON(text)
@@ -93,7 +93,7 @@ export const isStorableNumber = (text: string): boolean => {
 }
 
 /**
- * Formats a decimal number as PostgreSQL does: without an exponent, a plus sign and leading zeros. Returns
+ * Formats a decimal number in PostgreSQL's form: without an exponent, a plus sign and leading zeros. Returns
  * `undefined` for text that is not a decimal number or that PostgreSQL cannot store.
  */
 export const formatDecimal = (text: string): string | undefined => {
@@ -124,7 +124,7 @@ const findStringEnd = (text: string, at: number): number => {
 }
 
 /** Parses a JSON string without its quotation marks. */
-export const parseStringBody = (raw: string): string => (raw.includes("\\") ? JSON.parse(`"${raw}"`) : raw)
+const parseStringBody = (raw: string): string => (raw.includes("\\") ? JSON.parse(`"${raw}"`) : raw)
 
 /** Returns a table that holds 1 at the code of each character. */
 const toCodeTable = (characters: string): Uint8Array => {
@@ -138,14 +138,14 @@ const brackets = toCodeTable("{}[]")
 const scalarDelimiters = toCodeTable(" \n\r\t,}]")
 
 /** Returns the index of the first JSON token at `at` or later, or the length of the text. */
-export const findToken = (text: string, at: number): number => {
+const findToken = (text: string, at: number): number => {
   let start = at
   while (separators[text.charCodeAt(start)] === 1) start++
   return start
 }
 
 /** Returns the index after the JSON token that starts at `at`. */
-export const findTokenEnd = (text: string, at: number): number => {
+const findTokenEnd = (text: string, at: number): number => {
   if (brackets[text.charCodeAt(at)] === 1) return at + 1
   if (text[at] === '"') return findStringEnd(text, at + 1) + 1
   let end = at
@@ -154,7 +154,7 @@ export const findTokenEnd = (text: string, at: number): number => {
 }
 
 /** Parses a JSON string, number, boolean or null: the token from `at` to `end`. */
-export const parseScalar = (
+const parseScalar = (
   text: string,
   at: number,
   end: number
@@ -212,7 +212,7 @@ const parseExactly = (text: string): unknown => {
 }
 
 /**
- * Parses JSON like `JSON.parse`, but every number like `parseNumber`. Also parses names with escape sequences
+ * Parses JSON as `JSON.parse` does, but numbers as `parseNumber` does. Also parses names with escape sequences
  * correctly, which `JSON.parse` may not (nodejs/node#63785).
  */
 export const parseJson = (text: string): unknown => {
@@ -222,8 +222,8 @@ export const parseJson = (text: string): unknown => {
 }
 
 /**
- * Replaces every `ExactNumber` in a value with the nearest JavaScript number. Objects and arrays that contained one
- * get a `toJSON` method, which is not enumerable, so that `JSON.stringify` still writes the exact numbers.
+ * Replaces every `ExactNumber` in a value with the nearest JavaScript number. An object or array that contained an
+ * `ExactNumber` gets a non-enumerable `toJSON` method, so that `JSON.stringify` still writes the exact numbers.
  */
 export const toPlainNumbers = <A>(value: A): A => toPlain(value) as A
 
@@ -231,7 +231,7 @@ const toPlain = (value: unknown): unknown => {
   if (typeof value !== "object" || value === null) return value
   if (isExactNumber(value)) return Number(value.rawJSON)
   const plain = new Map<string, unknown>()
-  // A loop and not `map`: it takes one stack frame for each level of nesting, not two.
+  // A loop, not `map`: a loop takes one stack frame for each level of nesting, not two.
   for (const [name, member] of Object.entries(value)) {
     const converted = toPlain(member)
     if (converted !== member) plain.set(name, converted)

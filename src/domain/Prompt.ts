@@ -59,10 +59,7 @@ export const PromptSummary = Schema.Struct({
 })
 export type PromptSummary = typeof PromptSummary.Type
 
-/**
- * The fields that determine the name of a prompt and its place in lists. `title` may be cut as `truncateTitle`
- * does.
- */
+/** The fields that determine a prompt's name and its place in lists. `title` may be truncated (`truncateTitle`). */
 export interface PromptTitle {
   readonly id: PromptId
   readonly title: string
@@ -97,12 +94,22 @@ export const Prompt = Schema.Struct({
 }).annotate({ identifier: "Prompt", description: "A prompt with its content, folder and tags." })
 export type Prompt = typeof Prompt.Type
 
+/** The fields of a prompt that its resolved form repeats unchanged. */
+const repeatedFields = { id: PromptId, title: Title, prompt_type: PromptType, target_model: TargetModel }
+
+export const RepeatedFields = Schema.Struct(repeatedFields)
+export type RepeatedFields = typeof RepeatedFields.Type
+
+/** The names of the repeated fields. Their columns have the same names. */
+export const repeatedFieldNames = Object.keys(repeatedFields) as ReadonlyArray<keyof RepeatedFields>
+
+/** Returns only the repeated fields of a prompt. */
+export const pickRepeatedFields = (prompt: RepeatedFields): RepeatedFields =>
+  Object.fromEntries(repeatedFieldNames.map((name) => [name, prompt[name]])) as RepeatedFields
+
 /** A prompt with its fragments appended and their slots filled (specification 2.4). */
 export const ResolvedPrompt = Schema.Struct({
-  id: PromptId,
-  title: Title,
-  prompt_type: PromptType,
-  target_model: TargetModel,
+  ...repeatedFields,
   resolved_content: Schema.String.annotate({
     description: "Content of the prompt, followed by its fragments with their slots filled."
   }),
@@ -115,7 +122,7 @@ export const ResolvedPrompt = Schema.Struct({
 })
 export type ResolvedPrompt = typeof ResolvedPrompt.Type
 
-/** The caller's workspace has no prompt with that id. A prompt of another workspace fails in the same way (specification 4). */
+/** The caller's workspace has no prompt with the requested id; another workspace may have one (specification 4). */
 export const PromptNotFound = { _tag: "PromptNotFound" } as const
 export type PromptNotFound = typeof PromptNotFound
 

@@ -1,6 +1,6 @@
 import type { PromptId, PromptTitle } from "./Prompt.ts"
 
-/** The most code points at the start of a title that its slug depends on. */
+/** The slug of a title depends on at most this many code points at the start of the title. */
 export const maxSlugSourceLength = 200
 
 /** Returns the part of a title that its slug depends on. */
@@ -13,12 +13,12 @@ export const truncateTitle = (title: string): string =>
 
 const maxSlugLength = 64
 
-/** The slug of a title without a letter or digit of ASCII. */
+/** The slug of a title without ASCII letters, digits and underscores. */
 const emptySlug = "prompt"
 
 /**
- * Returns the slug of a title: its letters in lower case without accents, digits and underscores, with a hyphen for
- * each run of other characters, 1 to 64 characters of ASCII.
+ * Returns the slug of a title, 1 to 64 ASCII characters. Accents are dropped, letters become lowercase, and each run
+ * of characters other than letters, digits and underscores becomes one hyphen.
  */
 export const toSlug = (title: string): string => {
   const slug = truncateTitle(title)
@@ -34,15 +34,15 @@ export const toSlug = (title: string): string => {
 }
 
 /** Matches a slug with the first 8 digits of an id, or with all 32 digits. */
-const suffixedName = /^(.+)-([0-9a-f]{8}|[0-9a-f]{32})$/
+const suffixedNamePattern = /^(.+)-([0-9a-f]{8}|[0-9a-f]{32})$/
 
-const digits = (id: PromptId): string => id.replaceAll("-", "")
+const toDigits = (id: PromptId): string => id.replaceAll("-", "")
 
 /**
  * The names of the prompts of one workspace. The name of a prompt is the slug of its title. If several prompts have
- * the same slug, or if the slug looks like one with digits of an id, a hyphen and the first 8 digits of the prompt's
- * id follow, or all 32 digits if the first 8 are not unique among these prompts. So while a prompt keeps its title, its
- * names never denote another prompt.
+ * the same slug, or if the slug itself ends like an id, a hyphen and digits of the prompt's id follow: the first 8
+ * digits, or all 32 if the first 8 are not unique among these prompts. While a prompt keeps its title, its names
+ * never denote another prompt.
  */
 export class PromptNames {
   readonly #idsBySlug = new Map<string, PromptId | Array<PromptId>>()
@@ -66,21 +66,21 @@ export class PromptNames {
   /** Returns the name of a prompt. A prompt that was not added has a name with digits of its id. */
   getName({ id, title }: Pick<PromptTitle, "id" | "title">): string {
     const slug = toSlug(title)
-    if (this.#idsBySlug.get(slug) === id && !suffixedName.test(slug)) return slug
+    if (this.#idsBySlug.get(slug) === id && !suffixedNamePattern.test(slug)) return slug
     const start = id.slice(0, 8)
     const isUnique = this.#findIds(slug).every((other) => other === id || !other.startsWith(start))
-    return `${slug}-${isUnique ? start : digits(id)}`
+    return `${slug}-${isUnique ? start : toDigits(id)}`
   }
 
   /**
-   * Returns the id of the prompt with this name, or `undefined` if no prompt has the name. The name with digits of the
-   * id is valid for every prompt, so that it stays valid when another prompt gets the same title or loses it.
+   * Returns the id of the prompt with this name, or `undefined` if no prompt has the name. The name with digits of
+   * the id is valid for every prompt, so it stays valid when another prompt gets or loses the same title.
    */
   findId(name: string): PromptId | undefined {
     const ids = this.#idsBySlug.get(name)
-    if (typeof ids === "string" && !suffixedName.test(name)) return ids
-    const [, slug = "", suffix = ""] = suffixedName.exec(name) ?? []
-    const [id, ...others] = this.#findIds(slug).filter((id) => digits(id).startsWith(suffix))
+    if (typeof ids === "string" && !suffixedNamePattern.test(name)) return ids
+    const [, slug = "", suffix = ""] = suffixedNamePattern.exec(name) ?? []
+    const [id, ...others] = this.#findIds(slug).filter((id) => toDigits(id).startsWith(suffix))
     return others.length === 0 ? id : undefined
   }
 

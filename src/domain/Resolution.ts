@@ -1,19 +1,26 @@
 import * as Result from "effect/Result"
 import { isExactNumber, isJsonObject } from "./Json.ts"
-import type { PromptId, PromptType, ResolvedPrompt } from "./Prompt.ts"
+import type { PromptId, RepeatedFields, ResolvedPrompt } from "./Prompt.ts"
 import { fitsBytes, sizes } from "./Sizes.ts"
 
-/** The input of a resolution: the content of a prompt and its fragments, ordered by `position`. */
-export interface ResolutionSource {
+/** The contents of a prompt and of its fragments, ordered by `position`. */
+export interface PromptContents {
   readonly id: PromptId
-  readonly title: string
-  readonly prompt_type: PromptType
-  readonly target_model: string
   readonly current_content: string
   /** The version number of `current_content`, from the same snapshot. Absent if the store does not report it. */
   readonly current_version?: number | undefined
   readonly fragments: ReadonlyArray<SourceFragment>
 }
+
+/** The input of a resolution, as a store reads it. */
+export interface ResolutionSource extends PromptContents, RepeatedFields {}
+
+/** The result of a resolution: the other fields of its input, and the resolved content. */
+export type Resolved<Source extends PromptContents> = Omit<
+  Source,
+  "current_content" | "current_version" | "fragments"
+> &
+  Pick<ResolvedPrompt, "resolved_content" | "fragment_count">
 
 /** A fragment of a prompt. `variable_overrides` is free-form JSON; values that cannot fill a slot are ignored. */
 export interface SourceFragment {
@@ -21,7 +28,7 @@ export interface SourceFragment {
   readonly variable_overrides: unknown
 }
 
-/** The resolved content of a prompt, or the contents that it is made of, would be larger than the limits in `sizes`. */
+/** The resolved content of a prompt, or its parts together, would exceed the limits in `sizes`. */
 export interface ResolvedTooLarge {
   readonly _tag: "ResolvedTooLarge"
   readonly id: PromptId
@@ -34,7 +41,7 @@ export const ResolvedTooLarge = (id: PromptId): ResolvedTooLarge => ({ _tag: "Re
  */
 const slotPattern = /\{\{([^{}]{1,256})\}\}/g
 
-/** Returns the name of a slot with this text between its braces. Blank text is no slot. */
+/** Returns the name of the slot with this text between its braces, or `undefined` for blank text, which is no slot. */
 const toSlotName = (inner: string): string | undefined => {
   const name = inner.trim()
   return name === "" ? undefined : name
@@ -47,8 +54,8 @@ const matchSlots = (content: string): Iterable<RegExpExecArray> => {
 }
 
 /**
- * Returns the names of the slots of a text, each once, in the order in which they first appear. Stops at the first
- * name that exceeds `limit` names.
+ * Returns the names of the slots of a text, each once, in the order in which they first appear. Stops after `limit` +
+ * 1 names.
  */
 export const findSlots = (content: string, limit = Number.POSITIVE_INFINITY): ReadonlySet<string> => {
   const names = new Set<string>()
@@ -81,7 +88,7 @@ const makeLookup =
   (name) =>
     Object.hasOwn(bindings, name) ? toSlotText(bindings[name]) : undefined
 
-/** Fills slots in one pass. Returns `undefined` for a result of more code units than the largest content has. */
+/** Fills slots in one pass. Returns `undefined` if the result would be longer than a content may have bytes. */
 const fill = (content: string, lookUp: Lookup): string | undefined => {
   const replace = (slot: string, inner: string): string => {
     const name = toSlotName(inner)
@@ -103,7 +110,7 @@ export const fillSlots = (content: string, values: Readonly<Record<string, strin
 
 const separator = "\n\n"
 
-const countSourceBytes = ({ current_content, fragments }: ResolutionSource): number =>
+const countSourceBytes = ({ current_content, fragments }: PromptContents): number =>
   fragments.reduce((sum, { content }) => sum + Buffer.byteLength(content), Buffer.byteLength(current_content))
 
 const fillFragment = ({ content, variable_overrides: overrides }: SourceFragment): string | undefined =>
@@ -111,15 +118,15 @@ const fillFragment = ({ content, variable_overrides: overrides }: SourceFragment
 
 /**
  * Resolves a prompt (specification 2.8): its content, then for each fragment two newlines and the fragment's content
- * with its slots filled. The prompt's own slots stay, for the caller to fill. Slots are filled in one pass: slots in
- * inserted text are not filled, and a slot without a binding stays. Yields the length of each fragment before it is
- * filled, so that the caller can let others proceed.
+ * with its slots filled. The slots of the prompt's own content stay: the caller fills them. Slots are filled in one
+ * pass: slots in inserted text are not filled, and a slot without a binding stays. Before filling a fragment, yields
+ * the fragment's length, so that the caller can let other work run.
  */
-export const resolveInSteps = function* (
-  source: ResolutionSource
-): Generator<number, Result.Result<ResolvedPrompt, ResolvedTooLarge>> {
-  const { id, title, prompt_type, target_model, current_content, fragments } = source
-  const tooLarge = Result.fail(ResolvedTooLarge(id))
+export const resolveInSteps = function* <Source extends PromptContents>(
+  source: Source
+): Generator<number, Result.Result<Resolved<Source>, ResolvedTooLarge>> {
+  const { current_content, current_version: _, fragments, ...repeated } = source
+  const tooLarge = Result.fail(ResolvedTooLarge(source.id))
   if (countSourceBytes(source) > sizes.sourceBytes) return tooLarge
   const parts = [current_content]
   let { length } = current_content
@@ -133,10 +140,7 @@ export const resolveInSteps = function* (
   const resolved_content = parts.join(separator)
   return fitsBytes(resolved_content, sizes.contentBytes)
     ? Result.succeed({
-        id,
-        title,
-        prompt_type,
-        target_model,
+        ...repeated,
         resolved_content,
         fragment_count: fragments.length
       })
@@ -144,7 +148,9 @@ export const resolveInSteps = function* (
 }
 
 /** Resolves a prompt in one step. */
-export const resolve = (source: ResolutionSource): Result.Result<ResolvedPrompt, ResolvedTooLarge> => {
+export const resolve = <Source extends PromptContents>(
+  source: Source
+): Result.Result<Resolved<Source>, ResolvedTooLarge> => {
   const steps = resolveInSteps(source)
   for (;;) {
     const step = steps.next()

@@ -1,6 +1,6 @@
 /**
- * The largest sizes of the values of a workspace, so that every response is bounded. Imports reject larger values, and
- * the schema of the database has the same limits. docs/limits.md lists them.
+ * The largest sizes of the values of a workspace, so that every response is bounded. Imports reject larger values,
+ * and the database schema enforces the same limits. docs/limits.md lists them.
  */
 export const sizes = {
   /** A content of a prompt, a version or a fragment, and a resolved content, in bytes of UTF-8. */
@@ -36,14 +36,14 @@ export const fitsName = (text: string): boolean => {
 /** The length of the shortest slot, `{{x}}`. */
 export const minSlotLength = 5
 
-/** Matches whatever PostgreSQL counts as a slot: its classes match code points, and blank names count. */
-const countedSlot = /\{\{[^{}]{1,256}\}\}/gu
+/** Matches a slot as PostgreSQL counts slots: by code points, blank names included. */
+const countedSlotPattern = /\{\{[^{}]{1,256}\}\}/gu
 
 /** Returns true if a content has at most `sizes.contentSlots` slots. */
 export const fitsSlots = (content: string): boolean =>
   content.length <= minSlotLength * sizes.contentSlots ||
-  (content.match(countedSlot)?.length ?? 0) <= sizes.contentSlots
+  (content.match(countedSlotPattern)?.length ?? 0) <= sizes.contentSlots
 
-/** The range of the 32-bit integers in which versions, positions and items are counted. */
+/** The range of 32-bit integers. Versions, positions and items are numbered within it. */
 export const minInt32 = -2147483648
 export const maxInt32 = 2147483647

@@ -5,7 +5,7 @@ const jsonSchema = { format: "date-time", pattern: pattern.source }
 
 /**
  * An ISO 8601 timestamp in UTC with milliseconds (specification 2). Text order is time order. The domain, the rows
- * and the responses all use this text.
+ * and the responses all use this form.
  */
 export const Timestamp = Schema.String.check(
   Schema.isPattern(pattern, {
@@ -27,7 +27,7 @@ const iso8601 = /^(\d{4})-(\d\d)-(\d\d)T\d\d:\d\d(?::\d\d(?:\.\d+)?)?(?:Z|[+-]\d
 /** The pattern of the times that `parseTime` parses, which also matches times that do not exist. */
 export const timePattern = iso8601.source
 
-/** Returns true if the month of a date has the day. */
+/** Returns true if the day of a date exists in its month. */
 const isDayOfMonth = (date: string): boolean => {
   const [year, month, day] = [Number(date.slice(0, 4)), Number(date.slice(5, 7)), Number(date.slice(8, 10))]
   const lastDay = new Date(Date.UTC(2000, month, 0)).setUTCFullYear(year, month, 0)
@@ -44,12 +44,12 @@ export const parseTime = (text: string): number => {
 /** Returns true if a Timestamp can represent an instant (milliseconds since the epoch). */
 export const isRepresentable = (millis: number): boolean => millis >= earliest && millis <= latest
 
-/** Matches a time that `toTimestamp(parseTime(text))` does not change, if it exists. The hour 24 begins the next day. */
-const canonical = /^.{11}(?!24).{12}Z$/
+/** Matches a time in the form of a `Timestamp`, except hour 24, which is hour 0 of the next day. */
+const canonicalPattern = /^.{11}(?!24).{12}Z$/
 
 /** Converts a time that `parseTime` parses to a Timestamp. */
 export const normalizeTime = (text: string): Timestamp =>
-  canonical.test(text) ? (text as Timestamp) : toTimestamp(parseTime(text))
+  canonicalPattern.test(text) ? (text as Timestamp) : toTimestamp(parseTime(text))
 
 /** Converts milliseconds since the epoch to a Timestamp, clamped to the years 0001 to 9999. */
 export const toTimestamp = (millis: number): Timestamp =>

@@ -56,7 +56,7 @@ export type Version = typeof Version.Type
 export const VersionNotFound = { _tag: "VersionNotFound" } as const
 export type VersionNotFound = typeof VersionNotFound
 
-/** Parses the version number of a path: digits only, 1 to `maxVersionNumber`. Returns `undefined` for any other text. */
+/** Parses the version number of a path: digits only, 1 to `maxVersionNumber`. Returns `undefined` for other text. */
 export const parseVersionNumber = (text: string): VersionNumber | undefined => {
   const number = parsePositiveInt(text)
   return number !== undefined && number <= maxVersionNumber ? (number as VersionNumber) : undefined

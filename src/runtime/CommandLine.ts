@@ -23,6 +23,7 @@ import type { Unavailable } from "../application/ports/Unavailable.ts"
 import { programVersion } from "../application/support/ProgramVersion.ts"
 import { environment, readConfig, type ServiceConfig } from "./config/Config.ts"
 import { installSignalHandlers } from "./Signals.ts"
+import { nameSourceFiles } from "./StackTraces.ts"
 import type { MetricsListenError } from "./telemetry/MetricsServer.ts"
 import { withLogging } from "./telemetry/Telemetry.ts"
 
@@ -145,6 +146,7 @@ const interruptedExitCode = 130
  * signal ends `serve` with 0 and any other command with 130.
  */
 export const main = (args: ReadonlyArray<string>): void => {
+  nameSourceFiles()
   const isServe = args[0] === "serve"
   // A closed log pipe must not end the service.
   process.stderr.on("error", () => {})

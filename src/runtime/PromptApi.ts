@@ -41,7 +41,10 @@ export interface PromptApi {
   readonly close: () => Promise<void>
 }
 
-/** Spans are not created, because nothing exports them. Without a logger, warnings and errors go to stderr. */
+/**
+ * Makes the layer of logs and spans. Without a logger, warnings and errors go to stderr. Spans are not created,
+ * because nothing exports them.
+ */
 const makeObservabilityLayer = (logger: PromptApiSettings["logger"]) =>
   Layer.merge(
     logger === undefined
@@ -71,8 +74,8 @@ const makeLoggedSchemaCheck = () => {
 
 /**
  * Checks the schema and starts to serve. Fails if PostgreSQL is reachable and the schema is not current. If
- * PostgreSQL is unavailable, the check is retried in the background until it succeeds, even while the schema is not
- * current, so that the database may be created first and migrated later.
+ * PostgreSQL is unavailable, the check is retried in the background until it succeeds. These retries continue while
+ * the schema is not current, so that the database may be created first and migrated later.
  */
 const startServingOrRetry = Effect.catchTag(
   startServing(checkSchema, () => false),
@@ -80,7 +83,7 @@ const startServingOrRetry = Effect.catchTag(
   () => Effect.forkScoped(startServing(makeLoggedSchemaCheck(), () => true))
 )
 
-/** Everything that the API uses. */
+/** The services that the API uses. */
 const apiLayer = ({ databaseUrl, databaseFeedUrl, ...settings }: PromptApiSettings) =>
   serviceLayer(settings).pipe(
     Layer.provideMerge(PostgresChangeFeed.makeLayer(new WorkspaceRevisions(), databaseFeedUrl)),

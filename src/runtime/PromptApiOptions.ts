@@ -1,3 +1,4 @@
+import * as Predicate from "effect/Predicate"
 import * as Redacted from "effect/Redacted"
 import { defaultRateLimits, type RateLimits } from "../application/access/Admission.ts"
 import { defaultOutageMaxAge } from "../application/freshness/Outage.ts"
@@ -44,14 +45,13 @@ export interface PromptApiSettings {
   readonly logger: HostLogger | undefined
   readonly metrics: boolean
   readonly basePath: string
-  /** In the form of `parsePublicUrl`. */
+  /** In the form that `parsePublicUrl` returns. */
   readonly publicUrl: string | undefined
 }
 
 type Fields = Readonly<Record<string, unknown>>
 
-const isFields = (value: unknown): value is Fields =>
-  (typeof value === "object" || typeof value === "function") && value !== null
+const isFields = (value: unknown): value is Fields => Predicate.isObjectKeyword(value)
 
 const isOneOf = (types: ReadonlyArray<string>) => (value: unknown) => types.includes(typeof value)
 
@@ -96,7 +96,7 @@ const rateLimitRules: { readonly [Name in keyof RateLimits]: Rule<unknown> } = {
   perProcess: ofType("number", rateLimit)
 }
 
-/** Throws for a name without a rule, and for a value that breaks its rule. Undefined values have the default. */
+/** Throws for a name without a rule and for a value that breaks its rule. Undefined stands for the default. */
 const check = (fields: Fields, rules: Readonly<Record<string, Rule<unknown>>>, prefix = ""): void => {
   for (const [name, value] of Object.entries(fields)) {
     const rule = Object.hasOwn(rules, name) ? rules[name] : undefined

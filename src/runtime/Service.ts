@@ -7,6 +7,7 @@ import * as Redacted from "effect/Redacted"
 import * as HttpServer from "../adapters/inbound/http/transport/Server.ts"
 import { migrate } from "../adapters/outbound/postgres/schema/Migrations.ts"
 import { assertReadable } from "../adapters/outbound/postgres/schema/ReadPrivileges.ts"
+import { isUnavailable } from "../application/ports/Unavailable.ts"
 import { programVersion } from "../application/support/ProgramVersion.ts"
 import * as ActorName from "./ActorName.ts"
 import type { ServiceConfig } from "./config/Config.ts"
@@ -14,7 +15,7 @@ import { collectWhenIdle, limitHeapGrowth } from "./IdleCollection.ts"
 import { mcpEndpointLayer } from "./Mcp.ts"
 import { serveLayer } from "./layers/ServeLayers.ts"
 import { describeDatabaseUrl, describeRedisUrl, formatUrl } from "./config/ServerUrl.ts"
-import { isUnavailable, startServing } from "./Startup.ts"
+import { startServing } from "./Startup.ts"
 import { startMetrics, withExport } from "./telemetry/Telemetry.ts"
 
 /** Options of `serve` besides the configuration. */
@@ -23,7 +24,7 @@ export interface ServeOptions {
   readonly demo: boolean
 }
 
-/** Logs what a process serves: the first line of every start. */
+/** Logs the configuration of a process, as the first line of every start. */
 const logStart = ({
   databaseUrl,
   databaseFeedUrl,

@@ -1,6 +1,6 @@
 import { constants } from "node:os"
 
-/** Signals within this time of the first one are the same request to stop: under npm, Ctrl+C arrives twice. */
+/** Signals within this time after the first are the same request to stop: under npm, Ctrl+C arrives twice. */
 const duplicateSignalWindowMs = 250
 
 const forceExit = (exitCode: number, reason: string): void => {

@@ -4,7 +4,7 @@ import { Lifecycle } from "../application/support/Lifecycle.ts"
 
 /**
  * Runs `prepareSchema`, a migration or a check of the schema, and then marks the service as serving. Retries
- * `prepareSchema` every 500 ms while `isRetryable` is true for its error; other errors fail.
+ * `prepareSchema` every 500 ms while `isRetryable` is true for its error. Fails with any other error.
  */
 export const startServing = <E, R>(
   prepareSchema: Effect.Effect<void, E, R>,
@@ -15,6 +15,3 @@ export const startServing = <E, R>(
     yield* Effect.retry(prepareSchema, { while: isRetryable, schedule: Schedule.spaced("500 millis") })
     yield* lifecycle.markServing
   })
-
-/** Returns true if PostgreSQL is unavailable: a later attempt may succeed. */
-export const isUnavailable = (error: { readonly _tag: string }): boolean => error._tag === "Unavailable"

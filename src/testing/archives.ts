@@ -170,8 +170,8 @@ export const awkwardTexts: ReadonlyArray<string> = [
 
 /**
  * Returns a workspace with every kind of item: prompts of every type, some favorites, some archived, inside and
- * outside folders, with no, one and several tags; a chain of versions; fragments with and without values and one
- * that is used twice; and keys in every state. Its ids are new; its times and texts are always the same.
+ * outside folders, with no, one and several tags; a chain of versions; fragments with and without values, one of them
+ * bound twice; and keys in every state. Its ids are new; its times and texts are always the same.
  */
 export const sample = (
   overrides: { readonly tier?: Tier; readonly billing_status?: BillingStatus } = {}

@@ -11,7 +11,7 @@ export interface ContractTest<R> {
   readonly run: Effect.Effect<void, unknown, R>
 }
 
-/** Stores a workspace with its content in the store under test; replaces the content of a workspace that exists. */
+/** Stores a workspace with its content in the store under test, and replaces the content of an existing workspace. */
 export type LoadWorkspace<R> = (archive: Archive) => Effect.Effect<unknown, unknown, R>
 
 /** Collects the tests of a suite. */
@@ -51,7 +51,7 @@ export const wholeList: Page = { page: 1, per_page: 100 }
 
 const perPages = [1, 2, 3, 7, 100]
 
-/** Asserts that each page of a list, to one page past its end, is a slice of the whole list. */
+/** Asserts that each page of a list, up to one page past its end, is a slice of the whole list. */
 export const assertPages = Effect.fnUntraced(function* <A, E, R>(
   read: (page: Page) => Effect.Effect<{ readonly items: ReadonlyArray<A>; readonly total: number }, E, R>,
   whole: ReadonlyArray<A>
@@ -68,7 +68,7 @@ export const assertPages = Effect.fnUntraced(function* <A, E, R>(
   }
 })
 
-/** Returns no value and each of the values. */
+/** Returns `undefined` and each of the values. */
 export const withUndefined = <A>(values: ReadonlyArray<A>): ReadonlyArray<A | undefined> => [
   undefined,
   ...values

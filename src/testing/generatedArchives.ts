@@ -16,8 +16,8 @@ export const texts: Arbitrary.Arbitrary<string> = Arbitrary.map(
 )
 
 /**
- * Replaces backslashes too: after a name with a backslash, JSON.parse reads other escapes in names as a backslash,
- * and a test could not parse what it wrote (nodejs/node#63785).
+ * Also replaces backslashes: after a name with a backslash, `JSON.parse` reads other escapes in names as a backslash,
+ * so a test could not parse the JSON that it wrote (nodejs/node#63785).
  */
 const storableName = (name: string): string => storable(name).replaceAll("\\", "/")
 

@@ -40,7 +40,7 @@ const makeFilters = (archive: Archive): ReadonlyArray<PromptFilter> => {
   )
 }
 
-/** Adds the tests of lists, and of what belongs to a workspace. */
+/** Adds the tests of lists, and of the isolation of workspaces. */
 export const addListTests = <R>(suite: ContractTests<PromptRepo | R>, load: LoadWorkspace<R>): void => {
   suite.addProperty(
     "list and listPage return the prompts and totals that the model returns, for any workspace and filter",

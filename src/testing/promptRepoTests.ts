@@ -5,8 +5,8 @@ import { addFilterTests } from "./promptFilterTests.ts"
 import { addListTests } from "./promptListTests.ts"
 
 /**
- * Makes the contract suite of `PromptRepo`, which every adapter of the project passes. Expected results that a test
- * does not spell out are those of the in-memory adapter.
+ * Makes the contract suite of `PromptRepo`, which every adapter of the project passes. The in-memory adapter provides
+ * the expected results that a test does not state.
  *
  * @param load Stores the content of a workspace, which each test makes with new ids.
  */

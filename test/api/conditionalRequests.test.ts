@@ -1,6 +1,6 @@
 import { expect, it } from "vitest"
 import { newId, sample } from "../support/archives.ts"
-import { getHeader } from "../support/rawHttp.ts"
+import { getHeader } from "../support/clients/rawHttp.ts"
 import {
   expectError,
   expectNotModified,

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest"
 import { resolve } from "../../src/domain/Resolution.ts"
 import { fragment, newId, prompt, sample, fragmentBinding } from "../support/archives.ts"
 import * as model from "../../src/adapters/outbound/memory/MemoryPromptRepo.ts"
-import { getHeader } from "../support/rawHttp.ts"
+import { getHeader } from "../support/clients/rawHttp.ts"
 import {
   expectError,
   expectNotModified,

@@ -1,5 +1,5 @@
 import { expect } from "vitest"
-import { getHeader, type HttpResponse } from "../support/rawHttp.ts"
+import { getHeader, type HttpResponse } from "../support/clients/rawHttp.ts"
 
 /** The form of a request id that the service has generated. */
 export const generatedRequestId = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/

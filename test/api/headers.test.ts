@@ -1,6 +1,6 @@
 import { expect, it } from "vitest"
 import { sample } from "../support/archives.ts"
-import { getHeader } from "../support/rawHttp.ts"
+import { getHeader } from "../support/clients/rawHttp.ts"
 import { expectSuccess, generatedRequestId } from "./expectations.ts"
 import { authorize, startApi } from "./startApi.ts"
 

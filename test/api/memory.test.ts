@@ -8,8 +8,8 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { encodeBody } from "../../src/adapters/inbound/http/response/Representation.ts"
 import { archive, key, prompt, user, workspace } from "../support/archives.ts"
 import { connectTo, makeResources, postgres } from "../support/database.ts"
-import { exchange, exchangeAll, rawRequest } from "../support/rawHttp.ts"
-import { type Service, sourceProgram, startService } from "../support/service.ts"
+import { exchange, exchangeAll, rawRequest } from "../support/clients/rawHttp.ts"
+import { type Service, startService } from "../support/service.ts"
 
 const MiB = 1024 * 1024
 
@@ -61,7 +61,7 @@ describe("clients that read slowly or not at all", () => {
   let sockets: Array<Socket> = []
 
   const start = async (overrides: Record<string, string> = {}) => {
-    service = await startService({ ...env, ...overrides }, "/readyz", [], sourceProgram)
+    service = await startService({ ...env, ...overrides })
   }
   beforeAll(async () => {
     env = {
@@ -111,8 +111,8 @@ describe("clients that read slowly or not at all", () => {
   }
 
   it("150 connections that pipeline 66 KB of requests and read nothing cost less than 256 MiB, in a process with a heap of 256 MiB", async () => {
-    // Like `npm start`, limits the young generation: without that, garbage of some 250 MiB adds to the peak at times.
-    await start({ NODE_OPTIONS: "--max-old-space-size=256 --max-semi-space-size=16" })
+    // Like the image, limits the young generation: without that, garbage of some 250 MiB adds to the peak at times.
+    await start({ NODE_OPTIONS: "--max-old-space-size=256 --max-semi-space-size=8" })
     await exchange(service.port, rawRequest("/docs", [], "HEAD"))
     const before = readResidentBytes()
     const request = "GET /docs HTTP/1.1\r\nHost: a\r\n\r\n"

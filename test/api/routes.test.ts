@@ -1,6 +1,6 @@
 import { expect, it } from "vitest"
 import { newId, sample } from "../support/archives.ts"
-import { getHeader, type HttpResponse } from "../support/rawHttp.ts"
+import { getHeader, type HttpResponse } from "../support/clients/rawHttp.ts"
 import { expectCommonHeaders, expectError, methodNotAllowed, routeNotFound } from "./expectations.ts"
 import { authorize, startApi } from "./startApi.ts"
 

@@ -2,8 +2,8 @@ import { afterAll, beforeAll } from "vitest"
 import type { Archive } from "../../src/application/formats/Archive.ts"
 import { archive, key, user, workspace } from "../support/archives.ts"
 import { connectTo, makeResources, postgres } from "../support/database.ts"
-import { startObservedService } from "../support/startObservedService.ts"
-import { exchange, type HttpResponse, rawRequest } from "../support/rawHttp.ts"
+import { startObservedService } from "../support/services/startObservedService.ts"
+import { exchange, type HttpResponse, rawRequest } from "../support/clients/rawHttp.ts"
 import type { Service } from "../support/service.ts"
 
 /** A running service whose output is searched for leaked secrets when it stops. */

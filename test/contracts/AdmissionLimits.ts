@@ -10,7 +10,7 @@ import { RateLimiter } from "../../src/application/ports/RateLimiter.ts"
 import { WorkspaceStore } from "../../src/application/ports/WorkspaceStore.ts"
 import { countAdmitted } from "./RateLimiter.ts"
 import { archive, type Key, key, sample, user, workspace, toPartStream } from "../support/archives.ts"
-import { ignoreObservations } from "../support/observations.ts"
+import { ignoreObservations } from "../support/services/observations.ts"
 
 type Sample = ReturnType<typeof sample>
 

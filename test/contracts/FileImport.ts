@@ -5,12 +5,13 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import { assignPaths } from "../../src/adapters/inbound/cli/PromptPaths.ts"
-import { parsePromptFiles, renderFiles } from "../../src/adapters/inbound/cli/PromptText.ts"
+import { renderFiles } from "../adapters/inbound/cli/files/promptFiles.ts"
+import { assignPaths } from "../../src/adapters/inbound/cli/files/PromptPaths.ts"
+import { parsePromptFiles } from "../../src/adapters/inbound/cli/files/PromptText.ts"
 import { Administration } from "../../src/application/administration/Administration.ts"
 import type { Archive } from "../../src/application/formats/Archive.ts"
-import type { FileImport } from "../../src/application/administration/Administration.ts"
-import type { PromptFiles } from "../../src/application/formats/PromptFiles.ts"
+import type { FileImport } from "../../src/application/administration/FileImports.ts"
+import { type ContentFile, readItems } from "../../src/application/formats/files/ContentFile.ts"
 import { WorkspaceStore } from "../../src/application/ports/WorkspaceStore.ts"
 import { isJsonObject } from "../../src/domain/Json.ts"
 import type { WorkspaceContent } from "../../src/domain/workspace/WorkspaceContent.ts"
@@ -35,7 +36,7 @@ type Texts = ReadonlyMap<string, string>
 const load = (archive: Archive) =>
   Effect.flatMap(WorkspaceStore, (store) => store.importWorkspace(toPartStream(archive)))
 
-const parse = (workspace: WorkspaceId, texts: Texts): PromptFiles =>
+const parse = (workspace: WorkspaceId, texts: Texts): ReadonlyArray<ContentFile> =>
   Result.getOrThrow(parsePromptFiles(workspace, texts))
 
 const importTexts = (workspace: WorkspaceId, texts: Texts, options?: { readonly overwrite: boolean }) =>
@@ -56,38 +57,35 @@ const toText = (value: unknown): string => {
     .sort()}}`
 }
 
-/** What applications read of files, without ids: titles, contents and bindings. */
-const describeFiles = ({ prompts, fragments }: PromptFiles) => {
-  const byId = new Map(fragments.map(({ id, name, content }) => [id, { name, content }]))
+/** What applications read of prompts and fragments, without ids: titles, contents and bindings. */
+const describeStates = (items: ReadonlyArray<Pick<ContentFile, "id" | "state">>): ReadonlyArray<string> => {
+  const fragments = new Map(
+    items.flatMap(({ id, state }) => (state.kind === "fragment" ? [[id, state]] : []))
+  )
   return sorted(
-    prompts.map((file) => [
-      file.title,
-      file.current_content,
-      file.prompt_type,
-      file.folder,
-      [...new Set(file.tags)].sort(),
-      file.fragments.map(({ fragment_id, variable_overrides }) => [
-        byId.get(fragment_id),
-        toText(variable_overrides)
-      ])
-    ])
+    items.flatMap(({ state }) =>
+      state.kind === "fragment"
+        ? []
+        : [
+            [
+              state.title,
+              state.current_content,
+              state.prompt_type,
+              state.folder,
+              state.tags,
+              state.fragments.map(({ fragment_id, variable_overrides }) => [
+                fragments.get(fragment_id),
+                toText(variable_overrides)
+              ])
+            ]
+          ]
+    )
   )
 }
 
 /** What applications read of a workspace, without ids. */
 const describeWorkspace = (archive: Archive) =>
-  describeFiles({
-    fragments: archive.fragments.map((fragment) => ({ ...fragment, path: "", file_id: null })),
-    prompts: archive.prompts
-      .filter(({ is_archived }) => !is_archived)
-      .map((prompt) => ({
-        ...prompt,
-        path: "",
-        file_id: null,
-        folder: archive.folders.find(({ id }) => id === prompt.folder_id)?.name ?? null,
-        tags: prompt.tags.map((tag) => archive.tags.find(({ id }) => id === tag)!.name)
-      }))
-  })
+  describeStates([...readItems(archive).values()].filter(({ isArchived }) => !isArchived))
 
 const listIds = ({ prompts, fragments }: Archive): ReadonlyArray<string> => [
   ...prompts.filter(({ is_archived }) => !is_archived).map(({ id }) => id),
@@ -136,7 +134,7 @@ export const testFileImport = <E>(name: string, store: Layer.Layer<WorkspaceStor
           const before = yield* Effect.forEach(untouched, exportArchive)
           const { changes } = yield* importTexts(id, texts)
           const after = yield* exportArchive(id)
-          assert.deepStrictEqual(describeWorkspace(after), describeFiles(parse(id, texts)))
+          assert.deepStrictEqual(describeWorkspace(after), describeStates(parse(id, texts)))
           assert.deepStrictEqual(yield* Effect.forEach(untouched, exportArchive), before)
           // A repeated import changes nothing, so the ids that applications know stay.
           if (ids.has(id)) {
@@ -165,7 +163,7 @@ export const testFileImport = <E>(name: string, store: Layer.Layer<WorkspaceStor
         yield* importTexts(home.id, changed, { overwrite: true })
         assert.deepStrictEqual(
           describeWorkspace(yield* exportArchive(home.id)),
-          describeFiles(parse(home.id, changed))
+          describeStates(parse(home.id, changed))
         )
       }),
       { arbitrary: { runs: 10, maxShrinks: 50 } }
@@ -228,7 +226,7 @@ export const testFileImport = <E>(name: string, store: Layer.Layer<WorkspaceStor
         yield* importTexts(home, texts, { overwrite: true })
         assert.deepStrictEqual(
           describeWorkspace(yield* exportArchive(home)),
-          describeFiles(parse(home, texts))
+          describeStates(parse(home, texts))
         )
       })
     )
@@ -270,7 +268,7 @@ export const testFileImport = <E>(name: string, store: Layer.Layer<WorkspaceStor
           ])
           yield* importTexts(home, texts, { overwrite: true })
           const returned = yield* exportArchive(home)
-          assert.deepStrictEqual(describeWorkspace(returned), describeFiles(parse(home, texts)))
+          assert.deepStrictEqual(describeWorkspace(returned), describeStates(parse(home, texts)))
           assert.deepStrictEqual((yield* importTexts(home, texts)).changes, [])
           assert.deepStrictEqual(listIds(yield* exportArchive(home)), listIds(returned))
         })

@@ -34,7 +34,7 @@ export const testPromptTitles = <E>(
           )
         }
       }),
-      { arbitrary: { runs: 25, maxShrinks: 100 } }
+      { arbitrary: { runs: 12, maxShrinks: 100 } }
     )
 
     it.effect("listAfter cuts titles, and returns nothing of another workspace", () =>

@@ -8,13 +8,9 @@ import { describe, expect, it } from "vitest"
 import { Archive } from "../../src/application/formats/Archive.ts"
 import { importArchive, memoryLayer } from "../../src/testing.ts"
 import { archives, exportArchive, toArchiveText } from "../support/archives.ts"
-import { readCodeBlocks, readTable, root } from "./markdown.ts"
+import { readCodeBlocks, root } from "./markdown.ts"
 
 const document = "docs/archive-format.md"
-
-interface ObjectSchema {
-  readonly properties: Readonly<Record<string, ObjectSchema & { readonly items?: ObjectSchema }>>
-}
 
 /** The JSON Schema of archives, generated from the schemas that read them. */
 const archiveSchema = {
@@ -97,21 +93,5 @@ describe("docs/archive-format.md", () => {
       return yield* exportArchive(readExample().workspace.id)
     })
     expect(await Effect.runPromise(Effect.provide(imported, memoryLayer))).toEqual(readExample())
-  })
-
-  const { properties } = archiveSchema as unknown as ObjectSchema
-  const prompt = properties.prompts!.items!.properties
-  it.each<[heading: string, schema: ObjectSchema]>([
-    ["Fields", { properties }],
-    ["Fields of `workspace`", properties.workspace!],
-    ...["users", "api_keys", "folders", "tags", "fragments", "prompts"].map(
-      (list) => [`Fields of \`${list}\``, properties[list]!.items!] as [string, ObjectSchema]
-    ),
-    ["Fields of `fragments` of a prompt", prompt.fragments!.items!],
-    ["Fields of `versions` of a prompt", prompt.versions!.items!]
-  ])("lists under %s the fields of the schema, in their order", (heading, { properties }) => {
-    expect(readTable(document, heading).map(([field]) => field)).toEqual(
-      Object.keys(properties).map((name) => `\`${name}\``)
-    )
   })
 })

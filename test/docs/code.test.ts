@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, expect, it } from "vitest"
 import { parseAllDocuments } from "yaml"
-import { bin, run } from "../support/packages.ts"
+import { bin, run } from "../support/programs/packages.ts"
 import { type CodeModule, documents, readCodeBlocks, readModules, root } from "./markdown.ts"
 
 /** Below `node_modules`, so that the documents' code imports the packages of the project. */

@@ -2,8 +2,8 @@ import { join } from "node:path"
 import { describe, expect, it } from "vitest"
 import { rootCommand } from "../../src/adapters/inbound/cli/Commands.ts"
 import { listSubcommands } from "../../src/adapters/inbound/cli/input/CommandTree.ts"
-import { runInProcess } from "../support/commandLine.ts"
-import { readDocument, readTable, root } from "./markdown.ts"
+import { runInProcess } from "../support/services/commandLine.ts"
+import { readDocument, root } from "./markdown.ts"
 
 const document = "docs/command-line.md"
 
@@ -26,30 +26,29 @@ const listCommands = (
 
 const commands = listCommands()
 
-const renderTable = (): string =>
-  [
-    "| Command | |",
-    "|---|---|",
-    ...commands.map(
-      ({ words, description }) => `| [\`${words.join(" ")}\`](#${words.join("-")}) | ${description} |`
-    )
-  ].join("\n")
-
-const renderReference = async (words: ReadonlyArray<string>): Promise<string> => {
-  const help = await runInProcess([...words, "--help"])
-  expect(help).toMatchObject({ code: 0, stderr: "" })
-  return `### ${words.join(" ")}\n\n\`\`\`text\n${help.stdout}\`\`\``
+const readHelp = async (words: ReadonlyArray<string>): Promise<string> => {
+  const { code, stdout, stderr } = await runInProcess([...words, "--help"])
+  expect({ code, stderr }).toEqual({ code: 0, stderr: "" })
+  return stdout
 }
 
-const generatedHeading = "## Commands"
+/** Returns the row of a command: its usage, its flags and its description. */
+const renderRow = async ({ words, description }: DocumentedCommand): Promise<string> => {
+  const help = await readHelp(words)
+  const [, usage] = /^ {2}prompt-retrieval (.+)$/m.exec(help)!
+  const flags = [...help.matchAll(/^ {2}(--[\w-]+)/gm)].map(([, flag]) => `\`${flag}\``)
+  return `| \`${usage!.replace(" [flags]", "")}\` | ${flags.join(", ")} | ${description} |\n`
+}
 
 // After a change of a command: npx vitest run test/docs/command-line.test.ts -u
-it("docs/command-line.md lists every command with its help", async () => {
-  const [prose] = readDocument(document).split(`${generatedHeading}\n`)
-  const references: Array<string> = []
-  for (const { words } of commands) references.push(await renderReference(words))
-  const generated = [generatedHeading, renderTable(), ...references].join("\n\n")
-  await expect(`${prose}${generated}\n`).toMatchFileSnapshot(join(root, document))
+it("docs/command-line.md lists every command with its flags", async () => {
+  const rows: Array<string> = []
+  for (const command of commands) rows.push(await renderRow(command))
+  const generated = readDocument(document).replace(
+    /(?<=^\| Command \| Flags \| \|\n\|---\|---\|---\|\n)(\|.*\n)*/m,
+    () => rows.join("")
+  )
+  await expect(generated).toMatchFileSnapshot(join(root, document))
 })
 
 /** Splits the first command of a line into words, as a shell does. */
@@ -58,26 +57,19 @@ const splitWords = (line: string): ReadonlyArray<string> =>
     ([, quoted, plain]) => quoted ?? plain!
   )
 
-describe("examples", () => {
-  const examples = [...readDocument(document).matchAll(/^ {2}(.*?)(prompt-retrieval .+)$/gm)]
-    .map(([, variables, line]) => ({ variables, line: line! }))
-    .filter(({ variables }) => /^([A-Z_]+=\S+ )*$/.test(variables!))
-    .filter(({ line }) => !/\[flags\]|<\w+>/.test(line))
-
-  it("every command that takes part in the work of operators has an example", () => {
-    const documented = examples.map(({ line }) => line)
-    for (const { words } of commands.filter(({ words }) => words[0] !== "version")) {
-      expect(documented).toContainEqual(expect.stringMatching(`^prompt-retrieval ${words.join(" ")}( |$)`))
+describe("the examples in the help", () => {
+  it.each(commands.filter(({ words }) => words[0] !== "version"))(
+    "of $words are examples of this command, and right command lines",
+    async ({ words }) => {
+      const [, examples] = (await readHelp(words)).split("\nEXAMPLES\n")
+      const lines = [...examples!.matchAll(/^ {2}(?:[A-Z_]+=\S+ )*(prompt-retrieval .+)$/gm)].map(
+        ([, line]) => line!
+      )
+      expect(lines).toContainEqual(expect.stringMatching(`^prompt-retrieval ${words.join(" ")}( |$)`))
+      for (const line of lines) {
+        const { code, stderr } = await runInProcess(splitWords(line).slice(1))
+        expect({ line, stderr, isWrong: code === 2 }).toEqual({ line, stderr, isWrong: false })
+      }
     }
-  })
-
-  it.each(examples)("$line is a right command line", async ({ line }) => {
-    const { code, stderr } = await runInProcess(splitWords(line).slice(1))
-    expect({ stderr, isWrong: code === 2 }).toEqual({ stderr, isWrong: false })
-  })
-})
-
-it("docs/command-line.md has exit codes of docs/operations.md", () => {
-  const codes = (path: string) => readTable(path, "Exit codes").map(([code]) => code)
-  expect(codes(document)).toEqual(codes("docs/operations.md"))
+  )
 })

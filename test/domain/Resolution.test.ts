@@ -4,11 +4,11 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { parseJson } from "../../src/domain/Json.ts"
+import type { PromptId } from "../../src/domain/Prompt.ts"
 import {
   fillSlots,
   findSlots,
   type SourceFragment,
-  type ResolutionSource,
   ResolvedTooLarge,
   resolve,
   resolveInSteps
@@ -16,10 +16,10 @@ import {
 import { sizes } from "../../src/domain/Sizes.ts"
 import { newId } from "../support/archives.ts"
 
-const makeSource = (current_content: string, fragments: ReadonlyArray<SourceFragment>): ResolutionSource => ({
-  id: newId(),
+const makeSource = (current_content: string, fragments: ReadonlyArray<SourceFragment>) => ({
+  id: newId<PromptId>(),
   title: "Title",
-  prompt_type: "template",
+  prompt_type: "template" as const,
   target_model: "model",
   current_content,
   fragments
@@ -148,53 +148,6 @@ describe("resolve", () => {
     }))
     assert.strictEqual([...resolveInSteps(makeSource("", fragments))].length, 100)
   })
-
-  it.prop(
-    "leaves the slots of the prompt unchanged",
-    { content: text, fragments },
-    ({ content, fragments }) => {
-      assert.isTrue(resolveContent(content, fragments).startsWith(content))
-      assert.strictEqual(resolveContent(content, []), content)
-    }
-  )
-
-  it.prop("fills each fragment independently of the others", { fragments }, ({ fragments }) => {
-    const alone = fragments.map(({ content, variable_overrides }) => fill(content, variable_overrides))
-    assert.strictEqual(resolveContent("", fragments), ["", ...alone].join("\n\n"))
-  })
-
-  it.prop("keeps a slot without a binding byte for byte", { content: text }, ({ content }) => {
-    for (const none of [{}, { other: "x" }, null, undefined, 7, "a", true, ["a"], [["a", "b"]]]) {
-      assert.strictEqual(fill(content, none), content)
-    }
-  })
-
-  it.prop(
-    "inserts a binding unchanged and does not look for slots in it",
-    { bound: text, times: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 20 })) },
-    ({ bound, times }) => {
-      assert.strictEqual(
-        fill("<{{a}}{{ a }}>".repeat(times), { a: bound, b: "WRONG", tone: "WRONG", constructor: "WRONG" }),
-        `<${bound}${bound}>`.repeat(times)
-      )
-    }
-  )
-
-  it.prop("finds no slot that spans an inserted binding", { name: Schema.Literals(names) }, ({ name }) => {
-    assert.strictEqual(
-      fill("{{open}}{{close}}", { open: `{{${name}`, close: "}}", [name]: "WRONG" }),
-      `{{${name}}}`
-    )
-  })
-
-  it.prop(
-    "converts numbers and booleans to text and ignores null, arrays and objects",
-    { value: Schema.Json },
-    ({ value }) => {
-      const bound = typeof value === "object" ? "{{a}}" : String(value)
-      assert.strictEqual(fill("{{a}}", { a: value }), bound)
-    }
-  )
 
   it("ignores inherited properties of the bindings", () => {
     const inherited = ["__proto__", "constructor", "toString", "hasOwnProperty", "valueOf"]

@@ -6,7 +6,7 @@ import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import demo from "../../src/demo/workspace.json" with { type: "json" }
 import { makeResources, postgres } from "../support/database.ts"
-import { makeLinkedProject, removeDirectories, run } from "../support/packages.ts"
+import { makeLinkedProject, removeDirectories, run } from "../support/programs/packages.ts"
 import { freePort } from "../support/ports.ts"
 import { run as runCommand } from "../support/service.ts"
 

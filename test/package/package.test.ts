@@ -16,7 +16,7 @@ import {
   pack,
   removeDirectories,
   run
-} from "../support/packages.ts"
+} from "../support/programs/packages.ts"
 import { run as runCommand, type Service, startService } from "../support/service.ts"
 
 const root = join(import.meta.dirname, "../..")
@@ -83,11 +83,6 @@ it("the lowest Node of engines runs every dependency", () => {
   expect(unmet).toEqual([])
   expect(packages[""].engines).toEqual(manifest.engines)
 })
-
-it("publint and are-the-types-wrong report no problem of the service's tarball", async () => {
-  expect(await run(root, bin("publint"), ["--strict", tarball])).toMatchObject({ code: 0 })
-  expect(await run(root, bin("attw"), ["--profile", "esm-only", tarball])).toMatchObject({ code: 0 })
-}, 60_000)
 
 describe("prompt-retrieval/client in a project without other packages", () => {
   let project: string

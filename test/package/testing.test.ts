@@ -10,7 +10,7 @@ import { Prompts } from "../../src/application/reading/Prompts.ts"
 import { hashApiKey, toKeyEnds, makeApiKey } from "../../src/domain/ApiKey.ts"
 import { RateLimited } from "../../src/domain/time/RateWindow.ts"
 import { importArchive, memoryLayer } from "../../src/testing.ts"
-import { bin, makeLinkedProject, removeDirectories, run } from "../support/packages.ts"
+import { bin, makeLinkedProject, removeDirectories, run } from "../support/programs/packages.ts"
 
 const root = join(import.meta.dirname, "../..")
 

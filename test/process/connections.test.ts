@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { sample } from "../support/archives.ts"
 import { connectTo, makeResources } from "../support/database.ts"
 import { freshDatabase, freshName, onServer, toDatabaseUrl } from "../support/postgres.ts"
-import { send, uncachedPath } from "../support/requests.ts"
+import { send, uncachedPath } from "../support/clients/requests.ts"
 import { startService } from "../support/service.ts"
 
 describe("the connections of a process to PostgreSQL", () => {

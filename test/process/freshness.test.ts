@@ -8,7 +8,7 @@ import {
   type TwoServices,
   twoServices,
   waitUntilCaching
-} from "../support/freshness.ts"
+} from "../support/services/freshness.ts"
 import { proxyTo } from "../support/postgres.ts"
 
 /** How old a response may be after the change feed was silently cut, in milliseconds. */
@@ -34,14 +34,14 @@ describe("freshness of two services of one database", { timeout: 60_000 }, () =>
 
   it("every kind of change made in SQL is visible in both services' responses within 1 s", async () => {
     const times: Array<number> = []
-    for (let round = 0; round < 12; round++) {
+    for (let round = 0; round < 6; round++) {
       for (const change of listChanges(services.tenant, round))
         times.push(await measureStaleness(services, change))
     }
     expect(Math.max(...times)).toBeLessThan(1_000)
     // The responses before the changes were cached.
-    expect(await services.near.metric(responseCacheHits)).toBeGreaterThan(50)
-    expect(await services.far.metric(responseCacheHits)).toBeGreaterThan(50)
+    expect(await services.near.metric(responseCacheHits)).toBeGreaterThan(25)
+    expect(await services.far.metric(responseCacheHits)).toBeGreaterThan(25)
   })
 
   it("a response that was read before a change and is complete after it is not cached", async () => {
@@ -74,33 +74,9 @@ describe("freshness of two services of one database", { timeout: 60_000 }, () =>
     }
   })
 
-  it("after the change feed is silently cut, responses are at most 3 s old", async () => {
-    const { far, proxy, tenant } = services
-    await setTitle("Old")
-    while ((await readPrompt(far, tenant)).title !== "Old") await sleep(5)
-    const hits = await far.metric(responseCacheHits)
-    while ((await far.metric(responseCacheHits)) === hits) await readPrompt(far, tenant)
-    await resources.acquire(proxy.silence)
-    const cutAt = performance.now()
-    await setTitle("New")
-    let lastStale = 0
-    let response: Awaited<ReturnType<typeof readPrompt>>
-    do {
-      const startedAfter = performance.now() - cutAt
-      response = await readPrompt(far, tenant)
-      if (response.title === "Old") lastStale = startedAfter
-      expect([200, 503]).toContain(response.status)
-      expect(startedAfter).toBeLessThan(20_000)
-    } while (response.title !== "New")
-    // The cut took effect: the service served cached responses for a while.
-    expect(lastStale).toBeGreaterThan(1_000)
-    expect(lastStale).toBeLessThan(maxStaleness + slack)
-    await waitUntilCaching(far)
-  })
-
-  it("with random changes and interruptions for 12 s, no response is more than 3 s old", async () => {
+  it("with random changes and interruptions for 8 s, no response is more than 3 s old", async () => {
     const { far, near, proxy, tenant } = services
-    const until = performance.now() + 12_000
+    const until = performance.now() + 8_000
     let failed = false
     const running = () => performance.now() < until && !failed
     /** The start and the commit of each write; a title is the index of its write. */
@@ -163,9 +139,9 @@ describe("freshness of two services of one database", { timeout: 60_000 }, () =>
     for (const each of all) each.catch(() => (failed = true))
     await Promise.allSettled(all)
     await Promise.all(all)
-    expect(writes.length).toBeGreaterThan(100)
-    expect(counts.near).toBeGreaterThan(500)
-    expect(counts.data - counts.near).toBeGreaterThan(100)
+    expect(writes.length).toBeGreaterThan(60)
+    expect(counts.near).toBeGreaterThan(300)
+    expect(counts.data - counts.near).toBeGreaterThan(50)
   })
 
   it("behind a pooler that drops notifications nothing is cached and every change is visible in the next response", async () => {
@@ -178,5 +154,28 @@ describe("freshness of two services of one database", { timeout: 60_000 }, () =>
       expect(await readPrompt(service, tenant)).toEqual({ status: 200, title: `Pooled ${i}` })
     }
     expect(await service.metric(responseCacheHits)).toBe(0)
+  })
+
+  it("after the change feed is silently cut, responses are at most 3 s old", async () => {
+    const { far, proxy, tenant } = services
+    await setTitle("Old")
+    while ((await readPrompt(far, tenant)).title !== "Old") await sleep(5)
+    const hits = await far.metric(responseCacheHits)
+    while ((await far.metric(responseCacheHits)) === hits) await readPrompt(far, tenant)
+    await resources.acquire(proxy.silence)
+    const cutAt = performance.now()
+    await setTitle("New")
+    let lastStale = 0
+    let response: Awaited<ReturnType<typeof readPrompt>>
+    do {
+      const startedAfter = performance.now() - cutAt
+      response = await readPrompt(far, tenant)
+      if (response.title === "Old") lastStale = startedAfter
+      expect([200, 503]).toContain(response.status)
+      expect(startedAfter).toBeLessThan(20_000)
+    } while (response.title !== "New")
+    // The cut took effect: the service served cached responses for a while.
+    expect(lastStale).toBeGreaterThan(1_000)
+    expect(lastStale).toBeLessThan(maxStaleness + slack)
   })
 })

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { archive, key, prompt, user, workspace } from "../support/archives.ts"
-import { type Backend, connectTo, makeResources, postgres } from "../support/database.ts"
+import { connectTo, makeResources, postgres } from "../support/database.ts"
 import { freePort } from "../support/ports.ts"
 import { type Service, startService } from "../support/service.ts"
 
@@ -35,117 +35,112 @@ const observe = async (makeUrl: (n: number) => string, authorization: string, un
   return Promise.all(requests)
 }
 
-/** Tests the expiry of keys in real processes on one kind of database. */
-const testKeyExpiry = (backend: Backend, processes: number): void => {
-  describe(`the expiry of a key in ${processes} process(es) on ${backend.name}`, { timeout: 60_000 }, () => {
-    const resources = makeResources()
-    const services: Array<Service> = []
-    const metricsPorts: Array<number> = []
-    const [home, owner, one] = [workspace(), user(), prompt()]
-    let database: Awaited<ReturnType<typeof connect>>
-    let env: Readonly<Record<string, string>>
-    const connect = () => resources.acquire(connectTo(env))
+describe("the expiry of a key in two processes", { timeout: 60_000 }, () => {
+  const resources = makeResources()
+  const services: Array<Service> = []
+  const metricsPorts: Array<number> = []
+  const [home, owner, one] = [workspace(), user(), prompt()]
+  let database: Awaited<ReturnType<typeof connect>>
+  let env: Readonly<Record<string, string>>
+  const connect = () => resources.acquire(connectTo(env))
 
-    beforeAll(async () => {
-      env = await resources.acquire(backend.acquire)
-      for (let index = 0; index < processes; index++) {
-        const metricsPort = await freePort()
-        metricsPorts.push(metricsPort)
-        services.push(
-          await startService({
-            ...env,
-            METRICS_PORT: String(metricsPort),
-            RATE_LIMIT_PER_KEY: "1000000",
-            RATE_LIMIT_PER_PROCESS: "1000000"
-          })
-        )
-      }
-      database = await connect()
-    })
-    afterAll(async () => {
-      for (const service of services) await service.stop()
-      await resources.release()
-    })
-
-    const countHits = async (port: number): Promise<number> => {
-      const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text()
-      return Number(
-        /^prompt_retrieval_cache_lookups_total\{cache="responses",result="hit"\} (\d+)/m.exec(text)?.[1] ?? 0
-      )
-    }
-
-    it("rejects it like a revoked key within 100 ms of its end, even where its responses are cached", async () => {
-      const expiring = key(home.id, owner)
-      const lasting = key(home.id, owner)
-      await database.importArchive(
-        archive({
-          workspace: home,
-          users: [owner],
-          api_keys: [expiring.stored, lasting.stored],
-          prompts: [one]
+  beforeAll(async () => {
+    env = await resources.acquire(postgres.acquire)
+    for (let index = 0; index < 2; index++) {
+      const metricsPort = await freePort()
+      metricsPorts.push(metricsPort)
+      services.push(
+        await startService({
+          ...env,
+          METRICS_PORT: String(metricsPort),
+          RATE_LIMIT_PER_KEY: "1000000",
+          RATE_LIMIT_PER_PROCESS: "1000000"
         })
       )
-      const end = Date.now() + 3_000
-      await database.sql("update api_keys set expires_at = $1 where id = $2", [
-        new Date(end).toISOString(),
-        expiring.stored.id
-      ])
-      const before = await Promise.all(metricsPorts.map(countHits))
-      const observeAll = (query: (n: number) => string, { plaintext }: typeof expiring) =>
-        Promise.all(
-          services.map(({ url }) =>
-            observe((n) => `${url}/api/v1/prompts/${one.id}${query(n)}`, `Bearer ${plaintext}`, end + 1_000)
-          )
-        )
-      const cached = () => ""
-      // An unknown parameter is ignored, but makes a target whose response is not cached.
-      const uncached = (n: number) => `?n=${n}`
-      const [expiredCached, expiredUncached, others] = await Promise.all([
-        observeAll(cached, expiring),
-        observeAll(uncached, expiring),
-        observeAll(cached, lasting)
-      ])
-      for (const observations of [...expiredCached, ...expiredUncached]) {
-        const beforeEnd = observations.filter(({ receivedAt }) => receivedAt < end)
-        expect(beforeEnd.length).toBeGreaterThan(20)
-        expect(new Set(beforeEnd.map(({ status }) => status))).toEqual(new Set([200]))
-        const rejected = observations.filter(({ status }) => status !== 200)
-        expect(new Set(rejected.map(({ status, message }) => `${status} ${message}`))).toEqual(
-          new Set(["401 API key has been revoked"])
-        )
-        expect(Math.min(...rejected.map(({ sentAt }) => sentAt)) - end).toBeLessThan(maxDelay)
-        expect(observations.filter(({ sentAt, status }) => sentAt >= end && status === 200)).toEqual([])
-      }
-      for (const observations of others) {
-        expect(new Set(observations.map(({ status }) => status))).toEqual(new Set([200]))
-      }
-      const after = await Promise.all(metricsPorts.map(countHits))
-      for (const [index, hits] of after.entries()) expect(hits - before[index]!).toBeGreaterThan(50)
-    })
-
-    it("ends a key that is changed in SQL to expire, and the key works again if its expiry is removed", async () => {
-      const changed = key(home.id, owner)
-      await database.importArchive(
-        archive({ workspace: home, users: [owner], api_keys: [changed.stored], prompts: [one] })
-      )
-      const readStatuses = () =>
-        Promise.all(
-          services.map(async ({ url }) => {
-            const headers = { authorization: `Bearer ${changed.plaintext}` }
-            const response = await fetch(`${url}/api/v1/prompts/${one.id}`, { headers })
-            await response.arrayBuffer()
-            return response.status
-          })
-        )
-      const expectStatus = (status: number) =>
-        expect.poll(readStatuses, { timeout: 2_000, interval: 20 }).toEqual(services.map(() => status))
-      await expectStatus(200)
-      await database.sql("update api_keys set expires_at = now() where id = $1", [changed.stored.id])
-      await expectStatus(401)
-      await database.sql("update api_keys set expires_at = null where id = $1", [changed.stored.id])
-      await expectStatus(200)
-    })
+    }
+    database = await connect()
   })
-}
+  afterAll(async () => {
+    for (const service of services) await service.stop()
+    await resources.release()
+  })
 
-testKeyExpiry(postgres, 2)
+  const countHits = async (port: number): Promise<number> => {
+    const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text()
+    return Number(
+      /^prompt_retrieval_cache_lookups_total\{cache="responses",result="hit"\} (\d+)/m.exec(text)?.[1] ?? 0
+    )
+  }
+
+  it("rejects it like a revoked key within 100 ms of its end, even where its responses are cached", async () => {
+    const expiring = key(home.id, owner)
+    const lasting = key(home.id, owner)
+    await database.importArchive(
+      archive({
+        workspace: home,
+        users: [owner],
+        api_keys: [expiring.stored, lasting.stored],
+        prompts: [one]
+      })
+    )
+    const end = Date.now() + 3_000
+    await database.sql("update api_keys set expires_at = $1 where id = $2", [
+      new Date(end).toISOString(),
+      expiring.stored.id
+    ])
+    const before = await Promise.all(metricsPorts.map(countHits))
+    const observeAll = (query: (n: number) => string, { plaintext }: typeof expiring) =>
+      Promise.all(
+        services.map(({ url }) =>
+          observe((n) => `${url}/api/v1/prompts/${one.id}${query(n)}`, `Bearer ${plaintext}`, end + 1_000)
+        )
+      )
+    const cached = () => ""
+    // An unknown parameter is ignored, but makes a target whose response is not cached.
+    const uncached = (n: number) => `?n=${n}`
+    const [expiredCached, expiredUncached, others] = await Promise.all([
+      observeAll(cached, expiring),
+      observeAll(uncached, expiring),
+      observeAll(cached, lasting)
+    ])
+    for (const observations of [...expiredCached, ...expiredUncached]) {
+      const beforeEnd = observations.filter(({ receivedAt }) => receivedAt < end)
+      expect(beforeEnd.length).toBeGreaterThan(20)
+      expect(new Set(beforeEnd.map(({ status }) => status))).toEqual(new Set([200]))
+      const rejected = observations.filter(({ status }) => status !== 200)
+      expect(new Set(rejected.map(({ status, message }) => `${status} ${message}`))).toEqual(
+        new Set(["401 API key has been revoked"])
+      )
+      expect(Math.min(...rejected.map(({ sentAt }) => sentAt)) - end).toBeLessThan(maxDelay)
+      expect(observations.filter(({ sentAt, status }) => sentAt >= end && status === 200)).toEqual([])
+    }
+    for (const observations of others) {
+      expect(new Set(observations.map(({ status }) => status))).toEqual(new Set([200]))
+    }
+    const after = await Promise.all(metricsPorts.map(countHits))
+    for (const [index, hits] of after.entries()) expect(hits - before[index]!).toBeGreaterThan(50)
+  })
+
+  it("ends a key that is changed in SQL to expire, and the key works again if its expiry is removed", async () => {
+    const changed = key(home.id, owner)
+    await database.importArchive(
+      archive({ workspace: home, users: [owner], api_keys: [changed.stored], prompts: [one] })
+    )
+    const readStatuses = () =>
+      Promise.all(
+        services.map(async ({ url }) => {
+          const headers = { authorization: `Bearer ${changed.plaintext}` }
+          const response = await fetch(`${url}/api/v1/prompts/${one.id}`, { headers })
+          await response.arrayBuffer()
+          return response.status
+        })
+      )
+    const expectStatus = (status: number) =>
+      expect.poll(readStatuses, { timeout: 2_000, interval: 20 }).toEqual(services.map(() => status))
+    await expectStatus(200)
+    await database.sql("update api_keys set expires_at = now() where id = $1", [changed.stored.id])
+    await expectStatus(401)
+    await database.sql("update api_keys set expires_at = null where id = $1", [changed.stored.id])
+    await expectStatus(200)
+  })
+})

@@ -2,8 +2,8 @@ import { readFileSync } from "node:fs"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { archive, fragment, fragmentBinding, key, prompt, user, workspace } from "../support/archives.ts"
 import { connectTo, makeResources, postgres } from "../support/database.ts"
-import { call } from "../support/mcp.ts"
-import { type Service, sourceProgram, startService } from "../support/service.ts"
+import { call } from "../support/clients/mcp.ts"
+import { type Service, startService } from "../support/service.ts"
 
 const count = 10_000
 const MiB = 1024
@@ -23,7 +23,7 @@ describe("a workspace of 10,000 prompts", () => {
   beforeAll(async () => {
     const env = await resources.acquire(postgres.acquire)
     const limits = { RATE_LIMIT_PER_KEY: "1000000", RATE_LIMIT_PER_PROCESS: "1000000" }
-    service = await startService({ ...env, ...limits, MCP: "on" }, "/readyz", [], sourceProgram)
+    service = await startService({ ...env, ...limits, MCP: "on" })
     const { importArchive } = await resources.acquire(connectTo(env))
     const prompts = Array.from({ length: count }, (_, n) =>
       prompt({

@@ -2,10 +2,10 @@ import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import type { ArchivePrompt } from "../../src/application/formats/Archive.ts"
-import { runCurl } from "../support/curl.ts"
+import { runCurl } from "../support/clients/curl.ts"
 import { embedded, makeResources } from "../support/database.ts"
 import { run, type Service } from "../support/service.ts"
-import { startObservedService } from "../support/startObservedService.ts"
+import { startObservedService } from "../support/services/startObservedService.ts"
 
 const archivePath = join(import.meta.dirname, "../../src/demo/workspace.json")
 const archive = JSON.parse(readFileSync(archivePath, "utf8"))

@@ -176,7 +176,7 @@ export interface Tenants {
  * of the image and of the systemd unit.
  */
 const env = {
-  NODE_OPTIONS: "--max-semi-space-size=16",
+  NODE_OPTIONS: "--max-semi-space-size=8",
   RATE_LIMIT_PER_KEY: "1000000",
   RATE_LIMIT_PER_PROCESS: "1000000",
   LOG_LEVEL: "Warn",

@@ -9,16 +9,30 @@ import { open } from "../../src/adapters/outbound/postgres/embedded/EmbeddedPost
 import { migrate } from "../../src/adapters/outbound/postgres/schema/Migrations.ts"
 import { connect, freshName, onServer } from "./postgres.ts"
 
-/** Runs the embedded PostgreSQL for the tests, without `fsync`, and returns its URL. */
+/** The settings of the server, for speed and for tests that run at the same time. */
+const settings = [
+  "fsync = off",
+  "full_page_writes = off",
+  "synchronous_commit = off",
+  "max_wal_size = '4GB'",
+  "max_connections = 200"
+]
+
+/** Runs the embedded PostgreSQL for the tests. */
 const startEmbedded = Effect.gen(function* () {
   const directory = yield* Effect.acquireRelease(
     Effect.sync(() => mkdtempSync(join(tmpdir(), "test-server-"))),
     (directory) => Effect.sync(() => rmSync(directory, { recursive: true, force: true, maxRetries: 5 }))
   )
-  const { url } = yield* open({ dataDir: directory })
-  process.env.TEST_DATABASE_URL = Redacted.value(url)
-  yield* onServer("alter system set fsync = off")
-  yield* onServer("select pg_reload_conf()")
+  const openServer = Effect.map(open({ dataDir: directory }), ({ url }) => {
+    process.env.TEST_DATABASE_URL = Redacted.value(url)
+  })
+  yield* openServer.pipe(
+    Effect.andThen(Effect.forEach(settings, (setting) => onServer(`alter system set ${setting}`))),
+    Effect.scoped
+  )
+  // Some settings take effect with the start of the server.
+  yield* openServer
 })
 
 /** Creates the database with every table that `migratedDatabase` copies. */

@@ -4,7 +4,7 @@ import { type CallSettings, now, rejectOnAbort, withLimits } from "../transport/
 import type { ServiceSource } from "../Resources.ts"
 import type { ResponseInfo, SuccessResponse } from "../transport/Transport.ts"
 
-/** Options of the cache. The default times are those that the service allows shared caches. */
+/** Options of the cache. The default times are the times that the service allows to shared caches. */
 export interface CacheOptions {
   /** How long a cached result is returned without a request, in milliseconds. Default: 30,000. */
   readonly ttl?: number | undefined
@@ -20,7 +20,7 @@ export interface CacheOptions {
 /** Requests a target from the service. The response is a 304 if the representation named by `etag` is current. */
 export type Loader = (settings: CallSettings, etag?: string) => Promise<SuccessResponse>
 
-/** The body of a response, and when the service confirmed it. */
+/** The body of a response, and the time at which the service confirmed it. */
 export interface CacheEntry {
   readonly text: string
   /** The response that last confirmed the text. */
@@ -29,14 +29,14 @@ export interface CacheEntry {
   readonly confirmedAt: Instant
 }
 
-/** An entry as a call gets it. */
+/** The entry that a call gets, and its source. */
 export interface CacheResult extends CacheEntry {
   readonly source: ServiceSource
 }
 
 /** The last request for a target that failed because the service was not available. */
 interface Failure {
-  /** The number of such failures in succession before it. */
+  /** The number of consecutive failures before this failure. */
   readonly count: number
   readonly error: unknown
   /** The end of the pause after this failure. */
@@ -50,7 +50,7 @@ interface InFlightRead {
   waiters: number
 }
 
-/** Returns the entry that a response makes of the previous one. A 304 confirms the text of the previous entry. */
+/** Returns the entry after a response. A 304 confirms the text of the previous entry. */
 export const toEntry = (
   { text, info }: SuccessResponse,
   requestedAt: Instant,
@@ -232,7 +232,7 @@ export class Cache {
     return entry
   }
 
-  /** Stores a value as the most recently used one and evicts the least recently used one if the map is full. */
+  /** Stores a value as the most recently used, and evicts the least recently used value if the map is full. */
   #store<A>(entries: Map<string, A>, key: string, value: A): void {
     entries.delete(key)
     entries.set(key, value)

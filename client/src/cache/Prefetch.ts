@@ -8,7 +8,7 @@ export interface PrefetchProgress {
   readonly done: number
   /** Number of prompts that failed. */
   readonly failed: number
-  /** Number of all prompts. */
+  /** Total number of prompts. */
   readonly total: number
 }
 
@@ -24,7 +24,7 @@ export interface PrefetchFailure {
 export interface PrefetchResult {
   /** Number of prompts that are now in the cache. */
   readonly loaded: number
-  /** The prompts that are not. */
+  /** The prompts that could not be loaded. */
   readonly failures: ReadonlyArray<PrefetchFailure>
 }
 

@@ -51,8 +51,8 @@ export const renderBundle = (prompts: ReadonlyArray<BundledPrompt>): string => {
 }
 
 /**
- * Parses the bytes of `prompts.bundle.json` after it has verified the hashes, and that the file is exactly what
- * `renderBundle` renders. Line endings may be those of Windows. Rejects with a `BundleError`.
+ * Parses the bytes of `prompts.bundle.json`. Verifies the hashes, and that the text equals the result of
+ * `renderBundle`, except for Windows line endings. Rejects with a `BundleError`.
  */
 export const parseBundleFile = async (bytes: Uint8Array): Promise<ReadonlyArray<BundledPrompt>> => {
   let text: string

@@ -3,7 +3,7 @@ export class CommandError extends Error {
   override get name(): string {
     return "CommandError"
   }
-  /** 1 for a failure, 2 for a wrong command line. */
+  /** 1 for a failure, 2 for an invalid command line. */
   readonly exitCode: 1 | 2
   constructor(message: string, exitCode: 1 | 2 = 1) {
     super(message)
@@ -11,7 +11,7 @@ export class CommandError extends Error {
   }
 }
 
-/** The command line is wrong. The message names the flag, its rule and the remedy. */
+/** Makes the error of an invalid command line. The message names the flag, its rule and the remedy. */
 export const toUsageError = (message: string): CommandError =>
   new CommandError(`${message}; see 'npx --no @prompt-retrieval/client pull --help'`, 2)
 

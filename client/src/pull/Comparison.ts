@@ -40,10 +40,10 @@ const listFields = (prompt: BundledPrompt): ReadonlyArray<string> => {
   return Object.entries(fields).map(([field, value]) => `${field}: ${value}`)
 }
 
-/** The most lines that differ between two texts whose diff is computed: the time grows with their square. */
+/** Maximum number of differing lines for which a diff is computed: the time grows with the square of this number. */
 const maxDifferentLines = 1_000
 
-/** Returns a range of lines as a unified diff names it: an empty range has the line before it. */
+/** Returns a range of lines in the form of a unified diff. An empty range has the number of the line before it. */
 const describeRange = (start: number, lines: number): string => `${lines === 0 ? start - 1 : start},${lines}`
 
 /** Returns the lines of a unified diff of two contents, without its file headers. */
@@ -70,7 +70,7 @@ const diffPrompt = (before: BundledPrompt | undefined, after: BundledPrompt | un
     }),
     ...diffContents(before?.content, after?.content)
   ]
-  // A change of the ETag is of interest only if nothing else explains it.
+  // Show a change of the ETag only if nothing else explains it.
   const lines = changes.length > 0 ? changes : [`-etag: ${before?.etag}`, `+etag: ${after?.etag}`]
   const headers = [`--- ${before ? name : "/dev/null"}`, `+++ ${after ? name : "/dev/null"}`]
   return [...headers, ...lines].map((line) => `${printable(line)}\n`).join("")

@@ -9,7 +9,7 @@ const letters =
 const wordPattern = new RegExp(`[0-9${letters}]+`, "g")
 
 /** The upper-case letters at the start of a word: the first letter, or all letters of an abbreviation. */
-const leadingCapitals = /^(?:\p{Lu}+(?=\p{Lu}\p{Ll}|\P{L}|$)|\p{Lu})/u
+const leadingCapitalsPattern = /^(?:\p{Lu}+(?=\p{Lu}\p{Ll}|\P{L}|$)|\p{Lu})/u
 
 /** Words that no constant of a module may have as its name, in a script, a module or a CommonJS module. */
 const reserved = new Set(
@@ -24,7 +24,7 @@ const reserved = new Set(
 /** Converts a title to an identifier in camel case. Returns the empty text if the title has no letters and digits. */
 const toCamelCase = (title: string): string => {
   const [first = "", ...others] = title.normalize("NFC").match(wordPattern) ?? []
-  const head = first.replace(leadingCapitals, (capitals) => capitals.toLowerCase())
+  const head = first.replace(leadingCapitalsPattern, (capitals) => capitals.toLowerCase())
   const tail = others.map((word) => word.charAt(0).toUpperCase() + word.slice(1))
   return (head + tail.join("")).normalize("NFC")
 }
@@ -38,7 +38,7 @@ const toBaseName = (title: string): string => {
 /** Minimum length of the id suffix that distinguishes prompts with equal names. */
 const minSuffixLength = 8
 
-/** Adds as much of each id to a name as the ids need to differ. */
+/** Adds to a name the shortest prefixes of the ids that differ. */
 const addSuffixes = (name: string, ids: ReadonlyArray<string>): ReadonlyArray<string> => {
   const digits = ids.map((id) => id.replaceAll("-", ""))
   for (let length = minSuffixLength; ; length++) {
@@ -49,8 +49,8 @@ const addSuffixes = (name: string, ids: ReadonlyArray<string>): ReadonlyArray<st
 
 /**
  * Names a constant for each prompt after its title, by id. If several titles give the same name, or a title gives no
- * name, each of these prompts gets a part of its id: so no name ever moves from one prompt to another because a prompt
- * is added. The ids must be different UUIDs.
+ * name, each of these prompts gets a part of its id. So adding a prompt never moves a name from one prompt to
+ * another. The ids must be different UUIDs.
  */
 export const nameConstants = (
   prompts: ReadonlyArray<{ readonly id: string; readonly title: string }>

@@ -9,7 +9,7 @@ import { sealPrompt } from "./BundleFile.ts"
 import { CommandError } from "./CommandError.ts"
 import type { Progress } from "./Progress.ts"
 
-/** Which prompts to read, and from where. */
+/** The prompts to read, and the service to read them from. */
 export interface Selection {
   readonly apiKey: string
   readonly baseUrl: string
@@ -17,7 +17,7 @@ export interface Selection {
   readonly type: PromptType | undefined
 }
 
-/** How many prompts are read at the same time. */
+/** Maximum number of prompts that are read at the same time. */
 const concurrency = 4
 
 /** The time limit of one attempt, in milliseconds. The time limit of a call also covers waits for the rate limit. */
@@ -25,7 +25,7 @@ const attemptTimeoutMs = 30_000
 const callTimeoutMs = 900_000
 const maxRetries = 8
 
-/** How often a list or a prompt that changes meanwhile is read again. */
+/** Maximum number of reads of a list or a prompt that changes during the read. */
 const maxReads = 10
 
 /** Returns the names of the slots of a content, without duplicates, in order of first occurrence. */
@@ -44,7 +44,7 @@ class PromptReader {
   readonly #client: PromptClient
   readonly #selection: Selection
   readonly #progress: Progress
-  /** Aborted by the first failure, so that no other call delays the end of the program. */
+  /** Aborted by the first failure, so that no other call delays the exit of the program. */
   readonly #controller = new AbortController()
 
   constructor(selection: Selection, progress: Progress) {
@@ -80,10 +80,10 @@ class PromptReader {
     this.#controller.abort()
   }
 
-  /** Lists prompts. A list of several pages is read until two readings agree, because it may change. */
+  /** Lists prompts. A list of several pages may change between pages, so it is read until two reads agree. */
   async list(filter: ListParams): Promise<ReadonlyArray<PromptSummary>> {
     let previous: string | undefined
-    for (let reading = 0; reading < maxReads; reading++) {
+    for (let reads = 0; reads < maxReads; reads++) {
       const list = this.#client.prompts.list({ ...filter, per_page: 100 })
       const { data, meta } = await list
       if (meta.total <= data.length) return data
@@ -115,7 +115,7 @@ class PromptReader {
     if (!isId(id))
       throw new CommandError("The service returned a prompt id that is not a UUID; check --base-url")
     let state: Pick<PromptSummary, "current_version" | "updated_at"> = summary
-    for (let reading = 0; reading < maxReads; reading++) {
+    for (let reads = 0; reads < maxReads; reads++) {
       const { data, etag, version: confirmed } = await this.#client.prompts.getResolved(id, { signal })
       this.#check(id, data)
       if (etag === undefined) {
@@ -124,7 +124,7 @@ class PromptReader {
       let version = confirmed
       if (version === undefined) {
         // A service with another store may not send the version. The content belongs to the version that the prompt
-        // had before and after.
+        // had both before and after the read.
         const { data: later } = await this.#client.prompts.get(id, { signal })
         if (state.current_version === later.current_version && state.updated_at === later.updated_at) {
           version = later.current_version

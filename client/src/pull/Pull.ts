@@ -64,7 +64,7 @@ const readService = async (
   throw new CommandError("no prompt matches; check --tag and --type, or allow it with --allow-empty")
 }
 
-/** Describes which constants have another name than in an earlier `prompts.ts`. */
+/** Describes which constants have a different name than in an earlier `prompts.ts`. */
 const describeConstants = (
   types: string | undefined,
   prompts: ReadonlyArray<BundledPrompt>

@@ -14,7 +14,7 @@ const toLiteral = (text: string): string =>
     ).join("")
   )
 
-/** Renders a title for a doc comment, which it cannot end. */
+/** Renders a title for a doc comment. The title cannot end the comment. */
 const toComment = (title: string): string =>
   printable(title).replaceAll("\t", " ").replaceAll("*/", "* /").trim()
 
@@ -28,7 +28,8 @@ interface TypedPrompt {
 
 /**
  * Renders `prompts.ts`: a constant for each prompt, ordered by name. Its type has the id, the name and the slots of
- * the prompt, so it needs no import, and its declaration can be emitted without the type checker (`isolatedDeclarations`).
+ * the prompt, so it needs no import, and its declaration can be emitted without the type checker
+ * (`isolatedDeclarations`).
  */
 export const renderTypes = (prompts: ReadonlyArray<TypedPrompt>): string => {
   const constantNames = nameConstants(prompts)
@@ -58,7 +59,7 @@ export const readNames = (text: string): ReadonlyMap<string, string> =>
     [...text.matchAll(/^export const (\S+) = \{\r?\n {2}id: "([^"]+)"/gm)].map(([, name, id]) => [id!, name!])
   )
 
-/** Describes which constants have another name than before, and which names now belong to another prompt. */
+/** Describes which constants have a different name than before, and which names now belong to another prompt. */
 export const describeRenames = (
   before: ReadonlyMap<string, string>,
   after: ReadonlyMap<string, string>

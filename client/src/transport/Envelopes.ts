@@ -23,7 +23,7 @@ export const isPageEnvelope = (body: UnknownJson): boolean =>
 /** Returns the version that the body of a prompt or a version names. */
 const findVersion = ({ data }: UnknownJson): number | undefined => data.current_version ?? data.version_number
 
-/** Returns the envelope of a read, with the details of where it comes from. */
+/** Returns the envelope of a read, with its source and the details of its response. */
 export const toServiceResult = <E>(
   { text, info, confirmedAt, source }: CacheResult,
   envelope?: unknown

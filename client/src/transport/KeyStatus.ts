@@ -1,9 +1,9 @@
 import { getStatus } from "../Errors.ts"
 
 /**
- * Remembers whether the service rejected the API key (401 or 403), because a rejected key must get neither a bundled
- * text nor a fallback, even if the service is down later. A success lifts the rejection, unless its request started
- * before the rejection arrived.
+ * Remembers whether the service rejected the API key (401 or 403). A rejected key must get neither a bundled text nor
+ * a fallback, even if the service is down later. A success lifts the rejection, unless its request started before the
+ * rejection arrived.
  */
 export class KeyStatus {
   #isRejected = false
@@ -19,7 +19,7 @@ export class KeyStatus {
     return this.#rejections
   }
 
-  /** Runs a request and records what its outcome says about the key. */
+  /** Runs a request, and records whether its outcome rejects or accepts the key. */
   async observe<A>(request: () => Promise<A>): Promise<A> {
     const rejections = this.#rejections
     try {

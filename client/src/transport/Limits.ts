@@ -48,7 +48,7 @@ export const withLimits = <A>(
     }
     const onAbort = () => {
       const cause = signal!.reason
-      // The signal may be that of a whole call, whose timeout has expired.
+      // The signal may belong to a whole call whose timeout has expired.
       fail(cause instanceof TimeoutError ? cause : new AbortError("The call was aborted", { cause }))
     }
     const timer =

@@ -49,8 +49,8 @@ const isTransient = (status: number): boolean => status === 408 || status === 42
 const maxRetryAfterMs = 60_000
 
 /**
- * Exponential backoff with jitter, in milliseconds: 500 before the first retry, doubled for each further retry up to
- * 8,000, minus up to half at random.
+ * Returns the backoff before a retry, exponential with jitter, in milliseconds: 500 before the first retry, doubled
+ * for each further retry up to 8,000, minus up to half at random.
  */
 const computeBackoff = (attempt: number): number =>
   (Math.min(8000, 250 * 2 ** attempt) * (1 + Math.random())) / 2
@@ -89,9 +89,9 @@ const parseAge = (value: string | null): number =>
   Math.max(...(value ?? "").split(",").map((age) => parseCount(age.trim()) ?? 0)) * 1000
 
 /** Matches the `Cache-Status` (RFC 9211) of a response that the service sends while its database is not available. */
-const servedStale = /(^|,)\s*"?prompt-retrieval"?\s*;[^,]*\bdetail="?database-unavailable\b/
+const servedStalePattern = /(^|,)\s*"?prompt-retrieval"?\s*;[^,]*\bdetail="?database-unavailable\b/
 
-const jsonType = /^application\/(.+\+)?json\b/i
+const jsonTypePattern = /^application\/(.+\+)?json\b/i
 
 /** Sends authenticated requests and retries transient failures within the call's limits. */
 export class Transport {
@@ -171,7 +171,7 @@ export class Transport {
     if (status === 304 && etag)
       return { info: this.#describe(response), text: undefined, envelope: undefined }
     const type = headers.get("content-type") ?? "without a content type"
-    const body = jsonType.test(type) ? parseJson(text) : undefined
+    const body = jsonTypePattern.test(type) ? parseJson(text) : undefined
     if (status >= 200 && status < 300 && isEnvelope(body)) {
       return { info: this.#describe(response), text, envelope: body }
     }
@@ -213,7 +213,7 @@ export class Transport {
       version: parseCount(headers.get("prompt-version")),
       requestId: this.#getRequestId(response),
       age: parseAge(headers.get("age")),
-      isServedStale: servedStale.test(headers.get("cache-status") ?? "")
+      isServedStale: servedStalePattern.test(headers.get("cache-status") ?? "")
     }
   }
 

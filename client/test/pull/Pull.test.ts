@@ -2,7 +2,7 @@ import { mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs
 import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { compareIds } from "../../../test/support/archives.ts"
-import { makeDirectory, removeDirectories } from "../../../test/support/packages.ts"
+import { makeDirectory, removeDirectories } from "../../../test/support/programs/packages.ts"
 import { findSlots } from "../../../src/domain/Resolution.ts"
 import { PromptClient, verifyBundle } from "../../src/index.ts"
 import {

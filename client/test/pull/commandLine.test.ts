@@ -1,6 +1,6 @@
 import { readdirSync } from "node:fs"
 import { afterAll, describe, expect, it } from "vitest"
-import { makeDirectory, removeDirectories } from "../../../test/support/packages.ts"
+import { makeDirectory, removeDirectories } from "../../../test/support/programs/packages.ts"
 import { api, apiKey, pull } from "./pullService.ts"
 
 afterAll(removeDirectories)

@@ -1,6 +1,6 @@
 import { type ServerResponse } from "node:http"
 import { afterAll, describe, expect, it } from "vitest"
-import { makeDirectory, removeDirectories } from "../../../test/support/packages.ts"
+import { makeDirectory, removeDirectories } from "../../../test/support/programs/packages.ts"
 import { agent, others, pull, readBoth, readBundle, startProxy, template } from "./pullService.ts"
 
 afterAll(removeDirectories)

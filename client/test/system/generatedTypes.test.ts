@@ -2,8 +2,15 @@ import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { newId } from "../../../test/support/archives.ts"
-import { bin, install, makeProject, pack, removeDirectories, run } from "../../../test/support/packages.ts"
-import { findTool } from "../../../test/support/tools.ts"
+import {
+  bin,
+  install,
+  makeProject,
+  pack,
+  removeDirectories,
+  run
+} from "../../../test/support/programs/packages.ts"
+import { findTool } from "../../../test/support/programs/tools.ts"
 import { renderBundle } from "../../src/pull/BundleFile.ts"
 import { renderTypes } from "../../src/pull/TypesFile.ts"
 import { bundledPrompt } from "../pull/bundles.ts"

@@ -1,7 +1,7 @@
 import { createRequire } from "node:module"
 import { join } from "node:path"
 import { assert, it } from "@effect/vitest"
-import { toolsDirectory } from "../../../test/support/tools.ts"
+import { toolsDirectory } from "../../../test/support/programs/tools.ts"
 import { nameConstants } from "../../src/pull/Identifiers.ts"
 
 /** Returns the constant for a prompt with this title. */

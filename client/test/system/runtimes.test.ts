@@ -20,10 +20,10 @@ import {
   pack,
   removeDirectories,
   run
-} from "../../../test/support/packages.ts"
+} from "../../../test/support/programs/packages.ts"
 import { freePort } from "../../../test/support/ports.ts"
-import { runProgram } from "../../../test/support/programs.ts"
-import { findTool, toolsDirectory } from "../../../test/support/tools.ts"
+import { runProgram } from "../../../test/support/programs/programs.ts"
+import { findTool, toolsDirectory } from "../../../test/support/programs/tools.ts"
 
 const client = join(import.meta.dirname, "../..")
 const requireTool = createRequire(join(toolsDirectory, "package.json"))

@@ -69,7 +69,7 @@ export class Admission extends Context.Service<
      * 7. The rate limits have room, the key's first: `RateLimited`. Only requests that reach this check use up quota.
      */
     readonly admit: (token: string | undefined) => Effect.Effect<AdmittedCaller, AdmissionError>
-    /** Runs the checks 1 to 6 of `admit`, for a response that lasts. Counts no request. */
+    /** Runs checks 1 to 6 of `admit`, for a streamed response. Does not count a request. */
     readonly check: (token: string | undefined) => Effect.Effect<AdmittedCaller, AdmissionError>
     /**
      * Runs only the checks of `admit` that can fail while nothing changes in the workspace, for a caller who was
@@ -100,9 +100,9 @@ export class Admission extends Context.Service<
         }
 
         /**
-         * The key's limit comes first; if the process's limit then denies the request, the key gets its request back.
-         * While the process's limit is known to be exhausted, no request is counted and no shared counter is queried:
-         * the error names the key's limit only if this process knows that limit to be exhausted too.
+         * The key's limit comes first; if the process's limit then rejects the request, the key gets its request
+         * back. While the process's limit is known to be exhausted, no request is counted and no shared counter is
+         * queried: the error names the key's limit only if that limit is also known to be exhausted.
          */
         const consumeQuota = Effect.fnUntraced(function* (key: ApiKeyId, now: number) {
           const { perKey, perProcess } = limits
@@ -121,7 +121,7 @@ export class Admission extends Context.Service<
           keys.markUsed(key, now)
         })
 
-        /** Runs all checks but those of the rate limits. If `isCounted`, runs those too. */
+        /** Runs checks 1 to 6 of `admit`, and check 7 if `isCounted`. */
         const makeAdmission = (isCounted: boolean) =>
           Effect.fnUntraced(function* (token: string | undefined) {
             if (token === undefined) return yield* Effect.fail(MalformedAuthorization)

@@ -3,7 +3,6 @@ import * as Context from "effect/Context"
 import { SecureRandom } from "effect/crypto/SecureRandom"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as Ref from "effect/Ref"
 import * as Stream from "effect/Stream"
 import {
   type ApiKey,
@@ -14,21 +13,11 @@ import {
   type UserId
 } from "../../domain/ApiKey.ts"
 import type { Tier } from "../../domain/Billing.ts"
-import type { InvalidContent, Problem } from "../../domain/workspace/Problem.ts"
+import type { InvalidContent } from "../../domain/workspace/Problem.ts"
 import { type Timestamp, toTimestamp } from "../../domain/Timestamp.ts"
-import {
-  type ContentEdit,
-  emptyEdit,
-  type WorkspaceContent
-} from "../../domain/workspace/WorkspaceContent.ts"
 import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
-import type { WorkspacePart } from "../../domain/workspace/WorkspaceParts.ts"
-import { ArchiveReader } from "../formats/ArchiveReader.ts"
-import { ArchiveWriter } from "../formats/ArchiveWriter.ts"
-import { matchFiles } from "../formats/FileMatch.ts"
-import { applyFiles } from "../formats/FileMerge.ts"
-import { type ConflictingEdits, findEdits, toImportedFiles } from "../formats/FileRecords.ts"
-import { type FileChange, findFileProblems, InvalidFiles, type PromptFiles } from "../formats/PromptFiles.ts"
+import { type ContentFile, InvalidFiles } from "../formats/files/ContentFile.ts"
+import { type ConflictingEdits } from "../formats/files/FileRecords.ts"
 import type { RawPart } from "../formats/RawPart.ts"
 import type { Unavailable } from "../ports/Unavailable.ts"
 import {
@@ -46,6 +35,9 @@ import {
   type WorkspaceNotFound,
   WorkspaceStore
 } from "../ports/WorkspaceStore.ts"
+
+import { readParts, writeArchive } from "./ArchiveTransfer.ts"
+import { type FileImport, type FileImportOptions, makeFileImports } from "./FileImports.ts"
 
 /** A key that was just issued. Its plaintext is stored nowhere (specification 5.4). */
 export interface IssuedKey {
@@ -65,18 +57,6 @@ export interface RotationTimes {
   readonly endsAt: Timestamp
   /** The expiry of the new key; without it, the new key does not expire. */
   readonly expiresAt?: Timestamp | undefined
-}
-
-/** `overwrite` permits an import of files to undo what was edited in the workspace since the latest one. */
-export interface FileImportOptions extends ChangeOptions {
-  readonly overwrite?: boolean
-}
-
-/** The changes of an import of files. */
-export interface FileImport {
-  readonly changes: ReadonlyArray<FileChange>
-  /** The path of each fragment's file by the fragment's id; of a fragment without a file, the last path. */
-  readonly fragmentPaths: ReadonlyMap<string, string>
 }
 
 /** The use cases of operators. */
@@ -134,7 +114,7 @@ export class Administration extends Context.Service<
      */
     readonly importFiles: (
       workspace: WorkspaceId,
-      files: PromptFiles,
+      files: ReadonlyArray<ContentFile>,
       options?: FileImportOptions
     ) => Effect.Effect<FileImport, ConflictingEdits | InvalidFiles | WorkspaceNotFound | Unavailable>
     /**
@@ -143,7 +123,7 @@ export class Administration extends Context.Service<
      */
     readonly recordFiles: (
       workspace: WorkspaceId,
-      files: PromptFiles
+      files: ReadonlyArray<ContentFile>
     ) => Effect.Effect<void, WorkspaceNotFound | Unavailable>
   }
 >()("prompt-retrieval/Administration") {
@@ -218,129 +198,14 @@ export class Administration extends Context.Service<
             store.importWorkspace(readParts(source), options)
         ),
         exportArchive: (workspace, write) =>
-          Effect.suspend(() => {
-            const writer = new ArchiveWriter()
-            const buffer = makeBuffer(write)
-            const exported = store.exportWorkspace(workspace, (parts) =>
-              Effect.forEach(parts, (part) => buffer.append(writer.write(part)), { discard: true })
-            )
-            const end = Effect.suspend(() => buffer.flush(writer.end()))
-            return store
-              .recordExport(workspace, "archive")
-              .pipe(Effect.andThen(exported), Effect.andThen(end))
-          }).pipe(Effect.withSpan("Administration.exportArchive")),
-        importFiles: Effect.fn("Administration.importFiles")(function* (
-          workspace: WorkspaceId,
-          files: PromptFiles,
-          options?: FileImportOptions
-        ) {
-          const mergedAt = yield* now
-          const latest = yield* Ref.make<MatchedEdit>({ edit: emptyEdit, files })
-          const edited = store.editContent(
-            workspace,
-            Effect.fnUntraced(function* (content) {
-              const matched = matchFiles(content, files)
-              const problems = findFileProblems(matched)
-              if (problems.length > 0) return yield* Effect.fail(InvalidFiles(problems))
-              // As many ids as the merge can need: ids come from an effect, and the merge is pure.
-              const ids = yield* Effect.replicateEffect(random.uuidV7(), countNewIds(files))
-              const newId = () => ids.pop() ?? outOfIds()
-              const { edit, changes } = applyFiles(content, matched, { now: mergedAt, newId })
-              const edits = options?.overwrite === true ? undefined : findEdits(content, matched, changes)
-              if (edits !== undefined) return yield* Effect.fail(edits)
-              yield* Ref.set(latest, { edit, files: matched })
-              return [edit, { changes, fragmentPaths: listFragmentPaths(content, matched) }] as const
-            }),
-            options
-          )
-          return yield* Effect.catchTag(
-            edited,
-            "InvalidContent",
-            Effect.fnUntraced(function* ({ problems, count }) {
-              const matched = yield* Ref.get(latest)
-              const located = problems.map((problem) => locateInFiles(matched, problem))
-              return yield* Effect.fail(InvalidFiles(located, count))
-            })
-          )
-        }),
-        recordFiles: Effect.fn("Administration.recordFiles")((workspace: WorkspaceId, files: PromptFiles) =>
           store
-            .editContent(workspace, () =>
-              Effect.succeed([{ ...emptyEdit, importedFiles: toImportedFiles(files) }, undefined] as const)
-            )
-            // An edit without content has no invalid content.
-            .pipe(Effect.catchTag("InvalidContent", Effect.die))
-        )
+            .recordExport(workspace, "archive")
+            .pipe(
+              Effect.andThen(writeArchive(store, workspace, write)),
+              Effect.withSpan("Administration.exportArchive")
+            ),
+        ...makeFileImports(store, random)
       })
     })
   )
-}
-
-/**
- * Reads the parts of a workspace from an archive. Emits nothing after the first problem, because the import will
- * fail; fails with all problems at the end.
- */
-const readParts = <E>(source: Stream.Stream<RawPart, E>): Stream.Stream<WorkspacePart, E | InvalidContent> =>
-  Stream.suspend(() => {
-    const reader = new ArchiveReader()
-    const end: Stream.Stream<never, InvalidContent> = Stream.suspend(() =>
-      reader.hasProblems ? Stream.fail(reader.toError()) : Stream.empty
-    )
-    return source.pipe(
-      Stream.map((raw) => reader.read(raw)),
-      Stream.filter((part): part is WorkspacePart => part !== undefined && !reader.hasProblems),
-      Stream.concat(end)
-    )
-  })
-
-/** The number of characters of an export that are collected before they are written. */
-const minWriteLength = 64 * 1024
-
-/** Collects text and writes it in large pieces. */
-const makeBuffer = <E>(write: (text: string) => Effect.Effect<void, E>) => {
-  let buffered = ""
-  const flush = (text: string): Effect.Effect<void, E> => {
-    const whole = buffered + text
-    buffered = ""
-    return write(whole)
-  }
-  const append = (text: string): Effect.Effect<void, E> => {
-    if (buffered.length + text.length >= minWriteLength) return flush(text)
-    buffered += text
-    return Effect.void
-  }
-  return { append, flush }
-}
-
-/** Returns the maximum number of ids that a merge needs: each prompt's version, folder, tags and fragments. */
-const countNewIds = ({ prompts }: PromptFiles): number =>
-  prompts.reduce((sum, { tags, fragments }) => sum + 2 + tags.length + fragments.length, 0)
-
-const outOfIds = (): never => {
-  throw new Error("the merge needed more ids than countNewIds")
-}
-
-/** An edit and the files that it was made from. */
-interface MatchedEdit {
-  readonly edit: ContentEdit
-  readonly files: PromptFiles
-}
-
-const listFragmentPaths = (
-  { importedFiles }: WorkspaceContent,
-  { fragments }: PromptFiles
-): ReadonlyMap<string, string> =>
-  new Map([
-    ...importedFiles.map(({ target_id, path }) => [target_id, path] as const),
-    ...fragments.map(({ id, path }) => [id, path] as const)
-  ])
-
-/** Replaces the path in the edit of a problem with the path of the file that the row comes from. */
-const locateInFiles = ({ edit, files }: MatchedEdit, problem: Problem): Problem => {
-  const { path, message } = problem
-  const [, list, index, fieldPath] = /^(prompts|fragments)\[(\d+)\]\.?(.*)$/.exec(path) ?? []
-  if (list !== "prompts" && list !== "fragments") return problem
-  const id = list === "prompts" ? edit.prompts[Number(index)]?.row.id : edit.fragments[Number(index)]?.id
-  const file = files[list].find((file) => file.id === id)
-  return file === undefined ? problem : { path: file.path, message: `${fieldPath} ${message}` }
 }

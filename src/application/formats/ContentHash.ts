@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto"
 import { isExactNumber, isJsonObject } from "../../domain/Json.ts"
-import type { FragmentState, PromptState } from "./PromptFiles.ts"
+import type { ContentState } from "./files/ContentFile.ts"
 
 /** Orders the members of objects by name: PostgreSQL does not keep the order of free-form JSON. */
 const sortMembers = (value: unknown): unknown => {
@@ -11,7 +11,7 @@ const sortMembers = (value: unknown): unknown => {
 }
 
 /** Returns the SHA-256 hash of a state in hexadecimal digits. Equal states have equal hashes, wherever they come from. */
-export const hashState = (state: PromptState | FragmentState): string =>
+export const hashState = ({ kind: _, ...state }: ContentState): string =>
   createHash("sha256")
     .update(JSON.stringify(sortMembers(state)))
     .digest("hex")

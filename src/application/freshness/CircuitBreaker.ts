@@ -6,13 +6,14 @@ import { isUnavailable, Unavailable } from "../ports/Unavailable.ts"
 
 /** How long calls fail at once after a failure, in milliseconds. */
 const openMs = 250
-/** How often `afterSilence` looks at the event loop, in milliseconds, and how many times. */
+/** The interval of the timer of `afterSilence` in milliseconds, and the number of intervals before `onSilence`. */
 const stepMs = 50
 const steps = 5
 
 /**
- * Calls `onSilence` after 250 ms, and every 50 ms from then on, until the returned function is called. A process that was
- * suspended, or whose event loop was blocked, reads the results that have arrived before this time has passed.
+ * Calls `onSilence` after 250 ms, and every 50 ms from then on, until the returned function is called. Counts
+ * intervals instead of elapsed time: after a suspension or a blocked event loop, results that have arrived are read
+ * before the intervals pass.
  */
 export const afterSilence = (onSilence: () => void): (() => void) => {
   let count = 0
@@ -30,8 +31,9 @@ const isSilent = (exit: Exit.Exit<unknown, unknown>): boolean =>
   )
 
 /**
- * A circuit breaker. While it is closed, all calls run. A call that fails as unavailable, or has no result after 250 ms, opens
- * it: for 250 ms, calls fail at once. Then it is half-open: one call runs, and its result closes or opens the breaker.
+ * A circuit breaker. While it is closed, all calls run. A call that fails as unavailable, or has no result after 250
+ * ms, opens it: for 250 ms, calls fail at once. Then it is half-open: one call runs, and its result closes or opens
+ * the breaker.
  */
 export class CircuitBreaker {
   #state: "closed" | "open" | "half-open" = "closed"

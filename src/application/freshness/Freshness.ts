@@ -32,7 +32,7 @@ export const wasCurrentAt = (contact: LastContact, { workspace, revision }: Cach
 
 /**
  * A cache that never returns a value from before the last known change of the value's workspace. Every cache of the
- * service is one:
+ * service follows these rules:
  *
  * 1. A read takes the change feed's revision before it starts.
  * 2. The result is stored only if its workspace has not changed since: the workspace's revision is not later than the
@@ -57,7 +57,7 @@ export class RevisionedCache<Value> {
     this.#onLookup = onLookup
   }
 
-  /** Returns the value of a key, or `undefined` if there is none or its workspace has changed. */
+  /** Returns the value of a key, or `undefined` if there is no value or the value's workspace has changed. */
   get(key: string): Value | undefined {
     return this.#find(key)?.value
   }
@@ -126,9 +126,9 @@ export class RevisionedCache<Value> {
 
 /** A read that has not finished. */
 interface InFlightRead<A, E> {
-  /** The revision when it started. */
+  /** The revision when the read started. */
   readonly revision: number
-  /** Its outcome, once a second caller waits for it. */
+  /** The outcome of the read; undefined until a second caller waits for it. */
   outcome: Deferred.Deferred<Exit.Exit<A, E>> | undefined
 }
 

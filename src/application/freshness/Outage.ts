@@ -15,16 +15,16 @@ import { isUnavailable, Unavailable } from "../ports/Unavailable.ts"
 /** How long values are served after the last contact by default, in milliseconds (specification 8). */
 export const defaultOutageMaxAge = 300_000
 
-/** How often the beginning and the end of an outage are logged, in milliseconds. */
+/** How often the state of the outage is checked for the log and the gauge, in milliseconds. */
 const checkIntervalMs = 250
-/** How often a failed read checks whether the change feed has lost contact, too, in milliseconds. */
-const verdictIntervalMs = 20
+/** How often a failed read checks whether the change feed has also lost contact, in milliseconds. */
+const contactCheckIntervalMs = 20
 
 /**
- * Decides which values from before an outage of the database are served. Only while the change feed is down, at most the
- * maximum age after its last contact: each read asks the database first, and only if that does not respond, it gets
- * the value that was current at the last contact. A feed that comes up again has other revisions, so that no value from
- * before matches.
+ * Decides which values from before an outage of the database are served. While the change feed is down, and at most
+ * the maximum age after its last contact, each read asks the database first. If the database does not respond, the
+ * read gets the value that was current at the last contact. A feed that comes up again has new revisions, so no value
+ * from before matches.
  */
 export class Outage extends Context.Service<
   Outage,
@@ -40,17 +40,17 @@ export class Outage extends Context.Service<
       known: Effect.Effect<A, E>
     ) => Effect.Effect<A, E | Unavailable>
     /**
-     * Returns the age of all known values in milliseconds, counted from the last contact; `undefined` if none must be
-     * served. Call this right before a value is sent, because any wait may have been a suspension.
+     * Returns the age of all known values in milliseconds, counted from the last contact, or `undefined` if no known
+     * value may be served. Call this right before a value is sent, because any wait may have been a suspension.
      */
     readonly findAge: () => number | undefined
     /** Returns true if a value was current at the last contact. */
     readonly isLastKnown: (entry: CacheEntry<unknown>) => boolean
-    /** Counts a value of this age, in milliseconds, that was served. */
+    /** Counts a served value and its age in milliseconds. */
     readonly recordResponse: (ageMs: number) => void
-    /** Reports that a read has shown that a key is rejected, or that a workspace has changed or is rejected. */
+    /** Reports what a read showed: a key is rejected, or a workspace has changed or is rejected. */
     readonly invalidate: (changed: KeyHash | WorkspaceId) => void
-    /** Calls `listener` with each report, to delete what was cached before. */
+    /** Calls `listener` with each report, so that it can delete what was cached before. */
     readonly onInvalidate: (listener: (changed: KeyHash | WorkspaceId) => void) => void
   }
 >()("prompt-retrieval/Outage") {}
@@ -65,10 +65,9 @@ const off: Outage["Service"] = {
   onInvalidate: constVoid
 }
 
-/** Serves nothing from before an outage. */
+/** Never serves values from before an outage. */
 export const offLayer: Layer.Layer<Outage> = Layer.succeed(Outage, off)
 
-/** What an outage depends on. */
 export interface OutageOptions {
   readonly feed: ChangeFeed["Service"]
   readonly observations: Observations["Service"]
@@ -78,10 +77,10 @@ export interface OutageOptions {
   readonly now?: () => Instant
 }
 
-/** Makes the service, and the effect that logs when an outage begins and ends and sets the gauge. */
+/** Makes the service, and the check that logs when an outage begins and ends and sets the gauge. */
 export const makeOutage = ({ feed, observations, maxAgeMs, now = readInstant }: OutageOptions) => {
   const listeners: Array<(changed: KeyHash | WorkspaceId) => void> = []
-  /** The breaker of the outage that began after `contactAt`. */
+  /** The breaker of the outage whose last contact was at `contactAt`. */
   let breaker = new CircuitBreaker()
   let contactAt: number | undefined
   let phase = "contact" as "contact" | "serving" | "expired"
@@ -89,7 +88,7 @@ export const makeOutage = ({ feed, observations, maxAgeMs, now = readInstant }: 
   const getAge = ({ at }: LastContact) => elapsedBetween(at, now())
   const isUp = () => feed.revision() !== undefined
 
-  /** Returns the last contact if the feed is down and values from before may still be served. */
+  /** Returns the last contact if the feed is down and values from before the outage may still be served. */
   const findContact = (): LastContact | undefined => {
     if (isUp()) return undefined
     const contact = feed.lastContact()
@@ -98,14 +97,14 @@ export const makeOutage = ({ feed, observations, maxAgeMs, now = readInstant }: 
 
   const isContactLost: Effect.Effect<boolean> = Effect.suspend(() => {
     const failedAt = now().monotonic
-    const judge: Effect.Effect<boolean> = Effect.suspend(() => {
+    const checkContact: Effect.Effect<boolean> = Effect.suspend(() => {
       if (!isUp()) return Effect.succeed(findContact() !== undefined)
       const contact = feed.lastContact()
       return contact === undefined || contact.at.monotonic >= failedAt
         ? Effect.succeed(false)
-        : Effect.delay(judge, verdictIntervalMs)
+        : Effect.delay(checkContact, contactCheckIntervalMs)
     })
-    return judge
+    return checkContact
   })
 
   const failOnSilence = Effect.callback<never, Unavailable>((resume) => {

@@ -4,7 +4,7 @@ import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
 
 /** The state of a change feed at its last contact with the database. */
 export interface LastContact {
-  /** The latest moment of which the feed knows that every change committed before it has been reported. */
+  /** The feed has reported every change that was committed before this moment. */
   readonly at: Instant
   /** Returns the revision of the last reported change of a workspace. */
   readonly revisionOf: (workspace: WorkspaceId) => number

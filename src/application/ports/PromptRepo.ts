@@ -26,8 +26,8 @@ export class PromptRepo extends Context.Service<
   {
     /**
      * Returns one page of the prompts that are not archived and match the filter, ordered by `updated_at`, then id,
-     * both descending, and the number of all matching prompts, both from one snapshot. Any text is a valid `tag`; a
-     * page past the end is empty.
+     * both descending. `total` is the number of all matching prompts, from the same snapshot. Any text is a valid
+     * `tag`; a page past the end is empty.
      */
     readonly list: (
       workspace: WorkspaceId,
@@ -46,8 +46,9 @@ export class PromptRepo extends Context.Service<
       id: PromptId
     ) => Effect.Effect<Prompt, PromptNotFound | Unavailable>
     /**
-     * Returns the input of a prompt's resolution, its fragments ordered by `position`, then by the join row's id.
-     * May fail if the contents together are larger than `sizes.sourceBytes`; the resolution fails otherwise.
+     * Returns the input of a prompt's resolution, its fragments ordered by `position`, then by the join row's id. May
+     * fail with `ResolvedTooLarge` if the contents together are larger than `sizes.sourceBytes`; otherwise, the
+     * resolution fails with it.
      */
     readonly getSource: (
       workspace: WorkspaceId,

@@ -2,7 +2,10 @@ import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import type { ApiKeyId } from "../../domain/ApiKey.ts"
 
-/** The requests that are counted together: those of one key (on all instances, if they share a counter) or of this process. */
+/**
+ * The requests that are counted together: those of one key (on all instances, if they share a counter), or those of
+ * this process.
+ */
 export type Bucket = ApiKeyId | "process"
 
 /**

@@ -55,7 +55,7 @@ export interface UserInfo {
   readonly must_reset_password: boolean
 }
 
-/** A key as operators see it: only the ends of its text. `owner` is the email of its owner. */
+/** A key as operators see it: only the ends of its plaintext. `owner` is the email of its owner. */
 export interface KeyInfo {
   readonly id: ApiKeyId
   readonly workspace_id: WorkspaceId | null
@@ -80,7 +80,7 @@ export interface NewKey {
   readonly expires_at: Timestamp | null
 }
 
-/** The key that replaces another one, whose name it gets. */
+/** The key that replaces another key. It gets the name of the replaced key. */
 export type ReplacementKey = Omit<NewKey, "name">
 
 /** A deleted workspace, and how much was deleted with it. */
@@ -94,7 +94,7 @@ export interface DeletedUser extends UserInfo {
   readonly api_keys: number
 }
 
-/** The changes of `setWorkspace`; an absent field stays as it is. */
+/** The changes of `setWorkspace`; an absent field does not change. */
 export interface WorkspaceChanges {
   readonly name?: string | undefined
   readonly tier?: Tier | undefined
@@ -112,7 +112,7 @@ export interface RowCounts {
   readonly removed: number
 }
 
-/** The number of the items of an imported archive, and of the rows that its import added, changed and removed. */
+/** The number of items in an imported archive, and the number of rows that the import added, changed and removed. */
 export interface ImportResult extends ImportSummary {
   readonly rows: RowCounts
 }
@@ -133,7 +133,7 @@ export interface AuditFilter {
   readonly limit: number
 }
 
-/** The methods of `WorkspaceStore` that operators use as they are. */
+/** The methods of `WorkspaceStore` that `Administration` passes on unchanged. */
 export interface WorkspaceDirectory {
   /** Lists all workspaces, ordered by id. */
   readonly workspaces: Effect.Effect<ReadonlyArray<WorkspaceInfo>, Unavailable>
@@ -179,21 +179,21 @@ export interface WorkspaceDirectory {
 }
 
 /**
- * Port: the workspaces, users, keys and content that operators change. Each method takes effect entirely or not at all, and
- * records the change in the audit log together with the change: an event of `Actor` for each `AuditEntry` that
- * `AuditEvent.ts` describes. A method that changes nothing records nothing, except the import of an archive.
+ * Port: the workspaces, users, keys and content that operators manage. Each method takes effect entirely or not at
+ * all, and records the change in the audit log together with the change: an event of `Actor` for each `AuditEntry`
+ * that `AuditEvent.ts` describes. A method that changes nothing records nothing, except the import of an archive.
  */
 export class WorkspaceStore extends Context.Service<
   WorkspaceStore,
   WorkspaceDirectory & {
     /** Adds a workspace without content. Its id must be new. */
     readonly addWorkspace: (workspace: WorkspaceInfo) => Effect.Effect<void, Unavailable>
-    /** Revokes a key of any workspace or of none. A key that is already revoked keeps its time. Returns the key. */
+    /** Revokes a key of any workspace or of none, and returns it. A key that is already revoked keeps its time. */
     readonly revokeKey: (id: ApiKeyId, at: Timestamp) => Effect.Effect<KeyInfo, KeyNotFound | Unavailable>
     /**
-     * Stores `replacement` with the workspace, owner and name of key `id`, and ends key `id` as `endKey` says, at
-     * the replacement's `created_at`. Returns the replaced key. Fails with `KeyEnded` if key `id` is revoked or has
-     * expired, because a rotation would otherwise lift its revocation.
+     * Stores `replacement` with the workspace, owner and name of key `id`, and ends key `id` by the rule of `endKey`,
+     * at the replacement's `created_at`. Returns the replaced key. Fails with `KeyEnded` if key `id` is revoked or
+     * has expired, because a rotation must not undo a revocation.
      */
     readonly rotateKey: (
       id: ApiKeyId,
@@ -201,16 +201,16 @@ export class WorkspaceStore extends Context.Service<
       endsAt: Timestamp
     ) => Effect.Effect<KeyInfo, KeyEnded | KeyNotFound | KeyUnassigned | Unavailable>
     /**
-     * Deletes the user with an email, compared without case, and the user's keys. Fails with `UserHasActiveKeys` if any of
-     * them is active at `now` (milliseconds since the epoch), unless `withActiveKeys` is true.
+     * Deletes the user with this email, compared without case, and the user's keys. Fails with `UserHasActiveKeys` if
+     * any of them is active at `now` (milliseconds since the epoch), unless `withActiveKeys` is true.
      */
     readonly deleteUser: (
       email: string,
       options: { readonly now: number; readonly withActiveKeys: boolean }
     ) => Effect.Effect<DeletedUser, UserNotFound | UserHasActiveKeys | Unavailable>
     /**
-     * Stores a key of a workspace. Its owner is the user with the email, compared without case; an unknown user is
-     * added under `newUserId`.
+     * Stores a key of a workspace. The key's owner is the user with this email, compared without case; if there is no
+     * such user, one is added with the id `newUserId`.
      */
     readonly addKey: (
       workspace: WorkspaceId,
@@ -219,17 +219,17 @@ export class WorkspaceStore extends Context.Service<
     ) => Effect.Effect<void, WorkspaceNotFound | Unavailable>
     /**
      * Replaces the content of a workspace: folders, tags, fragments, prompts and versions that the parts do not
-     * contain are deleted. Rows that do not change are neither written nor locked, so importing the same parts
-     * again changes nothing.
+     * contain are deleted. Rows that do not change are neither written nor locked, so importing the same parts again
+     * changes nothing.
      *
-     * An import never weakens security: an existing workspace keeps its tier and billing status, users and keys are
-     * added or updated but never removed, `must_reset_password` only becomes true, a revoked key stays revoked, and
+     * An import never weakens security. An existing workspace keeps its tier and billing status. Users and keys are
+     * added or updated, but never removed. `must_reset_password` only becomes true. A revoked key stays revoked, and
      * an existing key never expires later than before.
      *
-     * `parts` are in any order, with unique ids and no dangling references. No reader or
-     * writer waits before the stream ends; if the stream fails, nothing changes. Fails with `InvalidContent` if an id belongs to another workspace,
-     * the id or email of a user to another user, or the hash of a key to another key. Returns the
-     * number of items that the parts contained, and of the rows that changed or, in a dry run, would change.
+     * `parts` arrive in any order, with unique ids and no dangling references. No reader or writer waits before the
+     * stream ends; if the stream fails, nothing changes. Fails with `InvalidContent` if an id belongs to another
+     * workspace, the id or email of a user to another user, or the hash of a key to another key. Returns the number
+     * of items that the parts contained, and of the rows that changed or, in a dry run, would change.
      */
     readonly importWorkspace: <E = never>(
       parts: Stream.Stream<WorkspacePart, E>,
@@ -249,12 +249,12 @@ export class WorkspaceStore extends Context.Service<
       sink: (parts: ReadonlyArray<ExportPart>) => Effect.Effect<void, E>
     ) => Effect.Effect<void, E | WorkspaceNotFound | Unavailable>
     /**
-     * Passes a workspace's content to `makeEdit`, applies the edit that `makeEdit` returns and returns its other
-     * result. Writes only the rows that the edit names, and never users, keys or the workspace's own row.
+     * Passes a workspace's content to `makeEdit`, applies the edit that `makeEdit` returns, and returns the other
+     * value of the pair. Writes only the rows that the edit names, and never users, keys or the workspace's own row.
      *
-     * A concurrent change of the same rows is never overwritten: `makeEdit` runs again on the new content.
-     * Concurrent edits of one workspace run one after the other. Fails with `InvalidContent` if the edit uses an id
-     * of another workspace; paths are those of the edit. The list of imported files belongs to no content:
+     * A concurrent change of the same rows is never overwritten: `makeEdit` runs again on the new content. Concurrent
+     * edits of one workspace run one after the other. Fails with `InvalidContent` if the edit uses an id of another
+     * workspace; the paths of its problems are paths of the edit. The list of imported files is not content:
      * replacing it notifies no reader.
      */
     readonly editContent: <A, E>(

@@ -9,10 +9,10 @@ export interface RepeatingLog {
   readonly clear: Effect.Effect<void>
 }
 
-/** How long a message is not repeated, in nanoseconds. */
+/** The minimum time between two logs of the same message, in nanoseconds. */
 const repeatIntervalNanos = 60_000_000_000n
 
-/** At most this many messages are logged per minute, however many different ones are reported. */
+/** Maximum number of different messages that are logged per minute. */
 const maxMessages = 10
 
 /** Makes the log of one dependency's conditions. `log` writes one message. */

@@ -1,13 +1,13 @@
 import { isRepresentable, parseTime } from "../Timestamp.ts"
 
-/** A time that an operator gives: an instant in milliseconds since the epoch, or a duration from now in milliseconds. */
+/** A time that an operator enters: an instant since the epoch, or a duration from now, both in milliseconds. */
 export type TimeInput = { readonly instant: number } | { readonly fromNow: number }
 
 /** The units of durations, in milliseconds. A day has 24 hours. */
 const units: Readonly<Record<string, number>> = { m: 60_000, h: 3_600_000, d: 86_400_000 }
 
 /**
- * Parses a time: an ISO 8601 time with an offset; a date, which is its start in UTC; a duration from now, such as
+ * Parses a time: an ISO 8601 time with an offset; a date, which means its start in UTC; a duration from now, such as
  * `30m`, `12h` or `90d`; or `now`. Returns `undefined` for any other text.
  */
 export const parseTimeInput = (text: string): TimeInput | undefined => {
@@ -18,6 +18,6 @@ export const parseTimeInput = (text: string): TimeInput | undefined => {
   return isRepresentable(instant) ? { instant } : undefined
 }
 
-/** Returns the instant that a time means at `now`, both in milliseconds since the epoch. */
+/** Returns the instant of a time; a duration counts from `now`. Both are in milliseconds since the epoch. */
 export const resolveTime = (time: TimeInput, now: number): number =>
   "instant" in time ? time.instant : now + time.fromNow

@@ -34,7 +34,7 @@ export interface AuditEntry {
 
 /** A recorded change. `action` may be an action that this program does not know. */
 export interface AuditEvent {
-  /** A decimal number that grows from event to event. */
+  /** A decimal number. Later events have larger ids. */
   readonly id: string
   /** When the change was made, by the clock of the database. */
   readonly at: Timestamp
@@ -82,7 +82,7 @@ export const toWorkspaceCreatedEntry = ({ id, name, tier }: AuditedWorkspace): A
   details: { tier }
 })
 
-/** Describes the changes of a workspace's own row: an entry for its name, and one for its tier and billing status. */
+/** Describes a change of a workspace's row: an entry for its name, and an entry for its tier and billing status. */
 export const toWorkspaceChangedEntries = (
   before: AuditedWorkspace,
   after: AuditedWorkspace
@@ -127,7 +127,7 @@ export const toWorkspaceImportedEntry = (
   details: counts
 })
 
-/** Describes an edit of a workspace's content, such as the import of prompt files, by the number of its rows. */
+/** Describes an edit of a workspace's content, such as the import of prompt files, by the number of rows it writes. */
 export const toWorkspaceEditedEntry = (
   workspace_id: WorkspaceId,
   source: string | undefined,
@@ -155,7 +155,7 @@ export const toWorkspaceExportedEntry = (
   format: ExportFormat
 ): AuditEntry => ({ action: "workspace.exported", workspace_id: id, subject: name, details: { format } })
 
-/** Returns the entry for a changed user; none if nothing changed. */
+/** Returns the entry for a changed user, or no entry if nothing changed. */
 export const toUserChangedEntries = (before: AuditedUser, after: AuditedUser): ReadonlyArray<AuditEntry> =>
   before.must_reset_password === after.must_reset_password
     ? []
@@ -181,7 +181,7 @@ export const toUserDeletedEntries = (
 export const toKeyIssuedEntry = (key: AuditedKey): AuditEntry =>
   toKeyEntry("key.issued", key, { expires_at: key.expires_at })
 
-/** Describes the replacement of a key, in its state after the rotation, by another key. */
+/** Describes the rotation of a key. `key` is the old key in its state after the rotation. */
 export const toKeyRotatedEntry = (
   key: AuditedKey,
   replacement: { readonly id: ApiKeyId; readonly expires_at: Timestamp | null }
@@ -192,7 +192,7 @@ export const toKeyRotatedEntry = (
     new_key_expires_at: replacement.expires_at
   })
 
-/** Returns the entry for a revoked key; none if the key was revoked before. */
+/** Returns the entry for a revoked key, or no entry if the key was already revoked. */
 export const toKeyRevokedEntries = (
   before: { readonly revoked_at: Timestamp | null },
   after: AuditedKey

@@ -1,4 +1,4 @@
-/** A file that was imported into a workspace: what it described, where it was, and the state that it described. */
+/** A file that was imported into a workspace: its path, and the prompt or fragment that it described. */
 export interface ImportedFile {
   readonly kind: "prompt" | "fragment"
   /** The id of the prompt or fragment in the workspace. */

@@ -14,8 +14,7 @@ export const toConflict = (path: string, owner: ConflictOwner): Problem => ({
 })
 
 /**
- * Content that a workspace rejects; nothing has changed. `problems` holds the first problems, `count` the number of
- * all.
+ * A workspace rejected content; nothing has changed. `problems` holds the first problems, `count` their total number.
  */
 export interface InvalidContent {
   readonly _tag: "InvalidContent"

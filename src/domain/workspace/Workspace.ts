@@ -11,7 +11,7 @@ import { Uuid } from "../Uuid.ts"
 import { VersionId, VersionNumber } from "../Version.ts"
 import { WorkspaceId } from "../WorkspaceId.ts"
 
-// The content of a workspace, as operators import, revise and export it. Readers see it as `Prompt` and `Version`.
+// The content of a workspace, as operators import, edit and export it. Readers see it as `Prompt` and `Version`.
 
 const findTextProblem = (text: string): string | undefined => {
   if (text.includes("\0")) return "must not contain the NUL character"

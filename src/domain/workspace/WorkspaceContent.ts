@@ -11,7 +11,7 @@ import type {
   WorkspaceTag
 } from "./Workspace.ts"
 
-/** The versions that the next version of a prompt follows. */
+/** A prompt's current and last version. */
 export interface VersionHistory {
   /** The version whose number is the prompt's `current_version`; null if there is none. */
   readonly current_id: VersionId | null
@@ -19,10 +19,10 @@ export interface VersionHistory {
   readonly last: { readonly id: VersionId; readonly version_number: number } | null
 }
 
-/** The history of a prompt without versions. */
+/** The history of a prompt that has no versions. */
 export const emptyHistory: VersionHistory = { current_id: null, last: null }
 
-/** A prompt in its current state. Of its versions it has only the ends of the history. */
+/** A prompt in its current state, with its current and last version only. */
 export interface CurrentPrompt extends Omit<WorkspacePrompt, "versions"> {
   readonly history: VersionHistory
 }
@@ -37,10 +37,10 @@ export interface WorkspaceContent {
   readonly importedFiles: ReadonlyArray<ImportedFile>
 }
 
-/** The columns of a prompt's own row. */
+/** The columns of a prompt in the table `prompts`. */
 export type PromptRow = Omit<WorkspacePrompt, "tags" | "fragments" | "versions">
 
-/** A change of one prompt. A list that is undefined stays as it is. */
+/** An edit of one prompt. A list that is undefined does not change. */
 export interface PromptEdit {
   readonly row: PromptRow
   readonly tags: ReadonlyArray<TagId> | undefined
@@ -49,7 +49,7 @@ export interface PromptEdit {
   readonly version: PromptVersion | undefined
 }
 
-/** Changes of a workspace's content. Rows that it does not name stay as they are. */
+/** An edit of a workspace's content. Rows that the edit does not name do not change. */
 export interface ContentEdit {
   /** Folders to add. */
   readonly folders: ReadonlyArray<{ readonly id: FolderId; readonly name: string }>
@@ -61,7 +61,7 @@ export interface ContentEdit {
   readonly removedFragments: ReadonlyArray<string>
   /** Prompts to add or to change. */
   readonly prompts: ReadonlyArray<PromptEdit>
-  /** Replaces the workspace's list of imported files. The list stays as it is if this is undefined. */
+  /** Replaces the workspace's list of imported files. If undefined, the list does not change. */
   readonly importedFiles?: ReadonlyArray<ImportedFile> | undefined
 }
 
@@ -80,11 +80,11 @@ export const isEmptyEdit = (edit: ContentEdit): boolean =>
     (list) => list.length === 0
   )
 
-/** Returns the ids of the prompts that an edit writes, in its order. */
-export const editedPrompts = ({ prompts }: ContentEdit): ReadonlyArray<PromptId> =>
+/** Returns the ids of the prompts that an edit writes, in the order of the edit. */
+export const listEditedPrompts = ({ prompts }: ContentEdit): ReadonlyArray<PromptId> =>
   prompts.map(({ row }) => row.id)
 
-/** Reduces the versions of a prompt to the ends of its history. */
+/** Reduces the versions of a prompt to the current and the last version. */
 const toVersionHistory = (
   current_version: number,
   versions: ReadonlyArray<PromptVersion>

@@ -21,11 +21,11 @@ import { fitsName, sizes } from "../../domain/Sizes.ts"
 export interface ServiceConfig {
   /** `DATABASE_URL`. Without it, the embedded database in `dataDir` is used. */
   readonly databaseUrl: Redacted.Redacted | undefined
-  /** `DATABASE_FEED_URL`, from where the change feed listens. Without it, the change feed uses `databaseUrl`. */
+  /** `DATABASE_FEED_URL`, the URL on which the change feed listens. Without it, the change feed uses `databaseUrl`. */
   readonly databaseFeedUrl: Redacted.Redacted | undefined
   /** `DATABASE_REPLICA_URL`, one URL for each of its hosts. */
   readonly databaseReplicaUrls: ReadonlyArray<Redacted.Redacted> | undefined
-  /** `DATABASE_MAX_CONNECTIONS`: how many connections to PostgreSQL the process opens at most. */
+  /** `DATABASE_MAX_CONNECTIONS`, the maximum number of connections of the process to PostgreSQL. */
   readonly databaseMaxConnections: number
   /** `DATA_DIR`. */
   readonly dataDir: string
@@ -35,7 +35,7 @@ export interface ServiceConfig {
   readonly host: string
   /** `PORT`; 0 selects a free port. */
   readonly port: number
-  /** `PUBLIC_URL`, the URL at which callers reach the service. Without it, the URL is derived from the host of each request. */
+  /** `PUBLIC_URL`, the URL at which callers reach the service. Without it, responses contain only paths. */
   readonly publicUrl: string | undefined
   /** `RATE_LIMIT_PER_KEY` and `RATE_LIMIT_PER_PROCESS`, in requests per minute. */
   readonly rateLimits: RateLimits
@@ -68,7 +68,7 @@ export class InvalidConfig extends Data.TaggedError("InvalidConfig")<{ readonly 
 const makeConfigError = (message: string): Config.ConfigError =>
   new Config.ConfigError(new ConfigProvider.SourceError({ message }))
 
-/** Reads the value of a variable from its text. */
+/** Parses the text of a variable. */
 interface Reader<A> {
   /** The rule of the value. Begins with "must". */
   readonly rule: string
@@ -85,10 +85,10 @@ const readText = (name: VariableName): Config.Config<string | undefined> => {
 }
 
 /**
- * Describes a variable that may be unset. Every failure is `<name> <rule>`, because Effect's own messages contain the
+ * Reads a variable that may be unset. Every failure is `<name> <rule>`, because Effect's own messages contain the
  * value.
  */
-const optional = <A>(name: VariableName, { rule, parse }: Reader<A>): Config.Config<A | undefined> =>
+const readOptional = <A>(name: VariableName, { rule, parse }: Reader<A>): Config.Config<A | undefined> =>
   Config.mapEffect(readText(name), (text) => {
     if (text === undefined) return Effect.undefined
     const value = parse(text)
@@ -100,11 +100,15 @@ type Defaulted = {
   [Name in VariableName]: (typeof variables)[Name] extends { readonly defaultValue: string } ? Name : never
 }[VariableName]
 
-/** Describes a variable with a default. */
-const variable = <A>(name: Defaulted, reader: Reader<A>) => optional(name, reader) as Config.Config<A>
+/** Reads a variable with a default. */
+const readWithDefault = <A>(name: Defaulted, reader: Reader<A>) =>
+  readOptional(name, reader) as Config.Config<A>
 
-/** Makes the reader of values whose rule an option of `createPromptApi` shares. */
-const shared = <A>({ text, findProblem }: Rule<A>, parse: (text: string) => A | undefined): Reader<A> => ({
+/** Makes the reader of a value whose rule also applies to an option of `createPromptApi`. */
+const makeReader = <A>(
+  { text, findProblem }: Rule<A>,
+  parse: (text: string) => A | undefined
+): Reader<A> => ({
   rule: text,
   parse: (given) => {
     const value = parse(given)
@@ -112,21 +116,23 @@ const shared = <A>({ text, findProblem }: Rule<A>, parse: (text: string) => A | 
   }
 })
 
-/** Describes an optional URL, and converts it. */
-const url = <A>(name: VariableName, rule: Rule<string>, convert: (url: string) => A) =>
-  Config.map(optional(name, shared(rule, String)), (url) => (url === undefined ? undefined : convert(url)))
+/** Reads an optional URL, and converts it. */
+const readUrl = <A>(name: VariableName, rule: Rule<string>, convert: (url: string) => A) =>
+  Config.map(readOptional(name, makeReader(rule, String)), (url) =>
+    url === undefined ? undefined : convert(url)
+  )
 
-const oneOf = <const A extends string>(rule: string, values: ReadonlyArray<A>): Reader<A> => ({
+const makeChoiceReader = <const A extends string>(rule: string, values: ReadonlyArray<A>): Reader<A> => ({
   rule,
   parse: (text) => values.find((value) => value.toLowerCase() === text.toLowerCase())
 })
 
-const text: Reader<string> = { rule: "must be a string", parse: String }
+const textReader: Reader<string> = { rule: "must be a string", parse: String }
 
 const parseInteger = (text: string): number | undefined =>
   text.trim() !== "" && Number.isInteger(Number(text)) ? Number(text) : undefined
 
-const port: Reader<number> = {
+const portReader: Reader<number> = {
   rule: "must be a port, 0 to 65535",
   parse: (text) => {
     const value = parseInteger(text)
@@ -158,7 +164,7 @@ const parseDuration = (text: string): Duration.Duration | undefined => {
   return Option.getOrUndefined(Duration.fromInput(long as Duration.Input))
 }
 
-const duration: Reader<Duration.Duration> = {
+const durationReader: Reader<Duration.Duration> = {
   rule: "must be a duration such as 5s or 5 seconds",
   parse: (text) => {
     const value = parseDuration(text)
@@ -168,7 +174,7 @@ const duration: Reader<Duration.Duration> = {
   }
 }
 
-const shutdownGraceMs = variable("SHUTDOWN_GRACE", duration).pipe(
+const shutdownGraceMs = readWithDefault("SHUTDOWN_GRACE", durationReader).pipe(
   Config.mapEffect((duration) =>
     Duration.isLessThanOrEqualTo(duration, maxShutdownGrace)
       ? Effect.succeed(Duration.toMillis(duration))
@@ -195,7 +201,7 @@ const databaseUrl = Config.option(Config.String("DATABASE_URL")).pipe(
 
 /** `DATABASE_REPLICA_URL` and `DATABASE_MAX_CONNECTIONS`, whose default and minimum depend on the number of replicas. */
 const replicas = Config.all({
-  databaseReplicaUrls: url("DATABASE_REPLICA_URL", postgresUrl, (urls) =>
+  databaseReplicaUrls: readUrl("DATABASE_REPLICA_URL", postgresUrl, (urls) =>
     splitServers(urls).map((url) => Redacted.make(url))
   ),
   maxConnections: Config.withDefault(Config.String("DATABASE_MAX_CONNECTIONS"), "")
@@ -218,36 +224,39 @@ const replicas = Config.all({
 
 const otherConfig = Config.all({
   databaseUrl,
-  databaseFeedUrl: url("DATABASE_FEED_URL", postgresUrl, (url) => Redacted.make(url)),
-  dataDir: variable("DATA_DIR", text),
-  redisUrl: url("REDIS_URL", redisUrl, (url) => Redacted.make(url)),
-  host: variable("HOST", text),
-  port: variable("PORT", port),
-  publicUrl: url("PUBLIC_URL", publicUrl, parsePublicUrl),
+  databaseFeedUrl: readUrl("DATABASE_FEED_URL", postgresUrl, (url) => Redacted.make(url)),
+  dataDir: readWithDefault("DATA_DIR", textReader),
+  redisUrl: readUrl("REDIS_URL", redisUrl, (url) => Redacted.make(url)),
+  host: readWithDefault("HOST", textReader),
+  port: readWithDefault("PORT", portReader),
+  publicUrl: readUrl("PUBLIC_URL", publicUrl, parsePublicUrl),
   rateLimits: Config.all({
-    perKey: variable("RATE_LIMIT_PER_KEY", shared(rateLimit, parseInteger)),
-    perProcess: variable("RATE_LIMIT_PER_PROCESS", shared(rateLimit, parseInteger))
+    perKey: readWithDefault("RATE_LIMIT_PER_KEY", makeReader(rateLimit, parseInteger)),
+    perProcess: readWithDefault("RATE_LIMIT_PER_PROCESS", makeReader(rateLimit, parseInteger))
   }),
-  mcp: Config.map(variable("MCP", oneOf("must be on or off", ["on", "off"])), (value) => value === "on"),
-  metricsHost: optional("METRICS_HOST", text),
-  metricsPort: optional("METRICS_PORT", port),
-  otlpEndpoint: optional("OTEL_EXPORTER_OTLP_ENDPOINT", {
+  mcp: Config.map(
+    readWithDefault("MCP", makeChoiceReader("must be on or off", ["on", "off"])),
+    (value) => value === "on"
+  ),
+  metricsHost: readOptional("METRICS_HOST", textReader),
+  metricsPort: readOptional("METRICS_PORT", portReader),
+  otlpEndpoint: readOptional("OTEL_EXPORTER_OTLP_ENDPOINT", {
     rule: "must be a URL like http://collector:4318",
     parse: (text) => (isHttpUrl(text) ? text : undefined)
   }),
-  outageMaxAgeMs: Config.map(variable("OUTAGE_MAX_AGE", duration), Duration.toMillis),
+  outageMaxAgeMs: Config.map(readWithDefault("OUTAGE_MAX_AGE", durationReader), Duration.toMillis),
   shutdownGraceMs,
-  actor: optional("PROMPT_RETRIEVAL_ACTOR", {
+  actor: readOptional("PROMPT_RETRIEVAL_ACTOR", {
     rule: `must have at most ${sizes.nameLength} characters and no control characters`,
     parse: (name) => (fitsName(name) && !/\p{Cc}/u.test(name) ? name : undefined)
   }),
-  logLevel: variable(
+  logLevel: readWithDefault(
     "LOG_LEVEL",
-    oneOf("must be one of All, Fatal, Error, Warn, Info, Debug, Trace, None", LogLevel.values)
+    makeChoiceReader("must be one of All, Fatal, Error, Warn, Info, Debug, Trace, None", LogLevel.values)
   ),
   logFormat: Config.map(
     Config.all([
-      variable("LOG_FORMAT", oneOf("must be pretty or json", ["pretty", "json"])),
+      readWithDefault("LOG_FORMAT", makeChoiceReader("must be pretty or json", ["pretty", "json"])),
       Config.withDefault(Config.String("LOG_FORMAT"), "")
     ]),
     ([format, given]) => (given === "" && process.stderr.isTTY ? "pretty" : format)
@@ -259,7 +268,7 @@ const serviceConfig: Config.Config<ServiceConfig> = Config.map(
   ([config, replicas]) => ({ ...config, ...replicas })
 )
 
-/** Fails if a URL needs that of the database: the embedded database has its own change feed, and no replicas. */
+/** Fails if a variable needs `DATABASE_URL`: the embedded database has its own change feed, and no replicas. */
 const assertDatabaseUrl = ({ databaseUrl, databaseFeedUrl, databaseReplicaUrls }: ServiceConfig) => {
   if (databaseUrl !== undefined) return Effect.void
   const fail = (name: string) => Effect.fail(new InvalidConfig({ message: `${name} needs DATABASE_URL` }))

@@ -1,5 +1,5 @@
 import { parsePublicUrl, publicUrlRule } from "../../adapters/inbound/http/request/PublicUrl.ts"
-import { databaseUrlText } from "../../adapters/outbound/postgres/connection/ConnectionUrl.ts"
+import { databaseUrlRule } from "../../adapters/outbound/postgres/connection/ConnectionUrl.ts"
 import { findDatabaseUrlProblem, isRedisUrl } from "./ServerUrl.ts"
 
 // The rules of values that environment variables and the options of `createPromptApi` share.
@@ -19,7 +19,7 @@ export const makeRule = <A>(text: string, isValid: (value: A) => boolean): Rule<
 })
 
 /** The URL of one or several PostgreSQL servers. */
-export const postgresUrl: Rule<string> = { text: databaseUrlText, findProblem: findDatabaseUrlProblem }
+export const postgresUrl: Rule<string> = { text: databaseUrlRule, findProblem: findDatabaseUrlProblem }
 
 /** The URL of a Redis server. Its path may select a database by number. */
 export const redisUrl: Rule<string> = makeRule("must be a URL like redis://host:6379", isRedisUrl)

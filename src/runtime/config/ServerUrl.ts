@@ -7,7 +7,7 @@ import {
 
 // The rules of `DATABASE_URL` and `REDIS_URL`, and the form in which logs name the two servers.
 
-/** Parses a URL that a driver can use: one of the schemes and valid percent-encoding; otherwise undefined. */
+/** Parses a URL that a driver can use. Returns `undefined` for another scheme and for invalid percent-encoding. */
 const parseServerUrl = (text: string, schemes: ReadonlyArray<string>): URL | undefined => {
   const url = URL.parse(text)
   if (url === null || !schemes.includes(url.protocol)) return undefined
@@ -40,8 +40,8 @@ export const describeDatabaseUrl = (text: string): string => {
 
 /** Returns a URL for each server of a URL without problems. */
 export const splitServers = (text: string): ReadonlyArray<string> => {
-  const { servers, urlOf } = parseConnectionUrl(text) as ConnectionUrl
-  return servers.map(urlOf)
+  const { servers, formatServerUrl } = parseConnectionUrl(text) as ConnectionUrl
+  return servers.map(formatServerUrl)
 }
 
 /** Formats the host and the port of a PostgreSQL server for logs and metrics. The URL must name one server. */

@@ -21,8 +21,8 @@ import { ChangeFeed } from "../../application/ports/ChangeFeed.ts"
 import { Readiness } from "../../application/ports/Readiness.ts"
 import { Prompts } from "../../application/reading/Prompts.ts"
 
-// The layers that `ServeLayers.ts` and `PromptApi.ts` share, and those that `src/index.ts` exports.
-// `CommandLayers.ts` composes the commands of operators, `testing.ts` the in-memory adapters.
+// The layers that `ServeLayers.ts` and `PromptApi.ts` share, and layers that `src/index.ts` exports.
+// `CommandLayers.ts` composes the commands of operators, and `testing.ts` the in-memory adapters.
 
 /** A PostgreSQL database. Building it never fails, because connections open when they are first needed. */
 export const databaseLayer = Database.layer
@@ -35,12 +35,12 @@ export interface ServiceSettings {
   /** Without Redis, each process counts rate limits itself. */
   readonly redisUrl: Redacted.Redacted | undefined
   readonly rateLimits: RateLimits
-  /** How long known responses are served without the database, in milliseconds; none are by default. */
+  /** How long known responses are served without the database, in milliseconds. By default, none are served. */
   readonly outageMaxAgeMs?: number
 }
 
 /** The use cases of callers, on stores of prompts and keys. */
-export const useCasesLayer = ({ redisUrl, rateLimits }: ServiceSettings) => {
+const useCasesLayer = ({ redisUrl, rateLimits }: ServiceSettings) => {
   const rateLimiter =
     redisUrl === undefined
       ? InProcessRateLimiter.layer
@@ -49,10 +49,10 @@ export const useCasesLayer = ({ redisUrl, rateLimits }: ServiceSettings) => {
 }
 
 /** The prompts of a database. */
-export const databasePromptsLayer = CachingPromptRepo.layer.pipe(Layer.provide(PostgresPromptRepo.layer))
+const databasePromptsLayer = CachingPromptRepo.layer.pipe(Layer.provide(PostgresPromptRepo.layer))
 
 /** The keys of a database. */
-export const databaseKeysLayer = CachingKeyStore.layer.pipe(Layer.provide(PostgresKeyStore.layer))
+const databaseKeysLayer = CachingKeyStore.layer.pipe(Layer.provide(PostgresKeyStore.layer))
 
 /** The use cases of callers, on a database and a change feed. */
 export const serviceLayer = (settings: ServiceSettings) =>
@@ -63,8 +63,8 @@ export const serviceLayer = (settings: ServiceSettings) =>
   )
 
 /**
- * The use cases of callers and what `makeWebHandler` needs, on a `PromptRepo` and a `KeyStore` of a host. Their changes are not
- * known, so no response is cached.
+ * The use cases of callers and the services that `makeWebHandler` needs, on a `PromptRepo` and a `KeyStore` of a
+ * host. Changes in these stores are not reported, so no response is cached.
  */
 export const ownStoresLayer = (settings: Pick<ServiceSettings, "redisUrl" | "rateLimits">) =>
   useCasesLayer(settings).pipe(

@@ -19,14 +19,14 @@ export interface HostLogger {
   error?(message: string, fields: HostLogFields): void
 }
 
-/** Returns the level from which on the logger receives lines. */
+/** Returns the lowest level of the lines that the logger receives. */
 const findMinimumLevel = (logger: HostLogger): LogLevel.LogLevel => {
   if (logger.debug !== undefined) return "All"
   if (logger.info !== undefined) return "Info"
   return "Warn"
 }
 
-/** Returns the function for lines of a level, which is written as in log lines. */
+/** Returns the function that receives lines of a level. `level` is in lower case. */
 const chooseFunction = (level: string): keyof HostLogger => {
   switch (level) {
     case "fatal":

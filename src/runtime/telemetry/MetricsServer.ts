@@ -1,8 +1,8 @@
-import { createServer } from "node:http"
 import type { AddressInfo, Socket } from "node:net"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import * as PrometheusMetrics from "effect/observability/PrometheusMetrics"
+import { createServer } from "../../adapters/inbound/http/transport/NodeHttp.ts"
 
 /** The server cannot listen on the address for metrics. */
 export class MetricsListenError extends Data.TaggedError("MetricsListenError")<{

@@ -43,7 +43,7 @@ import {
   ignoreObservations,
   type RecordedObservations,
   recordObservations
-} from "../../support/observations.ts"
+} from "../../support/services/observations.ts"
 
 /** The number of key lookups. */
 class Lookups extends Context.Service<Lookups, { count: number }>()("test/Lookups") {

@@ -92,13 +92,6 @@ describe("ArchiveReader", () => {
     }
   )
 
-  it("reads an archive with users and keys whose members are sorted by name", () => {
-    const { archive } = sample()
-    const sorted = Object.fromEntries(Object.entries(archive).toSorted(([a], [b]) => (a < b ? -1 : 1)))
-    assert.deepStrictEqual(Object.keys(sorted).at(-1), "workspace")
-    assert.deepStrictEqual(parseArchive(toJson(sorted as unknown as Archive)), Result.succeed(archive))
-  })
-
   it("reads the sample archive without changes", () => {
     const { archive } = sample()
     assert.deepStrictEqual(parseArchive(toJson(archive)), Result.succeed(archive))

@@ -12,7 +12,7 @@ import {
 import type { CacheLookup } from "../../../src/application/ports/Observations.ts"
 import type { WorkspaceId } from "../../../src/domain/WorkspaceId.ts"
 import { newId } from "../../support/archives.ts"
-import { switchedFeed } from "../../support/switchedFeed.ts"
+import { switchedFeed } from "../../support/database/switchedFeed.ts"
 
 const workspaces = [newId<WorkspaceId>(), newId<WorkspaceId>()] as const
 

@@ -269,31 +269,6 @@ describe("Outage", () => {
     assert.strictEqual(checkSteps([...steps, { step: "disturb clock", ms: 3_600 }, request], "set back"), 1)
   })
 
-  const [workspace, other] = workspaces
-  const entry = (of = workspace): CacheEntry<string> => ({ workspace: of, value: "", revision: 1 })
-
-  it("counts the age from when the last heartbeat was sent, until the maximum age has passed", () => {
-    const world = setUp()
-    assert.isUndefined(world.policy.findAge())
-    world.beat(400)
-    assert.isUndefined(world.policy.findAge())
-    world.lose(true)
-    world.run(1_000)
-    assert.strictEqual(world.policy.findAge(), 1_400)
-    world.run(maxAgeMs - 1_400)
-    assert.strictEqual(world.policy.findAge(), maxAgeMs)
-    world.run(1)
-    assert.isUndefined(world.policy.findAge())
-  })
-
-  it("knows no value of a workspace that changed before contact was lost", () => {
-    const world = setUp()
-    world.beat()
-    world.change(workspace)
-    world.lose(true)
-    assert.deepStrictEqual([entry(), entry(other)].map(world.policy.isLastKnown), [false, true])
-  })
-
   it("logs once when values from before are served, and once when contact returns or the maximum age has passed", () => {
     const world = setUp()
     world.beat()

@@ -242,7 +242,7 @@ export const testEdit = (it: ContractTests): void => {
       assert.deepStrictEqual(yield* readContent(home), toWorkspaceContent(inExportOrder(after)))
       yield* assertReads(after)
     }),
-    { arbitrary: { runs: 12, maxShrinks: 50 } }
+    { arbitrary: { runs: 8, maxShrinks: 50 } }
   )
 
   it.effect("editContent replaces the imported files of its workspace and returns them in the content", () =>

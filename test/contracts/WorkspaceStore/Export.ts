@@ -28,7 +28,7 @@ export const testExport = (it: ContractTests): void => {
       assert.deepStrictEqual(yield* exportArchive(original.workspace.id), expected)
       yield* assertReads(original)
     }),
-    { arbitrary: { runs: 15, maxShrinks: 50 } }
+    { arbitrary: { runs: 8, maxShrinks: 50 } }
   )
 
   it.effect("exportWorkspace exports a workspace's keys and their owners, and no other keys and users", () =>

@@ -5,7 +5,7 @@ import { pipeline } from "node:stream/promises"
 import { afterAll, describe, expect, it } from "vitest"
 import { archive, prompt } from "../../support/archives.ts"
 import { makeResources, postgres } from "../../support/database.ts"
-import { run, sourceProgram } from "../../support/service.ts"
+import { run } from "../../support/service.ts"
 
 const MiB = 1024 * 1024
 
@@ -33,7 +33,7 @@ describe("import of a large archive", { timeout: 240_000 }, () => {
     }, createWriteStream(file))
     expect(statSync(file).size).toBeGreaterThan(100 * MiB)
     const limited = { ...env, NODE_OPTIONS: "--max-old-space-size=80" }
-    expect(await run(["import", file, "--dry-run"], limited, "", sourceProgram)).toMatchObject({
+    expect(await run(["import", file, "--dry-run"], limited)).toMatchObject({
       code: 0,
       stdout: expect.stringMatching(/^Would import 900 prompts, .*: 901 rows added, 0 changed, 0 removed\n$/)
     })

@@ -1,11 +1,10 @@
 import { spawn } from "node:child_process"
 import { once } from "node:events"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { runInProcess } from "../../support/commandLine.ts"
+import { expectFailure, runInProcess } from "../../support/services/commandLine.ts"
 import { connectTo, makeResources, postgres } from "../../support/database.ts"
 import { archive, key, prompt, user, workspace } from "../../support/archives.ts"
 import { currentProgram, run } from "../../support/service.ts"
-import { expectFailure } from "./suite.ts"
 
 const unknownId = "00000000-0000-0000-0000-000000000000"
 

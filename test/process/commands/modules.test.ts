@@ -1,5 +1,7 @@
+import { existsSync } from "node:fs"
+import { join } from "node:path"
 import { expect, it } from "vitest"
-import { printModules } from "../../support/printModules.ts"
+import { printModules } from "../../support/programs/printModules.ts"
 import { run, sourceProgram, startService } from "../../support/service.ts"
 
 /** Nothing listens on this port. */
@@ -20,16 +22,24 @@ const listModules = async (...args: ReadonlyArray<string>) => {
   return { stdout, modules: readModules(stderr) }
 }
 
+/** Returns the path of a module in `src`. Throws if the module does not exist, which no process could load. */
+const source = (path: string): string => {
+  if (!existsSync(join(import.meta.dirname, "../../../src", path))) throw new Error(`There is no ${path}`)
+  return path
+}
+
+const workspaceStore = source("adapters/outbound/postgres/workspaces/PostgresWorkspaceStore.ts")
+
 /** The libraries of the directory import and the archive import, and modules that only `serve` needs. */
 const optional = [
   "@streamparser/json",
   "diff",
   "yaml",
-  "adapters/inbound/cli/FilesImport.ts",
-  "adapters/inbound/http/App.ts",
-  "adapters/outbound/postgres/embedded/EmbeddedPostgres.ts",
-  "runtime/RequestLayers.ts",
-  "runtime/ServeLayers.ts"
+  source("adapters/inbound/cli/files/FilesImport.ts"),
+  source("adapters/inbound/http/App.ts"),
+  source("adapters/outbound/postgres/embedded/EmbeddedPostgres.ts"),
+  source("runtime/layers/RequestLayers.ts"),
+  source("runtime/layers/ServeLayers.ts")
 ]
 
 it("serve with a PostgreSQL server loads neither the embedded database nor the modules of other commands", async () => {
@@ -38,12 +48,10 @@ it("serve with a PostgreSQL server loads neither the embedded database nor the m
   const modules = readModules(service.output())
   expect(modules).toContain("adapters/inbound/http/App.ts")
   const unneeded = [
-    "adapters/inbound/cli/Commands.ts",
-    "adapters/inbound/mcp/HttpEndpoint.ts",
-    "adapters/outbound/postgres/PostgresWorkspaceStore.ts",
-    "adapters/outbound/postgres/embedded/EmbeddedPostgres.ts",
-    "application/Administration.ts",
-    "application/NamedPrompts.ts"
+    source("adapters/inbound/cli/Commands.ts"),
+    workspaceStore,
+    source("adapters/outbound/postgres/embedded/EmbeddedPostgres.ts"),
+    source("application/administration/Administration.ts")
   ]
   expect(unneeded.filter((module) => modules.has(module))).toEqual([])
   expect(service.output()).not.toContain("/NodeServices.js")
@@ -51,14 +59,14 @@ it("serve with a PostgreSQL server loads neither the embedded database nor the m
 
 it("workspaces list loads the database, and no module that only other commands need", async () => {
   const { modules } = await listModules("workspaces", "list")
-  expect(modules).toContain("adapters/outbound/postgres/PostgresWorkspaceStore.ts")
+  expect(modules).toContain(workspaceStore)
   expect(optional.filter((module) => modules.has(module))).toEqual([])
 })
 
 it("import loads the modules for directories only if its path is a directory", async () => {
   const { modules } = await listModules("import", "examples/prompts-as-files", "--workspace", "Acme")
   expect([...modules].filter((module) => optional.includes(module!)).toSorted()).toEqual([
-    "adapters/inbound/cli/FilesImport.ts",
+    source("adapters/inbound/cli/files/FilesImport.ts"),
     "diff",
     "yaml"
   ])
@@ -66,7 +74,13 @@ it("import loads the modules for directories only if its path is a directory", a
 
 it("completion lists commands without loading their modules", async () => {
   const { modules, stdout } = await listModules("completion", "bash")
-  expect(modules).not.toContain("adapters/outbound/postgres/PostgresWorkspaceStore.ts")
+  expect(modules).not.toContain(workspaceStore)
   expect(optional.filter((module) => modules.has(module))).toEqual([])
   for (const word of ["import", "export", "--dry-run", "--overwrite"]) expect(stdout).toContain(word)
+})
+
+it("--version prints the same as the command version, and loads no package", async () => {
+  const { modules, stdout } = await listModules("--version")
+  expect([...modules].toSorted()).toEqual(["application/support/ProgramVersion.ts", "main.ts"])
+  expect(stdout).toBe((await run(["version"], env)).stdout)
 })

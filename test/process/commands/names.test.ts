@@ -4,7 +4,7 @@ import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { archive, instant, key, user, workspace } from "../../support/archives.ts"
 import { makeResources, postgres } from "../../support/database.ts"
-import { runInProcess as run } from "../../support/commandLine.ts"
+import { runInProcess as run } from "../../support/services/commandLine.ts"
 
 const root = join(import.meta.dirname, "../../..")
 

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import demo from "../../../src/demo/workspace.json" with { type: "json" }
 import { makeResources, postgres } from "../../support/database.ts"
 import { archive, prompt, version, workspace } from "../../support/archives.ts"
-import { runInProcess as run } from "../../support/commandLine.ts"
+import { runInProcess as run } from "../../support/services/commandLine.ts"
 
 const agent = demo.prompts[0]!
 

@@ -5,10 +5,10 @@ import { setTimeout } from "node:timers/promises"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { archive, key, prompt, user, workspace } from "../../support/archives.ts"
 import { connectTo, makeResources, postgres } from "../../support/database.ts"
-import { lockTables, promptTables } from "../../support/locks.ts"
+import { lockTables, promptTables } from "../../support/database/locks.ts"
 import { freePort } from "../../support/ports.ts"
-import { exchangeAll, rawRequest } from "../../support/rawHttp.ts"
-import { expectBystandersUnaffected, send } from "../../support/requests.ts"
+import { exchangeAll, rawRequest } from "../../support/clients/rawHttp.ts"
+import { expectBystandersUnaffected, send } from "../../support/clients/requests.ts"
 import { type Service, startService } from "../../support/service.ts"
 
 describe("clients that misbehave", () => {

@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
 import { sample } from "../../support/archives.ts"
 import { connectTo, makeResources } from "../../support/database.ts"
-import { lockTables, promptTables } from "../../support/locks.ts"
+import { lockTables, promptTables } from "../../support/database/locks.ts"
 import { freshDatabase, freshName, onServer, toDatabaseUrl } from "../../support/postgres.ts"
 import {
   expectBystandersUnaffected,
@@ -12,9 +12,9 @@ import {
   send,
   uncachedPath,
   waitUntilOk
-} from "../../support/requests.ts"
+} from "../../support/clients/requests.ts"
 import { type Service, startService } from "../../support/service.ts"
-import { startObservedService } from "../../support/startObservedService.ts"
+import { startObservedService } from "../../support/services/startObservedService.ts"
 
 const unlimited = { RATE_LIMIT_PER_KEY: "1000000", RATE_LIMIT_PER_PROCESS: "1000000" }
 
@@ -178,7 +178,8 @@ describe("a database that fails or blocks", () => {
     expect((await sendReads(service, 50)).map(({ status }) => status)).toEqual(Array(50).fill(200))
   })
 
-  it("with at most 5 connections, all of them blocked, reads get 503, and data once the lock is released", async () => {
+  // These tests have separate databases and services, so they run at the same time.
+  it.concurrent("with at most 5 connections, all of them blocked, reads get 503, and data once the lock is released", async () => {
     const role = await resources.acquire(
       Effect.acquireRelease(
         Effect.tap(Effect.sync(freshName), (role) =>
@@ -198,11 +199,11 @@ describe("a database that fails or blocks", () => {
       const many = (count: number) =>
         Promise.all(Array.from({ length: count }, () => send(limited, uncachedPath(prompts), authorization)))
       await waitUntilOk(limited, uncachedPath(prompts), authorization)
-      release = await lockTables(toDatabaseUrl(database), promptTables)
+      const unlock = await lockTables(toDatabaseUrl(database), promptTables)
       const blocked = many(50)
       await expectBystandersUnaffected(limited)
       expectCodesInTime(await blocked, ["SERVICE_UNAVAILABLE"])
-      await release()
+      await unlock()
       expect(await waitUntilOk(limited, uncachedPath(prompts), authorization)).toBeLessThan(2_000)
       expectCodesInTime(await many(50), ["data", "SERVICE_UNAVAILABLE"])
       expect(await waitUntilOk(limited, uncachedPath(prompts), authorization)).toBeLessThan(500)
@@ -211,7 +212,9 @@ describe("a database that fails or blocks", () => {
     }
   })
 
-  it("on a read-only database reads return data, last_used_at is not written, and the reason is logged once", async () => {
+  it.concurrent("on a read-only database reads return data, last_used_at is not written, and the reason is logged once", async ({
+    expect
+  }) => {
     const database = await resources.acquire(freshDatabase)
     const env = { DATABASE_URL: toDatabaseUrl(database), ...unlimited }
     const first = await startService(env)

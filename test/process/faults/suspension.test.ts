@@ -2,10 +2,10 @@ import { setTimeout } from "node:timers/promises"
 import type * as Effect from "effect/Effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { connectTo, makeResources } from "../../support/database.ts"
-import { makeOutageTenant, type Reply, read, warm } from "../../support/outage.ts"
+import { makeOutageTenant, type Reply, read, warm } from "../../support/services/outage.ts"
 import { freshDatabase, toDatabaseUrl } from "../../support/postgres.ts"
 import type { Service } from "../../support/service.ts"
-import { startObservedService } from "../../support/startObservedService.ts"
+import { startObservedService } from "../../support/services/startObservedService.ts"
 
 describe("a service that is suspended while its database is well", () => {
   const resources = makeResources()
@@ -30,7 +30,7 @@ describe("a service that is suspended while its database is well", () => {
 
   const readAll = (key: string) => Promise.all(paths.map((path) => read(service.url + path, key)))
 
-  it.each([2, 4, 10])(
+  it.each([2, 6])(
     "after %i s, no response is from before an edit, and no key is admitted that was revoked meanwhile",
     { timeout: 60_000 },
     async (seconds) => {
@@ -62,7 +62,7 @@ describe("a service that is suspended while its database is well", () => {
       ]
       await setTimeout(wakesAt - performance.now() + 5)
       service.process.kill("SIGCONT")
-      for (const end = performance.now() + 3_000; performance.now() < end; ) {
+      for (const end = performance.now() + 2_000; performance.now() < end; ) {
         replies.push(readAll(active.plaintext), readAll(second.plaintext))
         await setTimeout(20)
       }
@@ -71,11 +71,14 @@ describe("a service that is suspended while its database is well", () => {
       const [edited, revoked] = [0, 1].map(async (parity) =>
         (await Promise.all(replies.filter((_, index) => index % 2 === parity))).flat()
       )
+      // A service that wakes up to a queue of requests may reject some.
       const stale = (await edited!).filter(
-        ({ status, body }) => status !== 200 || JSON.parse(body).data.title !== title
+        ({ status, body }) => status !== 503 && (status !== 200 || JSON.parse(body).data.title !== title)
       )
       expect(stale.map(({ status, headers }) => [status, headers["cache-status"]])).toEqual([])
-      expect((await revoked!).filter(({ status }) => status !== 401).map(({ status }) => status)).toEqual([])
+      const admitted = (await revoked!).filter(({ status }) => status !== 401 && status !== 503)
+      expect(admitted.map(({ status }) => status)).toEqual([])
+      expect((await readAll(active.plaintext)).map(({ status }) => status)).toEqual(paths.map(() => 200))
     }
   )
 })

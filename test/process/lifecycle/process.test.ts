@@ -8,9 +8,9 @@ import { text } from "node:stream/consumers"
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest"
 import { sample } from "../../support/archives.ts"
 import { connectTo, makeResources, postgres } from "../../support/database.ts"
-import { lockTables, promptTables } from "../../support/locks.ts"
+import { lockTables, promptTables } from "../../support/database/locks.ts"
 import { freePort } from "../../support/ports.ts"
-import { exchangeAll, getHeader } from "../../support/rawHttp.ts"
+import { exchangeAll, getHeader } from "../../support/clients/rawHttp.ts"
 import { run, type Service, startService } from "../../support/service.ts"
 
 describe("a service that receives SIGTERM", () => {

@@ -7,7 +7,7 @@ import { connectTo, embedded, makeResources } from "../../support/database.ts"
 import { parseLogLines } from "../../support/logLines.ts"
 import { freePort } from "../../support/ports.ts"
 import { freshDatabase, freshName, onServer, toDatabaseUrl } from "../../support/postgres.ts"
-import { isListening } from "../../support/programs.ts"
+import { isListening } from "../../support/programs/programs.ts"
 import { run, startService } from "../../support/service.ts"
 
 const root = join(import.meta.dirname, "../../..")
@@ -49,29 +49,26 @@ describe("npm start", () => {
     }
   }
 
-  it.each(["SIGTERM", "SIGINT"] as const)(
-    "hands %s to the service, which stops within seconds and releases DATA_DIR",
-    async (signal) => {
-      const port = await freePort()
-      await withNpmStart(port, async (npm, output) => {
-        const isReady = () =>
-          fetch(`http://127.0.0.1:${port}/readyz`).then(
-            ({ ok }) => ok,
-            () => false
-          )
-        await expect.poll(isReady, { timeout: 40_000 }).toBe(true)
-        const exited = once(npm, "exit")
-        npm.kill(signal)
-        expect(await exited, output()).toEqual([0, null])
-        await expect.poll(() => isListening(port), { timeout: 5_000 }).toBe(false)
-        expect(output()).toContain('"msg":"Stopped prompt-retrieval"')
-        expect(await run(["workspaces", "list"], { DATA_DIR: dataDir })).toMatchObject({
-          code: 0,
-          stderr: ""
-        })
+  it("hands SIGTERM to the service, which stops within seconds and releases DATA_DIR", async () => {
+    const port = await freePort()
+    await withNpmStart(port, async (npm, output) => {
+      const isReady = () =>
+        fetch(`http://127.0.0.1:${port}/readyz`).then(
+          ({ ok }) => ok,
+          () => false
+        )
+      await expect.poll(isReady, { timeout: 40_000 }).toBe(true)
+      const exited = once(npm, "exit")
+      npm.kill("SIGTERM")
+      expect(await exited, output()).toEqual([0, null])
+      await expect.poll(() => isListening(port), { timeout: 5_000 }).toBe(false)
+      expect(output()).toContain('"msg":"Stopped prompt-retrieval"')
+      expect(await run(["workspaces", "list"], { DATA_DIR: dataDir })).toMatchObject({
+        code: 0,
+        stderr: ""
       })
-    }
-  )
+    })
+  })
 })
 
 describe("the log of serve", () => {

@@ -30,8 +30,6 @@ export interface InstanceOptions {
   readonly databaseUrl: string
   readonly feedUrl: string
   readonly env: Readonly<Record<string, string>>
-  /** The path of another `main.ts`. */
-  readonly program?: string | undefined
 }
 
 /** Starts an instance that does not limit requests. Closing the scope kills its process. */
@@ -39,30 +37,24 @@ export const startInstance = ({
   name,
   databaseUrl,
   feedUrl,
-  env,
-  program
+  env
 }: InstanceOptions): Effect.Effect<Instance, never, Scope.Scope> =>
   Effect.gen(function* () {
     const reads = yield* proxyToUrl(databaseUrl)
     const feed = yield* proxyToUrl(feedUrl)
     const [port, metricsPort] = yield* Effect.promise(() => Promise.all([freePort(), freePort()]))
     const start = () =>
-      startService(
-        {
-          DATABASE_URL: reads.url,
-          DATABASE_FEED_URL: feed.url,
-          PORT: String(port),
-          METRICS_PORT: String(metricsPort),
-          RATE_LIMIT_PER_KEY: "100000000",
-          RATE_LIMIT_PER_PROCESS: "100000000",
-          SHUTDOWN_GRACE: "100ms",
-          LOG_LEVEL: "Warn",
-          ...env
-        },
-        "/readyz",
-        [],
-        program
-      )
+      startService({
+        DATABASE_URL: reads.url,
+        DATABASE_FEED_URL: feed.url,
+        PORT: String(port),
+        METRICS_PORT: String(metricsPort),
+        RATE_LIMIT_PER_KEY: "100000000",
+        RATE_LIMIT_PER_PROCESS: "100000000",
+        SHUTDOWN_GRACE: "100ms",
+        LOG_LEVEL: "Warn",
+        ...env
+      })
     const kill = async ({ process }: Service): Promise<void> => {
       if (process.exitCode !== null || process.signalCode !== null) return
       const exited = once(process, "exit")

@@ -26,13 +26,9 @@ export interface RunResult {
 
 /**
  * Runs a history on a stage while callers read, one per key and instance, and checks every response. At last, nothing
- * changes for longer than the bound; then every caller reads everything once more, after `restore` has run.
+ * changes for longer than the bound; then every caller reads everything once more.
  */
-export const runHistory = async (
-  stage: Stage,
-  history: History,
-  restore: () => Promise<void> = async () => {}
-): Promise<RunResult> => {
+export const runHistory = async (stage: Stage, history: History): Promise<RunResult> => {
   const { world, steps, disturbances, seed } = history
   const commits: Array<Commit> = [await createWorld(stage.sql, world)]
   const disturbed: Array<Disturbed> = []
@@ -71,7 +67,6 @@ export const runHistory = async (
     await Promise.all(reading)
     for (const { reads } of stage.instances) reads.delay(0)
   }
-  await restore()
   await Promise.all(callers.map((caller) => caller.readAll()))
   const timeline = { commits, disturbed, observations }
   const replicaReads = await Promise.all(stage.instances.map((instance) => instance.countReplicaReads()))

@@ -3,7 +3,7 @@ import * as PgClient from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
-import { freshCluster, makeStandby } from "../cluster.ts"
+import { freshCluster, makeStandby } from "../database/cluster.ts"
 
 /** A primary and its standby, for several stages. */
 export interface Servers {

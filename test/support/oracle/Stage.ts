@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import type * as Scope from "effect/Scope"
-import { type PoolMode, runPgBouncer } from "../pgbouncer.ts"
+import { type PoolMode, runPgBouncer } from "../database/pgbouncer.ts"
 import { freshName } from "../postgres.ts"
 import { type Instance, startInstance } from "./Instance.ts"
 import type { Servers } from "./Servers.ts"
@@ -26,8 +26,6 @@ export interface StageOptions {
   readonly poolMode: PoolMode
   /** How long known responses are served without the database, such as "0 seconds". */
   readonly outageMaxAge: string
-  /** The path of another `main.ts`. */
-  readonly program?: string
 }
 
 const connect = (url: string) =>
@@ -38,7 +36,7 @@ const connect = (url: string) =>
 /** Starts a stage with a new database. */
 export const startStage = (
   servers: Servers,
-  { poolMode, outageMaxAge, program }: StageOptions
+  { poolMode, outageMaxAge }: StageOptions
 ): Effect.Effect<Stage, never, Scope.Scope> =>
   Effect.gen(function* () {
     const database = freshName()
@@ -57,8 +55,7 @@ export const startStage = (
           name,
           databaseUrl: pooler.url,
           feedUrl,
-          env: { OUTAGE_MAX_AGE: outageMaxAge, DATABASE_REPLICA_URL: toUrl(servers.standbyUrl) },
-          program
+          env: { OUTAGE_MAX_AGE: outageMaxAge, DATABASE_REPLICA_URL: toUrl(servers.standbyUrl) }
         }),
       { concurrency: 2 }
     )

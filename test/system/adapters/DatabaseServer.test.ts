@@ -10,10 +10,10 @@ import {
   serverIdentity
 } from "../../../src/adapters/outbound/postgres/connection/SessionSetup.ts"
 import { describeSqlError } from "../../../src/adapters/outbound/postgres/driver/SqlErrors.ts"
-import { type Cluster, freshCluster } from "../../support/cluster.ts"
+import { type Cluster, freshCluster } from "../../support/database/cluster.ts"
 import { makeResources } from "../../support/database.ts"
-import { balanceServers } from "../../support/failover.ts"
-import { joinHosts } from "../../support/replicas.ts"
+import { balanceServers } from "../../support/database/failover.ts"
+import { joinHosts } from "../../support/database/replicas.ts"
 
 describe("the server that connections lead to", () => {
   const clusters = makeResources()

@@ -5,7 +5,7 @@ import * as Layer from "effect/Layer"
 import * as Scope from "effect/Scope"
 import * as Shared from "../../../src/adapters/outbound/rate-limiter/RedisRateLimiter.ts"
 import { makeLayer, setUp, testAdmissionLimits } from "../../contracts/AdmissionLimits.ts"
-import { type RedisServer, redisServer } from "../../support/redis.ts"
+import { type RedisServer, redisServer } from "../../support/programs/redis.ts"
 
 describe("with Redis", () => {
   const scope = Scope.makeUnsafe()

@@ -12,7 +12,7 @@ import { layer, sharedCounterUp } from "../../../src/adapters/outbound/rate-limi
 import { type Bucket, RateLimiter } from "../../../src/application/ports/RateLimiter.ts"
 import type { ApiKeyId } from "../../../src/domain/ApiKey.ts"
 import { countAdmitted, newKey, testRateLimiter } from "../../contracts/RateLimiter.ts"
-import { type RedisServer, redisServer, slowProxy } from "../../support/redis.ts"
+import { type RedisServer, redisServer, slowProxy } from "../../support/programs/redis.ts"
 
 const now = 29_000_000 * 60_000
 const toRedisKey = (key: ApiKeyId) => `prompt-retrieval:rate:{${key}}:29000000`

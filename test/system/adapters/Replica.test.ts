@@ -4,7 +4,7 @@ import * as Redacted from "effect/Redacted"
 import { afterAll, describe, expect, it } from "vitest"
 import { makeReplicaSessionSetup } from "../../../src/adapters/outbound/postgres/replica/Replica.ts"
 import { decodeStandby, selectStandby } from "../../../src/adapters/outbound/postgres/replica/ServerState.ts"
-import { type Cluster, freshCluster, makeStandby } from "../../support/cluster.ts"
+import { type Cluster, freshCluster, makeStandby } from "../../support/database/cluster.ts"
 import { makeResources } from "../../support/database.ts"
 
 describe("the set-up of a replica's sessions", () => {

@@ -10,7 +10,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { makeDatabaseServer } from "../../../src/adapters/outbound/postgres/connection/DatabaseServer.ts"
 import { makePoolConfig } from "../../../src/adapters/outbound/postgres/driver/PoolConfig.ts"
 import { describeSqlError } from "../../../src/adapters/outbound/postgres/driver/SqlErrors.ts"
-import { type Cluster, freshCluster } from "../../support/cluster.ts"
+import { type Cluster, freshCluster } from "../../support/database/cluster.ts"
 import { makeResources } from "../../support/database.ts"
 
 /** Runs openssl in a directory, and returns what it prints. */

@@ -9,7 +9,7 @@ import { chromium, type Page } from "playwright-core"
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
 import { openApi } from "../../../src/adapters/inbound/http/docs/OpenApi.ts"
 import { embedded, makeResources } from "../../support/database.ts"
-import { startObservedService } from "../../support/startObservedService.ts"
+import { startObservedService } from "../../support/services/startObservedService.ts"
 import type { Service } from "../../support/service.ts"
 
 const browserPath = "/usr/bin/chromium"

@@ -3,10 +3,10 @@ import { join } from "node:path"
 import { afterAll, describe, expect, it } from "vitest"
 import { parse } from "yaml"
 import { archive, key, prompt, user, workspace } from "../../support/archives.ts"
-import { authorizingProxy } from "../../support/authorizingProxy.ts"
+import { authorizingProxy } from "../../support/programs/authorizingProxy.ts"
 import { makeResources } from "../../support/database.ts"
-import { makeDirectory, removeDirectories, run } from "../../support/packages.ts"
-import { toolsDirectory } from "../../support/tools.ts"
+import { makeDirectory, removeDirectories, run } from "../../support/programs/packages.ts"
+import { toolsDirectory } from "../../support/programs/tools.ts"
 import { startApi } from "../../api/startApi.ts"
 
 /** A workspace with the prompts that the scenarios of the suite call. */

@@ -3,8 +3,8 @@ import { afterAll, describe, expect, it } from "vitest"
 import type { Archive } from "../../../src/application/formats/Archive.ts"
 import demo from "../../../src/demo/workspace.json" with { type: "json" }
 import { key } from "../../support/archives.ts"
-import { makeDirectory, removeDirectories, run } from "../../support/packages.ts"
-import { toolsDirectory } from "../../support/tools.ts"
+import { makeDirectory, removeDirectories, run } from "../../support/programs/packages.ts"
+import { toolsDirectory } from "../../support/programs/tools.ts"
 import { startApi } from "../../api/startApi.ts"
 
 // biome-ignore lint/suspicious/noExplicitAny: the tests read arbitrary parts of reports and of generated modules

@@ -3,10 +3,10 @@ import { chownSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
-import { type Cluster, clusterPath, freshCluster, makeSpawnOptions } from "../../support/cluster.ts"
+import { type Cluster, clusterPath, freshCluster, makeSpawnOptions } from "../../support/database/cluster.ts"
 import { connectTo, makeResources } from "../../support/database.ts"
 import { freePort } from "../../support/ports.ts"
-import { endProcess } from "../../support/programs.ts"
+import { endProcess } from "../../support/programs/programs.ts"
 
 const deploy = join(import.meta.dirname, "../../../deploy")
 /** Passed to the shell as text, because the user of PostgreSQL may not be able to read this checkout. */

@@ -6,7 +6,7 @@ import { setTimeout } from "node:timers/promises"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { programVersion } from "../../../src/application/support/ProgramVersion.ts"
 import { sample } from "../../support/archives.ts"
-import { buildImage, type Image } from "../../support/containerImage.ts"
+import { buildImage, type Image } from "../../support/programs/containerImage.ts"
 import { connectTo, makeResources, postgres } from "../../support/database.ts"
 import { freePort } from "../../support/ports.ts"
 

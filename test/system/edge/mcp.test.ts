@@ -8,9 +8,9 @@ import { setTimeout } from "node:timers/promises"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { keepAliveMs } from "../../../src/adapters/inbound/mcp/Streams.ts"
 import { makeResources } from "../../support/database.ts"
-import { startNginxCache } from "../../support/edge.ts"
+import { startNginxCache } from "../../support/programs/edge.ts"
 import { freePort } from "../../support/ports.ts"
-import { adaptConfig, runProgram } from "../../support/programs.ts"
+import { adaptConfig, runProgram } from "../../support/programs/programs.ts"
 
 const deploy = join(import.meta.dirname, "../../../deploy")
 /** All times of the proxies and of the stream are shortened by this factor. */

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import type { makeResources } from "../../support/database.ts"
-import { startNginx } from "../../support/edge.ts"
-import { exchange, rawRequest } from "../../support/rawHttp.ts"
+import { startNginx } from "../../support/programs/edge.ts"
+import { exchange, rawRequest } from "../../support/clients/rawHttp.ts"
 import { acquireOrigin, cacheSuite, findViolations, type Origin } from "./suite.ts"
 
 cacheSuite({ name: "nginx", start: startNginx })

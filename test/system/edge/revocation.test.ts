@@ -2,7 +2,12 @@ import { setTimeout } from "node:timers/promises"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import type { Key } from "../../support/archives.ts"
 import type { makeResources } from "../../support/database.ts"
-import { type Cache, shortenCacheTimes, startNginxCache, startVarnishCache } from "../../support/edge.ts"
+import {
+  type Cache,
+  shortenCacheTimes,
+  startNginxCache,
+  startVarnishCache
+} from "../../support/programs/edge.ts"
 import { acquireOrigin, type Origin, send } from "./suite.ts"
 
 /** Seconds in place of the service's 30 s fresh and 300 s stale, so that the tests take seconds. */

@@ -1,7 +1,7 @@
 import { setTimeout } from "node:timers/promises"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import type { makeResources } from "../../support/database.ts"
-import { shortenCacheTimes, startNginxCache, startVarnishCache } from "../../support/edge.ts"
+import { shortenCacheTimes, startNginxCache, startVarnishCache } from "../../support/programs/edge.ts"
 import { acquireOrigin, type Origin, send } from "./suite.ts"
 
 const path = "/api/v1/prompts?per_page=2"

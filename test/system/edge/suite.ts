@@ -2,8 +2,8 @@ import type * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { makeResources } from "../../support/database.ts"
-import { startOrigin } from "../../support/edge.ts"
-import { exchange, getHeader, rawRequest } from "../../support/rawHttp.ts"
+import { startOrigin } from "../../support/programs/edge.ts"
+import { exchange, getHeader, rawRequest } from "../../support/clients/rawHttp.ts"
 import type { Service } from "../../support/service.ts"
 
 export type Origin = Effect.Success<typeof startOrigin>

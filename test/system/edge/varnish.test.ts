@@ -1,4 +1,4 @@
-import { startVarnish } from "../../support/edge.ts"
+import { startVarnish } from "../../support/programs/edge.ts"
 import { cacheSuite } from "./suite.ts"
 
 cacheSuite({ name: "Varnish", start: startVarnish })

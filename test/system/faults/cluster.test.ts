@@ -1,7 +1,7 @@
 import { setTimeout } from "node:timers/promises"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { sample } from "../../support/archives.ts"
-import { type Cluster, freshCluster } from "../../support/cluster.ts"
+import { type Cluster, freshCluster } from "../../support/database/cluster.ts"
 import { connectTo, makeResources } from "../../support/database.ts"
 import {
   expectBystandersUnaffected,
@@ -10,9 +10,9 @@ import {
   send,
   uncachedPath,
   waitUntilOk
-} from "../../support/requests.ts"
+} from "../../support/clients/requests.ts"
 import type { Service } from "../../support/service.ts"
-import { startObservedService } from "../../support/startObservedService.ts"
+import { startObservedService } from "../../support/services/startObservedService.ts"
 
 /** How soon the service recovers once PostgreSQL responds again, in milliseconds. */
 const recoveryMs = 2_000

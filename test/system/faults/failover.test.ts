@@ -2,9 +2,15 @@ import { setTimeout } from "node:timers/promises"
 import { afterEach, describe, expect, it } from "vitest"
 import { sample } from "../../support/archives.ts"
 import { connectTo, makeResources } from "../../support/database.ts"
-import { balanceInstances, balanceServers, type Pair, promote, startPair } from "../../support/failover.ts"
-import { startLoad } from "../../support/load.ts"
-import { send, uncachedPath } from "../../support/requests.ts"
+import {
+  balanceInstances,
+  balanceServers,
+  type Pair,
+  promote,
+  startPair
+} from "../../support/database/failover.ts"
+import { startLoad } from "../../support/clients/load.ts"
+import { send, uncachedPath } from "../../support/clients/requests.ts"
 import { type Service, startService } from "../../support/service.ts"
 
 /**

@@ -1,6 +1,6 @@
 import { setTimeout } from "node:timers/promises"
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
-import { type Cluster, freshCluster } from "../../support/cluster.ts"
+import { type Cluster, freshCluster } from "../../support/database/cluster.ts"
 import { connectTo, makeResources } from "../../support/database.ts"
 import {
   isFromBefore,
@@ -12,15 +12,15 @@ import {
   startKnownLoad,
   startUnknownLoad,
   warm
-} from "../../support/outage.ts"
+} from "../../support/services/outage.ts"
 import { type Proxy, proxyToUrl } from "../../support/postgres.ts"
 import type { Service } from "../../support/service.ts"
-import { startObservedService } from "../../support/startObservedService.ts"
+import { startObservedService } from "../../support/services/startObservedService.ts"
 
 /** The OUTAGE_MAX_AGE of the services, in milliseconds. */
-const maxAgeMs = 12_000
+const maxAgeMs = 10_000
 /** How long known reads are sent during an outage: until well before the earliest end of the bound. */
-const loadMs = 6_000
+const loadMs = 4_500
 
 /** Returns how many replies have each status. */
 const countStatuses = (replies: ReadonlyArray<Reply>): Record<string, number> => {
@@ -52,7 +52,6 @@ describe("two services whose database is away", () => {
   })
   afterAll(async () => {
     await resources.acquire(proxy.thaw)
-    cluster.thaw()
     for (const service of services) await service.stop()
     await resources.release()
   })
@@ -85,9 +84,7 @@ describe("two services whose database is away", () => {
     readonly end: () => Promise<void>
   }
   const faults: Readonly<Record<string, Fault>> = {
-    "is shut down": { begin: () => cluster.shutDown(), end: () => cluster.start() },
     "is killed with SIGKILL": { begin: () => cluster.kill(), end: () => cluster.start() },
-    "is suspended": { begin: async () => cluster.freeze(), end: async () => cluster.thaw() },
     "is silently cut off": {
       begin: () => resources.acquire(proxy.freeze),
       end: () => resources.acquire(proxy.thaw)

@@ -2,10 +2,10 @@ import * as Effect from "effect/Effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { sample } from "../../support/archives.ts"
 import { connectTo, makeResources, postgres } from "../../support/database.ts"
-import { type RedisServer, redisServer, type SlowProxy, slowProxy } from "../../support/redis.ts"
-import { send } from "../../support/requests.ts"
+import { type RedisServer, redisServer, type SlowProxy, slowProxy } from "../../support/programs/redis.ts"
+import { send } from "../../support/clients/requests.ts"
 import type { Service } from "../../support/service.ts"
-import { startObservedService } from "../../support/startObservedService.ts"
+import { startObservedService } from "../../support/services/startObservedService.ts"
 
 describe("a Redis server that fails", () => {
   const resources = makeResources()

@@ -1,10 +1,10 @@
 import { setTimeout } from "node:timers/promises"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { key, prompt } from "../../support/archives.ts"
-import { type Cluster } from "../../support/cluster.ts"
+import { type Cluster } from "../../support/database/cluster.ts"
 import { connectTo, makeResources } from "../../support/database.ts"
-import { quantile } from "../../support/freshness.ts"
-import type { Reply } from "../../support/outage.ts"
+import { quantile } from "../../support/services/freshness.ts"
+import type { Reply } from "../../support/services/outage.ts"
 import {
   delayedBy,
   gaugeOf,
@@ -18,7 +18,7 @@ import {
   startReadLoad,
   startReplicatedService,
   waitUntilOnReplica
-} from "../../support/replicas.ts"
+} from "../../support/database/replicas.ts"
 
 const poll = { timeout: 40_000, interval: 50 }
 type Sql = Awaited<ReturnType<Awaited<ReturnType<typeof startClusters>>["connect"]>>["sql"]

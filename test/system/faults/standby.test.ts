@@ -2,12 +2,12 @@ import { setTimeout } from "node:timers/promises"
 import type * as Effect from "effect/Effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { type Key, key, sample } from "../../support/archives.ts"
-import { type Cluster, freshCluster, makeStandby } from "../../support/cluster.ts"
+import { type Cluster, freshCluster, makeStandby } from "../../support/database/cluster.ts"
 import { connectTo, makeResources } from "../../support/database.ts"
 import { freePort } from "../../support/ports.ts"
-import { expectBystandersUnaffected, send } from "../../support/requests.ts"
+import { expectBystandersUnaffected, send } from "../../support/clients/requests.ts"
 import { run, type Service } from "../../support/service.ts"
-import { startObservedService } from "../../support/startObservedService.ts"
+import { startObservedService } from "../../support/services/startObservedService.ts"
 
 describe("a hot standby of another PostgreSQL server", () => {
   const resources = makeResources()

@@ -6,7 +6,7 @@ import { runHistory } from "../../support/oracle/Run.ts"
 import { startServers } from "../../support/oracle/Servers.ts"
 import { type Stage, type StageOptions, startStage } from "../../support/oracle/Stage.ts"
 
-const seeds = Array.from({ length: 12 }, (_, index) => index + 1)
+const seeds = Array.from({ length: 6 }, (_, index) => index + 1)
 
 /** The stages that share the seeds. */
 const stages: ReadonlyArray<StageOptions> = [

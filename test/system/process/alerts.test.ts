@@ -3,8 +3,13 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, describe, expect, it } from "vitest"
 import { errors } from "../../../src/adapters/inbound/contract/Errors.ts"
-import { alertsFile, readAlerts, readDashboard, readDashboardExpressions } from "../../support/monitoring.ts"
-import { promtool } from "../../support/promtool.ts"
+import {
+  alertsFile,
+  readAlerts,
+  readDashboard,
+  readDashboardExpressions
+} from "../../support/programs/monitoring.ts"
+import { promtool } from "../../support/programs/promtool.ts"
 
 const root = join(import.meta.dirname, "../../..")
 

@@ -5,9 +5,9 @@ import { setTimeout } from "node:timers/promises"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { sample } from "../../support/archives.ts"
 import { connectTo, makeResources, postgres } from "../../support/database.ts"
-import { startLoad } from "../../support/load.ts"
+import { startLoad } from "../../support/clients/load.ts"
 import { freePort } from "../../support/ports.ts"
-import { adaptConfig as adapted, runProgram } from "../../support/programs.ts"
+import { adaptConfig as adapted, runProgram } from "../../support/programs/programs.ts"
 import { type Service, startService } from "../../support/service.ts"
 
 const example = readFileSync(join(import.meta.dirname, "../../../deploy/haproxy.cfg"), "utf8")

@@ -13,9 +13,9 @@ import {
   workspace
 } from "../../support/archives.ts"
 import { connectTo, makeResources, postgres } from "../../support/database.ts"
-import { type Json, listen, openNotifications } from "../../support/mcp.ts"
+import { type Json, listen, openNotifications } from "../../support/clients/mcp.ts"
 import { type Service, startService } from "../../support/service.ts"
-import { toolsDirectory } from "../../support/tools.ts"
+import { toolsDirectory } from "../../support/programs/tools.ts"
 
 const home = workspace()
 const owner = user()

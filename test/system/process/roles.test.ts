@@ -9,9 +9,9 @@ import { archive as makeArchive, prompt, sample } from "../../support/archives.t
 import { connectTo, makeResources } from "../../support/database.ts"
 import { recordImported } from "../../support/leaks.ts"
 import { connect, freshDatabase, freshName, onServer, toDatabaseUrl } from "../../support/postgres.ts"
-import { send } from "../../support/requests.ts"
+import { send } from "../../support/clients/requests.ts"
 import { run } from "../../support/service.ts"
-import { startObservedService } from "../../support/startObservedService.ts"
+import { startObservedService } from "../../support/services/startObservedService.ts"
 
 const file = join(import.meta.dirname, "../../../deploy/roles.sql")
 

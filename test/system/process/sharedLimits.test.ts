@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { key, sample } from "../../support/archives.ts"
 import { connectTo, makeResources, postgres } from "../../support/database.ts"
-import { redisServer } from "../../support/redis.ts"
+import { redisServer } from "../../support/programs/redis.ts"
 import type { Service } from "../../support/service.ts"
-import { startObservedService } from "../../support/startObservedService.ts"
+import { startObservedService } from "../../support/services/startObservedService.ts"
 
 /** Returns the number of the current window of the rate limits, which are counted per clock minute. */
 const currentWindow = () => Math.floor(Date.now() / 60_000)

@@ -10,7 +10,7 @@ export const handle =
   (input: Input): Effect.Effect<void, ExitError, R> =>
     Effect.mapError(run(input), (error) => toExitError(error, input))
 
-/** Texts about the result of a command that are not part of the result. */
+/** Texts that accompany the result of a command. */
 interface ResultTexts<A> {
   readonly describeLoss?: (result: A) => string
   readonly describeHint?: (result: A) => string
@@ -18,8 +18,8 @@ interface ResultTexts<A> {
 
 /**
  * Makes the handler of a command that prints its result: as JSON with `--json`, otherwise as the text of `render`.
- * A text for people may have a hint, which goes to stderr.
- * If the result cannot be printed, the error ends with `describeLoss`, which says what is lost and what to do.
+ * Without `--json`, the text of `describeHint` goes to stderr. If the result cannot be printed, the error ends with
+ * the text of `describeLoss`, which says what is lost and how to recover.
  */
 export const handleAndPrint = <
   Input extends CommandInput & { readonly json: boolean },

@@ -41,7 +41,7 @@ const serveCommand = Command.make("serve", { demo }, handleServe).pipe(
   ])
 )
 
-/** The command line: every command is below it. */
+/** The root of the command tree. */
 export const rootCommand = Command.make("prompt-retrieval").pipe(
   Command.withDescription("Read-only prompt retrieval over HTTP"),
   Command.annotate(Variables, commonVariables),
@@ -71,8 +71,8 @@ export const rootCommand = Command.make("prompt-retrieval").pipe(
 const helpFlags: ReadonlyArray<string> = ["--help", "-h"]
 
 /**
- * Reduces a request for help to the words of the command and `--help`. Without a command of that name, leaves the
- * flag out: the parser then reports the unknown word instead of showing the help of the command above it.
+ * Reduces a command line with `--help` to the words of the command and `--help`. If there is no such command, removes
+ * `--help`: the parser then reports the unknown word instead of printing the help of the parent command.
  */
 const reduceHelp = (args: ReadonlyArray<string>): ReadonlyArray<string> => {
   const flags = beforeOperands(args)
@@ -81,7 +81,7 @@ const reduceHelp = (args: ReadonlyArray<string>): ReadonlyArray<string> => {
   return isUnknown ? flags.filter((arg) => !helpFlags.includes(arg)) : [...path, "--help"]
 }
 
-/** Passes requested output to `write`. Errors are reported elsewhere. */
+/** Passes requested output to `write`. `runCommandLine` reports the errors. */
 const makePresenter = (write: (text: string) => void): CliOutput.Presenter => ({
   present: (event) =>
     Effect.sync(() => {
@@ -90,17 +90,17 @@ const makePresenter = (write: (text: string) => void): CliOutput.Presenter => ({
     })
 })
 
-/** Runs a command line, and writes the help or the version that it asks for to stdout. */
+/** Runs a command line, and writes requested help or the version to stdout. */
 const runArguments = (
   version: string,
   args: ReadonlyArray<string>
 ): Effect.Effect<void, ExitError | ExitCode | CliError.CliError, CommandRuntime | Command.Environment> =>
   Effect.gen(function* () {
-    const operations = yield* CommandRuntime
+    const runtime = yield* CommandRuntime
     const requested: Array<string> = []
     const program: Program["Service"] = {
       root: rootCommand,
-      run: (args) => Effect.provideService(runArguments(version, args), CommandRuntime, operations)
+      run: (args) => Effect.provideService(runArguments(version, args), CommandRuntime, runtime)
     }
     yield* Command.runWith(rootCommand, { version })(reduceHelp(args)).pipe(
       Effect.provideService(Program, program),
@@ -122,7 +122,7 @@ const runArguments = (
  * changes with `--detailed-exitcode`. A failure is reported on stderr, with `--json` as one line of JSON.
  */
 export const runCommandLine = (
-  operations: CommandRuntime["Service"],
+  runtime: CommandRuntime["Service"],
   args: ReadonlyArray<string>,
   version: string
 ) => {
@@ -135,6 +135,6 @@ export const runCommandLine = (
       ExitCode: ({ exitCode }) => Effect.succeed(exitCode),
       ExitError: report
     }),
-    Effect.provideService(CommandRuntime, operations)
+    Effect.provideService(CommandRuntime, runtime)
   )
 }

@@ -16,7 +16,7 @@ const withDatabase = <A, E, R>(use: Effect.Effect<A, E, R>, options: OpenOptions
 
 /**
  * Opens the database and runs `use` with its administration. A command calls this after it has checked its input, so
- * that wrong usage is reported without a database; `Command.provide` would open the database first.
+ * that wrong usage is reported even without a database; `Command.provide` would open the database first.
  */
 export const administer = <A, E, R>(
   use: (administration: Administration["Service"]) => Effect.Effect<A, E, R>,
@@ -25,7 +25,7 @@ export const administer = <A, E, R>(
 
 /**
  * Opens the database and runs `use` with its administration and the id of the workspace with this id or name. Fails
- * with `WorkspaceNotFound` or `AmbiguousName` if the name is not that of one workspace.
+ * with `WorkspaceNotFound` or `AmbiguousName` if no workspace or several workspaces have the name.
  */
 export const administerWorkspace = <A, E, R>(
   workspace: string,
@@ -55,7 +55,7 @@ export const administerKey = <A, E, R>(
 
 /**
  * Opens the database and runs `use` with the prompts of the workspace with this id or name, and with the operator as
- * the caller, who sees every version whatever the workspace's tier.
+ * the caller. The operator sees every version, whatever the tier of the workspace.
  */
 export const readPrompts = <A, E, R>(
   workspace: string,

@@ -39,10 +39,10 @@ export type ApiError =
 /** The tag of an error that a response can report. */
 export type ErrorTag = ApiError["_tag"]
 
-/** What an API error is about. An error about the workspace shows its content at the time of the read. */
+/** The subject of an API error. An error about the workspace depends on the workspace's content when it was read. */
 export type ErrorSubject = "request" | "caller" | "workspace" | "service"
 
-/** The response to one error: its status, the code and message of its envelope, and its own headers. */
+/** The response to one error: status, code, message, and the headers of this error only. */
 export interface ErrorSpec<E> {
   readonly status: number
   readonly code: string
@@ -220,10 +220,10 @@ export interface ErrorDescription {
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** The headers of every error: errors are never stored, and differ per key (specification 8). */
+/** The headers of every error: responses with errors are not cached and differ per key (specification 8). */
 const commonHeaders = { "cache-control": "no-store", vary: "Authorization" } as const
 
-/** Returns what the table says about an error. */
+/** Returns the status, code, message and headers of an error. */
 export const describeError = (error: ApiError): ErrorDescription => {
   const { status, code, message, headers } = errors[error._tag] as ErrorSpec<ApiError>
   return {

@@ -1,6 +1,6 @@
 import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
 
-/** A request as the transport has read it. */
+/** A request as the transport parsed it. */
 export interface HttpRequest {
   readonly method: string
   /** The raw request target, not normalized. */
@@ -15,12 +15,12 @@ export const isGetOrHead = ({ method }: HttpRequest): boolean => method === "GET
 /** A response for the transport to write. The transport leaves out the body of a response to HEAD. */
 export interface HttpResponse {
   readonly status: number
-  /** Header names and values in turn, as `writeHead` of `node:http` takes them. */
+  /** Alternating header names and values, as `writeHead` of `node:http` takes them. */
   readonly headers: ReadonlyArray<string>
   readonly body: Uint8Array
   /** True if the body lives as long as the process, so that an in-flight response holds no memory for it. */
   readonly isPermanent?: boolean
-  /** True if nobody else uses the body, so that its memory can be freed as soon as the response is sent. */
+  /** True if nothing else uses the body, so that its memory can be freed as soon as the response is sent. */
   readonly isFreedWhenSent?: boolean
   /** The workspace that the body counts for until the client has received it. */
   readonly workspace?: WorkspaceId | undefined
@@ -32,13 +32,13 @@ export interface HttpResponse {
  */
 export const freeBody = ({ buffer }: Uint8Array): void => void (buffer as ArrayBuffer).transfer(0)
 
-/** Returns true if the memory for responses that clients have not received yet has room for one more body of a workspace. */
+/** Returns true if there is memory for one more body of a workspace besides the bodies not yet received. */
 export type HasRoom = (bodyBytes: number, workspace: WorkspaceId | undefined) => boolean
 
 /** Header values by their names in lower case. */
 export type HeaderFields = Readonly<Record<string, string>>
 
-/** Converts headers into the form that is written. */
+/** Converts headers to alternating names and values. */
 export const toRawHeaders = (headers: HeaderFields): ReadonlyArray<string> => Object.entries(headers).flat()
 
 /** Returns the headers of a response as pairs of name and value. */
@@ -47,12 +47,6 @@ export const toHeaderPairs = ({ headers }: HttpResponse): Array<[string, string]
     const value = headers[index + 1]
     return index % 2 === 0 && value !== undefined ? [[name, value]] : []
   })
-
-/** Returns the value of a header, whose name is in lower case, or `undefined` if the response does not have it. */
-export const findHeader = ({ headers }: HttpResponse, name: string): string | undefined => {
-  for (let i = 0; i < headers.length; i += 2) if (headers[i] === name) return headers[i + 1]
-  return undefined
-}
 
 /** Returns the headers that describe a body. */
 export const makeEntityHeaders = (body: Uint8Array, contentType: string) => ({

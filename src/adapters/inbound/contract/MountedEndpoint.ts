@@ -40,7 +40,7 @@ export interface StreamedResponse {
   readonly start: (writer: BodyWriter) => () => void
 }
 
-/** A response and the caller whom it is for, as far as known. */
+/** A response and the admitted caller. The caller is undefined if none was admitted. */
 export interface MountedResponse {
   readonly caller: AdmittedCaller | undefined
   readonly response: HttpResponse | StreamedResponse
@@ -55,7 +55,8 @@ export interface BodyHandler {
  * An endpoint that another adapter serves on the server of the API. Its requests pass the same checks of the transport,
  * and its responses get the same common headers, log lines and metrics. `undefined` if there is none.
  */
-export const MountedEndpoint = Context.Reference<
+export class MountedEndpoint extends Context.Service<
+  MountedEndpoint,
   | {
       readonly path: string
       readonly maxBodyBytes: number
@@ -63,4 +64,4 @@ export const MountedEndpoint = Context.Reference<
       readonly respond: (request: MountedRequest) => Effect.Effect<MountedResponse | BodyHandler>
     }
   | undefined
->("prompt-retrieval/MountedEndpoint", { defaultValue: () => undefined })
+>()("prompt-retrieval/MountedEndpoint") {}

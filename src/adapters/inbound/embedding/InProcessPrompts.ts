@@ -15,7 +15,7 @@ import { readPageEnvelope, toDataEnvelope } from "../contract/Envelope.ts"
 import { type ApiError, describeError, InternalError } from "../contract/Errors.ts"
 import { ListQuery, makeParameterDecoder, PageQuery } from "../contract/Parameters.ts"
 
-/** The error of a failed read, with the code and the message of the HTTP response to it (specification 7). */
+/** The error of a failed read, with the code and the message of the same error in HTTP responses (specification 7). */
 export class PromptApiError extends Error {
   override readonly name = "PromptApiError"
   readonly code: string
@@ -74,7 +74,10 @@ export interface InProcessPrompts {
   }
 }
 
-/** Converts parameters into the strings of a query, so that one schema decodes both. */
+/**
+ * Converts parameters to the strings of a query, so that one schema decodes the parameters of HTTP requests and of
+ * in-process reads.
+ */
 const toQueryStrings = (parameters: object): Effect.Effect<Record<string, string>, InvalidParameter> => {
   if (typeof parameters !== "object" || parameters === null)
     return Effect.fail(InvalidParameter("parameters must be an object"))

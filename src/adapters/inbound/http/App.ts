@@ -29,8 +29,8 @@ import { type CachedResponse, makeResponseCache } from "./response/ResponseCache
 import { respondIfMemoryAllows } from "./response/ResponseMemory.ts"
 
 /**
- * The whole service: a function from a request to its response that never fails. A response becomes 503 if `hasRoom`
- * says that the memory has no room for its body.
+ * The whole service: a function from a request to its response that never fails. The response is 503 if `hasRoom`
+ * returns false for its body.
  */
 export type App = (request: HttpRequest, hasRoom?: HasRoom) => Effect.Effect<HttpResponse>
 
@@ -60,7 +60,7 @@ export const makeApp = Effect.gen(function* () {
   const app: App = (request, hasRoom = alwaysHasRoom) =>
     Effect.suspend(() => {
       const context = makeRequestContext(request, hasRoom)
-      // `respond` matches the route before it returns, so the span below has its name.
+      // `respond` matches the route before it returns, so the span below is named after the route.
       const response = respondToFailures(respond(context), context.requestId)
       return Effect.flatMap(isTraced ? inSpan(request, context.route, response) : response, (response) =>
         Effect.as(record(context, response), withCommonHeaders(response, context.requestId))
@@ -77,7 +77,7 @@ export const makeApp = Effect.gen(function* () {
   /** Responds with the last known response if there is one and the database does not respond. */
   const respondUncached = makeOutageResponder(outage, admission, responseCache)
 
-  /** Checks the expiry of the key and the rate limits: the request passed every other check when its response was cached. */
+  /** Checks only the expiry of the key and the rate limits: all other checks passed when the response was cached. */
   const respondFromCache = (context: RequestContext, cached: CachedResponse) => {
     const { caller, route, representation } = cached
     context.route = route
@@ -105,7 +105,7 @@ export const makeApp = Effect.gen(function* () {
     )
   }
 
-  /** Admits the caller, before its query is parsed; then handles the endpoint and renders the result. */
+  /** Admits the caller before the query is parsed, then runs the endpoint and renders the result. */
   const admitAndRead = (
     context: RequestContext,
     endpoint: Endpoint,
@@ -114,7 +114,7 @@ export const makeApp = Effect.gen(function* () {
     Effect.flatMap(admission.admit(parseBearerToken(context.request.headers.authorization)), (caller) => {
       context.caller = caller
       const read = Effect.suspend((): Effect.Effect<CachedResponse, ApiError> => {
-        // Another request may have read the same while this one waited for its permit.
+        // Another request may have cached the response while this request waited for its permit.
         const cached = responseCache.peek(context.cacheKey)
         return cached !== undefined
           ? Effect.succeed(cached)

@@ -84,7 +84,6 @@ const makeEndpoint = (spec: EndpointSpec, handle: Handler<EndpointSpec>): Endpoi
     )
 }
 
-/** Makes the endpoints. */
 export const makeEndpoints: Effect.Effect<EndpointsByRoute, never, Prompts> = Effect.map(
   Prompts,
   (prompts) => {

@@ -24,14 +24,14 @@ const okResponse: HttpResponse = {
   body: okBody
 }
 
-/** Makes the response that redirects to another path of this host, for all methods that the path accepts. */
+/** Makes a redirect to another path of this host. */
 const makeRedirect = (path: string): HttpResponse => ({
   status: 308,
   headers: toRawHeaders({ location: path, "cache-control": "no-cache", "content-length": "0" }),
   body: new Uint8Array()
 })
 
-/** Makes a handler for a page that is made on its first request. */
+/** Makes a handler for a page that is rendered on the first request. */
 const servePage = (makePage: () => Promise<StaticPage>): Handler => {
   let page: Promise<StaticPage> | undefined
   return (request) =>
@@ -48,12 +48,13 @@ const servePage = (makePage: () => Promise<StaticPage>): Handler => {
 export const makeOperationalRoutes = Effect.gen(function* () {
   const { check } = yield* Readiness
   const outage = yield* Outage
-  // A load balancer would otherwise take out all instances at once, and turn the outage of the database into one of the API.
+  // Otherwise, a load balancer would remove all instances at once and turn an outage of the database into an outage
+  // of the API.
   const checkReadiness = outage.orKnown(outage.protect(check), Effect.void)
   const lifecycle = yield* Lifecycle
   const publicUrl = yield* PublicUrl
   const mountPath = yield* BasePath
-  // Callers may see another path than the one that arrives here.
+  // A proxy may have removed a prefix of the path that callers use.
   const basePath = publicUrl === undefined ? mountPath : toBasePath(publicUrl)
   const serverUrl = publicUrl ?? (basePath === "" ? "/" : basePath)
   const redirectToDocs = Effect.succeed(makeRedirect(`${basePath}/docs`))

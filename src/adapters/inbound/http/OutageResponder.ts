@@ -15,16 +15,16 @@ type Respond = Effect.Effect<HttpResponse, ApiError>
 /** The name of this service in `Cache-Status`, and why the response comes from its cache (RFC 9211). */
 export const outageCacheStatus = "prompt-retrieval; hit; detail=database-unavailable"
 
-/** A read that ends sooner after the last contact may have overtaken the loss of contact, in milliseconds. */
+/** Reads that end within this many milliseconds after the last contact may have started before contact was lost. */
 const raceMs = 2_000
 
 /**
- * Returns a cached 200 or 304 for an outage of the database. No cache may store it, because that would extend its age.
- * Its ETag stays, so that a caller that has it gets a 304.
+ * Returns a cached 200 or 304 for an outage of the database. No cache may store it, because that would extend its
+ * age. The response keeps its ETag, so that a caller that has the response gets a 304.
  *
- * @param ageMs how long ago the response was known to be current, in milliseconds; `Age` is never less
+ * @param ageMs the time since the response was last known to be current, in milliseconds; `Age` is rounded up
  */
-export const toOutageResponse = (response: HttpResponse, ageMs: number): HttpResponse => {
+const toOutageResponse = (response: HttpResponse, ageMs: number): HttpResponse => {
   const headers = [...response.headers]
   headers[headers.indexOf("cache-control") + 1] = "no-store"
   headers.push("age", String(Math.ceil(ageMs / 1_000)), "cache-status", outageCacheStatus)
@@ -32,16 +32,19 @@ export const toOutageResponse = (response: HttpResponse, ageMs: number): HttpRes
 }
 
 /**
- * Makes the function that responds to a request that the cache cannot serve: with `respondFresh`, or with the response
- * that was current at the last contact if the database does not respond. What fresh responses show decides which
- * responses are still known, so that no caller receives an older response than before.
+ * Makes the function that responds to requests that the cache cannot serve. It runs `respondFresh`; if the database
+ * does not respond, it returns the response that was current at the last contact. A fresh response that contradicts
+ * known responses deletes them, so that no caller receives an older response than before.
  */
 export const makeOutageResponder = (
   outage: Outage["Service"],
   admission: Admission["Service"],
   responses: ResponseCache
 ): ((context: RequestContext, respondFresh: () => Respond) => Respond) => {
-  /** Reports what a read of the workspace shows. The response cache compares its results with known responses. */
+  /**
+   * Invalidates the known responses of the workspace if a read contradicts them. The response cache itself compares
+   * successful responses with known ones.
+   */
   const reportRead = (context: RequestContext, isChange: boolean): void => {
     const workspace = context.caller?.workspaceId
     if (workspace === undefined) return
@@ -50,7 +53,10 @@ export const makeOutageResponder = (
     if (isKnown ? isChange : (outage.findAge() ?? 0) >= raceMs) outage.invalidate(workspace)
   }
 
-  /** The same checks as for a response from the cache. A request that was already admitted is counted only once. */
+  /**
+   * Checks the expiry of the key and the rate limits, as for a cached response. A request that was already admitted
+   * is not counted again.
+   */
   const respondKnown = (context: RequestContext, otherwise: Respond): Respond =>
     Effect.flatMap(Clock.currentTimeMillis, (now) => {
       const known = responses.findLastKnown(context.cacheKey)

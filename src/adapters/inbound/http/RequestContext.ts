@@ -4,14 +4,14 @@ import { chooseRequestId } from "./request/RequestId.ts"
 import { toCacheKey } from "./response/ResponseCache.ts"
 
 /**
- * A request and what its log line, metrics and span report about it. The steps of the app fill in `route` and
- * `caller` as they learn them, because a step that fails returns nothing but its error.
+ * A request and the facts that its log line, metrics and span report. The steps of the app fill in `route` and
+ * `caller` as soon as they are known, because a failing step returns only its error.
  */
 export interface RequestContext {
   readonly request: HttpRequest
   readonly hasRoom: HasRoom
   readonly requestId: string
-  /** In milliseconds, by `performance.now()`. */
+  /** The time by `performance.now()`, in milliseconds. */
   readonly startedAt: number
   readonly cacheKey: string | undefined
   /** The pattern of the route. */

@@ -10,8 +10,8 @@ const maxCallers = 10_000
 const maxAgeMs = 30_000
 
 /**
- * Makes the function that admits the caller with a token. As for cached responses of the HTTP API, only the checks
- * that depend on time are repeated for a caller who was admitted before, while nothing has changed in the workspace.
+ * Makes the function that admits the caller with a token. While nothing changes in the workspace, a caller who was
+ * admitted before passes only the checks that depend on time, as for cached responses of the HTTP API.
  */
 export const makeCachedAdmit = Effect.gen(function* () {
   const { admit, admitAgain } = yield* Admission

@@ -4,17 +4,17 @@ import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
 /** How often the revisions of the watched workspaces are compared, in milliseconds. */
 const checkIntervalMs = 50
 
-/** One listener: what happens to the prompts of its workspace. */
+/** A listener for the changes of one workspace. */
 interface Watch {
   readonly workspace: WorkspaceId
   readonly onChange: () => void
-  /** The revision that the listener knows; undefined while the change feed is down. */
+  /** The revision of the last reported change; undefined if the change feed was down when the watch started. */
   revision: number | undefined
 }
 
 /**
- * Tells listeners when something in their workspace changes. While the change feed is down, nothing is reported; when
- * it is up again, it counts as a change. Without listeners, nothing runs.
+ * Notifies listeners when their workspace changes. While the change feed is down, it reports nothing; when it comes
+ * up again, each workspace counts as changed. Without listeners, no timer runs.
  */
 export class ChangeWatcher {
   readonly #feed: ChangeFeed["Service"]
@@ -25,7 +25,7 @@ export class ChangeWatcher {
     this.#feed = feed
   }
 
-  /** Calls `onChange` after each change of a workspace from now on. Returns the function that ends this. */
+  /** Calls `onChange` after each change of a workspace from now on. Returns the function that removes the listener. */
   watch(workspace: WorkspaceId, onChange: () => void): () => void {
     const watch: Watch = { workspace, onChange, revision: this.#feed.revisionOf(workspace) }
     this.#watches.add(watch)

@@ -9,7 +9,7 @@ const makeError = (status: number, code: string, message: string): RpcError => (
   status
 })
 
-/** The errors of requests that never reach a method, with the code of the HTTP API. */
+/** The errors of requests that no method handles. `data.code` has the form of the codes of the HTTP API. */
 export const forbiddenOrigin = makeError(403, "FORBIDDEN_ORIGIN", "The origin is not allowed")
 export const bodyTooLarge = makeError(413, "BODY_TOO_LARGE", "The message is too large")
 export const notAcceptable = makeError(406, "NOT_ACCEPTABLE", "The client must accept text/event-stream")
@@ -19,10 +19,10 @@ const makeTooLarge = (message: string): RpcError => ({
   status: 200
 })
 
-/** A prompt with more slots cannot be read. */
+/** Maximum number of slots of a prompt. A prompt with more slots cannot be read. */
 export const maxSlots = 1_000
 
-/** The errors of a prompt that is too large: once its slots are filled, or because of its slots. */
+/** The errors of a prompt that is too large after its slots are filled, and of a prompt with too many slots. */
 export const filledTooLarge = makeTooLarge("The prompt with its arguments is too large")
 export const tooManySlots = makeTooLarge(`The prompt has more than ${maxSlots} slots`)
 
@@ -31,8 +31,8 @@ export const makeUnknownPrompt = (name: string): RpcError =>
   makeInvalidParams(`Unknown prompt: ${name}`, { code: "NOT_FOUND" })
 
 /**
- * What an error is in JSON-RPC: invalid parameters, a failure of the service, an error of the prompt that a call names,
- * whose response has the status 200, or an error of the request, whose response has the status of the HTTP API.
+ * The kind of an error in JSON-RPC: invalid parameters; a failure of the service; an error of the prompt that the
+ * call names, with status 200; or an error of the request, with the status of the HTTP API.
  */
 type RpcKind = "parameters" | "internal" | "prompt" | "request"
 
@@ -62,7 +62,7 @@ const kinds: Readonly<Record<ErrorTag, RpcKind>> = {
   Unavailable: "request"
 }
 
-/** Converts an error of the HTTP API, whose status is its code unless JSON-RPC has one for it. */
+/** Converts an error of the HTTP API. Its status becomes the code, unless JSON-RPC has a code for the error. */
 export const toRpcError = (error: ApiError): RpcError => {
   const { status, code, message, headers } = describeError(error)
   const data: JsonObject = {

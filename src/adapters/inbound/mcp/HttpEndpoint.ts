@@ -66,15 +66,15 @@ const bodyErrors: { readonly [Tag in BodyError["_tag"]]: RpcError } = {
 }
 
 /**
- * Responds to failures too: to an expected one with its error, to an unexpected one with an error without details;
- * the log has them. Interruption means shutdown.
+ * Responds to an expected failure with its error, and to an unexpected failure with an error without details; the log
+ * has the details. Interruption means shutdown.
  */
 const respondToFailures = (
   content: Effect.Effect<EndpointResponse, RpcError>,
   id: RpcId | undefined,
   requestId: string
 ): Effect.Effect<EndpointResponse> =>
-  // One operator for all failures: this is the hot path.
+  // One operator handles all failures, because every request takes this path.
   Effect.catchCause(content, (cause) => {
     const expected = Cause.findErrorOption(cause)
     if (expected._tag === "Some") return respondWithError(id, expected.value)
@@ -89,7 +89,7 @@ const respondToFailures = (
  * Makes the endpoint for Streamable HTTP. A request passes these checks in this order: its method, its origin, the
  * admission of the HTTP API, its body, its metadata, its parameters.
  *
- * @param publicOrigin The origin of the service's own pages, whose requests are allowed too.
+ * @param publicOrigin The origin of the service's own pages. Their requests are allowed.
  */
 export const makeHttpEndpoint = (publicOrigin: string | undefined) =>
   Effect.gen(function* () {
@@ -149,7 +149,7 @@ export const makeHttpEndpoint = (publicOrigin: string | undefined) =>
       return respondToFailures(respondToCall(request, caller, message), message.id, request.requestId)
     }
 
-    /** Opens the stream of notifications, which 2026-07-28 does not have. */
+    /** Opens the stream of notifications. Version 2026-07-28 of the protocol does not have it. */
     const respondToGet = (
       request: MountedRequest,
       caller: AdmittedCaller

@@ -20,8 +20,8 @@ export const rpcCodes = {
 } as const
 
 /**
- * An error of a call, with the HTTP status of its response. `code` is one of `rpcCodes`, or the HTTP status of the same
- * error of the HTTP API. `data.code` is the code of the HTTP API.
+ * An error of a call, with the HTTP status of its response. `code` is one of `rpcCodes`, or the status of the same
+ * error in the HTTP API. `data.code` is the code of the HTTP API.
  */
 export interface RpcError {
   readonly code: number
@@ -44,13 +44,13 @@ export type RpcMessage =
 
 export type RpcRequest = Extract<RpcMessage, { readonly _tag: "Request" }>
 
-/** A message that is not valid, and its id if it has a valid one. */
+/** A message that is not valid, and its id if the id is valid. */
 export interface InvalidMessage {
   readonly id: RpcId | undefined
   readonly error: RpcError
 }
 
-/** Makes an error of a message that has the wrong form. */
+/** Makes the error of a message that breaks the protocol. */
 export const makeProtocolError = (code: number, message: string, data?: JsonObject): RpcError => ({
   code,
   message,
@@ -58,7 +58,7 @@ export const makeProtocolError = (code: number, message: string, data?: JsonObje
   status: code === rpcCodes.methodNotFound ? 404 : 400
 })
 
-/** Makes the error of parameters that break their rule. Servers respond to such calls with 200 over HTTP. */
+/** Makes the error of parameters that break their rule. Over HTTP, the response to such a call has the status 200. */
 export const makeInvalidParams = (message: string, data: JsonObject = { code: "BAD_REQUEST" }): RpcError => ({
   code: rpcCodes.invalidParams,
   message,
@@ -108,7 +108,7 @@ export const parseMessage = (bytes: Uint8Array): Result.Result<RpcMessage, Inval
 export const encodeResult = (id: RpcId, result: JsonObject): string =>
   JSON.stringify({ jsonrpc: "2.0", id, result })
 
-/** Encodes an error. A message whose id could not be read has an error without an id. */
+/** Encodes an error. An error of a message whose id could not be read has no id. */
 export const encodeError = (id: RpcId | undefined, { code, message, data }: RpcError): string =>
   JSON.stringify({ jsonrpc: "2.0", id, error: { code, message, data } })
 

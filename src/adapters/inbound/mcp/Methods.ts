@@ -23,7 +23,10 @@ export interface MethodContext {
 
 type Method = (params: JsonObject, context: MethodContext) => Effect.Effect<JsonObject, RpcError>
 
-/** How long a client may use a list before it asks again, in milliseconds: as long as a cache in front of the HTTP API. */
+/**
+ * How long a client may use a list before it requests the list again, in milliseconds: as long as a cache in front of
+ * the HTTP API.
+ */
 export const listTtlMs = 30_000
 /** Like `listTtlMs`, for results that change only with the program. */
 const staticTtlMs = 3_600_000
@@ -39,7 +42,7 @@ const capabilities: JsonObject = { prompts: { listChanged: true }, tools: {} }
 const withCacheHints = (mode: ProtocolMode, result: JsonObject, hints: JsonObject): JsonObject =>
   completeResult(mode, mode === "stateless" ? { ...result, ...hints } : result)
 
-/** Returns a text of the parameters, or the error if the value is not a text. */
+/** Returns a text from the parameters, or the error if the value is not a text. */
 const readOptionalText = (params: JsonObject, name: string): string | undefined | RpcError => {
   const value = params[name]
   return value === undefined || typeof value === "string"
@@ -72,7 +75,7 @@ const findSlotMismatch = (
   const missing = slots.filter((slot) => !Object.hasOwn(values, slot))
   if (missing.length > 0) return makeInvalidParams(`Missing argument: ${listNames(missing)}`)
   const names = Object.keys(values)
-  // Every slot has a value, so any further value has no slot.
+  // Every slot has a value, so an additional value belongs to no slot.
   if (names.length === slots.length) return undefined
   const known = new Set(slots)
   return makeInvalidParams(`Unknown argument: ${listNames(names.filter((name) => !known.has(name)))}`)
@@ -137,7 +140,7 @@ const callTool: Method = (params, { mode, catalog }) => {
       content: [{ type: "text", text: toJsonText(structuredContent) }],
       structuredContent
     })),
-    // The model that calls a tool can correct its input; it can do nothing about other errors.
+    // The model that calls a tool can correct its input, but not other errors.
     Effect.catch((error) => (error.status === 200 ? Effect.succeed(toToolError(error)) : Effect.fail(error))),
     Effect.map((result) => completeResult(mode, result))
   )

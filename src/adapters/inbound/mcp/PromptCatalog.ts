@@ -17,7 +17,7 @@ import { makeInvalidParams, type RpcError } from "./JsonRpc.ts"
 
 type Slots = ReadonlyArray<string>
 
-/** A prompt as `prompts/list` lists it. `slots` are the slots that its resolved content leaves. */
+/** An item of `prompts/list`. `slots` are the unfilled slots of the resolved content. */
 export interface ListedPrompt {
   readonly name: string
   readonly title: string
@@ -31,7 +31,7 @@ export interface ListedPage {
   readonly nextCursor: string | undefined
 }
 
-/** The resolved content of a prompt, with the slots that it leaves in the order in which they first appear. */
+/** The resolved content of a prompt, and its unfilled slots in the order in which they first appear. */
 export interface PromptContent {
   readonly prompt_type: PromptType
   readonly content: string
@@ -40,15 +40,18 @@ export interface PromptContent {
 
 /** The prompts of one workspace by their names. */
 export interface PromptCatalog {
-  /** Returns one page in the order of the HTTP API. Fails with invalid params for a cursor that no page had. */
+  /**
+   * Returns one page in the order of the HTTP API. Fails with invalid params for a cursor that is not the
+   * `nextCursor` of a page.
+   */
   readonly list: (cursor: string | undefined) => Effect.Effect<ListedPage, RpcError>
-  /** Returns the prompt with this name. Fails with invalid params if there is none. */
+  /** Returns the prompt with this name. Fails with invalid params if no prompt has this name. */
   readonly get: (name: string) => Effect.Effect<PromptContent, RpcError>
 }
 
 /** The number of prompts on a page of `prompts/list`. */
 const pageSize = 50
-/** The number of prompts of a page that are resolved at the same time. */
+/** Maximum number of prompts of a page that are resolved at the same time. */
 const maxResolving = 2
 /** How long reading an uncached list or prompt may take. */
 const readTimeout = "5 seconds"
@@ -59,9 +62,9 @@ const maxTextBytes = 8 * 1024 * 1024
 /** The approximate memory of an entry in addition to its texts, and of one name, in bytes. */
 const entryBytes = 256
 const nameBytes = 256
-/** How long the names of a workspace with many prompts are used after a change, in milliseconds for each prompt. */
+/** How long the names of a workspace with many prompts are used after a change, in milliseconds per prompt. */
 const msPerLargeName = 0.1
-/** No list has more pages. */
+/** Maximum number of pages of a list. */
 export const maxCursorPage = 1_000_000
 const cursorPrefix = "page:"
 
@@ -77,7 +80,7 @@ export const parseCursor = (cursor: string): number | undefined => {
     : undefined
 }
 
-/** Copies a text: V8 keeps the whole text alive that a part of it was cut from. */
+/** Copies a text. V8 implements a substring as a reference that keeps the whole text alive. */
 const copyText = (text: string): string => Buffer.from(text, "utf16le").toString("utf16le")
 
 const countBytes = (texts: ReadonlyArray<string>): number =>
@@ -94,9 +97,9 @@ const makeCache = <Value extends object>(
   )
 
 /**
- * Makes the function that returns the catalog of a caller. Names, slots and contents are cached until something in the
- * workspace changes, so that a list reads only its page, and a prompt that is read again costs no query. The names of
- * a workspace with many prompts are read again only after a time that grows with their number.
+ * Makes the function that returns the catalog of a caller. Names, slots and contents are cached until something in
+ * the workspace changes, so a list reads only its page, and a cached prompt needs no query. The names of a workspace
+ * with many prompts are used for a time that grows with their number, even after a change.
  */
 export const makePromptCatalogs = Effect.gen(function* () {
   const prompts = yield* Prompts
@@ -160,7 +163,7 @@ export const makePromptCatalogs = Effect.gen(function* () {
     return cached === undefined ? read : Effect.succeed(cached)
   }
 
-  /** Returns the slots of a prompt: none if the prompt is too large to be got, `undefined` if it was deleted meanwhile. */
+  /** Returns the slots of a prompt: none if it is too large to be read, `undefined` if it was deleted meanwhile. */
   const getSlots = (caller: Caller, id: PromptId): Effect.Effect<Slots | undefined, Unavailable> => {
     const workspace = caller.workspaceId
     const key = `${workspace} ${id}`

@@ -1,10 +1,10 @@
 import { programVersion } from "../../../application/support/ProgramVersion.ts"
 import type { JsonObject } from "../../../domain/Json.ts"
 
-/** The protocol version whose requests carry all metadata themselves, and whose clients do not initialize. */
+/** The protocol version in which each request carries all metadata and clients do not initialize. */
 export const statelessVersion = "2026-07-28"
 
-/** The protocol versions whose clients initialize, the latest first. */
+/** The protocol versions in which clients initialize, the latest first. */
 export const initializedVersions = ["2025-11-25", "2025-06-18"] as const
 
 /** All supported protocol versions, the latest first. */
@@ -30,7 +30,7 @@ export const serverInfo = { name: "prompt-retrieval", title: "Prompts", version:
 
 const serverMeta: JsonObject = { [metaKeys.serverInfo]: serverInfo }
 
-/** Adds the fields to a result that every result of a protocol version has. */
+/** Adds to a result the fields that every result of a protocol version has. */
 export const completeResult = (
   mode: ProtocolMode,
   result: JsonObject,

@@ -20,18 +20,18 @@ const makeUnsupportedVersion = (requested: unknown): RpcError =>
     requested
   })
 
-/** A value that a header cannot carry as it is: UTF-8 in base64. */
-const encodedValue = /^=\?base64\?([A-Za-z0-9+/]*={0,2})\?=$/
+/** Matches a header value that is encoded as UTF-8 in base64, because a header cannot carry the plain value. */
+const encodedValuePattern = /^=\?base64\?([A-Za-z0-9+/]*={0,2})\?=$/
 
-/** Decodes the value of a header; `undefined` if its encoding is not valid. */
+/** Decodes the value of a header. Returns `undefined` if its encoding is not valid. */
 const decodeHeader = (value: string): string | undefined => {
-  const encoded = encodedValue.exec(value)?.[1]
+  const encoded = encodedValuePattern.exec(value)?.[1]
   if (encoded === undefined) return value
   const bytes = Buffer.from(encoded, "base64")
   return isUtf8(bytes) ? bytes.toString() : undefined
 }
 
-/** The methods whose `name` a header repeats. */
+/** The methods whose parameter `name` is repeated in the header `Mcp-Name`. */
 const namedMethods: ReadonlySet<string> = new Set(["prompts/get", "tools/call"])
 
 const findHeaderProblem = (headers: Headers, { method, params }: RpcRequest): RpcError | undefined => {
@@ -66,9 +66,9 @@ export const findVersionProblem = (headers: Headers): RpcError | undefined => {
 }
 
 /**
- * Returns the mode of a request, or the error of its metadata. Since 2026-07-28, `_meta` names the
- * protocol version, and headers repeat the version, the method and the name. A request of an earlier version names
- * the version in a header only; without the header, it counts as one of the latest of these versions.
+ * Returns the mode of a request, or the error of its metadata. Since 2026-07-28, `_meta` names the protocol version,
+ * and headers repeat the version, the method and the name. A request of an earlier version names the version only in
+ * a header; without the header, the request counts as one of the latest earlier version.
  */
 export const findModeOfRequest = (headers: Headers, request: RpcRequest): ProtocolMode | RpcError => {
   const header = headers["mcp-protocol-version"]
@@ -85,13 +85,13 @@ export const findModeOfRequest = (headers: Headers, request: RpcRequest): Protoc
   return findHeaderProblem(headers, request) ?? "stateless"
 }
 
-/** Hosts of this machine. */
+/** The names of this machine. */
 const loopbackHosts: ReadonlySet<string> = new Set(["localhost", "127.0.0.1", "[::1]"])
 
 /**
- * Returns true if a request with this `Origin` may be served: no `Origin` at all, which only non-browser clients
- * send, the origin of a page of this machine, or the service's own. The `Host` of the request says nothing, because
- * a web page may have pointed its name to this machine.
+ * Returns true if a request with this `Origin` may be served: a request without `Origin`, which only non-browser
+ * clients send, or from a page of this machine or of the service. `Host` is not checked, because the owner of a web
+ * page may have pointed the page's host name to this machine.
  */
 export const isAllowedOrigin = (origin: string | undefined, publicOrigin: string | undefined): boolean => {
   if (origin === undefined || origin === publicOrigin) return true

@@ -11,19 +11,19 @@ import { ChangeWatcher } from "./ChangeWatcher.ts"
 import { completeResult, metaKeys } from "./ProtocolVersions.ts"
 
 /**
- * How often a stream sends a comment and its key is checked, in milliseconds. Proxies end a response that is silent for
+ * How often a stream sends a comment and checks its key, in milliseconds. Proxies end a response that is silent for
  * longer than their timeout, which is often 15 s.
  */
 export const keepAliveMs = 5_000
 /** How often a stream checks whether the service drains, in milliseconds. */
 const drainCheckMs = 250
-/** Streams of one key, and of all keys of this process. */
+/** Maximum number of streams of one key, and of all keys of this process. */
 const maxStreams = { perKey: 16, perProcess: 1_000 } as const
 
 const headers = [
   ...["content-type", "text/event-stream"],
   ...["cache-control", "no-store"],
-  // Proxies must not wait for more of the response.
+  // Tells proxies not to buffer the response.
   ...["x-accel-buffering", "no"]
 ]
 
@@ -33,14 +33,15 @@ const promptsChanged = "notifications/prompts/list_changed"
 
 /** The messages of one stream. */
 export interface StreamMessages {
-  /** Sent first, if any. */
+  /** The first message; undefined if there is none. */
   readonly opening: string | undefined
+  /** Sent after each change of the workspace; undefined if the client does not want it. */
   readonly changed: string | undefined
-  /** Sent when the service ends the stream, if any. */
+  /** The last message when the service ends the stream; undefined if there is none. */
   readonly closing: string | undefined
 }
 
-/** The stream that a client opens with GET until 2025-11-25. */
+/** The stream that a client opens with GET, up to protocol version 2025-11-25. */
 export const notificationStream: StreamMessages = {
   opening: undefined,
   changed: encodeNotification(promptsChanged),
@@ -62,7 +63,7 @@ export const makeSubscription = (id: RpcId, wantsPrompts: boolean): StreamMessag
 
 /**
  * Makes the function that opens a stream for a caller. The stream ends when the service drains, and when a check of
- * its key fails: after each change in the workspace, and every 15 s.
+ * its key fails: after each change in the workspace, and every 5 s.
  */
 export const makeStreamOpener = Effect.gen(function* () {
   const admission = yield* Admission
@@ -113,7 +114,7 @@ export const makeStreamOpener = Effect.gen(function* () {
         const drainCheck = setInterval(() => {
           if (lifecycle.phase() === "draining") close()
         }, drainCheckMs).unref()
-        // A proxy passes the headers on with the first bytes of the body.
+        // A proxy may forward the headers only with the first bytes of the body.
         if (opening === undefined) write(":\n\n")
         send(opening)
         return () => {

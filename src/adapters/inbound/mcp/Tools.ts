@@ -1,7 +1,7 @@
 import type { JsonObject } from "../../../domain/Json.ts"
 import type { RpcError } from "./JsonRpc.ts"
 
-/** A tool, and what it reads. */
+/** A tool, and the read that it runs. */
 interface Tool {
   readonly definition: JsonObject & { readonly name: string }
   readonly read: "list" | "get"
@@ -39,7 +39,7 @@ const listedPrompt = makeObjectSchema(
   ["name", "title", "arguments"]
 )
 
-/** The tools, for clients that do not know prompts. */
+/** The tools, for clients that do not support prompts. */
 export const tools: ReadonlyArray<Tool> = [
   {
     read: "list",
@@ -90,7 +90,7 @@ export const tools: ReadonlyArray<Tool> = [
   }
 ]
 
-/** Returns the result of a tool whose input is wrong. */
+/** Returns the result of a call whose input is invalid. */
 export const toToolError = ({ message }: RpcError): JsonObject => ({
   content: [{ type: "text", text: message }],
   isError: true

@@ -27,12 +27,12 @@ const isRejected = (record: KeyRecord, now: number): boolean => {
 }
 
 /**
- * Caches the keys of another KeyStore, as long as the change feed vouches for them. Only keys that exist and have a
- * workspace are cached, so a flood of unknown keys evicts nothing. Concurrent lookups of a key share one query, unless
- * any workspace changed in between: the key's workspace is unknown until the query returns.
+ * Caches the keys of another KeyStore until the change feed reports a change of their workspace. Only keys that exist
+ * and have a workspace are cached, so a flood of unknown keys evicts nothing. Concurrent lookups of a key share one
+ * query, unless any workspace changed in between: the key's workspace is unknown until the query returns.
  *
- * In an outage, a key that was rejected at the last contact is still rejected. No key is admitted without the database:
- * what its caller may read is decided by the responses that it got.
+ * In an outage, a key that was rejected at the last contact is still rejected. No key is admitted without the
+ * database: in an outage, other callers get only cached responses.
  */
 export const layer: Layer.Layer<KeyStore, never, KeyStore | ChangeFeed | Observations | Outage> =
   Layer.effect(
@@ -53,7 +53,7 @@ export const layer: Layer.Layer<KeyStore, never, KeyStore | ChangeFeed | Observa
         record.workspace === null ? undefined : { workspace: record.workspace.id, value: record }
 
       const lookUp = (hash: KeyHash) => {
-        // The result replaces the entry, even if it cannot be stored.
+        // Deletes the earlier entry even if the result cannot be stored.
         const read = Effect.tap(store.find(hash), () => Effect.sync(() => entries.delete(hash)))
         return lookups.run(hash, undefined, cache.load(hash, outage.protect(read), toCacheable))
       }

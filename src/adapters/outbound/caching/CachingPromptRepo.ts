@@ -28,7 +28,7 @@ const coalesce = <Arguments extends ReadonlyArray<unknown>, A, E>(
     outage.protect(reads.run(toKey(workspace, ...args), workspace, read(workspace, ...args)))
 }
 
-/** Caches the total of each filter, apart from the page, so that only the first page of a list counts its prompts. */
+/** Caches the total of each filter, so that only the first page of a list counts its prompts. */
 const cacheTotals = (feed: ChangeFeed["Service"], repo: Repo): Repo["list"] => {
   const totals = new RevisionedCache(
     feed,

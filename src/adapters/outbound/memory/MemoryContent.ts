@@ -59,7 +59,7 @@ export const toParts = (
   ]
 }
 
-/** Returns a workspace as an edit of its content sees it. */
+/** Returns the content of a workspace in the form that `editContent` passes to `makeEdit`. */
 export const toContent = (state: MemoryState["Service"], content: MemoryWorkspace): WorkspaceContent =>
   toWorkspaceContent(toArchive(state, content), state.importedFiles.get(content.workspace.id))
 
@@ -83,7 +83,7 @@ export const editToArchive = (workspace: Archive["workspace"], edit: ContentEdit
   }))
 })
 
-/** Returns the items with others added; items with the same id are replaced. */
+/** Returns `items` with `others` added. An item with the same id is replaced. */
 const upsert = <A extends { readonly id: string }>(
   items: ReadonlyArray<A>,
   others: ReadonlyArray<A>

@@ -17,13 +17,13 @@ import { findConflicts } from "./MemoryImportConflicts.ts"
 import type { MemoryState, MemoryWorkspace, RecordEvents } from "./MemoryState.ts"
 
 /** Returns the earlier of two times; null is later than every time. */
-const earlier = (a: Timestamp | null, b: Timestamp | null): Timestamp | null =>
+const chooseEarlier = (a: Timestamp | null, b: Timestamp | null): Timestamp | null =>
   a === null || (b !== null && b < a) ? b : a
 
 /**
- * Updates a key by an import. An existing key keeps its hash, owner and workspace, stays revoked, and never expires
- * later; otherwise an import could undo a revocation or a forced reset, or give a key without a workspace access to
- * one.
+ * Merges an imported key into the stored key. An existing key keeps its hash, owner and workspace, stays revoked, and
+ * never expires later; otherwise an import could undo a revocation or a forced reset, or give access to a key without
+ * a workspace.
  */
 const mergeKey = (existing: ArchiveKey | undefined, key: ArchiveKey): ArchiveKey =>
   existing === undefined
@@ -32,16 +32,16 @@ const mergeKey = (existing: ArchiveKey | undefined, key: ArchiveKey): ArchiveKey
         ...existing,
         name: key.name,
         revoked_at: existing.revoked_at ?? key.revoked_at,
-        expires_at: earlier(existing.expires_at, key.expires_at)
+        expires_at: chooseEarlier(existing.expires_at, key.expires_at)
       }
 
-/** Updates a user by an import, which can force a password reset but never cancel one. */
+/** Merges an imported user into the stored user. An import can force a password reset but never cancel one. */
 const mergeUser = (existing: ArchiveUser | undefined, user: ArchiveUser): ArchiveUser =>
   existing === undefined
     ? user
     : { ...existing, must_reset_password: existing.must_reset_password || user.must_reset_password }
 
-/** Updates a workspace by an import. An existing workspace keeps its tier and billing status. */
+/** Merges an imported workspace into the stored workspace. An existing workspace keeps its tier and billing status. */
 const mergeWorkspace = (
   existing: MemoryWorkspace["workspace"] | undefined,
   workspace: MemoryWorkspace["workspace"]
@@ -58,7 +58,7 @@ const applyImport = (state: MemoryState["Service"], archive: Archive): void => {
   for (const key of api_keys) state.keys.set(key.id, mergeKey(state.keys.get(key.id), key))
 }
 
-/** The rows of a workspace, each by its table and id. */
+/** The rows of a workspace, keyed by table and id. */
 type Rows = ReadonlyMap<string, object>
 
 /** Returns the rows of an archive's workspace, users and keys. */
@@ -82,7 +82,7 @@ const toRows = (state: MemoryState["Service"], { workspace, users, api_keys }: A
   return rows
 }
 
-/** Counts the rows by which two states differ. The tags of a removed prompt are not counted. */
+/** Counts the rows that differ between two states. The tags of a removed prompt are not counted. */
 const countRows = (before: Rows, after: Rows): RowCounts => {
   const isPartOfRemoved = (name: string): boolean => {
     const [table, promptId] = name.split(" ")
@@ -95,7 +95,7 @@ const countRows = (before: Rows, after: Rows): RowCounts => {
   }
 }
 
-/** Returns the function that imports an archive, all or nothing, as `WorkspaceStore.importWorkspace` says. */
+/** Makes `WorkspaceStore.importWorkspace`. */
 export const importWorkspace = (
   state: MemoryState["Service"],
   record: RecordEvents

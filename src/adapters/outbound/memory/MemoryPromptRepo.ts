@@ -6,6 +6,7 @@ import { isVisible } from "../../../domain/time/HistoryCutoff.ts"
 import { paginate } from "../../../domain/Page.ts"
 import {
   type Prompt,
+  pickRepeatedFields,
   type PromptId,
   PromptNotFound,
   type PromptSummary,
@@ -57,7 +58,7 @@ export const listPrompts = (workspace: MemoryWorkspace, filter: PromptFilter): R
     .sort(compareByUpdate)
     .map(toSummary)
 
-/** Returns a prompt of a workspace as `PromptRepo.get` does. */
+/** Returns a prompt in the form of `PromptRepo.get`. */
 export const getPrompt = (workspace: MemoryWorkspace, prompt: ArchivePrompt): Prompt => ({
   ...toSummary(prompt),
   current_content: prompt.current_content,
@@ -68,12 +69,9 @@ export const getPrompt = (workspace: MemoryWorkspace, prompt: ArchivePrompt): Pr
   tags: findTags(workspace, prompt)
 })
 
-/** Returns a prompt of a workspace as `PromptRepo.getSource` does, of any size. */
+/** Returns a prompt in the form of `PromptRepo.getSource`. Does not check its size. */
 export const getSource = (workspace: MemoryWorkspace, prompt: ArchivePrompt): ResolutionSource => ({
-  id: prompt.id,
-  title: prompt.title,
-  prompt_type: prompt.prompt_type,
-  target_model: prompt.target_model,
+  ...pickRepeatedFields(prompt),
   current_content: prompt.current_content,
   current_version: prompt.current_version,
   fragments: prompt.fragments

@@ -10,7 +10,7 @@ import type { RateLimitScope } from "../../../domain/time/RateWindow.ts"
 
 type Increment = () => void
 
-/** Registers a counter at 0, so that rates are right from its first increment on. */
+/** Registers a counter at 0, so that rates include its first increment. */
 const makeCounter = (
   name: string,
   description: string,

@@ -16,7 +16,7 @@ import { makeUnavailableMapper } from "./driver/UnavailableMapper.ts"
 
 export type { DatabaseOptions }
 
-/** PostgreSQL, as the adapters of this folder use it. */
+/** The statements and transactions of the adapters in this folder. */
 export class Database extends Context.Service<
   Database,
   {
@@ -34,9 +34,11 @@ export class Database extends Context.Service<
   }
 >()("prompt-retrieval/PostgresDatabase") {
   /**
-   * Connections are opened when they are first needed and reopened when they are lost: building this never fails.
+   * Connections are opened when they are first needed and reopened when they are lost, so building the layer never
+   * fails.
    *
-   * @param maxConnections the connections of the process, with those of its change feed: at least `minMaxConnections`
+   * @param maxConnections the maximum number of connections of the process, including those of its change feed; at
+   * least `minMaxConnections`
    */
   static readonly layer = (
     options: DatabaseOptions,

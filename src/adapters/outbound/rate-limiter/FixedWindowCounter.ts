@@ -16,8 +16,8 @@ export interface FixedWindowCounter {
   /** Refunds one request if any was counted. */
   readonly refund: (bucket: Bucket, now: number) => void
   /**
-   * Counts a request that a shared counter admitted as number `total`. Returns false, and counts nothing, when this
-   * process alone has admitted `limit` requests: the shared counter must have lost its count.
+   * Records a request that a shared counter admitted; `total` is the shared count. Returns false and records nothing
+   * if this process alone has admitted `limit` requests, because the shared counter must have lost its count.
    */
   readonly admit: (bucket: Bucket, limit: number, total: number, now: number) => boolean
   /** Raises the total to the count that a shared counter reports. */
@@ -40,13 +40,13 @@ interface WindowCounts {
 
 const zero: RequestCount = { own: 0, total: 0 }
 
-const emptyWindow = (window: RateWindow): WindowCounts => ({ window, byBucket: new Map() })
+const makeEmptyWindow = (window: RateWindow): WindowCounts => ({ window, byBucket: new Map() })
 
 const distance = (a: WindowCounts, b: WindowCounts): number => Math.abs(a.window - b.window)
 
 /** Makes a counter without any counts. */
 export const makeFixedWindowCounter = (): FixedWindowCounter => {
-  let latest = emptyWindow(Number.NEGATIVE_INFINITY)
+  let latest = makeEmptyWindow(Number.NEGATIVE_INFINITY)
   let previous = latest
 
   const findWindow = (now: number): WindowCounts | undefined => {
@@ -54,9 +54,12 @@ export const makeFixedWindowCounter = (): FixedWindowCounter => {
     return window === latest.window ? latest : window === previous.window ? previous : undefined
   }
 
-  /** Returns the counts of the minute of `now`, which becomes the latest; the minute farther from it is dropped. */
+  /**
+   * Returns the counts of the minute of `now`. This minute becomes the latest, and the farther one of the other two
+   * minutes is dropped.
+   */
   const windowFor = (now: number): WindowCounts["byBucket"] => {
-    const next = findWindow(now) ?? emptyWindow(toRateWindow(now))
+    const next = findWindow(now) ?? makeEmptyWindow(toRateWindow(now))
     if (next !== latest) {
       if (next === previous || distance(latest, next) <= distance(previous, next)) previous = latest
       latest = next

@@ -15,7 +15,7 @@ export interface RedisCounter {
   /**
    * Counts one request under `name` and returns the new count, or returns the negated count if it is at `limit`. A
    * stored count below `known.own` is incomplete, because Redis lost or missed requests: it is raised to
-   * `known.total` first. One atomic round trip.
+   * `known.total` first. Takes one atomic round trip.
    */
   readonly take: (name: string, limit: number, known: RequestCount) => Effect.Effect<number, Redis.RedisError>
   /** Refunds one request if any was counted. */
@@ -50,10 +50,10 @@ const refund = Redis.script((name: string) => [name], {
 })
 
 /**
- * Options without an offline queue and without reconnects, so no command ever waits for a server that is
- * unavailable. Pings keep an idle connection alive; a second without any reply closes it, during the handshake too.
+ * Makes options without an offline queue and without reconnects, so commands fail at once while the server is
+ * unavailable. Pings keep an idle connection alive; a second without any reply closes it, even during the handshake.
  */
-const clientOptions = (url: string) => ({
+const makeClientOptions = (url: string) => ({
   url,
   disableOfflineQueue: true,
   pingInterval: 400,
@@ -70,7 +70,7 @@ export const connect = Effect.fnUntraced(function* (
   const scope = yield* Effect.acquireRelease(Scope.make(), (scope, exit) =>
     Effect.forkDetach(Scope.close(scope, exit))
   )
-  const building = yield* Layer.buildWithScope(NodeRedis.layer(clientOptions(url)), scope).pipe(
+  const building = yield* Layer.buildWithScope(NodeRedis.layer(makeClientOptions(url)), scope).pipe(
     Effect.provideService(References.MinimumLogLevel, "None"),
     Effect.forkDetach
   )

@@ -62,7 +62,7 @@ const toReason = (cause: Cause.Cause<unknown>): string => {
 
 /**
  * Keeps one probed connection to the Redis server at `url` in the background until the scope closes: reports up and
- * down in the metric and in the log, and connects again one second after each loss. Returns a function for the
+ * down in the metric and in the log, and reconnects one second after each loss. Returns a function for the
  * connection, `undefined` while there is none.
  */
 const maintainConnection = Effect.fnUntraced(function* (
@@ -113,11 +113,11 @@ const maintainConnection = Effect.fnUntraced(function* (
 /**
  * Counts keys on the Redis server at `url`, together with all processes that use it, and "process" in this process.
  * Never fails and never waits for more than 50 ms: while Redis is unavailable or slow, this process counts alone,
- * from the highest count that it knows of the key in that minute.
+ * starting from the highest known count of the key in that minute.
  *
  * While processes count alone, a key may get more than its limit, and a request whose reply came too late may have
- * been counted twice. But each process denies a key once it has itself admitted `limit` requests in the minute, and
- * raises a counter that lost its count to the highest total that it knows. So a key gets at most its limit per
+ * been counted twice. But each process rejects a key once the process alone has admitted `limit` requests in the
+ * minute, and raises a counter that lost its count to the highest known total. So a key gets at most its limit per
  * process, even if Redis loses all counts.
  */
 export const layer = (options: { readonly url: string }): Layer.Layer<RateLimiter> =>

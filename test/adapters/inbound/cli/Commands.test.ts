@@ -1,7 +1,7 @@
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { describe, expect, it } from "vitest"
-import { runInProcess } from "../../../support/commandLine.ts"
+import { runInProcess } from "../../../support/services/commandLine.ts"
 
 const unknownId = "00000000-0000-0000-0000-000000000000"
 const key = `key_live_${"0".repeat(64)}`
@@ -210,7 +210,7 @@ SUBCOMMANDS
 
 LEARN MORE
   Run 'prompt-retrieval users <subcommand> --help' for the flags and examples of a subcommand.
-  docs/command-line.md in the source code documents every command, variable and exit code.
+  docs/command-line.md in the source code describes names, output and errors.
 `)
   })
 

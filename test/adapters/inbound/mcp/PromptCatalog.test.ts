@@ -13,7 +13,7 @@ import { WorkspaceStore } from "../../../../src/application/ports/WorkspaceStore
 import { Prompts } from "../../../../src/application/reading/Prompts.ts"
 import { sizes } from "../../../../src/domain/Sizes.ts"
 import { archive, instant, prompt, toPartStream, workspace } from "../../../support/archives.ts"
-import { switchedFeed } from "../../../support/switchedFeed.ts"
+import { switchedFeed } from "../../../support/database/switchedFeed.ts"
 
 /** Makes the catalog of a workspace with these prompts, and a store that can be taken away and counts its reads. */
 const makeCatalog = Effect.fnUntraced(function* (prompts: ReadonlyArray<ReturnType<typeof prompt>>) {

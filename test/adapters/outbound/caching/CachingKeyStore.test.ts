@@ -1,4 +1,3 @@
-import { setTimeout } from "node:timers/promises"
 import { assert, describe, it } from "@effect/vitest"
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
@@ -6,7 +5,6 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Result from "effect/Result"
-import { vi } from "vitest"
 import { layer } from "../../../../src/adapters/outbound/caching/CachingKeyStore.ts"
 import * as Outage from "../../../../src/application/freshness/Outage.ts"
 import { WorkspaceRevisions } from "../../../../src/application/freshness/WorkspaceRevisions.ts"
@@ -16,8 +14,8 @@ import { Unavailable } from "../../../../src/application/ports/Unavailable.ts"
 import { type ApiKeyId, InvalidKey, type KeyHash, type KeyRecord } from "../../../../src/domain/ApiKey.ts"
 import type { WorkspaceId } from "../../../../src/domain/WorkspaceId.ts"
 import { newId } from "../../../support/archives.ts"
-import { type RecordedObservations, recordObservations } from "../../../support/observations.ts"
-import { switchedFeed } from "../../../support/switchedFeed.ts"
+import { type RecordedObservations, recordObservations } from "../../../support/services/observations.ts"
+import { switchedFeed } from "../../../support/database/switchedFeed.ts"
 
 type Lookup = Effect.Effect<KeyRecord, InvalidKey | Unavailable>
 
@@ -72,20 +70,6 @@ describe("CachingKeyStore", () => {
         ["keys", "drop"],
         ["keys", "hit"]
       ])
-    })
-  )
-
-  it.effect("looks a key up once, however much time passes without a change", () =>
-    Effect.gen(function* () {
-      const { lookups, find } = yield* makeCache(() => Effect.succeed(active))
-      yield* find(toHash(1))
-      const { now } = performance
-      const later = vi.spyOn(performance, "now").mockImplementation(() => now.call(performance) + 86_400_000)
-      // `lru-cache` reads the clock at most once per millisecond.
-      yield* Effect.promise(() => setTimeout(10))
-      assert.deepStrictEqual(yield* find(toHash(1)), active)
-      later.mockRestore()
-      assert.strictEqual(lookups.length, 1)
     })
   )
 

@@ -12,7 +12,7 @@ import type { Page } from "../../../../src/domain/Page.ts"
 import { type PromptId, PromptNotFound } from "../../../../src/domain/Prompt.ts"
 import type { WorkspaceId } from "../../../../src/domain/WorkspaceId.ts"
 import { newId } from "../../../support/archives.ts"
-import { switchedFeed } from "../../../support/switchedFeed.ts"
+import { switchedFeed } from "../../../support/database/switchedFeed.ts"
 
 const [own, other] = [newId<WorkspaceId>(), newId<WorkspaceId>()]
 const first: Page = { page: 1, per_page: 20 }

@@ -8,8 +8,8 @@ import * as Outage from "../../../../src/application/freshness/Outage.ts"
 import { WorkspaceStore } from "../../../../src/application/ports/WorkspaceStore.ts"
 import { testKeyStore } from "../../../contracts/KeyStore.ts"
 import { testPromptRepo } from "../../../contracts/PromptRepo.ts"
-import { ignoreObservations } from "../../../support/observations.ts"
-import { switchedFeed } from "../../../support/switchedFeed.ts"
+import { ignoreObservations } from "../../../support/services/observations.ts"
+import { switchedFeed } from "../../../support/database/switchedFeed.ts"
 
 /** The caches over the in-memory adapters; every import counts as a change of all workspaces. */
 const caching = Layer.unwrap(

@@ -78,7 +78,8 @@ describe("queries without a PostgreSQL server", () => {
   )
 })
 
-describe("queries of a PostgreSQL server", () => {
+// Each test has a separate database and waits most of the time.
+describe.concurrent("queries of a PostgreSQL server", () => {
   it.live(
     "queries fail within 4.5 s while the server is frozen, and succeed on a new connection once it responds again",
     () =>

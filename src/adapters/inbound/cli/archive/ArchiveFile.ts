@@ -44,7 +44,7 @@ const makePartReader = () => {
   tokenizer.onError = (error) => {
     syntaxError ??= error
   }
-  // Values that were read are removed from their parents, so that the whole file is never in memory.
+  // Each value is removed from its parent once it is read, so that the whole file is never in memory.
   parser.onValue = ({ value, key, parent, stack }) => {
     const list = stack[1]?.key
     if (stack.length === 0) {

@@ -26,7 +26,7 @@ interface ImportOptions {
   readonly json: boolean
 }
 
-/** Imports an archive. Returns whether anything changes. */
+/** Imports an archive. Returns true if anything changes, or would change without the dry run. */
 export const importArchive = Effect.fnUntraced(function* (
   administration: Administration["Service"],
   { path, dryRun, json }: ImportOptions

@@ -13,7 +13,7 @@ import { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 export const describeProgram = (script: string, directory: string): string => {
   const path = relative(directory, script)
   if (extname(script) === ".ts") return `npx node ${path}`
-  // The commands of a local package are not on the shell's PATH; those of a global installation are.
+  // Commands of a local package are not on the shell's PATH, unlike those of a global installation.
   if (script.split(sep).includes("node_modules")) return "npx prompt-retrieval"
   return basename(script) === "main.js" ? `node ${path}` : "prompt-retrieval"
 }

@@ -35,10 +35,8 @@ export const exportCommand = Command.make(
       if (format === "files") {
         if (out === undefined)
           return yield* new UsageError({ message: "--format files needs a directory: add --out DIR" })
-        const { runFilesExport, runFilesUpdate } = yield* Effect.promise(() => import("../FilesExport.ts"))
-        return yield* update
-          ? runFilesUpdate(workspace, out, overwrite, json)
-          : runFilesExport(workspace, out, json)
+        const { runFilesExport } = yield* Effect.promise(() => import("../files/FilesExport.ts"))
+        return yield* runFilesExport(workspace, { out, update, overwrite, json })
       }
       if (update) return yield* new UsageError({ message: "--update is for --format files" })
       const { runArchiveExport } = yield* Effect.promise(() => import("../archive/ArchiveExport.ts"))

@@ -7,7 +7,7 @@ import { type CommandError, ExitCode, makeReadError, UsageError } from "../outpu
 import { workspaceVariable } from "../input/Environment.ts"
 import { defaultWorkspace, explicitWorkspace, json } from "../input/Flags.ts"
 import { handle } from "../CommandHandler.ts"
-import type { DirectoryImportOptions } from "../FilesImport.ts"
+import type { DirectoryImportOptions } from "../files/FilesImport.ts"
 import { administer, administerWorkspace } from "../WithDatabase.ts"
 
 /** The exit code of `--detailed-exitcode` for an import that changes something. */
@@ -24,7 +24,10 @@ const isDirectory = (path: string): Effect.Effect<boolean, CommandError> =>
 const flag = (name: string, description: string) =>
   Flag.Boolean(name).pipe(Flag.withDefault(false), Flag.withDescription(description))
 
-/** Runs an import. Loads only the module for an archive or for a directory. Returns whether anything changes. */
+/**
+ * Runs an import. Loads only the module for an archive or for a directory. Returns true if anything changes, or would
+ * change without the dry run.
+ */
 const runImport = Effect.fnUntraced(function* (
   workspace: string | undefined,
   options: DirectoryImportOptions
@@ -34,14 +37,14 @@ const runImport = Effect.fnUntraced(function* (
       return yield* new UsageError({
         message: `${options.path} is a directory: add --workspace ID or set ${workspaceVariable}`
       })
-    const { importFiles } = yield* Effect.promise(() => import("../FilesImport.ts"))
+    const { importFiles } = yield* Effect.promise(() => import("../files/FilesImport.ts"))
     return yield* administerWorkspace(
       workspace,
       (administration, id) => importFiles(administration, id, options),
       { migrate: true }
     )
   }
-  // The default workspace concerns directories only.
+  // The default workspace applies only to directories.
   if (workspace !== undefined && workspace !== (yield* defaultWorkspace))
     return yield* new UsageError({
       message: "an archive names its own workspace: remove --workspace"

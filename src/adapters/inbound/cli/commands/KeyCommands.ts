@@ -77,11 +77,11 @@ const expires = optional(timeFlag("expires")).pipe(
 const resolveExpiry = (time: TimeInput | undefined) =>
   time === undefined ? Effect.undefined : resolveTimeFlag("expires", time, "future")
 
-/** Says what to do about a key that was issued and could not be printed. */
+/** Describes how to recover from an issued key that could not be printed. */
 const describeLostKey = ({ id }: Pick<IssuedKey, "id">): string =>
   `key ${id} was issued and is lost: revoke it with 'prompt-retrieval keys revoke ${id}'`
 
-/** Says what to do about a new key that could not be printed after it replaced another key. */
+/** Describes how to recover from a rotation whose new key could not be printed. */
 const describeLostRotation = ({ replaced, ...issued }: ListedRotation): string =>
   `${describeLostKey(issued)}; the replaced key ${describeEnd(replaced)}`
 
@@ -148,7 +148,7 @@ const list = Command.make(
   Command.withExamples([{ command: "prompt-retrieval keys list --workspace Acme" }])
 )
 
-/** How long a replaced key works by default, so that applications can change to the new key. */
+/** How long a replaced key works by default, so that applications can switch to the new key. */
 const rotationPeriod: TimeInput = { fromNow: 24 * 60 * 60 * 1000 }
 
 const rotate = Command.make(

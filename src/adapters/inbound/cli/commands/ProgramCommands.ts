@@ -8,11 +8,11 @@ import { type ExitError, toExitError } from "../output/Errors.ts"
 import type { ExitCode } from "../output/CommandError.ts"
 import { writeOutput } from "../output/Output.ts"
 
-/** The command line that the commands about the program itself describe. */
+/** The program itself, for the commands that describe it. */
 export class Program extends Context.Service<
   Program,
   {
-    /** The command with all others below it. */
+    /** The root of the command tree. */
     readonly root: Command.Command.Any
     /** Runs another command line of this program. */
     readonly run: (
@@ -52,7 +52,7 @@ export const completionCommand = Command.make(
   Effect.fnUntraced(function* ({ shell }) {
     const { root } = yield* Program
     const script = Completions.generate(root.name, shell, Completions.fromCommand(root))
-    // The script says how to install it with a flag that this program does not have.
+    // The instructions in the generated script use a flag that this program does not have.
     const text = script.replaceAll(`${root.name} --completions`, `${root.name} completion`)
     yield* Effect.mapError(writeOutput(`${text}\n`), (error) => toExitError(error, {}))
   })

@@ -7,7 +7,7 @@ export const listSubcommands = (command: Command.Command.Any): ReadonlyArray<Com
 /** The command that a command line names. */
 interface FoundCommand {
   readonly command: Command.Command.Any
-  /** The names of the command and of those above it, without the root's. */
+  /** The names of the command's parents and of the command, without the root. */
   readonly path: ReadonlyArray<string>
   /** True if the next word should be a subcommand and is not. */
   readonly isUnknown: boolean

@@ -13,8 +13,8 @@ export interface Variable {
 }
 
 /**
- * The environment variables of the program, in the order of README.md. `Config.ts` in `src/runtime` has the rule of each
- * value.
+ * The environment variables of the program, in the order of README.md. `Config.ts` in `src/runtime` has the rule of
+ * each value.
  */
 export const variables = {
   DATABASE_URL: {

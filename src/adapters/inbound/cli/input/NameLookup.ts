@@ -35,7 +35,7 @@ const requireOne = <Id extends string, E>(
   return Effect.fail(new AmbiguousName({ kind, name, ids: candidates.map(({ id }) => id) }))
 }
 
-/** Returns the id of the workspace with this id or name. Whether a workspace has the id is not checked. */
+/** Returns the id of the workspace with this id or name. Does not check that a workspace has the id. */
 export const resolveWorkspace = (
   administration: Administration["Service"],
   idOrName: string
@@ -71,7 +71,7 @@ export const checkKeyReference = ({ key, workspace }: KeyReference): Effect.Effe
 
 /**
  * Returns the id of the key with this id or name. A name is looked up among the keys of the workspace that are
- * neither revoked nor expired. Whether a key has the id is not checked.
+ * neither revoked nor expired. Does not check that a key has the id.
  */
 export const resolveKey = Effect.fnUntraced(function* (
   administration: Administration["Service"],
@@ -91,7 +91,7 @@ export const listAllPrompts = Effect.fnUntraced(function* (
   operator: Caller,
   filter: Parameters<Prompts["Service"]["list"]>[1]
 ) {
-  // A prompt that is updated meanwhile may occur on two pages.
+  // A prompt that is updated between two reads may occur on two pages.
   const found = new Map<string, PromptSummary>()
   for (let page = 1; ; page++) {
     const { items, total } = yield* prompts.list(operator, filter, { page, per_page: maxPerPage })
@@ -101,8 +101,8 @@ export const listAllPrompts = Effect.fnUntraced(function* (
 })
 
 /**
- * Returns the id of the prompt with this id, name or title. Names are those of `PromptNames`. Finds an archived prompt
- * only by its id, which is not checked.
+ * Returns the id of the prompt with this id, name or title. `PromptNames` defines the names. Finds an archived prompt
+ * only by its id. Does not check that a prompt has the id.
  */
 export const resolvePrompt = Effect.fnUntraced(function* (
   prompts: Prompts["Service"],

@@ -19,7 +19,7 @@ const describeInvalidValue = ({ kind, option, value, expected }: CliError.Invali
     const got = value === "" ? "" : ` (got ${quote(value)})`
     return `${name} must be ${describeRule(expected)}${got}`
   }
-  // For a flag at the end of the line, the parser expects the type of its value.
+  // For a flag without a value at the end of the line, `expected` is the type of the value.
   return expected === "string" || expected.startsWith("<")
     ? `${name} needs a value`
     : `${name} must not be empty`

@@ -1,8 +1,8 @@
 import * as Data from "effect/Data"
 import type { InvalidContent, Problem } from "../../../../domain/workspace/Problem.ts"
 import { maxProblems } from "../../../../application/formats/ProblemList.ts"
-import type { ConflictingEdits } from "../../../../application/formats/FileRecords.ts"
-import type { InvalidFiles } from "../../../../application/formats/PromptFiles.ts"
+import type { ConflictingEdits } from "../../../../application/formats/files/FileRecords.ts"
+import type { InvalidFiles } from "../../../../application/formats/files/ContentFile.ts"
 import type { Unavailable } from "../../../../application/ports/Unavailable.ts"
 import type {
   KeyNotFound,
@@ -47,6 +47,8 @@ export interface CommandInput {
   /** The id or title of a prompt. */
   readonly prompt?: string
   readonly path?: string
+  /** The target of an export. */
+  readonly out?: string | undefined
 }
 
 interface ErrorSpec<E> {
@@ -56,11 +58,11 @@ interface ErrorSpec<E> {
 
 /** The exit code of a command that failed. */
 const failureExitCode = 1
-/** The exit code of a command line that is wrong. */
+/** The exit code of an invalid command line. */
 export const usageExitCode = 2
 
 /** Lists problems, one per line, each with its path or, without a path, the source. */
-export const listProblems = (
+const listProblems = (
   source: string,
   problems: ReadonlyArray<Problem>,
   count: number
@@ -72,12 +74,16 @@ export const listProblems = (
   return [...lines, ...more]
 }
 
-const describeProblems = (source: string, problems: ReadonlyArray<Problem>, count: number): string => {
-  const summary = `nothing was imported; ${source} has ${pluralize(count, "problem")}:`
+const describeProblems = (
+  source: string,
+  { problems, count }: Pick<InvalidContent, "problems" | "count">,
+  isImport = true
+): string => {
+  const summary = `nothing was ${isImport ? "imported" : "written"}; ${source} has ${pluralize(count, "problem")}:`
   return [summary, ...listProblems(source, problems, count)].join("\n")
 }
 
-/** Names every edit: an operator decides about each of them. */
+/** Lists every edit, because the operator decides about each of them. */
 const describeEdits = (edits: ReadonlyArray<Problem>): string =>
   [
     "nothing was imported; the import would undo what was changed in the workspace since the latest import:",
@@ -98,11 +104,11 @@ const errors: {
   ConflictingEdits: { exitCode: failureExitCode, message: ({ edits }) => describeEdits(edits) },
   InvalidContent: {
     exitCode: failureExitCode,
-    message: ({ problems, count }) => describeProblems("the archive", problems, count)
+    message: (error) => describeProblems("the archive", error)
   },
   InvalidFiles: {
     exitCode: failureExitCode,
-    message: ({ problems, count }, { path }) => describeProblems(path ?? "the directory", problems, count)
+    message: (error, { path, out = "" }) => describeProblems(path ?? out, error, path !== undefined)
   },
   KeyNotFound: {
     exitCode: failureExitCode,

@@ -26,7 +26,7 @@ const formatLearnMore = (usage: string): string =>
   [
     "LEARN MORE",
     `  Run '${usage.replace(" [flags]", " --help")}' for the flags and examples of a subcommand.`,
-    "  docs/command-line.md in the source code documents every command, variable and exit code."
+    "  docs/command-line.md in the source code describes names, output and errors."
   ].join("\n")
 
 /** Formats the help of a command: usage, arguments, flags, subcommands, examples and environment variables. */

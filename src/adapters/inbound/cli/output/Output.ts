@@ -14,7 +14,7 @@ const writeToStream = (text: string): Effect.Effect<void, CommandError> =>
   Effect.callback((resume) => {
     const { stdout } = process
     const fail = (error: Error) => resume(Effect.fail(makeOutputError(error)))
-    // A failed write also emits an event, which would end the process if nothing listened.
+    // A failed write also emits an event. Without a listener, the event would end the process.
     stdout.once("error", fail)
     stdout.write(text, (error) => {
       if (error) return fail(error)
@@ -23,7 +23,7 @@ const writeToStream = (text: string): Effect.Effect<void, CommandError> =>
     })
   })
 
-/** Writes to stdout if it is a regular file. Node's stream ignores that the last block of a full disk takes only a part. */
+/** Writes to stdout if stdout is a regular file. Node's stream would not notice that a full disk takes only a part. */
 const writeToFile = (text: string): Effect.Effect<void, CommandError> =>
   Effect.try({
     try: () => writeFileSync(process.stdout.fd, text),
@@ -45,7 +45,7 @@ export const writeOutput = (text: string): Effect.Effect<void, CommandError> =>
 
 /**
  * Prints the result of a command to stdout: the value as JSON for scripts, or the text for people. Fails if stdout
- * does not take it.
+ * does not take the whole result.
  */
 export const print = (asJson: boolean, value: unknown, text: string): Effect.Effect<void, CommandError> =>
   writeOutput(`${asJson ? JSON.stringify(value) : text}\n`)
@@ -65,8 +65,8 @@ export const formatFailure = (
 export const toPrintable = (text: string): string => text.replace(/\p{Cc}/gu, "\ufffd")
 
 /**
- * Replaces the control characters of a text of several lines if stdout is a terminal, which they could control. A
- * file or a pipe gets the exact text.
+ * Replaces the control characters of a text of several lines if stdout is a terminal, because they could control it.
+ * A file or a pipe gets the exact text.
  */
 export const toOutputText = (text: string): string =>
   process.stdout.isTTY === true ? text.replace(/\r(?!\n)|[^\P{Cc}\r\n\t]/gu, "\ufffd") : text

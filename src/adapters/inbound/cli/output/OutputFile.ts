@@ -39,7 +39,7 @@ const isOpenAs = ({ dev, ino }: Stats, { fd }: StandardStream): boolean => {
   return opened.dev === dev && opened.ino === ino
 }
 
-/** Determines what a path names. Writes nothing. Throws for a directory. */
+/** Determines the kind of output that a path names. Writes nothing. Throws for a directory. */
 export const inspectOutput = async (path: string): Promise<Output> => {
   const existing = await stat(path).catch((error) => {
     if (getErrorCode(error) === "ENOENT") return undefined
@@ -57,7 +57,7 @@ export const inspectOutput = async (path: string): Promise<Output> => {
 /** How often to retry opening a FIFO that has no reader, in milliseconds. */
 const fifoRetryIntervalMs = 50
 
-/** Opens a FIFO once it has a reader. A blocking open would keep a thread busy that even an exit waits for. */
+/** Opens a FIFO once it has a reader. A blocking open would occupy a thread, and the process could not exit. */
 const openFifo = async (path: string, signal: AbortSignal): Promise<number> => {
   for (;;) {
     try {

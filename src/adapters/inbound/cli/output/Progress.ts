@@ -28,8 +28,8 @@ const describeTotal = ({ total, unit }: Work): string =>
   unit === "bytes" ? `${(total / 1024 / 1024).toFixed(1)} MiB` : `${total} files`
 
 /**
- * Makes a progress indicator on stderr: a bar if stderr is a terminal, otherwise a line every few seconds. Shorter
- * work shows nothing.
+ * Makes a progress indicator on stderr: a bar if stderr is a terminal, otherwise a line every few seconds. Work that
+ * ends earlier shows nothing.
  */
 export const makeProgress = (work: Work): Progress => {
   const { label, total } = work
@@ -62,8 +62,8 @@ export const makeProgress = (work: Work): Progress => {
 const elapsedIntervalMs = 1_000
 
 /**
- * Shows on stderr how long an effect runs whose progress is unknown, with a label such as `Importing`. A shorter effect
- * shows nothing.
+ * Shows the elapsed time of an effect on stderr, with a label such as `Importing`. An effect that ends before the
+ * first interval shows nothing.
  */
 export const withElapsedTime =
   (label: string) =>

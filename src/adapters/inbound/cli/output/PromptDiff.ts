@@ -2,7 +2,7 @@ import { createTwoFilesPatch, FILE_HEADERS_ONLY } from "diff"
 import * as Effect from "effect/Effect"
 import { CommandError } from "./CommandError.ts"
 
-/** A text and the name that its side of a comparison has. */
+/** One side of a comparison: a text and its name. */
 interface Side {
   readonly name: string
   readonly content: string

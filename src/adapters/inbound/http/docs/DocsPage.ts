@@ -59,7 +59,9 @@ const makeContentSecurityPolicy = (page: string): string => {
   ].join("; ")
 }
 
-/** Makes the page `/docs`: the interactive documentation in one self-contained file, which calls the server at a URL. */
+/**
+ * Makes the page `/docs`: interactive documentation in one self-contained file, which sends requests to `serverUrl`.
+ */
 export const makeDocsPage = async (serverUrl: string): Promise<StaticPage> => {
   const text = await renderScalar(serverUrl)
   return makeStaticPage(text, "text/html; charset=utf-8", {

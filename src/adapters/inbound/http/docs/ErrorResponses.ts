@@ -1,4 +1,3 @@
-import { STATUS_CODES } from "node:http"
 import { defaultRateLimits } from "../../../../application/access/Admission.ts"
 import { InvalidParameter, positiveIntRule } from "../../../../domain/Page.ts"
 import { RateLimited } from "../../../../domain/time/RateWindow.ts"
@@ -11,6 +10,7 @@ import {
   type ErrorTag
 } from "../../contract/Errors.ts"
 import type { JsonObject } from "../../../../domain/Json.ts"
+import { STATUS_CODES } from "../transport/NodeHttp.ts"
 import { describeErrorHeaders } from "./ResponseHeaders.ts"
 
 const capitalize = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1)

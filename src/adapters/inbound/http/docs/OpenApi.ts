@@ -1,6 +1,7 @@
 import * as Context from "effect/Context"
 import * as HttpApi from "effect/http-api/HttpApi"
 import * as OpenApi from "effect/http-api/OpenApi"
+import * as Predicate from "effect/Predicate"
 import { Api, EndpointResponses } from "../../contract/Api.ts"
 import { errors, type ErrorTag } from "../../contract/Errors.ts"
 import { makeCodeSamples } from "./CodeSamples.ts"
@@ -111,8 +112,8 @@ const groupByStatus = <A>(
   )
 
 /** Describes the error responses of an operation. Responses that all operations share are referenced. */
-const describeErrorResponses = (own: ReadonlyArray<ErrorTag>) =>
-  groupByStatus([...own, ...commonErrors], (status, tags) => [
+const describeErrorResponses = (specificErrors: ReadonlyArray<ErrorTag>) =>
+  groupByStatus([...specificErrors, ...commonErrors], (status, tags) => [
     status,
     tags.some((tag) => endpointSpecificErrors.has(tag))
       ? describeErrorResponse(status, tags)
@@ -215,7 +216,7 @@ export const openApi = OpenApi.fromApi(documentApi("/", (document) => document))
  */
 const deselectOptionalParameters = (part: unknown): unknown => {
   if (Array.isArray(part)) return part.map(deselectOptionalParameters)
-  if (typeof part !== "object" || part === null) return part
+  if (!Predicate.isObject(part)) return part
   const isOptionalParameter =
     "in" in part && "schema" in part && !("required" in part && part.required === true)
   return isOptionalParameter

@@ -11,7 +11,7 @@ export const operationalTag = {
     "Health and documentation of the service. These paths need no key and do not count against rate limits."
 }
 
-/** The errors of every path, apart from those of admission. */
+/** The errors that all paths share, without the errors of admission. */
 const operationalErrors: ReadonlyArray<ErrorTag> = [
   "BadRequest",
   "MethodNotAllowed",

@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import type { AdmittedCaller } from "../../../../application/access/Admission.ts"
 import { recordRequestMetrics } from "./RequestMetrics.ts"
 
-/** A request that has its response. */
+/** A request whose response is known. */
 export interface CompletedRequest {
   /** `undefined` if the request could not be parsed. */
   readonly method: string | undefined

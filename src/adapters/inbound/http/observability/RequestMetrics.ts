@@ -1,7 +1,7 @@
 import * as Metric from "effect/Metric"
 import { metricRegistry } from "../../../../application/support/Observability.ts"
 
-/** In seconds: from a cache hit to the deadline of a request. */
+/** Bucket boundaries in seconds, from a cache hit to the deadline of a request. */
 const boundaries = [
   0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5
 ]

@@ -20,7 +20,7 @@ const parseWeights = (header: string): ReadonlyMap<string, number> => {
 
 /**
  * Chooses the content coding of a page by the request's `Accept-Encoding` (RFC 9110, 12.5.3): the coding with the
- * greatest weight, and of several the one that is preferred here. Returns `undefined` for a response without a
+ * greatest weight or, if several have it, the first of `contentCodings`. Returns `undefined` for a response without a
  * coding: if the header is missing, if it prefers `identity`, or if it accepts none of the codings.
  */
 export const chooseContentCoding = (acceptEncoding: string | undefined): ContentCoding | undefined => {

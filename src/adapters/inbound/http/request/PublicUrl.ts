@@ -16,7 +16,7 @@ export const publicUrlRule =
 export const parsePublicUrl = (text: string): string | undefined => {
   if (!/^https?:\/\/[^?#]+$/i.test(text) || !URL.canParse(text)) return undefined
   const { origin, pathname, username, password } = new URL(text)
-  // A path with `//` at its start would be taken for another host.
+  // A redirect to a path that starts with `//` would lead to another host.
   const isValid = username === "" && password === "" && !pathname.includes("//")
   return isValid ? origin + pathname.replace(/\/$/, "") : undefined
 }
@@ -25,7 +25,7 @@ export const parsePublicUrl = (text: string): string | undefined => {
 export const toBasePath = (publicUrl: string): string => new URL(publicUrl).pathname.replace(/\/$/, "")
 
 /** The scheme and the authority of an absolute-form target. */
-export const absoluteForm = /^(https?):\/\/([^/?#]*)/i
+export const absoluteFormPattern = /^(https?):\/\/([^/?#]*)/i
 
 /**
  * The path below which a host mounts this API, such as `/prompts`, without a trailing slash; empty if the API is

@@ -1,7 +1,7 @@
 /** The decoded parameters of a query, by name. A parameter that is given several times has all its values, in order. */
 export type QueryParameters = Readonly<Record<string, string | ReadonlyArray<string>>>
 
-/** Parses a query, without its `?`, as the form decoding of the WHATWG URL standard says. */
+/** Parses a query, without its `?`, by the form decoding of the WHATWG URL standard. */
 export const parseQuery = (query: string): QueryParameters => {
   const parameters: Record<string, string | Array<string>> = Object.create(null)
   // URLSearchParams drops one leading `?`, which would otherwise be part of the first name.

@@ -6,16 +6,16 @@ import {
   BodyTooLarge
 } from "../../contract/MountedEndpoint.ts"
 
-/** Maximum memory of all bodies together that have arrived and whose responses are not known, in bytes. */
+/** Maximum memory of all bodies that have arrived and whose requests have no response yet, in bytes. */
 const maxPendingBytes = 64 * 1024 * 1024
-/** The approximate memory of a chunk besides its bytes: clients decide how many there are. */
+/** The approximate memory of a chunk besides its bytes. It counts because clients choose the number of chunks. */
 const chunkOverheadBytes = 256
 /** How long a body may take to arrive, in milliseconds. Less than the server's own limit for the whole request. */
 const bodyTimeoutMs = 10_000
-/** How often late bodies are looked for, in milliseconds. */
+/** How often the timeouts of bodies are checked, in milliseconds. */
 const sweepIntervalMs = 1_000
 
-/** Receives a body, or the reason why there is none. Called once. */
+/** Receives a body, or the error that explains why there is none. Called once. */
 type OnBody = (body: Uint8Array | BodyError) => void
 
 /** Reads the bodies of requests. They share a limit on memory, and one timer. */
@@ -45,7 +45,7 @@ export class BodyReader {
     this.#deadlines.set(onIncomplete, performance.now() + bodyTimeoutMs)
     this.#sweeper ??= setInterval(() => this.#sweep(), sweepIntervalMs).unref()
     request.on("data", (chunk: Buffer) => {
-      // The rest of a body that is not used is read, so that the response can be sent.
+      // Read and drop the rest of an unused body, so that the response can be sent.
       if (isDone) return
       chunks.push(chunk)
       bytes += chunk.length

@@ -1,8 +1,8 @@
 import type { IncomingMessage } from "node:http"
 
 /**
- * Joins several `Authorization` headers as RFC 9110 says, so that they are not taken for a single `Bearer <key>`.
- * Node would keep only the first.
+ * Joins several `Authorization` headers by the rule of RFC 9110, so that they do not count as a single `Bearer
+ * <key>`. Node keeps only the first header.
  */
 export const mergeAuthorizationHeaders = (request: IncomingMessage): void => {
   const { rawHeaders } = request
@@ -30,7 +30,7 @@ export const hasAcceptableHead = ({ rawHeaders, headers, httpVersion }: Incoming
   )
 }
 
-const bearer = /^bearer +([\x21-\x7e]+)$/i
+const bearerPattern = /^bearer +([\x21-\x7e]+)$/i
 
 /**
  * Returns the token of an `Authorization` header, or `undefined` if the header is missing or malformed. A header is
@@ -38,6 +38,6 @@ const bearer = /^bearer +([\x21-\x7e]+)$/i
  * visible ASCII characters without a comma.
  */
 export const parseBearerToken = (header: string | undefined): string | undefined => {
-  const token = header === undefined ? undefined : bearer.exec(header)?.[1]
+  const token = header === undefined ? undefined : bearerPattern.exec(header)?.[1]
   return token?.includes(",") ? undefined : token
 }

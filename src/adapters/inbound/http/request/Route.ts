@@ -1,4 +1,4 @@
-import { absoluteForm } from "./PublicUrl.ts"
+import { absoluteFormPattern } from "./PublicUrl.ts"
 
 /** A request target that matches a route. */
 export interface MatchedRoute {
@@ -11,7 +11,7 @@ export interface MatchedRoute {
 }
 
 /** Bytes that no path of this service contains: they start an escape, a path parameter or a fragment. */
-const disallowedPathBytes = /[%;#]/
+const disallowedPathPattern = /[%;#]/
 
 /** A segment of a pattern: a fixed text, or a parameter that matches any text but the empty one. */
 type Segment = { readonly literal: string } | { readonly param: string }
@@ -36,19 +36,19 @@ const matchSegments = (
 
 /**
  * Makes a function that matches a raw request target against the patterns of all routes and returns `undefined` for
- * an unknown path. An absolute-form target is reduced to its path. Paths are compared byte by byte, undecoded, so a
- * trailing slash, `//`, another case and any of `%`, `;` and `#` make a path unknown, and so does a path that does
- * not start with the base path.
+ * an unknown path. An absolute-form target is reduced to its path. Paths are compared byte by byte, undecoded. So a
+ * path is unknown if it has a trailing slash, `//`, another case or any of `%`, `;` and `#`, or if it does not start
+ * with the base path.
  */
 export const makeRouteMatcher = (
   patterns: ReadonlyArray<string>
 ): ((rawTarget: string, basePath?: string) => MatchedRoute | undefined) => {
   const routes = patterns.map((route) => ({ route, pattern: route.split("/").map(parseSegment) }))
   return (rawTarget, basePath = "") => {
-    const target = rawTarget.startsWith("/") ? rawTarget : rawTarget.replace(absoluteForm, "")
+    const target = rawTarget.startsWith("/") ? rawTarget : rawTarget.replace(absoluteFormPattern, "")
     const queryStart = target.indexOf("?")
     const path = queryStart < 0 ? target : target.slice(0, queryStart)
-    if (disallowedPathBytes.test(path) || !path.startsWith(basePath)) return undefined
+    if (disallowedPathPattern.test(path) || !path.startsWith(basePath)) return undefined
     const segments = path.slice(basePath.length).split("/")
     for (const { route, pattern } of routes) {
       const params = matchSegments(pattern, segments)

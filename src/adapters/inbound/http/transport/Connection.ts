@@ -1,6 +1,7 @@
-import { type IncomingMessage, ServerResponse } from "node:http"
+import type { IncomingMessage } from "node:http"
 import type { Socket } from "node:net"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
+import { ServerResponse } from "./NodeHttp.ts"
 import { ReaderProgress } from "./ReaderProgress.ts"
 
 /** The state of one connection, which its `ConnectionTracker` updates. */
@@ -9,7 +10,8 @@ export class Connection {
   /** Releases a response of this connection once it is sent. */
   readonly release: (response: TrackedResponse) => void
   /**
-   * In-flight responses in the order of their requests. The first `startedCount` of their requests run or have run.
+   * In-flight responses in the order of their requests. The requests of the first `startedCount` responses have
+   * started.
    */
   readonly responses: Array<TrackedResponse> = []
   startedCount = 0
@@ -41,11 +43,11 @@ export class Connection {
 export class TrackedResponse extends ServerResponse {
   connectionState: Connection | undefined = undefined
   heldBytes = 0
-  /** The part of the body that no other response shares. */
+  /** The bytes of the body that no other response shares. */
   ownedBytes = 0
   /** The workspace that `ownedBytes` count for. */
   workspace: WorkspaceId | undefined = undefined
-  /** True if the client wanted to keep the connection, for a response that a shutdown has marked as the last one. */
+  /** True if the client asked for keep-alive, whatever a shutdown has set in `shouldKeepAlive`. */
   keepsAlive = true
   /** True if the request has an `Expect` header other than `100-continue`. */
   hasUnmetExpectation = false

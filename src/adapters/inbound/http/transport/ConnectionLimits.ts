@@ -4,7 +4,7 @@ export interface ConnectionLimits {
   readonly headersTimeoutMs: number
   /** A client must send a complete request within this time. */
   readonly requestTimeoutMs: number
-  /** An idle connection stays open this long. It must exceed the 60 s after which load balancers stop reusing one. */
+  /** An idle connection stays open this long: more than 60 s, after which load balancers stop reusing a connection. */
   readonly keepAliveTimeoutMs: number
   /** A rejected connection whose client keeps its half open is destroyed this long after the rejection was written. */
   readonly rejectionLingerMs: number

@@ -19,7 +19,7 @@ function onResponseClose(this: ServerResponse): void {
   response.connectionState?.release(response)
 }
 
-/** Runs a request. `recordResponse` must be called once its response is known, at once or later. */
+/** Runs a request. `recordResponse` must be called once the response is known, immediately or later. */
 export type StartRequest = (response: TrackedResponse) => void
 
 /**
@@ -56,7 +56,7 @@ export class ConnectionTracker {
     }
     const connection = new Connection(socket, this.#release, this.#now)
     this.#connections.set(socket, connection)
-    // Node creates two errors for each pipelined request of a connection that closes; their stacks would take
+    // Node creates two errors for each pipelined request of a connection that closes; their stack traces would take
     // seconds.
     let { stackTraceLimit } = Error
     socket.prependOnceListener("close", () => {
@@ -78,7 +78,7 @@ export class ConnectionTracker {
     const connection = this.#connections.get(request.socket)
     if (connection === undefined || connection.isRejected) return
     const { responses } = connection
-    if (this.#endStream(connection)) return
+    if (this.#destroyIfStreaming(connection)) return
     const last = responses[responses.length - 1]
     if (this.#isDraining && last !== undefined) {
       if (last.headersSent) return
@@ -118,8 +118,11 @@ export class ConnectionTracker {
     )
   }
 
-  /** Destroys a connection on which a response is streamed: whatever its client sends meanwhile would wait for the end. */
-  #endStream(connection: Connection): boolean {
+  /**
+   * Destroys a connection on which a response is streamed, and returns true if so: a further request would have to
+   * wait for the end of the stream.
+   */
+  #destroyIfStreaming(connection: Connection): boolean {
     const isStreaming = connection.responses[0]?.isStreamed === true
     if (isStreaming) this.#destroy(connection)
     return isStreaming
@@ -154,7 +157,7 @@ export class ConnectionTracker {
       socket.destroy()
       return
     }
-    if (connection.isRejected || this.#endStream(connection)) return
+    if (connection.isRejected || this.#destroyIfStreaming(connection)) return
     const reject = () => {
       connection.isRejected = true
       connection.isPaused = false
@@ -184,7 +187,10 @@ export class ConnectionTracker {
     return Array.from(this.#connections.values()).some(({ runningCount }) => runningCount > 0)
   }
 
-  /** From now on the last in-flight response of each connection closes it, and clients that stall have less time. */
+  /**
+   * From now on, the last in-flight response of each connection closes the connection, and stalled clients are
+   * disconnected earlier.
+   */
   startDraining(): void {
     this.#isDraining = true
     this.#sweep()
@@ -197,7 +203,7 @@ export class ConnectionTracker {
       if (connection.responses.length === 0) this.#destroy(connection)
   }
 
-  /** Destroys every connection that is left, and stops the sweep. */
+  /** Destroys every remaining connection, and stops the sweep. */
   destroyAll(): void {
     clearInterval(this.#sweeper)
     for (const connection of this.#connections.values()) this.#destroy(connection)
@@ -232,7 +238,7 @@ export class ConnectionTracker {
     last.shouldKeepAlive = false
   }
 
-  /** Starts requests in order, as many as may run and as long as the client takes the responses. */
+  /** Starts queued requests in order, within the limits on running requests and on unsent bytes. */
   #startQueued(connection: Connection): void {
     if (connection.isStarting) return
     const { maxRunningPerConnection, maxUnsentBytesPerConnection } = this.#limits

@@ -11,7 +11,10 @@ export interface ListenAddress {
   readonly port: number
 }
 
-/** Connections that may wait to be accepted; the kernel has a limit too. Node's default of 511 loses some of a burst. */
+/**
+ * Maximum number of connections that wait to be accepted; the kernel has its own limit. Node's default of 511 loses
+ * connections of a burst.
+ */
 const maxBacklog = 10_000
 
 /** Starts to listen and returns the actual address. */

@@ -1,5 +1,4 @@
 import type { IncomingMessage } from "node:http"
-import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type {
@@ -26,7 +25,7 @@ const noBody = new Uint8Array()
 const isStreamed = (response: MountedResponse["response"]): response is StreamedResponse =>
   "start" in response
 
-/** Writes a streamed response. The response does not delay a shutdown: its endpoint ends it. */
+/** Writes a streamed response. The response does not delay a shutdown, because its endpoint ends it. */
 const writeStream = (
   response: TrackedResponse,
   { status, headers, start }: StreamedResponse,
@@ -45,10 +44,10 @@ const writeStream = (
       if (!response.writableEnded && !response.destroyed) response.end()
     }
   })
-  // Connections may be half open: a client that ends its half reads no more of a streamed response.
+  // Connections may be half open, but a client that ends its half no longer reads a streamed response.
   const { socket } = response.req
   const disconnect = (): void => void socket.destroy()
-  // A body that nobody reads would pause the connection, and hide that the client is gone.
+  // An unread request body would pause the connection, which would hide that the client is gone.
   response.req.resume()
   let isStopped = false
   const onClose = (): void => {
@@ -58,7 +57,7 @@ const writeStream = (
     stop()
   }
   socket.once("end", disconnect)
-  // Node reports a connection that closes only to the response that it is sending.
+  // When a connection closes, Node notifies only the response that it is sending.
   socket.once("close", onClose)
   response.once("close", onClose)
   if (socket.readableEnded) disconnect()
@@ -68,7 +67,7 @@ const isBodyHandler = (next: MountedResponse | BodyHandler): next is BodyHandler
 
 /** Makes the function that responds to the requests of a mounted endpoint. */
 export const makeMountedResponder = (
-  endpoint: NonNullable<Context.Service.Shape<typeof MountedEndpoint>>,
+  endpoint: NonNullable<MountedEndpoint["Service"]>,
   tracker: ConnectionTracker,
   enqueueResponse: (response: TrackedResponse, content: HttpResponse) => void
 ) =>
@@ -89,7 +88,7 @@ export const makeMountedResponder = (
       let releaseBody: (() => void) | undefined
 
       const write = ({ response: content }: MountedResponse): void => {
-        // The rest of the body has not arrived, and would be read as a request.
+        // Otherwise the rest of the body, which has not arrived yet, would be parsed as a request.
         if (!request.complete) response.shouldKeepAlive = false
         if (isStreamed(content)) {
           const canStart = tracker.canStream(response) && !response.destroyed && !request.socket.destroyed

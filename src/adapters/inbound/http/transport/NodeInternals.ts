@@ -1,4 +1,7 @@
-/** The undocumented parts of Node that this server depends on. The tests in test/api/connections.test.ts cover them. */
+/**
+ * The undocumented parts of Node on which this server depends. The tests in test/api/transport/connections.test.ts
+ * cover them.
+ */
 import { Server, type Socket } from "node:net"
 
 /** Node's handle of a socket: the bytes written so far, and how many of them the kernel has not accepted yet. */
@@ -16,8 +19,8 @@ export const findSocketHandle = (socket: Socket): SocketHandle | undefined =>
   (socket as unknown as { readonly _handle?: SocketHandle | null })._handle ?? undefined
 
 /**
- * Makes Node's parser drop the remaining requests of the chunk that it is reading: up to 2,500 in 64 KiB. Parsing
- * them for a connection that is gone is most of the cost of a flood of pipelined requests.
+ * Makes Node's parser drop the remaining requests of the chunk that it is reading: up to 2,500 in 64 KiB. During a
+ * flood of pipelined requests, parsing the requests of closed connections is most of the cost.
  */
 export const stopParsing = (socket: Socket): void => {
   const { parser } = socket as unknown as { readonly parser?: { onIncoming?: () => number } | null }
@@ -25,15 +28,14 @@ export const stopParsing = (socket: Socket): void => {
   if (parser?.onIncoming) parser.onIncoming = () => 2
 }
 
-/** Lets clients close their half of a connection after they have sent a request; they still get a response. */
+/** Lets clients half-close a connection after they have sent a request; they still get a response. */
 export const allowHalfOpenConnections = (server: Server): void => {
   Object.assign(server, { httpAllowHalfOpen: true })
 }
 
 /**
- * Stops listening, and calls `onClosed` once every connection is closed. Node's own `close` of an HTTP server
- * destroys connections whose responses are not sent completely, and leaves those with incomplete request heads
- * open.
+ * Stops listening, and calls `onClosed` once every connection is closed. `close` of Node's HTTP server would destroy
+ * connections whose responses are not sent completely, and leave connections with incomplete request heads open.
  */
 export const closeListener = (server: Server, onClosed: () => void): void => {
   Server.prototype.close.call(server, onClosed)

@@ -1,4 +1,4 @@
-import { createServer, type IncomingMessage } from "node:http"
+import type { IncomingMessage } from "node:http"
 import type { HasRoom } from "../../contract/HttpMessage.ts"
 import type { Socket } from "node:net"
 import * as Effect from "effect/Effect"
@@ -9,6 +9,7 @@ import { MountedEndpoint } from "../../contract/MountedEndpoint.ts"
 import { TrackedResponse } from "./Connection.ts"
 import type { ConnectionLimits } from "./ConnectionLimits.ts"
 import { ConnectionTracker } from "./ConnectionTracker.ts"
+import { createServer } from "./NodeHttp.ts"
 import { allowHalfOpenConnections } from "./NodeInternals.ts"
 import { makeMountedResponder } from "./MountedRequests.ts"
 import { makeRejections } from "./Rejections.ts"
@@ -29,13 +30,13 @@ export const makeNodeServer = (limits: ConnectionLimits) =>
       const { req: request } = response
       if (response.hasUnmetExpectation) rejectRequest(response, ExpectationFailed)
       else if (!hasAcceptableHead(request)) rejectRequest(response, BadRequest)
-      else respondToAny(request, response)
+      else routeRequest(request, response)
     }
 
     /** Runs the app. A disconnect does not cancel the request: it completes, and is logged and counted. */
     const respond = (request: IncomingMessage, response: TrackedResponse): void => {
       mergeAuthorizationHeaders(request)
-      // Node sets both on a request that a server receives.
+      // Node sets `method` and `url` on a request that a server receives.
       const { method = "", url: target = "", headers } = request
       const running = fork(
         app({ method, target, headers: headers as Record<string, string | undefined> }, hasRoom)
@@ -52,11 +53,11 @@ export const makeNodeServer = (limits: ConnectionLimits) =>
     }
 
     const mounted = yield* MountedEndpoint
-    let respondToAny = respond
+    let routeRequest = respond
     if (mounted !== undefined) {
       const { path } = mounted
       const respondMounted = yield* makeMountedResponder(mounted, tracker, enqueueResponse)
-      respondToAny = (request, response) => {
+      routeRequest = (request, response) => {
         const { url = "" } = request
         const isMounted = url.startsWith(path) && (url.length === path.length || url[path.length] === "?")
         if (isMounted) respondMounted(request, response)

@@ -14,7 +14,7 @@ import type { TrackedResponse } from "./Connection.ts"
 import type { ConnectionTracker } from "./ConnectionTracker.ts"
 import { writeResponse, writeToSocket } from "./ResponseWriter.ts"
 
-/** A request that was rejected before the app ran, as far as it was parsed. */
+/** A request that was rejected before the app ran. Fields that were not parsed are undefined. */
 interface RejectedRequest {
   readonly method?: string | undefined
   readonly target?: string | undefined
@@ -22,7 +22,7 @@ interface RejectedRequest {
   readonly requestId: string
 }
 
-/** The errors of Node's parser that are not a plain 400. */
+/** The errors of Node's parser that have their own response. The response to any other error is a plain 400. */
 const parserErrors: Readonly<Record<string, ApiError>> = {
   HPE_INVALID_HEADER_TOKEN: MalformedHeader,
   HPE_HEADER_OVERFLOW: HeadersTooLarge,
@@ -64,14 +64,14 @@ export const makeRejections = (tracker: ConnectionTracker) =>
       return true
     }
 
-    /** Rejects a connection whose socket Node has handed over, such as one with a CONNECT request. */
+    /** Rejects a connection that Node no longer parses, such as one with a CONNECT request. */
     const rejectConnection = (socket: Socket, error: ApiError, method: string | undefined): void =>
       tracker.rejectWhenIdle(socket, (onSent) => rejectSocket(socket, error, method, onSent))
 
     /** Rejects a connection on which Node's parser failed, unless the error is in the body of an earlier request. */
     const rejectParserError = (socket: Socket, { code = "" }: NodeJS.ErrnoException): void => {
       const error = parserErrors[code] ?? BadRequest
-      // While the server does not read, the client is not responsible for a request that does not arrive.
+      // While the server has paused reading, the client is not responsible for a late request.
       if (error === RequestTimeout && socket.isPaused()) return
       tracker.rejectWhenIdle(
         socket,

@@ -8,6 +8,7 @@ import type { ChangeFeed } from "../../../../application/ports/ChangeFeed.ts"
 import type { Observations } from "../../../../application/ports/Observations.ts"
 import type { Readiness } from "../../../../application/ports/Readiness.ts"
 import type { Prompts } from "../../../../application/reading/Prompts.ts"
+import type { MountedEndpoint } from "../../contract/MountedEndpoint.ts"
 import { type ConnectionLimits, connectionLimits } from "./ConnectionLimits.ts"
 import { drain } from "./Drain.ts"
 import { listen, type ListenAddress, type ListenError } from "./Listen.ts"
@@ -21,8 +22,8 @@ export interface ServerOptions extends ListenAddress {
 }
 
 /**
- * Serves the API until the scope closes, then drains: `/readyz` returns 503 at once, new requests are accepted
- * until the grace has passed, then connections close as their requests finish. Returns the address that it listens
+ * Serves the API until the scope closes, then drains: `/readyz` returns 503 at once, new requests are accepted until
+ * the grace has passed, then connections close as their requests finish. Returns the address that the server listens
  * on.
  */
 export const serve = (
@@ -30,7 +31,15 @@ export const serve = (
 ): Effect.Effect<
   AddressInfo,
   ListenError,
-  Prompts | Admission | Readiness | ChangeFeed | Lifecycle | Observations | Outage | Scope.Scope
+  | Prompts
+  | Admission
+  | Readiness
+  | ChangeFeed
+  | Lifecycle
+  | Observations
+  | Outage
+  | MountedEndpoint
+  | Scope.Scope
 > =>
   Effect.gen(function* () {
     const lifecycle = yield* Lifecycle

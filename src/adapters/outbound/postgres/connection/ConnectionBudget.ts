@@ -16,7 +16,7 @@ export const defaultMaxConnections = 12
 /** One connection for each purpose, two for reads of prompts, and two for the change feed. */
 export const minMaxConnections = 6
 
-/** More connections for transactions are useless: administration runs few at once. */
+/** Maximum number of connections for transactions: administration runs few at once. */
 const maxTransactions = 4
 
 /**

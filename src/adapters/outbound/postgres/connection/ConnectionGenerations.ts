@@ -1,9 +1,9 @@
 import type { PgConnection } from "@effect/sql-pg/PgConnection"
 
 /**
- * The connections of a pool by generation. When one connection is lost, the others are often lost too, undetected.
- * Each loss of a connection of the latest generation therefore starts a new generation: a connection of the
- * latest generation was first acquired after the last known loss.
+ * Tells which connections of a pool can be trusted. When one connection is lost, the others are often lost too,
+ * undetected. Each loss therefore starts a new generation: only connections that were first acquired since then
+ * belong to the latest generation.
  */
 export class ConnectionGenerations {
   #latest = 0

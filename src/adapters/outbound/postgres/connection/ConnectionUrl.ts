@@ -32,16 +32,16 @@ export interface ConnectionUrl {
   readonly user: string | undefined
   readonly password: string | undefined
   /** Returns the URL of one server. */
-  readonly urlOf: (server: ServerAddress) => string
+  readonly formatServerUrl: (server: ServerAddress) => string
 }
 
-/** Describes the URLs of PostgreSQL servers that are valid. */
-export const databaseUrlText = "must be a URL like postgres://user:password@host:5432/database"
+/** The rule of database URLs, worded to follow a name. */
+export const databaseUrlRule = "must be a URL like postgres://user:password@host:5432/database"
 
 const defaultPort = "5432"
 
-/** The scheme and the credentials, the hosts with their ports, and the rest. */
-const urlParts = /^(postgres(?:ql)?:\/\/(?:[^/?#]*@)?)([^/?#]*)(.*)$/is
+/** Splits a URL into the scheme with the credentials, the hosts with their ports, and the rest. */
+const urlPattern = /^(postgres(?:ql)?:\/\/(?:[^/?#]*@)?)([^/?#]*)(.*)$/is
 
 /** Returns true if every percent sign of a text begins an escape sequence of UTF-8. */
 export const isPercentEncoded = (text: string): boolean => {
@@ -53,7 +53,10 @@ export const isPercentEncoded = (text: string): boolean => {
   }
 }
 
-/** Returns the value of a parameter; as in libpq, the last one counts, and wins over the other parts of a URL. */
+/**
+ * Returns the value of a parameter. As in libpq, the last occurrence counts, and takes precedence over the other
+ * parts of the URL.
+ */
 const findParameter = (url: URL, name: string): string | undefined =>
   url.searchParams.getAll(name).at(-1) || undefined
 
@@ -73,21 +76,21 @@ const listAddresses = (urls: ReadonlyArray<URL>, parameters: URL) => {
   }
 }
 
-const mustBeOneOf = (name: string, values: ReadonlyArray<string>) =>
+const describeAllowedValues = (name: string, values: ReadonlyArray<string>) =>
   `must have one of these as its ${name}: ${values.join(", ")}`
 
-/** Returns the rule that the parameters of a URL break; undefined if there is none. */
+/** Returns the rule that the parameters of a URL break, or `undefined` if they break none. */
 const findParameterProblem = (url: URL, serverCount: number): string | undefined => {
   const attributes = url.searchParams.getAll("target_session_attrs")
   if (!attributes.every((value) => targetSessionAttrs.some((known) => known === value)))
-    return mustBeOneOf("target_session_attrs", targetSessionAttrs)
+    return describeAllowedValues("target_session_attrs", targetSessionAttrs)
   if (!url.searchParams.getAll("load_balance_hosts").every((value) => value === "disable"))
     return "must have disable as its load_balance_hosts: hosts are tried in order"
   const modes = url.searchParams.getAll("sslmode")
-  if (!modes.every((mode) => sslModes.includes(mode))) return mustBeOneOf("sslmode", sslModes)
+  if (!modes.every((mode) => sslModes.includes(mode))) return describeAllowedValues("sslmode", sslModes)
   return serverCount === 1 || modes.every((mode) => sslModesOfSeveralHosts.includes(mode))
     ? undefined
-    : `${mustBeOneOf("sslmode", sslModesOfSeveralHosts)}, because it has several hosts`
+    : `${describeAllowedValues("sslmode", sslModesOfSeveralHosts)}, because it has several hosts`
 }
 
 /**
@@ -95,13 +98,13 @@ const findParameterProblem = (url: URL, serverCount: number): string | undefined
  * "must be …". The rule does not contain the URL.
  */
 export const parseConnectionUrl = (text: string): ConnectionUrl | string => {
-  const [, start = "", authority = "", end = ""] = urlParts.exec(text.trim()) ?? []
+  const [, start = "", authority = "", end = ""] = urlPattern.exec(text.trim()) ?? []
   const urls = authority.split(",").map((address) => URL.parse(start + address + end))
   const [first] = urls
-  if (first === null || first === undefined || !urls.every((url) => url !== null)) return databaseUrlText
+  if (first === null || first === undefined || !urls.every((url) => url !== null)) return databaseUrlRule
   const { username, password, pathname } = first
   if (![username, password, pathname, ...urls.map(({ hostname }) => hostname)].every(isPercentEncoded))
-    return databaseUrlText
+    return databaseUrlRule
 
   const { hosts, ports } = listAddresses(urls, first)
   if (ports.length !== 1 && ports.length !== hosts.length)
@@ -109,7 +112,7 @@ export const parseConnectionUrl = (text: string): ConnectionUrl | string => {
   const servers: Array<ServerAddress> = []
   for (const [index, host] of hosts.entries()) {
     const port = parsePort(ports[ports.length === 1 ? 0 : index] || defaultPort)
-    if (host === "" || port === undefined) return databaseUrlText
+    if (host === "" || port === undefined) return databaseUrlRule
     servers.push({ host, port })
   }
   const problem = findParameterProblem(first, servers.length)
@@ -124,7 +127,7 @@ export const parseConnectionUrl = (text: string): ConnectionUrl | string => {
     database: choose("dbname", pathname.slice(1)),
     user: choose("user", username),
     password: choose("password", password),
-    urlOf: ({ host, port }) => {
+    formatServerUrl: ({ host, port }) => {
       const url = new URL(first)
       url.searchParams.set("host", host)
       url.searchParams.set("port", String(port))

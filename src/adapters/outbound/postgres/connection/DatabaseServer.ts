@@ -36,15 +36,15 @@ const openSocket = ({ host, port }: ServerAddress): Socket => {
 
 const parseUrl = (url: Redacted.Redacted): ConnectionUrl => {
   const parsed = parseConnectionUrl(Redacted.value(url))
-  // The drivers' own words for a URL that no rule has checked.
+  // Configuration validates URLs earlier; this message is for other callers.
   if (typeof parsed === "string") throw new TypeError(`The URL of the database ${parsed}`)
   return parsed
 }
 
 /**
- * The server that the connections of one URL lead to. While the change feed is up, that is the server of the feed, because
- * a connection to another server reads what the feed does not report. While it is down, each new connection to a URL with
- * several hosts, or with a target, selects a server.
+ * The server to which the connections of one URL lead. While the change feed is up, this is the server of the feed:
+ * another server may have changes that the feed does not report. While the feed is down, each new connection selects
+ * a server if the URL has several hosts or a target.
  */
 export class DatabaseServer extends Context.Service<
   DatabaseServer,
@@ -54,15 +54,16 @@ export class DatabaseServer extends Context.Service<
     /** How the connections of the change feed are made. */
     readonly feedConfig: ConnectionConfig
     /**
-     * Reports that the change feed comes up: its server is the only one from now on. If an earlier connection led to another
-     * server, all connections of pools are closed.
+     * Reports that the change feed is up: from now on, connections may lead only to its server. If an earlier
+     * connection led to another server, all connections of pools are closed.
      */
     readonly follow: (server: string) => Effect.Effect<void>
     /** Reports that the change feed is down: connections may lead to any server. */
     readonly unfollow: Effect.Effect<void>
     /**
-     * Records which server a connection leads to, and returns false if it is another one than that of the change feed: one of the
-     * two was replaced. All connections of pools are then closed, and the change feed must connect again.
+     * Records which server a connection leads to. Returns false if this is not the server of the change feed, because
+     * one of the two servers was replaced. All connections of pools are then closed, and the change feed must
+     * reconnect.
      */
     readonly confirm: (server: string) => boolean
     /** Succeeds once `confirm` has returned false, until `unfollow`. */
@@ -70,7 +71,9 @@ export class DatabaseServer extends Context.Service<
   }
 >()("prompt-retrieval/DatabaseServer") {}
 
-const log = Effect.logInfo("PostgreSQL was restarted or replaced; its earlier connections are closed")
+const logReplacement = Effect.logInfo(
+  "PostgreSQL was restarted or replaced; its earlier connections are closed"
+)
 
 /** Makes the server of a URL. Throws if the URL is invalid. */
 export const makeDatabaseServer = (url: Redacted.Redacted): DatabaseServer["Service"] => {
@@ -81,7 +84,7 @@ export const makeDatabaseServer = (url: Redacted.Redacted): DatabaseServer["Serv
   const select = makeServerSelection(parsed)
   /** The open sockets of pools. */
   const sockets = new Set<Socket>()
-  /** The servers that connections have led to, since the change feed came up. */
+  /** The servers to which connections have led since the change feed came up. */
   const servers = new Set<string>()
   const isContradicted = Latch.makeUnsafe(false)
   let selected: ServerAddress | Error = isSelected ? new Error("no server is selected") : first
@@ -112,7 +115,7 @@ export const makeDatabaseServer = (url: Redacted.Redacted): DatabaseServer["Serv
   }
 
   const makeConfig = (openStream: () => Socket): ConnectionConfig => ({
-    url: hasSeveralHosts ? Redacted.make(parsed.urlOf(first)) : url,
+    url: hasSeveralHosts ? Redacted.make(parsed.formatServerUrl(first)) : url,
     ...(isSelected && {
       // The driver evaluates this before each connection, and opens the socket afterwards. Without a password in the
       // URL, the driver must find none, as in the URL of a single server.
@@ -120,7 +123,7 @@ export const makeDatabaseServer = (url: Redacted.Redacted): DatabaseServer["Serv
     }),
     ...(hasSeveralHosts &&
       parsed.sslMode !== "disable" && {
-        // Read at each handshake: the certificate must be that of the selected host.
+        // The driver reads these at each handshake: the certificate must belong to the selected host.
         ssl: {
           get host() {
             return getSelected().host
@@ -148,7 +151,7 @@ export const makeDatabaseServer = (url: Redacted.Redacted): DatabaseServer["Serv
         feedServer = server
         servers.clear()
         servers.add(server)
-        return isReplacement ? log : Effect.void
+        return isReplacement ? logReplacement : Effect.void
       }),
     unfollow: Effect.sync(() => {
       feedServer = undefined

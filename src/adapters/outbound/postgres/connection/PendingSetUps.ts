@@ -7,11 +7,11 @@ import { makeConnectionError } from "../driver/Timeouts.ts"
 
 const notSetUpError = makeConnectionError("the session was not set up")
 
-/** The set-ups of sessions, for the statements that are sent on a connection before its set-up has succeeded. */
+/** Lets statements wait until the session of their connection is set up. */
 export class PendingSetUps {
   readonly #outcomes = new WeakMap<PgConnection, Deferred.Deferred<void, SqlError>>()
 
-  /** Runs the set-up of a connection. If it is interrupted, the connection counts as not set up for good. */
+  /** Runs the set-up of a connection. If the set-up is interrupted, the connection never counts as set up. */
   run<A>(connection: PgConnection, setUp: Effect.Effect<A, SqlError>): Effect.Effect<A, SqlError> {
     return Effect.suspend(() => {
       const outcome = Deferred.makeUnsafe<void, SqlError>()

@@ -7,13 +7,16 @@ import type { ConnectionUrl, ServerAddress, TargetSessionAttrs } from "./Connect
 import { describeSqlError } from "../driver/SqlErrors.ts"
 import { connectTimeout } from "../driver/Timeouts.ts"
 
-/** How long a selection waits for all servers once one is acceptable. */
-const grace = "250 millis"
+/** How long a selection waits for all servers before it takes the first acceptable server. */
+const selectionGrace = "250 millis"
 
 const describeServer = `select pg_is_in_recovery() as is_standby,
   current_setting('transaction_read_only') = 'on' as is_read_only`
 
-/** A standby that is promoted begins a new timeline. Some services of cloud providers do not offer this function. */
+/**
+ * Returns the timeline of a primary: a standby that is promoted begins a new timeline. Some cloud services do not
+ * offer this function.
+ */
 const describeTimeline = `select case when not pg_is_in_recovery()
   then ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::int else 0 end as timeline`
 
@@ -45,11 +48,11 @@ const hasTarget = (target: TargetSessionAttrs, { is_standby, is_read_only }: Ser
 
 const formatAddress = ({ host, port }: ServerAddress): string => `${host}:${port}`
 
-/** Connects to a server of a URL, and succeeds with its state. Fails with the reason. */
+/** Connects to a server of a URL and returns its state. Fails with the reason why the server does not respond. */
 const probe = (url: ConnectionUrl, address: ServerAddress): Effect.Effect<Candidate, string> =>
   Effect.gen(function* () {
     const connection = yield* PgConnection.make({
-      url: Redacted.make(url.urlOf(address)),
+      url: Redacted.make(url.formatServerUrl(address)),
       startupParameters: { application_name: "prompt-retrieval" },
       // Only statements of multiplexed connections can be interrupted without waiting for the server.
       multiplex: true
@@ -68,10 +71,10 @@ const probe = (url: ConnectionUrl, address: ServerAddress): Effect.Effect<Candid
   )
 
 /**
- * Returns the effect that selects one of the servers of a URL: the first one that has the target, as libpq does. Fails
- * with an error that names the reason for each server. All servers are asked at once, so a silent one delays the selection by
- * at most `grace`. Where writes are wanted, a server of an earlier timeline than one seen before is rejected: it is a
- * primary that was replaced. Concurrent callers share one selection.
+ * Returns the effect that selects one of the servers of a URL: the first server that meets the target, as in libpq.
+ * Fails with an error that names the reason for each server. All servers are queried at once, so a silent server
+ * delays the selection by at most `selectionGrace`. If the target requires writes, a server on an earlier timeline
+ * than one seen before is rejected: it is a primary that was replaced. Concurrent callers share one selection.
  */
 export const makeServerSelection = (url: ConnectionUrl): Effect.Effect<ServerAddress, Error> => {
   const { servers, targetSessionAttrs } = url
@@ -118,7 +121,7 @@ export const makeServerSelection = (url: ConnectionUrl): Effect.Effect<ServerAdd
           })
       })
     const askAll = Effect.forEach(servers.entries(), ask, { concurrency: "unbounded", discard: true })
-    yield* Effect.raceFirst(askAll, Effect.andThen(Effect.sleep(grace), Deferred.await(isFound)))
+    yield* Effect.raceFirst(askAll, Effect.andThen(Effect.sleep(selectionGrace), Deferred.await(isFound)))
     return yield* choose(results)
   })
 

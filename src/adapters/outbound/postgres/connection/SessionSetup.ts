@@ -4,21 +4,21 @@ import type { SqlError } from "effect/sql/SqlError"
 import type { DatabaseServer } from "./DatabaseServer.ts"
 import { makeConnectionError, statementTimeoutMs } from "../driver/Timeouts.ts"
 
-/** A pooler reports another process id for a connection than that of the session, which other clients may share. */
+/** True if the session belongs to this connection alone. A pooler reports a different process id than the session. */
 const isOwnSession = "pg_backend_pid()::text = $1"
 
 /**
- * Identifies a running server, until its next restart: the time of its start in microseconds. Does not depend on the time
- * zone of a session, or on the address that a connection uses, because a server may have several.
+ * Identifies a running server, until its next restart: the time of its start in microseconds. Does not depend on the
+ * time zone of a session, or on the address that a connection uses, because a server may have several.
  */
 export const serverIdentity = "extract(epoch from pg_postmaster_start_time())::text"
 
 const selectIsOwnSession = `select ${isOwnSession} as is_own`
 
 /**
- * Prepares a session, unless it is a pooler's: settings would reach other clients of the pool. With generic plans,
- * PostgreSQL plans a statement once per session: otherwise it plans each execution, because a plan for the arrays at
- * hand looks cheaper than a generic one, and takes longer to plan a small read than to execute it.
+ * Sets up a session, unless it is a session of a pooler, whose settings would affect other clients. With generic
+ * plans, PostgreSQL plans each statement once per session. Otherwise PostgreSQL plans every execution, because a plan
+ * for the given arrays looks cheaper, and planning a small read takes longer than executing it.
  */
 const setUp = `select ${isOwnSession} as is_own, quote_ident(current_user) as role,
   case when ${isOwnSession} then set_config('plan_cache_mode', 'force_generic_plan', false) end as plans,

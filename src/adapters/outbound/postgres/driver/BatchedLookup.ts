@@ -4,7 +4,7 @@ import * as Schema from "effect/Schema"
 import type { Unavailable } from "../../../../application/ports/Unavailable.ts"
 import type { Query, Row, Statement } from "./Query.ts"
 
-/** Maximum number of keys of one statement. With more, PostgreSQL and this process would wait for each other. */
+/** Maximum number of keys of one statement. With more keys, PostgreSQL and this process would wait for each other. */
 const maxBatchSize = 16
 
 /** A lookup of one key that has not finished. */

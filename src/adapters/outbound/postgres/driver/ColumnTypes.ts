@@ -13,8 +13,8 @@ const decodeTimestamp = (bytes: Uint8Array, offset: number): Timestamp => {
 
 const utf8 = new TextDecoder()
 
-/** Decodes `json` and `jsonb` with exact numbers. `start` skips the version byte of `jsonb`. */
-const exactJson = (oid: number, start: number): PgTypes.Codec<unknown> => {
+/** Makes the codec of `json` or `jsonb`, which decodes exact numbers. `start` skips the version byte of `jsonb`. */
+const makeExactJsonCodec = (oid: number, start: number): PgTypes.Codec<unknown> => {
   const parse = (bytes: Uint8Array): unknown => parseJson(utf8.decode(bytes))
   return {
     encode: (value) => PgTypes.encode(value, oid),
@@ -38,10 +38,10 @@ export const makeColumnTypes = (): PgTypes.Registry => {
     },
     { arrayOid: PgTypes.OID.timestamptzArray }
   )
-  types.register(PgTypes.OID.json, exactJson(PgTypes.OID.json, 0), {
+  types.register(PgTypes.OID.json, makeExactJsonCodec(PgTypes.OID.json, 0), {
     arrayOid: PgTypes.OID.jsonArray
   })
-  types.register(PgTypes.OID.jsonb, exactJson(PgTypes.OID.jsonb, 1), {
+  types.register(PgTypes.OID.jsonb, makeExactJsonCodec(PgTypes.OID.jsonb, 1), {
     arrayOid: PgTypes.OID.jsonbArray
   })
   return types

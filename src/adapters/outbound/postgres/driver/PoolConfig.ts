@@ -4,7 +4,7 @@ import { makeColumnTypes } from "./ColumnTypes.ts"
 import type { ConnectionConfig } from "../connection/DatabaseServer.ts"
 import { connectTimeout } from "./Timeouts.ts"
 
-/** PostgreSQL servers. */
+/** The PostgreSQL servers of a database. */
 export interface DatabaseOptions {
   readonly url: Redacted.Redacted
 }
@@ -12,14 +12,14 @@ export interface DatabaseOptions {
 /** How many statements share a connection. */
 export const multiplexConcurrency = 8
 
-/** Large enough for the largest row: a prompt's content, its fragments and their overrides. */
+/** Maximum size of a message in bytes. The largest row has a prompt's content, its fragments and their overrides. */
 const maxMessageSize = 16 * 1024 * 1024
 
 /**
- * Returns the configuration that all pools of a database share. There is no minimum of connections, so a pool can
- * be built while PostgreSQL is down. PgBouncer rejects startup parameters other than these, so `SessionSetup.ts` sets
- * up open connections. Statements are prepared only where a query asks for it: a pooler may run each transaction in
- * another session.
+ * Returns the configuration that all pools of a database share. The pools have no minimum number of connections, so a
+ * pool can be built while PostgreSQL is down. PgBouncer rejects startup parameters other than these, so
+ * `SessionSetup.ts` sets up open connections. Statements are not prepared by default: a pooler may run each
+ * transaction in another session.
  */
 export const makePoolConfig = (connectionConfig: ConnectionConfig): PgClient.PgPoolConfig => ({
   ...connectionConfig,

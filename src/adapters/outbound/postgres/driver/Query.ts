@@ -12,8 +12,8 @@ export interface Statement {
   readonly text: string
   readonly params: ReadonlyArray<unknown>
   /**
-   * The number of rows if everything that is requested exists: with fewer rows, something was not found. Replicas run only
-   * statements that have it. If it can be more than 1, the rows have a column `ordinal` that tells them apart.
+   * The number of rows if everything that is requested exists: with fewer rows, something was not found. Replicas run
+   * only statements that have it. If it can be more than 1, the rows have a column `ordinal` that tells them apart.
    */
   readonly expectedRows?: number
 }
@@ -33,8 +33,8 @@ export const executeCounted = (sql: PgClient, { text, params }: Statement): Effe
 
 /**
  * Returns a lateral FROM item that selects the row of a table by id. The caller compares other columns, such as the
- * workspace, outside this item: OFFSET 0 keeps PostgreSQL from searching by those columns. If most workspaces have a
- * few rows, PostgreSQL would otherwise read all rows of the workspace for each id.
+ * workspace, outside this item: OFFSET 0 keeps PostgreSQL from searching by those columns. Otherwise, if most
+ * workspaces have few rows, PostgreSQL reads all rows of the workspace for each id.
  */
 export const findById = (table: string, id: string, columns: ReadonlyArray<string>): string =>
   `lateral (select id, ${columns.join(", ")} from ${table} where id = ${id} offset 0)`

@@ -37,15 +37,16 @@ interface InFlightQuery {
 class QueryPool {
   readonly #pool: PgPool.PgPool
   readonly #gauges: PoolGauges
-  /** The number of statements that the connections run at once. */
+  /** Maximum number of statements that the connections run at once. */
   readonly #limit: number
   readonly #setUpSession: SetUpSession
   readonly #deadlines: Deadlines
   readonly #pendingSetUps = new PendingSetUps()
   readonly #generations = new ConnectionGenerations()
   /**
-   * The connections on which a statement was sent, each with true once its session is known to be its own. The
-   * statements of other connections are not prepared: a pooler may run each of them in another session.
+   * Maps each connection on which a statement was sent to true once its session is known to belong to this connection
+   * alone. Statements on other connections are not prepared, because a pooler may run each of them in another
+   * session.
    */
   readonly #hasOwnSession = new WeakMap<PgConnection, boolean>()
 
@@ -77,15 +78,16 @@ class QueryPool {
         .pipe(Effect.catchIf(isConnectionLost, () => this.#retryOnFreshConnection(query)))
       return this.#withinDeadlines(query, attempts).pipe(
         Effect.onExit(() => Effect.sync(() => query.setPhase(undefined))),
-        // The driver keeps the result until its connection is idle, which may be never. It then keeps no rows.
+        // The driver keeps the result until its connection is idle, which may never happen. Removing the rows frees
+        // them.
         Effect.map(({ rows }) => (rows as Array<Row>).splice(0))
       )
     })
   }
 
   /**
-   * Sends a query's statement; the first one on a connection sets up the session in the same round trip. No result of a
-   * session counts whose set-up has failed: it may lead to another server.
+   * Sends a query's statement. The first statement on a connection also sets up the session, in the same round trip.
+   * If the set-up fails, the query fails too, because the connection may lead to another server.
    */
   #send(query: InFlightQuery, connection: PgConnection) {
     const hasOwnSession = this.#hasOwnSession.get(connection)

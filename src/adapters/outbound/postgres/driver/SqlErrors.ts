@@ -6,7 +6,10 @@ export const sqlState = ({ reason }: SqlError): string => {
   return typeof code === "string" ? code : ""
 }
 
-/** Returns the message of PostgreSQL or of the operating system, without the driver's words. It holds no value of a row. */
+/**
+ * Returns the message of PostgreSQL or of the operating system, without the text that the driver adds. The message
+ * contains no value of a row.
+ */
 export const describeSqlError = ({ reason }: SqlError): string => {
   const { code = "", message = "" } = reason.cause as Partial<NodeJS.ErrnoException>
   return message || code || reason._tag
@@ -15,7 +18,7 @@ export const describeSqlError = ({ reason }: SqlError): string => {
 /** Where an operator finds the privileges that a role lacks. */
 export const grantHint = "deploy/roles.sql grants the privileges of each role"
 
-/** Returns the defect of an error that no caller expects; if the role lacks a privilege, its message says so. */
+/** Returns the defect for an unexpected error. If the role lacks a privilege, the message names the remedy. */
 export const toDefect = (error: SqlError): Error =>
   sqlState(error) === "42501"
     ? new Error(`${describeSqlError(error)}; ${grantHint}`, { cause: error })

@@ -17,7 +17,7 @@ export type UnavailableMapper = <A, E, R>(
   effect: Effect.Effect<A, E, R>
 ) => Effect.Effect<A, Exclude<E, SqlError> | Unavailable, R>
 
-/** Why a statement failed while PostgreSQL can be reached. */
+/** The reason why a statement failed although PostgreSQL can be reached. */
 type Condition = "pool exhausted" | "no response" | "statement timeout" | "not completed"
 
 const warnings: Readonly<Record<Condition, string>> = {
@@ -46,11 +46,11 @@ const findCondition = (error: SqlError): Condition | undefined => {
 }
 
 /** A condition ends when it has not occurred for this long, in milliseconds. */
-const quietPeriod = 60_000
+const quietPeriodMs = 60_000
 
 /**
  * Returns a function that logs an occurrence of a condition, once until the condition ends. A success does not end
- * it, because other reads succeed all the time.
+ * the condition, because other reads succeed all the time.
  */
 const makeConditionLog = (condition: Condition) => {
   const stateLog = makeStateLog({ failed: warnings[condition] })
@@ -59,7 +59,7 @@ const makeConditionLog = (condition: Condition) => {
   return (error: SqlError): Effect.Effect<void> =>
     Effect.suspend(() => {
       const now = performance.now()
-      const hasEnded = now - lastTime > quietPeriod
+      const hasEnded = now - lastTime > quietPeriodMs
       lastTime = now
       const warn = stateLog.down(hasReason ? describeSqlError(error) : undefined)
       return hasEnded ? Effect.andThen(stateLog.up, warn) : warn
@@ -67,8 +67,8 @@ const makeConditionLog = (condition: Condition) => {
 }
 
 /**
- * Returns the mapper of one database, the only place that decides which SQL errors are `Unavailable`. Logs a
- * line when PostgreSQL becomes unavailable, again every minute while it is, and one when reads begin to fail for
+ * Returns the mapper of one database, the only place that decides which SQL errors are `Unavailable`. Logs when
+ * PostgreSQL becomes unavailable, again every minute while it stays unavailable, and when reads begin to fail for
  * another reason.
  */
 export const makeUnavailableMapper = (): UnavailableMapper => {

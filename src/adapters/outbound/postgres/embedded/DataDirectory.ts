@@ -56,12 +56,12 @@ const makeDirectory = (path: string): void => {
   if (!statSync(path).isDirectory()) throw new Error("it is not a directory")
 }
 
-/** The file that names the owner of a data directory, so that an error can name it. The lock alone decides. */
-const pidFile = (path: string): string => join(path, "pid")
+/** Returns the file that names the owner of a data directory in error messages. Only the lock decides who owns it. */
+const toPidFile = (path: string): string => join(path, "pid")
 
 const readOwner = (path: string): number | undefined => {
   try {
-    return Number.parseInt(readFileSync(pidFile(path), "utf8"), 10) || undefined
+    return Number.parseInt(readFileSync(toPidFile(path), "utf8"), 10) || undefined
   } catch {
     return undefined
   }
@@ -76,7 +76,7 @@ const lockDirectory = async (path: string): Promise<DatabaseSync> => {
   const database = new sqlite.DatabaseSync(join(path, "lock"), { timeout: 0 })
   try {
     database.exec("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE")
-    writeFileSync(pidFile(path), `${process.pid}\n`)
+    writeFileSync(toPidFile(path), `${process.pid}\n`)
     return database
   } catch (error) {
     database.close()
@@ -86,7 +86,7 @@ const lockDirectory = async (path: string): Promise<DatabaseSync> => {
 
 /**
  * Makes this process the only owner of a data directory until the scope closes or the process ends, and returns the
- * directory's absolute path. Creates a missing directory, readable by its user only.
+ * directory's absolute path. Creates a missing directory, which only its user can read.
  */
 export const acquireDataDirectory = (
   dataDir: string
@@ -106,7 +106,7 @@ export const acquireDataDirectory = (
       }),
       (database) =>
         Effect.sync(() => {
-          rmSync(pidFile(path), { force: true })
+          rmSync(toPidFile(path), { force: true })
           database.close()
         })
     ),

@@ -17,7 +17,7 @@ import { userInfo } from "node:os"
 import { join } from "node:path"
 import { setTimeout } from "node:timers/promises"
 import { embeddedMajor, type PostgresPrograms } from "./PostgresPrograms.ts"
-import { currentDirectory, findReason, startSupervised } from "./PostgresProcess.ts"
+import { findCurrentDirectory, findReason, startSupervised } from "./PostgresProcess.ts"
 import { runAs, type SystemUser } from "./ServerUser.ts"
 
 const directoryName = "postgresql"
@@ -41,8 +41,8 @@ const assertVersion = (dataDir: string, directory: string): void => {
 }
 
 /**
- * Removes the directories of databases that were not completed. A killed `initdb` may still remove its own files: Node
- * then stops early without an error, so this repeats.
+ * Removes the directories of databases that were not completed. Repeats, because a killed `initdb` may still be
+ * removing its own files, and Node then stops early without an error.
  */
 const removeIncomplete = async (dataDir: string): Promise<void> => {
   for (let attempt = 0; attempt < 100; attempt++) {
@@ -73,7 +73,7 @@ const createDatabase = async (
   try {
     if (runAs(user).uid !== undefined) chownSync(incomplete, user.uid, user.gid)
     const args = [
-      `--pgdata=${currentDirectory(incomplete)}`,
+      `--pgdata=${findCurrentDirectory(incomplete)}`,
       "--username=postgres",
       "--auth=peer",
       "--encoding=UTF8",
@@ -105,8 +105,9 @@ const isServerOf = (directory: string, pid: number): boolean => {
 const endTimeoutMs = 10_000
 
 /**
- * Waits until the server of a killed process has ended. Its lock file then names this process, because PostgreSQL
- * ignores a lock of its parent, and would believe that another process with the recorded id is a server.
+ * Waits until the server of a killed process has ended. Then writes the id of this process into the lock files:
+ * PostgreSQL ignores a lock of its parent process, but would take any other process with the recorded id for a
+ * server.
  */
 const releaseLocks = async (directory: string): Promise<void> => {
   const deadline = performance.now() + endTimeoutMs
@@ -138,8 +139,8 @@ const writeAccessRules = (directory: string, user: SystemUser): void => {
 }
 
 /**
- * Returns the directory of the database's files, after creating what is missing. Rejects if the data directory holds a
- * database that these programs do not read, or if `initdb` fails; the data directory then stays as it was.
+ * Creates the database's files if they are missing, and returns their directory. Rejects if the data directory holds
+ * a database that these programs do not read, or if `initdb` fails; the data directory is then unchanged.
  */
 export const prepareDatabase = async (
   dataDir: string,

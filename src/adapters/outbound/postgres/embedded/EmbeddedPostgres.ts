@@ -29,8 +29,8 @@ const toUrl = (directory: string): Redacted.Redacted =>
   Redacted.make(`postgres://postgres@localhost/postgres?host=${encodeURIComponent(directory)}`)
 
 /**
- * Returns the URL of a data directory's socket. Where the socket's path is too long, makes a link to the directory in a
- * private one until the scope closes.
+ * Returns the URL of a data directory's socket. If the path of the socket is too long, links to the socket from a
+ * private temporary directory until the scope closes.
  */
 const findUrl = (dataDir: string) =>
   Buffer.byteLength(join(dataDir, socketName)) <= maxPathBytes
@@ -45,10 +45,10 @@ const findUrl = (dataDir: string) =>
       ).pipe(Effect.map(toUrl))
 
 /**
- * Acquires a data directory for this process and runs PostgreSQL on it until the scope closes; starts PostgreSQL again
+ * Acquires a data directory for this process and runs PostgreSQL on it until the scope closes; restarts PostgreSQL
  * whenever it ends. Creates a missing database. Fails with `DataDirectoryBusy` at once if another process owns the
- * directory, with `DataDirectoryUnusable` if the directory cannot hold the database, and with `EmbeddedUnavailable` if
- * PostgreSQL cannot run on this machine.
+ * directory, with `DataDirectoryUnusable` if the directory cannot hold the database, and with `EmbeddedUnavailable`
+ * if PostgreSQL cannot run on this machine.
  */
 export const open = Effect.fn("EmbeddedPostgres.open")(function* (options: { readonly dataDir: string }) {
   const dataDir = yield* acquireDataDirectory(options.dataDir)
@@ -103,13 +103,13 @@ const isServerListening = (path: string): Effect.Effect<boolean> =>
     return Effect.sync(() => socket.destroy())
   })
 
-/** How long the owner of a directory may take until its socket responds, in milliseconds. */
+/** How long the owner of a directory may take to respond on its socket, in milliseconds. */
 const startTimeoutMs = 15_000
 
 /**
- * Connects to the database of a data directory until the scope closes: that of the process that runs it, or by running
- * it like `open` if no process does. Fails with `DataDirectoryBusy` if the process that owns the directory does not
- * respond within 15 s.
+ * Connects to the database of a data directory until the scope closes. If another process runs the database, connects
+ * to that process; otherwise runs the database like `open`. Fails with `DataDirectoryBusy` if the process that owns
+ * the directory does not respond within 15 s.
  */
 export const connect = Effect.fn("EmbeddedPostgres.connect")(function* (options: {
   readonly dataDir: string

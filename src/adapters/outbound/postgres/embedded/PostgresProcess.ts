@@ -6,9 +6,9 @@ import { setTimeout } from "node:timers/promises"
 import { runAs, type SystemUser } from "./ServerUser.ts"
 
 /**
- * Runs a program that ends when this process ends, even if it is killed: a process in the background reads from a pipe
- * that the kernel then closes. It first asks the program to end (SIGINT), and after 3 s makes it (SIGQUIT). A line that
- * arrives on the pipe means that the program has ended.
+ * A shell script that runs a program and ends it when this process ends, even if this process is killed. A background
+ * process reads from a pipe, which the kernel closes when this process ends. It then sends SIGINT to the program, and
+ * SIGQUIT after 3 s. A line on the pipe means that the program has already ended.
  */
 const supervisor = [
   "exec 3<&0 </dev/null",
@@ -32,8 +32,11 @@ export interface SupervisedProcess {
   readonly ended: Promise<{ readonly code: number | null; readonly output: string }>
 }
 
-/** The path of the current directory, for programs whose user cannot enter the directories above it. */
-export const currentDirectory = (directory: string): string =>
+/**
+ * Returns a path of the program's current directory. On Linux, the program can use it even if its user cannot enter
+ * the parent directories.
+ */
+export const findCurrentDirectory = (directory: string): string =>
   process.platform === "linux" ? "/proc/self/cwd" : directory
 
 /** Starts a program as a user, with `directory` as its current directory, so that it ends with this process. */
@@ -47,7 +50,7 @@ export const startSupervised = (
     ...runAs(user),
     cwd: directory,
     env: { PATH: process.env.PATH, LC_ALL: "C", PGDATA: undefined },
-    // A terminal sends its signals to this process only.
+    // Keeps the signals of a terminal from the program: only this process gets them.
     detached: true,
     stdio: ["pipe", "ignore", "pipe"]
   })
@@ -117,7 +120,7 @@ export const startPostgres = async (
   const args = Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`])
   const { child, ended } = startSupervised(
     program,
-    ["-D", currentDirectory(directory), ...args],
+    ["-D", findCurrentDirectory(directory), ...args],
     directory,
     user
   )

@@ -16,7 +16,7 @@ import * as module from "node:module"
 import { dirname, join, relative } from "node:path"
 import { EmbeddedUnavailable, runAs, type SystemUser } from "./ServerUser.ts"
 
-/** The major version of the programs, which writes it to `PG_VERSION`. */
+/** The major version of the programs. The file `PG_VERSION` of a database names the version that wrote it. */
 export const embeddedMajor = "18"
 
 /** The paths of PostgreSQL's programs. */
@@ -75,7 +75,7 @@ const findProblem = (directory: string, user: SystemUser): string | undefined =>
   return undefined
 }
 
-/** Copies the package to a directory, which then holds all of it or does not exist. */
+/** Copies the package to a directory. The directory always holds the complete package or does not exist. */
 const copyPackage = (source: string, directory: string): void => {
   if (existsSync(directory)) return
   mkdirSync(dirname(directory), { recursive: true, mode: 0o755 })
@@ -92,8 +92,8 @@ const copyPackage = (source: string, directory: string): void => {
 }
 
 /**
- * Returns PostgreSQL's programs, which `user` can run. Where the user cannot reach the installed package, or the package
- * is incomplete and read-only, uses a copy: root keeps it below /var/cache/prompt-retrieval, another user in the data
+ * Returns PostgreSQL's programs, which `user` can run. If the user cannot reach the installed package, or the package
+ * is incomplete and read-only, uses a copy: as root below /var/cache/prompt-retrieval, otherwise in the data
  * directory. Throws `EmbeddedUnavailable` if the programs do not run.
  */
 export const findPrograms = (dataDir: string, user: SystemUser): PostgresPrograms => {

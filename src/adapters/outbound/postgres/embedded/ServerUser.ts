@@ -16,7 +16,7 @@ const readUsers = (): ReadonlyArray<SystemUser> =>
     .map((line) => line.split(":"))
     .map(([name = "", , uid, gid]) => ({ name, uid: Number(uid), gid: Number(gid) }))
 
-/** Returns the user of this process. PostgreSQL needs its name. */
+/** Returns the user of this process. PostgreSQL needs the user's name. */
 const findOwnUser = (): SystemUser => {
   try {
     const { uid, gid, username } = userInfo()
@@ -27,8 +27,9 @@ const findOwnUser = (): SystemUser => {
 }
 
 /**
- * Returns the user that runs PostgreSQL, which refuses to run as root: the user of this process, or for root the owner
- * of the data directory, `postgres` or `nobody`. Throws `EmbeddedUnavailable` if there is none.
+ * Returns the user that runs PostgreSQL: the user of this process, or if that is root, which PostgreSQL does not
+ * accept, the owner of the data directory, `postgres` or `nobody`. Throws `EmbeddedUnavailable` if there is no such
+ * user.
  */
 export const findServerUser = (dataDir: string): SystemUser => {
   const own = findOwnUser()

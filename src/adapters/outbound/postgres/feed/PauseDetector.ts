@@ -3,12 +3,12 @@ import { readInstant } from "../../../../application/support/Clocks.ts"
 import { elapsedBetween } from "../../../../domain/time/Instant.ts"
 
 const intervalMs = 100
-/** A longer time without a sign of life is a pause, in milliseconds. */
+/** A longer time between two runs of the timer is a pause, in milliseconds. */
 const pauseMs = 500
 
 /**
- * Detects pauses of this process: it was suspended (SIGSTOP, a paused machine), or its event loop was blocked. Meanwhile,
- * nothing that arrived was read.
+ * Detects pauses of this process: it was suspended (SIGSTOP, a paused machine), or its event loop was blocked. During
+ * a pause, nothing that arrives is read.
  */
 export class PauseDetector {
   #aliveAt = readInstant()

@@ -37,10 +37,10 @@ const reconnectDelay = "500 millis"
 /** Receives each notification after it was recorded, from the first heartbeat of a connection on. */
 export type NotificationObserver = (payload: string) => void
 
-/** Sends a notification, and returns the identity of the server: that behind a pooler may have changed. */
+/** Sends a notification, and returns the identity of the server: behind a pooler, the server may have changed. */
 const sendNotification = `select pg_notify($1, $2), ${serverIdentity} as server`
 
-/** Why notifications that were sent do not arrive. */
+/** The reasons why notifications may not arrive. */
 const reasons = {
   pooler: "a pooler drops notifications; DATABASE_FEED_URL must lead directly to PostgreSQL",
   otherDatabase: "DATABASE_FEED_URL must lead to the same database as DATABASE_URL"
@@ -57,12 +57,14 @@ const parseSentAt = (text: string): Instant => {
 }
 
 /**
- * Listens for notifications on one connection and sends a heartbeat notification every second on a second
- * connection. If no heartbeat sent within the last 3 s has arrived, the feed is down and reconnects; this detects
- * silently dropped connections. After the process was suspended, the feed is down until a new heartbeat has arrived. The sender must be a separate connection, because a pooler that drops notifications
- * may still echo a connection's own ones. It connects as writers and readers do, so a listener that is connected to
- * another database is detected, too. Behind such a pooler and on a read-only server the feed stays down, and logs it
- * once.
+ * Listens for notifications on one connection and sends a heartbeat notification every second on a second connection.
+ * If no heartbeat sent within the last 3 s has arrived, the feed is down and reconnects; this detects silently
+ * dropped connections. After the process was suspended, the feed is down until a new heartbeat has arrived.
+ *
+ * The sender must be a separate connection, because a pooler that drops notifications may still echo a connection's
+ * own notifications. The sender connects like readers and writers, so the heartbeats also detect a listener that is
+ * connected to another database. Behind such a pooler and on a read-only server, the feed stays down and logs the
+ * reason once.
  */
 const makeChangeFeed = (
   revisions: WorkspaceRevisions,
@@ -99,7 +101,7 @@ const makeChangeFeed = (
       Effect.andThen(setChangeFeedUp(false), stateLog.down(suspectedReason))
     )
 
-    // The monotonic clock alone would keep the feed up after the machine was suspended.
+    // The monotonic clock stops during a suspension, so it alone would keep the feed up afterwards.
     const isAlive = () =>
       upUntil !== undefined && performance.now() < upUntil.monotonic && Date.now() < upUntil.wall
 
@@ -119,7 +121,7 @@ const makeChangeFeed = (
       return reportUp
     }
 
-    /** Makes the handler of the notifications of one connection, whose heartbeats are sent to `identity`. */
+    /** Makes the handler of one connection's notifications. `identity` is the server that receives the heartbeats. */
     const makeNotificationHandler = (identity: string) => {
       let isFirst = true
       const handle = (payload: string): Effect.Effect<void> => {
@@ -129,7 +131,8 @@ const makeChangeFeed = (
           if (elapsedBetween(sentAt, readInstant()) >= heartbeatTtlMs) return Effect.void
           if (!isFirst) return onHeartbeat(sentAt)
           isFirst = false
-          // Changes before this connection listened were missed. Until now, the revisions are those of the last contact.
+          // Changes before this connection listened were missed. Count them only now, so that `lastContact` had the
+          // revisions of the last contact until now.
           revisions.invalidateAll()
           return Effect.andThen(
             server.follow(identity),
@@ -172,7 +175,7 @@ const makeChangeFeed = (
         Effect.repeat(Schedule.spaced(heartbeatInterval))
       )
 
-    /** Runs `disconnect` once no heartbeat has arrived for too long; a new connection gets the same time. */
+    /** Runs `disconnect` once the last heartbeat has expired. A new connection has as long for its first heartbeat. */
     const disconnectWhenDown = (disconnect: Effect.Effect<void>) =>
       Effect.gen(function* () {
         const connectDeadline = performance.now() + heartbeatTtlMs
@@ -216,7 +219,7 @@ const makeChangeFeed = (
     }).pipe(Effect.ensuring(markDown))
 
     yield* Effect.scoped(listen).pipe(
-      // Every cause: `disconnect` interrupts the fibers that use the closed connections.
+      // Catches every cause, because `disconnect` interrupts the fibers that use the closed connections.
       Effect.catchCause(() => reportDown),
       Effect.andThen(Effect.sleep(reconnectDelay)),
       Effect.forever,

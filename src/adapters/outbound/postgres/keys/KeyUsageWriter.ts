@@ -13,7 +13,7 @@ const writeIntervalMs = 60_000
 /** Maximum number of keys whose use is not written yet; bounds memory while PostgreSQL is unavailable. */
 const maxPendingKeys = 100_000
 
-/** Maximum number of keys of one statement. With more, PostgreSQL reads the whole table instead of an index. */
+/** Maximum number of keys of one statement. With more keys, PostgreSQL reads the whole table instead of an index. */
 const maxKeysPerStatement = 256
 
 /** The time that one statement may take. */

@@ -13,7 +13,7 @@ import { makeKeyUsageWriter } from "./KeyUsageWriter.ts"
 /** How often the recorded use of keys is written. */
 const flushInterval = "1 second"
 
-/** How long the last write may delay the end of the process. */
+/** How long the last write may delay the exit of the process. */
 const lastFlushTimeout = "2 seconds"
 
 const makeKeyStore = Effect.gen(function* () {

@@ -1,7 +1,12 @@
 import { maxTitlesPerRead } from "../../../../application/ports/PromptTitles.ts"
 import type { PromptFilter } from "../../../../application/ports/PromptRepo.ts"
 import { isWithinOffsetLimit, maxPerPage, offset, type Page } from "../../../../domain/Page.ts"
-import { type PromptId, PromptSummary, type PromptTitle } from "../../../../domain/Prompt.ts"
+import {
+  type PromptId,
+  PromptSummary,
+  type PromptTitle,
+  repeatedFieldNames
+} from "../../../../domain/Prompt.ts"
 import { maxSlugSourceLength } from "../../../../domain/PromptNames.ts"
 import { sizes } from "../../../../domain/Sizes.ts"
 import type { Timestamp } from "../../../../domain/Timestamp.ts"
@@ -12,7 +17,7 @@ import { findById, type Statement } from "../driver/Query.ts"
 /** Adds a parameter to a statement and returns its placeholder, such as `$1`. */
 type AddParameter = (value: unknown) => string
 
-/** Makes a statement that, if something was not found, returns less than `expectedRows` rows. */
+/** Makes a statement that returns fewer than `expectedRows` rows if something was not found. */
 const makeStatement = (expectedRows: 0 | 1, makeText: (parameter: AddParameter) => string): Statement => {
   const params: Array<unknown> = []
   return {
@@ -23,8 +28,8 @@ const makeStatement = (expectedRows: 0 | 1, makeText: (parameter: AddParameter) 
 }
 
 /**
- * Selects one page of the rows of `ordered`. PostgreSQL rejects an offset that no list can have. The literal LIMIT
- * stops the generic plan from assuming 10 % of the rows.
+ * Selects one page of the rows of `ordered`. An offset that no list can reach is not sent, because PostgreSQL may
+ * reject it. The literal LIMIT stops the generic plan from assuming 10 % of the rows.
  */
 const paginate = (ordered: string, page: Page, parameter: AddParameter): string =>
   isWithinOffsetLimit(page)
@@ -33,9 +38,9 @@ const paginate = (ordered: string, page: Page, parameter: AddParameter): string 
       ) page limit ${maxPerPage}`
     : `${ordered} limit 0`
 
-const summaryColumns = Object.keys(PromptSummary.fields)
-  .map((column) => `p.${column}`)
-  .join(", ")
+const toColumns = (names: ReadonlyArray<string>): string => names.map((name) => `p.${name}`).join(", ")
+
+const summaryColumns = toColumns(Object.keys(PromptSummary.fields))
 
 /**
  * Selects the prompts of the ids as `p`. The join takes the workspace from `ids`. With a parameter instead, the generic
@@ -47,7 +52,7 @@ const selectPage = (ids: string): string =>
 
 /**
  * Selects the ids of the prompts that match a filter, in the order of the list. Each combination of filters has a
- * different text, so that PostgreSQL finds its index.
+ * different text, so that PostgreSQL finds the index for it.
  */
 const selectMatching = (workspace: string, filter: PromptFilter, parameter: AddParameter): string => {
   const conditions: Array<string> = []
@@ -92,7 +97,7 @@ export const selectPromptPage = (workspace: WorkspaceId, filter: PromptFilter, p
     return `${selectPage(ids)} order by p.updated_at desc, p.id desc`
   })
 
-/** Selects the titles that follow `after` in the order of the list, cut as `truncateTitle` does. */
+/** Selects the titles that follow `after` in the order of the list, truncated like `truncateTitle`. */
 export const selectTitles = (
   workspace: WorkspaceId,
   after: Pick<PromptTitle, "id" | "updated_at"> | undefined
@@ -148,8 +153,7 @@ const aggregateFragments = (value: string, name: string): string =>
   `coalesce(array_agg(${value} order by position, id) filter (where bytes <= ${sizes.sourceBytes}), '{}') as ${name}`
 
 // PostgreSQL knows the size of a text without reading it.
-const selectSourcesText = `select requested.ordinal::int, p.id, p.title, p.prompt_type, p.target_model, p.current_content,
-      p.current_version, source.*
+const selectSourcesText = `select requested.ordinal::int, ${toColumns(repeatedFieldNames)}, p.current_content, p.current_version, source.*
     from ${requestedPrompts}
     cross join lateral (
       select coalesce(max(bytes) > ${sizes.sourceBytes}, false) as too_large,
@@ -174,7 +178,7 @@ export const selectSources = (prompts: ReadonlyArray<PromptKey>): Statement => (
   expectedRows: prompts.length
 })
 
-/** Selects the total and one page of versions, like `selectPrompts`; no row at all if there is no such prompt. */
+/** Selects the total and one page of versions, like `selectPrompts`. Selects no row if the prompt does not exist. */
 export const selectVersions = (
   workspace: WorkspaceId,
   id: PromptId,

@@ -1,7 +1,7 @@
 import * as Schema from "effect/Schema"
 import { parseJson } from "../../../../domain/Json.ts"
 import type { PageOfItems } from "../../../../domain/Page.ts"
-import { Prompt, PromptSummary } from "../../../../domain/Prompt.ts"
+import { Prompt, PromptSummary, RepeatedFields } from "../../../../domain/Prompt.ts"
 import type { ResolutionSource } from "../../../../domain/Resolution.ts"
 import { Version, VersionSummary } from "../../../../domain/Version.ts"
 import type { Row } from "../driver/Query.ts"
@@ -35,10 +35,7 @@ export const decodeVersion: (row: Row) => Version = Schema.decodeUnknownSync(Ver
 
 const decodeSourceRow = Schema.decodeUnknownSync(
   Schema.Struct({
-    id: Prompt.fields.id,
-    title: Schema.String,
-    prompt_type: Prompt.fields.prompt_type,
-    target_model: Schema.String,
+    ...RepeatedFields.fields,
     current_content: Schema.String,
     current_version: Prompt.fields.current_version,
     contents: Schema.Array(Schema.String),
@@ -53,7 +50,7 @@ export const decodeSource = (row: Row): ResolutionSource => {
     ...source,
     fragments: contents.map((content, index) => ({
       content,
-      // Parsed when it is needed: all overrides of a prompt may take much more memory than their texts.
+      // Parsed only when it is read: all overrides of a prompt together may take much more memory than their texts.
       get variable_overrides() {
         return parseJson(overrides[index] ?? "{}")
       }

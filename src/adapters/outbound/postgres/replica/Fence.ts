@@ -11,11 +11,11 @@ const timeoutMs = 1_000
 /** How long the fence waits after a marker failed, in milliseconds. */
 const defaultRetryDelayMs = 200
 
-/** What a marker proves of everything that any server showed before the marker was sent. */
+/** A proof about the changes that any server showed before a marker was sent. */
 export type Proof =
-  /** The primary shows it. */
+  /** The primary shows them. */
   | "visible"
-  /** The change feed has reported it. */
+  /** The change feed has reported them. */
   | "reported"
 
 interface Waiter {
@@ -25,14 +25,14 @@ interface Waiter {
 }
 
 /**
- * The position in the WAL that a standby must have replayed to run reads of this process, and the proofs that are needed
- * where reads move to another server. `ReadRouter` has the rules.
+ * The position in the WAL that a standby must have replayed to run reads of this process, and the proofs that are
+ * needed where reads move to another server. `ReadRouter` has the rules.
  *
- * Both come from *markers*: a statement that notifies, and returns the position of the primary. PostgreSQL commits
- * transactions that notify one after the other, and delivers their notifications in this order, each after its
- * transaction is visible. So once a marker is committed, every change that any server showed before is visible on the
- * primary; and once its notification has arrived, the change feed has reported all of them. At most one marker is in
- * flight; the next one is for all that was requested meanwhile.
+ * Both come from *markers*. A marker is a statement that sends a notification and returns the position of the
+ * primary. PostgreSQL commits transactions that notify one after the other, and delivers their notifications in this
+ * order, each after its transaction is visible. So once a marker is committed, every change that any server showed
+ * before is visible on the primary; and once its notification has arrived, the change feed has reported all of them.
+ * At most one marker is in flight; the next marker serves all requests that arrived meanwhile.
  */
 export class Fence {
   readonly #query: Query
@@ -64,7 +64,7 @@ export class Fence {
     return this.#primary
   }
 
-  /** When that state was queried, by the monotonic clock. Everything that was visible then is before its position. */
+  /** When the state was queried, by the monotonic clock. Its position is after every change that was visible then. */
   get at(): number {
     return this.#at
   }
@@ -82,7 +82,7 @@ export class Fence {
   }
 
   /**
-   * Succeeds once there is the proof for everything that was shown until `at`. Fails if that takes too long, and at once while
+   * Succeeds once the proof covers all changes that were shown until `at`. Fails after a timeout, and at once while
    * markers fail.
    */
   await(proof: Proof, at: number): Effect.Effect<void, Unavailable> {
@@ -110,7 +110,7 @@ export class Fence {
     })
     return this.#isDue.await.pipe(
       Effect.andThen(failAfterTimeout(this.#sendMarker)),
-      // Every cause: a server that cannot run the statement is no primary.
+      // Catches every cause, because a server that cannot run the statement is not a primary.
       Effect.catchCause(() => onFailure),
       Effect.forever
     )
@@ -130,7 +130,7 @@ export class Fence {
         this.#isFailing = false
         this.#prove("visible", at)
         const primary = decodePrimary(rows)
-        // Without a further change, the position stays: each later one would keep standbys out of use for a moment.
+        // Without a new change, keep the position: after each later position, standbys would briefly be out of use.
         if (revision === this.#revision && primary.lineage === this.#primary?.lineage) return
         this.#revision = revision
         this.#at = at

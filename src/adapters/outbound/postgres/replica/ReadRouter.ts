@@ -8,12 +8,11 @@ import type { ReadMetrics } from "./ReplicaMetrics.ts"
 
 type Rows = ReadonlyArray<Row>
 
-/** The outcome of a read of a replica: its rows if they count, which are shown once `show` has run. */
+/** The outcome of a read of a replica. `show` records that the caller gets the rows, and returns them. */
 type ReplicaOutcome =
   | { readonly _tag: "Found" | "Incomplete"; readonly rows: Rows; readonly show: () => Rows }
   | { readonly _tag: "Fenced" | "Failed" | "None" }
 
-/** What the router depends on. */
 export interface ReadRouterOptions {
   readonly revisions: Pick<WorkspaceRevisions, "revision">
   readonly fence: Pick<Fence, "at" | "isPassedBy" | "await">
@@ -23,7 +22,7 @@ export interface ReadRouterOptions {
   readonly metrics: ReadMetrics
 }
 
-/** Returns true if rows contain one that other rows of the same statement lack. */
+/** Returns true if `rows` contain a row that is missing in `others`. The same statement returned both. */
 const hasFurtherRow = (rows: Rows, others: Rows): boolean => {
   const ordinals = new Set(others.map(({ ordinal }) => ordinal))
   return rows.some(({ ordinal }) => !ordinals.has(ordinal))
@@ -33,15 +32,17 @@ const hasFurtherRow = (rows: Rows, others: Rows): boolean => {
  * Chooses the server of each read. No read of this process returns a state that is older than a change that was
  * reported before, or than what an earlier read returned:
  *
- * 1. A replica runs a read only if it has passed the fence of the last reported change: its position was seen before the
- *    read is sent. The read counts only if no other change is reported until it ends.
- * 2. What other servers showed before the read was sent must have been reported when it ends, so that rule 1 covers it.
- *    The read waits for this proof; the next reads of the replica have it.
- * 3. The primary runs a read only once it shows everything that replicas have shown: a replica may be ahead of it.
- * 4. What a replica does not find is read from the primary: it may be so new that its change has not been reported. If
- *    the primary does not find it either, the rows of the replica are the result, and nothing of the primary was shown.
- * 5. While the change feed is down, changes may go unreported: the primary runs all reads. Only if it does not respond,
- *    a replica runs those that rules 1 and 2 allow.
+ * 1. A replica runs a read only if it has passed the fence of the last reported change: its position was seen before
+ *    the read is sent. Its result counts only if no other change is reported before the read ends.
+ * 2. Changes that other servers showed before the read was sent must have been reported when the read ends, so that
+ *    rule 1 covers them. The read waits for this proof, which then covers the next reads of the replica too.
+ * 3. The primary runs a read only once it shows every change that replicas have shown: a replica may be ahead of the
+ *    primary.
+ * 4. What a replica does not find is read from the primary, because its change may be too recent to have been
+ *    reported. If the primary does not find it either, the rows of the replica are the result, and the read showed
+ *    nothing of the primary.
+ * 5. While the change feed is down, changes may go unreported: the primary runs all reads. Only if the primary does
+ *    not respond, a replica runs the reads that rules 1 and 2 allow.
  */
 export class ReadRouter {
   readonly #options: ReadRouterOptions
@@ -49,14 +50,14 @@ export class ReadRouter {
   #session: ReplicaSession | undefined
   /** When a replica last showed something, by the monotonic clock. */
   #shownByReplicaAt = Number.NEGATIVE_INFINITY
-  /** When another server than that of `#session` last showed something. */
+  /** When a server other than the server of `#session` last showed something. */
   #shownElsewhereAt = Number.NEGATIVE_INFINITY
 
   constructor(options: ReadRouterOptions) {
     this.#options = options
   }
 
-  /** Runs a statement on the server that the rules allow; one without `expectedRows` on the primary. */
+  /** Runs a statement on the server that the rules allow. A statement without `expectedRows` runs on the primary. */
   run(pool: keyof ReplicaSession, statement: Statement): Effect.Effect<Rows, Unavailable> {
     const { primary, isFeedUp, metrics } = this.#options
     const readPrimary = this.#readPrimary(pool, statement)
@@ -116,7 +117,7 @@ export class ReadRouter {
       const shownElsewhereAt = this.#shownElsewhereAt
       const prove = shownElsewhereAt < fence.at ? Effect.void : fence.await("reported", shownElsewhereAt)
       return Effect.matchCauseEffect(session[pool](statement), {
-        // Every cause: the pools of a replica that is lost interrupt their statements.
+        // Catches every cause: when a replica is lost, its pools interrupt their statements.
         onFailure: () => Effect.succeed<ReplicaOutcome>({ _tag: "Failed" }),
         onSuccess: (rows) =>
           Effect.match(prove, {
@@ -134,7 +135,7 @@ export class ReadRouter {
     })
   }
 
-  /** Notes which session runs the next read of a replica. What other sessions have shown was shown elsewhere. */
+  /** Records which session runs the next read. Changes that other sessions showed count as shown elsewhere. */
   #use(session: ReplicaSession): void {
     if (session === this.#session) return
     this.#session = session

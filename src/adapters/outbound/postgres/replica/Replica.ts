@@ -22,12 +22,12 @@ import { decodeStandby, type ServerState, type StandbyState, selectStandby } fro
 const intervalMs = 20
 /** After this long without a response, the connections to a replica are closed, in milliseconds. */
 const responseTimeoutMs = 500
-/** How long a replica waits before it is connected to again, in milliseconds. */
+/** How long to wait before reconnecting to a replica, in milliseconds. */
 const reconnectDelayMs = 500
-/** A replica that is further behind is not used, in milliseconds. */
+/** Maximum lag of a replica that is used, in milliseconds. */
 const maxLagMs = 10_000
 
-/** The pools of one connection to a replica. They lead to one server, which never goes back while they are open. */
+/** The pools of a replica. They lead to one server, whose position never goes back while they are open. */
 export interface ReplicaSession {
   readonly queryPrompts: Query
   readonly queryKeys: Query
@@ -40,7 +40,7 @@ export interface ReplicaInUse {
   readonly state: StandbyState
 }
 
-/** Where a replica is and how its log lines and metrics name it. */
+/** The connections to a replica, and its name in log lines and metrics. */
 export interface ReplicaServer {
   readonly name: string
   readonly config: PgClient.PgPoolConfig
@@ -55,9 +55,9 @@ const fail = (message: string): Effect.Effect<never, ReplicaProblem> =>
 const otherServerError = makeConnectionError("another server responded, or the replica has gone back")
 
 /**
- * Makes the set-up of sessions that must lead to a server at a position or later. A connection stays with its server, and
- * a server that goes back, because it recovers from a crash, closes all connections. So what holds when a session is
- * set up holds as long as its connection.
+ * Makes the set-up of sessions that must lead to a server at a position or later. A connection stays with its server.
+ * A server whose position goes back, because it recovers from a crash, closes all connections. So a condition that
+ * holds at the set-up holds for the life of the connection.
  */
 export const makeReplicaSessionSetup =
   (findState: () => StandbyState): SetUpSession =>
@@ -132,7 +132,7 @@ export class Replica {
         }
         yield* Effect.sleep(intervalMs)
       }
-      // Before the pools close, which may wait for their statements.
+      // Runs before the pools close, because closing may wait for statements.
     }).pipe(Effect.ensuring(Effect.sync(() => this.#close())))
   }
 
@@ -142,7 +142,7 @@ export class Replica {
       return fail(`it replays the WAL ${state.lineage}, the primary writes ${primary.lineage}`)
     if (this.#inUse !== undefined && this.#inUse.state.server !== state.server)
       return fail("its URL leads to different servers")
-    // Heartbeats are transactions, so the last one is recent.
+    // The heartbeats of the change feed are transactions, so a standby that is up to date has replayed a recent one.
     const lagMs = state.position >= primary.position ? 0 : state.sinceLastMs
     this.#gauges.setLag(lagMs / 1_000)
     return lagMs < maxLagMs ? Effect.void : fail(`it is more than ${maxLagMs / 1_000} s behind`)
@@ -160,7 +160,7 @@ export class Replica {
     )
   }
 
-  /** Every failed read is repeated elsewhere. */
+  /** Maps every SQL error to `Unavailable`: `ReadRouter` repeats the read elsewhere. */
   readonly #mapFailure: UnavailableMapper = <A, E, R>(effect: Effect.Effect<A, E | SqlError, R>) =>
     Effect.catchIf(effect, isSqlError, (error) => {
       if (isConnectionLost(error)) this.#isResponding = false

@@ -12,7 +12,7 @@ export interface ReplicaBudget {
   readonly positions: number
 }
 
-/** The reads of the replica in use, without `DATABASE_MAX_CONNECTIONS`. */
+/** Connections for reads of the replica in use, without `DATABASE_MAX_CONNECTIONS`. */
 const defaultReads = 5
 
 /** One connection for prompts and one for keys. */
@@ -22,7 +22,7 @@ const minReads = 2
 export const findDefaultMaxConnections = (replicas: number): number =>
   replicas === 0 ? defaultMaxConnections : defaultMaxConnections + defaultReads + replicas
 
-/** Returns the least number of connections of a process: each purpose needs one, and the change feed two. */
+/** Returns the minimum number of connections of a process: one for each purpose, and two for the change feed. */
 export const findMinMaxConnections = (replicas: number): number =>
   replicas === 0 ? minMaxConnections : minMaxConnections + minReads + replicas
 

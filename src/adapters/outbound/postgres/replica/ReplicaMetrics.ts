@@ -21,7 +21,7 @@ const makeReadCounter = (target: "replica" | "primary") =>
     }
   )
 
-/** Counts the reads that replicas are for. */
+/** Makes the counters of the reads that replicas may run. */
 export const makeReadMetrics = () => ({
   countReplica: makeReadCounter("replica"),
   countPrimary: makeReadCounter("primary"),

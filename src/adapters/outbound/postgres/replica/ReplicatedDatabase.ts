@@ -16,7 +16,7 @@ import { Replica, type ReplicaInUse } from "./Replica.ts"
 import type { ReplicaBudget } from "./ReplicaBudget.ts"
 import { makeReadMetrics } from "./ReplicaMetrics.ts"
 
-/** What a replicated database consists of. */
+/** The replicas of a database, and the connections to them. */
 export interface ReplicationOptions {
   /** The URL of each replica, and how logs and metrics name it. */
   readonly replicas: ReadonlyArray<{ readonly name: string; readonly url: Redacted.Redacted }>
@@ -26,8 +26,9 @@ export interface ReplicationOptions {
 }
 
 /**
- * Returns the function that chooses the replica for a read: a process uses one while it is connected, because two standbys
- * show different states, and a move needs a proof. Each process begins with another one, so that processes share them.
+ * Returns the function that chooses the replica for a read. A process keeps to one replica while it is connected,
+ * because two standbys show different states and a move needs a proof. The first choice is random, so that the
+ * processes spread over the replicas.
  */
 const makeReplicaChoice = (replicas: ReadonlyArray<Replica>): (() => ReplicaInUse | undefined) => {
   let active = replicas[Math.floor(Math.random() * replicas.length)]

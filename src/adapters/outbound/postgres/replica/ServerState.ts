@@ -4,7 +4,7 @@ import { serverIdentity } from "../connection/SessionSetup.ts"
 
 /** Where a server is in its WAL. */
 export interface ServerState {
-  /** In bytes. */
+  /** The position in bytes. */
   readonly position: bigint
   /** Identifies the WAL: the cluster, the database, and the timeline, which a promotion begins. */
   readonly lineage: string
@@ -23,8 +23,9 @@ const formatLineage = (
     (select oid from pg_database where datname = current_database()), ${timeline})`
 
 /**
- * Notifies, and selects the state of the primary; fails on a standby. The position is after every record that is in the
- * WAL, flushed or not. Does not wait for the disk, or for long behind another transaction that notifies.
+ * Notifies, and selects the state of the primary; fails on a standby. The position is after every record that is in
+ * the WAL, flushed or not. Does not wait for the disk, and waits at most 250 ms for another transaction that
+ * notifies.
  */
 export const sendMarker = `select set_config('synchronous_commit', 'off', true),
   set_config('lock_timeout', '250ms', true), pg_notify($1, $2), (position - '0/0')::text as position,
@@ -42,8 +43,8 @@ export const decodePrimary = (rows: ReadonlyArray<unknown>): ServerState => {
 }
 
 /**
- * Selects the state of a standby. The timeline is the one that it receives, which only some roles may see, or the one of
- * its last restart point, which may be minutes behind.
+ * Selects the state of a standby. The timeline comes from the WAL that the standby receives; roles that may not see
+ * this get the timeline of its last restart point, which may be minutes behind.
  */
 export const selectStandby = `select pg_is_in_recovery() as "isStandby", ${serverIdentity} as server,
   (pg_last_wal_replay_lsn() - '0/0')::text as position,

@@ -40,7 +40,7 @@ const isDenied = (error: unknown): error is SqlError =>
 
 /**
  * Requests wait behind a migration that waits for a lock on a table, and time out after 3 s. A migration therefore
- * waits for less, and then lets them through.
+ * waits for less than that, and then lets the requests through.
  */
 const limitLockWait = "set local lock_timeout = '2s'"
 const lockRetryDelay = "500 millis"
@@ -127,33 +127,35 @@ export const runMigrations = (
     return pending.length === 0 ? { version, ran: [] } : yield* transactPending(all)
   })
 
-const restoreChanged = Effect.gen(function* () {
+const restoreWrongTriggers = Effect.gen(function* () {
   const sql = yield* PgClient.PgClient
   yield* sql.unsafe(record.lockMigrations)
-  const changed = decodeTriggers(yield* sql.unsafe(selectWrongTriggers.text, selectWrongTriggers.params))
-  if (changed.length === 0) return
-  for (const statement of [...changed.map(enableTrigger), ...repairStatements]) yield* sql.unsafe(statement)
-  yield* Effect.logWarning(`Triggers disabled or with the wrong firing mode: ${changed.length}; corrected`)
+  const wrong = decodeTriggers(yield* sql.unsafe(selectWrongTriggers.text, selectWrongTriggers.params))
+  if (wrong.length === 0) return
+  for (const statement of [...wrong.map(enableTrigger), ...repairStatements]) yield* sql.unsafe(statement)
+  yield* Effect.logWarning(`Triggers disabled or with the wrong firing mode: ${wrong.length}; corrected`)
 })
 
 /**
- * Enables all triggers as the schema says, and does what they may have missed: `pg_restore --disable-triggers`
- * leaves them in other states. Only reads if nothing has changed. Only warns if the server denies the change, so
- * that a service without the privilege, or on a standby, still starts.
+ * Gives all triggers the firing mode of the schema and does the work that they may have missed: `pg_restore
+ * --disable-triggers` leaves them in other modes. Only reads if all triggers have their mode. Only warns if the
+ * server denies the change, so that a service without the privilege, or on a standby, still starts.
  */
 const restoreTriggers = Effect.gen(function* () {
   const { queryPrompts: query, transact } = yield* Database
   if (decodeTriggers(yield* query(selectWrongTriggers)).length === 0) return
   yield* transact(
-    Effect.catchIf(restoreChanged, isDenied, (error) => Effect.fail(triggersDenied(describeSqlError(error))))
+    Effect.catchIf(restoreWrongTriggers, isDenied, (error) =>
+      Effect.fail(triggersDenied(describeSqlError(error)))
+    )
   ).pipe(Effect.catchTag("SchemaMismatch", ({ message }) => Effect.logWarning(message)))
 })
 
 /**
  * Brings the schema to the version of this program and returns what ran. All pending migrations run in one
- * transaction, each once, however many processes start at the same time. Then enables the triggers that are not
- * enabled as the schema says. Only reads if nothing is pending.
- * Fails if the schema is newer than this program, or if the server denies a migration.
+ * transaction, and each runs once, even if several processes start at the same time. Then corrects the firing modes
+ * of the triggers. Only reads if nothing is pending. Fails if the schema is newer than this program, or if the server
+ * denies a migration.
  */
 export const migrate = Effect.tap(runMigrations(migrations), restoreTriggers)
 

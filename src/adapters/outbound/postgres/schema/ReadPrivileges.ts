@@ -19,7 +19,10 @@ const tables = [
   "fragments"
 ]
 
-/** A role may have the privilege on single columns only, so one column is enough. */
+/**
+ * Selects the tables without any readable column. One readable column is enough: a role may have the privilege on
+ * single columns only.
+ */
 const selectUnreadable = {
   text: `select current_user::text as role, coalesce(string_agg(name, ', '), '') as unreadable
     from unnest('{${tables.join(",")}}'::text[]) name where not has_any_column_privilege(name, 'select')`,

@@ -1,6 +1,6 @@
 import { grantHint } from "../driver/SqlErrors.ts"
 
-/** The database's schema does not fit this program; the message says what to do. */
+/** The database's schema does not fit this program. The message names the remedy. */
 export interface SchemaMismatch {
   readonly _tag: "SchemaMismatch"
   readonly message: string

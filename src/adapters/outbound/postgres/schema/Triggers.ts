@@ -71,7 +71,10 @@ export const enableTrigger = ({
 }: ReturnType<typeof decodeTriggers>[number]): string =>
   `alter table ${table} enable ${option} trigger ${trigger}`
 
-/** Do what triggers may have missed: correct the copies of prompt columns in tag lists, and notify every listener. */
+/**
+ * Statements that do the work that triggers may have missed: they correct the copies of prompt columns in tag lists,
+ * and notify every listener.
+ */
 export const repairStatements: ReadonlyArray<string> = [
   `update prompt_tags t set listed_at = null from prompts p where p.id = t.prompt_id
     and (t.workspace_id, t.listed_at, t.prompt_type, t.folder_id) is distinct from

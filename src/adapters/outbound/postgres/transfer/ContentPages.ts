@@ -5,7 +5,7 @@ import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import { execute } from "../driver/Query.ts"
 import * as queries from "./ExportQueries.ts"
 
-/** The most rows of a list, and the most bytes of rows, that are read at once. */
+/** Maximum number of rows of a list, and of bytes of rows, that are read at once. */
 const maxPageRows = 200
 const maxPageBytes = 4 * 1024 * 1024
 
@@ -109,7 +109,7 @@ export const readTags = Effect.fnUntraced(function* (
   return (promptId: PromptId): ReadonlyArray<TagId> => tags(promptId).map(({ id }) => id)
 })
 
-/** Reads how many bytes several prompts have in a list. */
+/** Reads the size of several prompts' rows in a list, in bytes. */
 export const readChildSizes = Effect.fnUntraced(function* (
   sql: PgClient,
   list: queries.ChildList<unknown>,

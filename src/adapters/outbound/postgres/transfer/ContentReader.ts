@@ -2,10 +2,11 @@ import type { PgClient } from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
 import { WorkspaceNotFound } from "../../../../application/ports/WorkspaceStore.ts"
 import { toTier } from "../../../../domain/Billing.ts"
-import type {
-  CurrentPrompt,
-  VersionHistory,
-  WorkspaceContent
+import {
+  type CurrentPrompt,
+  emptyHistory,
+  type VersionHistory,
+  type WorkspaceContent
 } from "../../../../domain/workspace/WorkspaceContent.ts"
 import type { PromptId } from "../../../../domain/Prompt.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
@@ -35,8 +36,6 @@ const readList = Effect.fnUntraced(function* <A>(
   return items
 })
 
-const noVersions: VersionHistory = { current_id: null, last: null }
-
 const readHistories = Effect.fnUntraced(function* (sql: PgClient, promptIds: ReadonlyArray<string>) {
   const rows = queries.decodeHistories(yield* execute(sql, queries.selectHistories(promptIds)))
   const histories = new Map(
@@ -46,7 +45,7 @@ const readHistories = Effect.fnUntraced(function* (sql: PgClient, promptIds: Rea
       return [id, { current_id, last }]
     })
   )
-  return (promptId: PromptId) => histories.get(promptId) ?? noVersions
+  return (promptId: PromptId) => histories.get(promptId) ?? emptyHistory
 })
 
 const readPrompts = Effect.fnUntraced(function* (sql: PgClient, workspace: WorkspaceId) {
@@ -72,7 +71,7 @@ const readPrompts = Effect.fnUntraced(function* (sql: PgClient, workspace: Works
   return prompts
 })
 
-/** Reads the current state of a workspace's content. Runs in a transaction that sees one state of the database. */
+/** Reads the current state of a workspace's content. Runs in a transaction with one snapshot. */
 export const readContent = Effect.fnUntraced(function* (sql: PgClient, workspace: WorkspaceId) {
   yield* readWorkspace(sql, workspace)
   return {

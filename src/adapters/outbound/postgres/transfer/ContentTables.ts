@@ -58,6 +58,6 @@ export const importColumns = {
 export type ImportTable = keyof typeof importColumns
 export const importTables = Object.keys(importColumns) as ReadonlyArray<ImportTable>
 
-/** Returns true for a table with the column `workspace_id` that is content. */
+/** Returns true for a table of content with the column `workspace_id`. */
 export const belongsToWorkspace = (table: ImportTable): boolean =>
   table in contentColumns && (importColumns[table] as ReadonlyArray<string>).includes("workspace_id")

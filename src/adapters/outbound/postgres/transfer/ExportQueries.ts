@@ -84,7 +84,7 @@ export const fragments: WorkspaceTable<typeof FragmentRow.Type> = {
   decode: makeRowDecoder(FragmentRow)
 }
 
-/** The row of a prompt; a folder of another workspace is left out, as in every read. */
+/** The row of a prompt. A folder of another workspace is left out, as in every read. */
 const ExportedPromptRow = Prompt.mapFields(Struct.omit(["tags"]))
 export type ExportedPromptRow = typeof ExportedPromptRow.Type
 export const prompts: WorkspaceTable<ExportedPromptRow> = {

@@ -8,7 +8,10 @@ import type { Staging } from "./Staging.ts"
 
 type Conflict = ReturnType<typeof queries.decodeConflicts>[number]
 
-/** Fails with the first staged rows whose id, email or hash belongs to another workspace, user or key, and their number. */
+/**
+ * Fails if staged rows have an id, email or hash that belongs to another workspace, user or key. The error has the
+ * first conflicts and their number.
+ */
 export const rejectConflicts = Effect.fnUntraced(function* (
   sql: PgClient,
   { has }: Staging,

@@ -12,15 +12,16 @@ import {
 } from "./ContentTables.ts"
 import { stagedTable } from "./Staging.ts"
 
-/** The lock that imports, revisions and the deletion of workspace `$1` take. */
+/** The lock that imports, edits and the deletion of workspace `$1` take. */
 const lockKey = "hashtextextended('prompt_retrieval_import ' || $1, 0)"
 
 /** Waits for the import lock of workspace `$1`. */
 export const lockWorkspace = `select pg_advisory_xact_lock(${lockKey})`
 
 /**
- * Takes the import lock of workspace `$1` if it is free. `locked` is also false if a transaction that the snapshot does
- * not show was committed before the lock was taken: it may have held the lock, and its changes would be overlooked.
+ * Takes the import lock of workspace `$1` if it is free. `locked` is also false if a transaction that is not visible
+ * in the snapshot was committed before the lock was taken: that transaction may have held the lock, and its changes
+ * would be overlooked.
  */
 export const tryLockWorkspace = `select case when pg_try_advisory_xact_lock(${lockKey})
     then not exists (
@@ -54,21 +55,21 @@ const joinWorkspace = (table: ContentTable): { readonly join: string; readonly w
     ? { join: "", workspace: "t.workspace_id" }
     : { join: "join prompts p on p.id = t.prompt_id", workspace: "p.workspace_id" }
 
-/** Selects the first conflicts of a query in the order of the import, each with the number of all its conflicts. */
-const firstConflicts = (conflicts: string): string =>
+/** Selects the first conflicts of a query in the order of the import, each with the total number of conflicts. */
+const selectFirstConflicts = (conflicts: string): string =>
   `select path, by_id, (count(*) over ())::int as count from (${conflicts}) c
     order by ordinal, by_id desc limit ${maxProblems}`
 
 /** Selects the first staged rows whose ids belong to another workspace than `$1`. */
 export const findConflictingIds = (table: ContentTable): string => {
   const { join, workspace } = joinWorkspace(table)
-  return firstConflicts(`select s.path, s.ordinal, true as by_id
+  return selectFirstConflicts(`select s.path, s.ordinal, true as by_id
     from ${stagedTable(table)} s join ${table} t on t.id = s.id ${join}
     where ${workspace} <> $1`)
 }
 
 /** Selects the first staged users whose id or email belongs to another user. */
-export const findConflictingUsers = firstConflicts(`select s.path, s.ordinal, u.id = s.id as by_id
+export const findConflictingUsers = selectFirstConflicts(`select s.path, s.ordinal, u.id = s.id as by_id
     from ${stagedTable("users")} s join users u on u.id = s.id
     where lower(u.email) <> lower(s.email)
     union all
@@ -77,7 +78,7 @@ export const findConflictingUsers = firstConflicts(`select s.path, s.ordinal, u.
     where u.id <> s.id`)
 
 /** Selects the first staged keys whose id belongs to another workspace than `$1`, or whose hash to another key. */
-export const findConflictingKeys = firstConflicts(`select s.path, s.ordinal, true as by_id
+export const findConflictingKeys = selectFirstConflicts(`select s.path, s.ordinal, true as by_id
     from ${stagedTable("api_keys")} s join api_keys k on k.id = s.id
     where k.workspace_id <> $1
     union all
@@ -91,7 +92,7 @@ export const decodeConflicts = makeRowDecoder(
 )
 
 /** The columns that an import may change in an existing row. */
-const writableColumns = (table: ContentTable): ReadonlyArray<string> =>
+const listWritableColumns = (table: ContentTable): ReadonlyArray<string> =>
   contentColumns[table].filter((name) => name !== "id" && name !== "workspace_id")
 
 /**
@@ -99,7 +100,7 @@ const writableColumns = (table: ContentTable): ReadonlyArray<string> =>
  * same id.
  */
 const fromDifferingContent = (table: ContentTable): string => {
-  const columns = writableColumns(table)
+  const columns = listWritableColumns(table)
   const sameWorkspace = belongsToWorkspace(table) ? "and t.workspace_id = $1" : ""
   return `${stagedTable(table)} s where t.id = s.id ${sameWorkspace}
     and (${columns.map((name) => `t.${name}`)}) is distinct from (${columns.map((name) => `s.${name}`)})`
@@ -108,9 +109,9 @@ const fromDifferingContent = (table: ContentTable): string => {
 const toParams = (table: ImportTable, workspace: string): ReadonlyArray<string> =>
   belongsToWorkspace(table) ? [workspace] : []
 
-/** Updates the rows of a workspace that differ from the staged ones; an equal row is not locked. */
+/** Updates the rows of a workspace that differ from the staged rows. Equal rows are not locked. */
 export const updateContent = (table: ContentTable, workspace: string): Statement => ({
-  text: `update ${table} t set ${writableColumns(table).map((name) => `${name} = s.${name}`)}
+  text: `update ${table} t set ${listWritableColumns(table).map((name) => `${name} = s.${name}`)}
     from ${fromDifferingContent(table)}`,
   params: toParams(table, workspace)
 })
@@ -120,8 +121,8 @@ const fromMissing = (table: ImportTable): string =>
   `${stagedTable(table)} s where not exists (select from ${table} t where t.id = s.id)`
 
 /**
- * Adds the staged rows that do not exist, content to a workspace. Fails if another transaction adds one of them at the
- * same time.
+ * Adds the staged rows that do not exist; rows of content are added to `workspace`. Fails if another transaction adds
+ * one of these rows at the same time.
  */
 export const insertMissing = (table: ImportTable, workspace: string): Statement => {
   const columns = importColumns[table]
@@ -198,7 +199,7 @@ const fromDifferingName = `${stagedTable("workspaces")} s where t.id = s.id and 
 /** Renames the workspace. An existing workspace keeps its tier and billing status. */
 export const renameWorkspace = `update workspaces t set name = s.name from ${fromDifferingName}`
 
-/** Returns the sum of the numbers of rows that FROM clauses select. */
+/** Returns the total number of rows that FROM clauses select. */
 const sumCounts = (clauses: ReadonlyArray<string>): string =>
   `(${clauses.map((clause) => `(select count(*) from ${clause})`).join(" + ")})::int`
 

@@ -3,7 +3,7 @@ import type { ContentEdit } from "../../../../domain/workspace/WorkspaceContent.
 import type { WorkspacePart } from "../../../../domain/workspace/WorkspaceParts.ts"
 import type { ImportTable } from "./ContentTables.ts"
 
-/** A row of one table, without the id of its workspace, and its path in the archive or the edit. */
+/** A row of one table without the id of its workspace, and the row's path in the archive or the edit. */
 export interface ImportRow {
   readonly table: ImportTable
   readonly path: string

@@ -7,8 +7,8 @@ import { belongsToWorkspace, type ImportTable, importColumns, importTables } fro
 import type { ImportRow } from "./ImportRows.ts"
 
 /**
- * The size of a full batch, in characters. PostgreSQL keeps the rows of a statement for triggers and foreign keys, and
- * writes them to files if they are more than a few megabytes.
+ * The size of a full batch, in characters. PostgreSQL keeps the rows of a statement for triggers and foreign keys,
+ * and writes them to files if they exceed a few megabytes.
  */
 const fullBatchLength = 256 * 1024
 
@@ -30,7 +30,7 @@ export const stagedTable = (table: ImportTable): string => `pg_temp.${stagedTabl
 
 /**
  * Creates the temporary table for a table, with the same CHECK constraints. Emails are unique as in `users`, because
- * PostgreSQL's lower case decides; all other uniqueness was checked by the archive's reader.
+ * PostgreSQL decides their lower case; the reader of the archive has already checked all other uniqueness.
  */
 const createTable = (table: ImportTable): string => `
   create temporary table ${stagedTablePrefix}${table} (
@@ -48,7 +48,7 @@ const insertRows = (table: ImportTable): string => {
     select ${columns} from json_populate_recordset(null::${stagedTable(table)}, $1::json)`
 }
 
-/** Analyzes the columns that statements join on, which suffices to plan them. */
+/** Analyzes the columns on which statements join; the planner needs no others. */
 const analyzeTables = (tables: ReadonlyArray<ImportTable>): string =>
   `analyze ${tables.map(
     (table) => `${stagedTable(table)} (${table === "prompt_tags" ? "prompt_id, tag_id" : "id"})`

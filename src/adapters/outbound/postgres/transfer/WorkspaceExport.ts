@@ -89,7 +89,7 @@ const exportPrompts = Effect.fnUntraced(function* <E>(
 
 /**
  * Passes a workspace to `sink`, part by part in the order of an archive: lists by id, versions by number, fragment
- * bindings by position. Runs in a transaction that sees one state of the database.
+ * bindings by position. Runs in a transaction with one snapshot.
  */
 export const exportWorkspace = Effect.fnUntraced(function* <E>(
   sql: PgClient,

@@ -47,9 +47,9 @@ export const writeContent = Effect.fnUntraced(function* (sql: PgClient, { has }:
 })
 
 /**
- * Makes a workspace equal to the staged archive, and returns the number of rows that it wrote. Rows of other workspaces
- * are only read. Users, keys and the workspace's row are written right before the end, because revocations and billing
- * changes must not wait for an import.
+ * Makes a workspace equal to the staged archive, and returns the number of written rows. Rows of other workspaces are
+ * only read. Users, keys and the workspace's row are written last, so that revocations and billing changes do not
+ * wait for the rest of an import.
  */
 const mergeArchive = Effect.fnUntraced(function* (
   sql: PgClient,
@@ -66,7 +66,7 @@ const mergeArchive = Effect.fnUntraced(function* (
     executeCounted(sql, queries.insertMissing(table, workspace))
   yield* sql.unsafe(queries.deferConstraints)
   let added = yield* insertMissing("workspaces")
-  // Deleted first: the schema limits the fragments of a prompt.
+  // Delete before inserting: the schema limits the fragments of a prompt.
   let removed = yield* write(queries.deleteOtherContent("prompt_fragments"), [workspace])
   const content = yield* writeContent(sql, staging, workspace)
   removed += yield* write(queries.deleteOtherTagsOfStagedPrompts)
@@ -82,9 +82,9 @@ const mergeArchive = Effect.fnUntraced(function* (
 })
 
 /**
- * Makes a workspace equal to an archive. Returns the number of the archive's items and of the rows that it wrote. The
- * rows are staged once; an attempt to write them that a concurrent transaction interferes with is undone up to the
- * savepoint before it.
+ * Makes a workspace equal to an archive. Returns the number of the archive's items and of the written rows. The rows
+ * are staged once. If a concurrent transaction interferes with an attempt to write them, the attempt is rolled back
+ * to its savepoint.
  */
 export const importWorkspace = <E>(
   sql: PgClient,

@@ -12,7 +12,7 @@ export type Transact = Database["Service"]["transact"]
 const maxAttempts = 10
 
 /** A concurrent transaction added, deleted or changed a row, or a deadlock with it was resolved. */
-const concurrencyStates = /^(23503|23505|40001|40P01)$/
+const concurrencyPattern = /^(23503|23505|40001|40P01)$/
 
 /** The attempt failed because a concurrent transaction interfered: the write can be attempted again. */
 const AttemptFailed = { _tag: "AttemptFailed" } as const
@@ -29,17 +29,17 @@ class DryRunResult<A> {
 const isAttemptFailed = (error: unknown): error is AttemptFailed => error === AttemptFailed
 
 /**
- * Converts an SQL error: the result of a concurrent change to `AttemptFailed` if another attempt is left, a
+ * Converts an SQL error: one that a concurrent change caused to `AttemptFailed` if another attempt is left, a
  * constraint violation to `InvalidContent`.
  */
 const toWriteError = (error: SqlError, isLast: boolean): SqlError | InvalidContent | AttemptFailed => {
-  if (!isLast && concurrencyStates.test(sqlState(error))) return AttemptFailed
+  if (!isLast && concurrencyPattern.test(sqlState(error))) return AttemptFailed
   return isConstraintViolation(error) ? toInvalidContent(error) : error
 }
 
 /**
- * Runs a write in a transaction or, within another transaction, after a savepoint; and again when a concurrent
- * transaction interferes. What a dry run did is rolled back.
+ * Runs a write in a transaction or, within another transaction, after a savepoint. Runs it again when a concurrent
+ * transaction interferes. Rolls a dry run back.
  */
 export const runAttempts = <A, E>(
   transact: <B, F, R>(work: Effect.Effect<B, F, R>) => Effect.Effect<B, F | SqlError | Unavailable, R>,
@@ -59,7 +59,7 @@ export const runAttempts = <A, E>(
   return run(1) as Effect.Effect<A, E | SqlError | InvalidContent | Unavailable>
 }
 
-/** The first statement of a transaction in which every statement sees the database as of the second statement. */
+/** The first statement of a transaction whose statements all use the snapshot of the second statement. */
 export const repeatableRead = "set transaction isolation level repeatable read"
 
 /** Like `repeatableRead`, for a transaction that changes nothing. */

@@ -20,7 +20,7 @@ import type { RowDecoder } from "../driver/RowDecoder.ts"
 import { exportWorkspace } from "../transfer/WorkspaceExport.ts"
 import { importWorkspace } from "../transfer/WorkspaceImport.ts"
 import { readContent } from "../transfer/ContentReader.ts"
-import { reviseContent } from "../transfer/ContentRevision.ts"
+import { editContent } from "../transfer/WorkspaceEdit.ts"
 import { lockWorkspace } from "../transfer/ImportQueries.ts"
 import { repeatableReadReadOnly } from "../transfer/WriteAttempts.ts"
 import { Database } from "../Database.ts"
@@ -69,11 +69,11 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
         })
       )
 
-    /** Runs reads in one transaction that sees one state of the database. */
+    /** Runs reads in one transaction with one snapshot. */
     const readSnapshot = <A, E>(read: Effect.Effect<A, E>) =>
       transact(Effect.andThen(sql.unsafe(repeatableReadReadOnly), read))
 
-    /** Returns the user with an email, which it adds if there is none. */
+    /** Returns the user with this email. Adds the user if there is none. */
     const addOrLockUser = Effect.fnUntraced(function* (newUserId: UserId, email: string) {
       for (;;) {
         yield* execute(sql, queries.insertUser(newUserId, email))
@@ -213,7 +213,7 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
         importWorkspace(sql, transact, parts, options, record)
       ),
       editContent: Effect.fn("WorkspaceStore.editContent")((workspace, makeEdit, options) =>
-        reviseContent(sql, transact, workspace, makeEdit, options, record)
+        editContent(sql, transact, workspace, makeEdit, options, record)
       ),
       recordExport: Effect.fn("WorkspaceStore.recordExport")((id, format) =>
         transact(

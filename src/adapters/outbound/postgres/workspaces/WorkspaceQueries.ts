@@ -74,7 +74,7 @@ export const insertWorkspace = ({ id, name, tier, billing_status }: WorkspaceInf
   params: [id, name, tier, billing_status]
 })
 
-/** Changes a workspace's name, tier and billing status, as far as they are given. */
+/** Changes a workspace's name, tier and billing status. Undefined values do not change. */
 export const updateWorkspace = (
   workspace: WorkspaceId,
   { name, tier, billing_status }: WorkspaceChanges
@@ -231,14 +231,14 @@ export const insertReplacement = (replaced: ApiKeyId, key: ReplacementKey): Stat
   params: [replaced, key.id, key.key_hash, key.key_start, key.key_end, key.created_at, key.expires_at]
 })
 
-/** Changes when a key ends. */
+/** Changes the times at which a key is revoked and expires. */
 export const updateKeyLifetime = (id: ApiKeyId, { revoked_at, expires_at }: KeyLifetime): Statement => ({
   text: `update api_keys k set revoked_at = $2, expires_at = $3
     from users u where k.id = $1 and u.id = k.created_by returning ${keyColumns}`,
   params: [id, revoked_at, expires_at]
 })
 
-/** Revokes a key; a key that is revoked already keeps its time. */
+/** Revokes a key; a key that is already revoked keeps its time of revocation. */
 export const revokeKey = (id: ApiKeyId, at: Timestamp): Statement => ({
   text: `update api_keys k set revoked_at = coalesce(k.revoked_at, $2)
     from users u where k.id = $1 and u.id = k.created_by returning ${keyColumns}`,

@@ -26,9 +26,9 @@ const withNewDirectory = async (use: (env: { readonly DATA_DIR: string }) => Pro
   }
 }
 
-it(
+it.concurrent(
   "serve --demo creates a demo workspace in a new DATA_DIR, and prints how to issue a key if a workspace exists",
-  () =>
+  ({ expect }) =>
     withNewDirectory(async (env) => {
       const first = await startService(env, "/readyz", ["--demo"], sourceProgram)
       await expect.poll(() => first.output(), { timeout: 20_000 }).toContain("curl")
@@ -44,9 +44,9 @@ it(
   60_000
 )
 
-it(
+it.concurrent(
   "serve without --demo creates no workspace, and warns with a command that creates one until there is one",
-  () =>
+  ({ expect }) =>
     withNewDirectory(async (env) => {
       const warning =
         "The database has no workspace, so every key is rejected; to create one: npx node src/main.ts workspaces create --name NAME --tier solo"
@@ -68,7 +68,7 @@ it(
   60_000
 )
 
-it("serve --demo changes nothing on a PostgreSQL server", async () => {
+it.concurrent("serve --demo changes nothing on a PostgreSQL server", async () => {
   const resources = makeResources()
   try {
     const env = await resources.acquire(postgres.acquire)

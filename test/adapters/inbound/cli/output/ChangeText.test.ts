@@ -1,13 +1,10 @@
 import { assert, describe, it } from "@effect/vitest"
 import { describeChange, renderDiff } from "../../../../../src/adapters/inbound/cli/output/ChangeText.ts"
-import type {
-  FragmentChange,
-  PromptChange,
-  PromptState
-} from "../../../../../src/application/formats/PromptFiles.ts"
+import type { FileChange, PromptState } from "../../../../../src/application/formats/files/ContentFile.ts"
 import { newId } from "../../../../support/archives.ts"
 
 const state = (overrides: Partial<PromptState> = {}): PromptState => ({
+  kind: "prompt",
   folder: null,
   title: "Agent",
   description: "",
@@ -22,7 +19,7 @@ const state = (overrides: Partial<PromptState> = {}): PromptState => ({
   ...overrides
 })
 
-const change = (before: PromptState | null, after: PromptState | null): PromptChange => ({
+const change = (before: PromptState | null, after: PromptState | null): FileChange => ({
   kind: "prompt",
   id: newId(),
   path: "prompts/agent.md",
@@ -67,16 +64,22 @@ describe("renderDiff", () => {
       "@@ -0,0 +1,7 @@\n+---\n+title: Agent\n+type: user\n+---\n+One\n+Two\n+Three"
     )
     assert.strictEqual(renderDiff(change(state(), null), paths), "")
-    const removed: FragmentChange = {
+    const removed: FileChange = {
       kind: "fragment",
       id: tone,
       path: null,
       name: "Tone",
       change: "removed",
-      before: { name: "Tone", content: "Kind" },
+      before: { kind: "fragment", name: "Tone", content: "Kind" },
       after: null
     }
     assert.strictEqual(renderDiff(removed, paths), "@@ -1,4 +0,0 @@\n----\n-name: Tone\n----\n-Kind")
+  })
+
+  it("keeps empty lines at the end, and shows nothing if no line differs", () => {
+    const [before, after] = [state({ current_content: "One\n\n" }), state({ current_content: "1\n\n" })]
+    assert.match(renderDiff(change(before, after), paths), /\n-One\n\+1\n \n $/)
+    assert.strictEqual(renderDiff(change(before, before), paths), "")
   })
 
   it("replaces characters that control the terminal and keeps tabs", () => {

@@ -12,7 +12,7 @@ import { ResponseCache } from "../../../../../src/adapters/inbound/http/response
 import type { ApiKeyId, KeyHash } from "../../../../../src/domain/ApiKey.ts"
 import type { WorkspaceId } from "../../../../../src/domain/WorkspaceId.ts"
 import { newId } from "../../../../support/archives.ts"
-import { switchedFeed } from "../../../../support/switchedFeed.ts"
+import { switchedFeed } from "../../../../support/database/switchedFeed.ts"
 
 const caller: AdmittedCaller = {
   keyId: newId<ApiKeyId>(),

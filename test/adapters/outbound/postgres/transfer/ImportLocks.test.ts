@@ -33,7 +33,7 @@ import {
   version,
   toPartStream
 } from "../../../../support/archives.ts"
-import { openStoreAndClient } from "../../../../support/storeAndClient.ts"
+import { openStoreAndClient } from "../../../../support/database/storeAndClient.ts"
 
 const withSetting = <E>(
   test: (setting: Effect.Success<typeof openStoreAndClient>) => Effect.Effect<void, E, Scope.Scope>

@@ -8,7 +8,7 @@ import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
 import { KeyNotFound } from "../../../../../src/application/ports/WorkspaceStore.ts"
 import { archive, instant, key, newId, toPartStream, user, workspace } from "../../../../support/archives.ts"
-import { openStoreAndClient } from "../../../../support/storeAndClient.ts"
+import { openStoreAndClient } from "../../../../support/database/storeAndClient.ts"
 
 const late = instant("2099-01-01T00:00:00.000Z")
 

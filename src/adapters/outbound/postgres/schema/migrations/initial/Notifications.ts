@@ -40,8 +40,9 @@ const notifyingTables: ReadonlyArray<NotifyingTable> = [
 ]
 
 /**
- * Makes the triggers of one table. Logical replication runs row triggers but no statement triggers, so each table has a
- * row trigger that runs on replicas only (`FiringModes.ts`). It covers the operations that no other row trigger covers.
+ * Makes the triggers of one table. Logical replication runs row triggers but no statement triggers, so each table has
+ * a row trigger that runs on replicas only (`Triggers.ts`). It covers the operations that no other row trigger
+ * covers.
  */
 const makeTriggers = ({ table, ofRows, ofRow, hasOwnUpdate }: NotifyingTable): ReadonlyArray<string> => {
   const makeTrigger = (operation: string, referencing: string) =>
@@ -60,9 +61,9 @@ const makeTriggers = ({ table, ofRows, ofRow, hasOwnUpdate }: NotifyingTable): R
 }
 
 /**
- * The change notifications. Every write that a reader could notice sends `NOTIFY prompt_retrieval_changes` with the id of
- * each workspace concerned, once per transaction, or `*` when a table is truncated. A change of `last_used_at` alone
- * sends nothing.
+ * The change notifications. Every write that a reader could notice sends `NOTIFY prompt_retrieval_changes` with the
+ * id of each workspace concerned, once per transaction, or `*` when a table is truncated. A change of `last_used_at`
+ * alone sends nothing.
  */
 export const notifications: ReadonlyArray<string> = [
   // Gets a query that maps the changed rows (`%s`) to workspaces.
@@ -118,10 +119,10 @@ export const notifications: ReadonlyArray<string> = [
     when ((old.prompt_id, old.tag_id) is distinct from (new.prompt_id, new.tag_id))
     execute function notify_tagging()`,
   // A change of a user is notified to the workspaces of the user's keys, including a key that another transaction
-  // adds at the same time. The foreign key of the added key locks the user's row until that transaction ends. If
-  // the row is so locked, every workspace is notified, because revocation must not wait; if it is free, the lock
-  // taken here makes the other transaction wait. A snapshot older than the keys, or a replica without foreign keys,
-  // also notifies every workspace.
+  // adds at the same time. The foreign key of the added key locks the user's row until that transaction ends. If the
+  // row is locked in this way, every workspace is notified, because revocation must not wait. If the row is free, the
+  // lock taken here makes the other transaction wait. A snapshot older than the keys, or a replica without foreign
+  // keys, also notifies every workspace.
   `create function notify_owner() returns trigger language plpgsql set search_path from current as $$
     begin
       if current_setting('transaction_isolation') = 'read committed'

@@ -31,7 +31,7 @@ const promptId = "prompt_id uuid not null references prompts on delete cascade"
 /**
  * The tables and their indexes.
  *
- * `tier` is free text: an unknown tier is treated as Free. Constraints that one import may break and mend again are
+ * `tier` is free text: an unknown tier is treated as Free. Constraints that an import may violate before its end are
  * deferrable. No foreign key ties a row to the workspace of the row it refers to: a join row may point at another
  * workspace's row, and every read leaves such rows out.
  */
@@ -106,8 +106,8 @@ export const tables: ReadonlyArray<string> = [
     ${createdAt},
     ${time("updated_at")} not null default now()
   )`,
-  // The list in its order, then one index for each filter, then all rows of a workspace. Counting and skipping read
-  // only the index.
+  // The indexes of the list, of each filter, and of all rows of a workspace. Counting and skipping rows reads only
+  // the index.
   "create index prompts_list on prompts (workspace_id, updated_at desc, id desc) where not is_archived",
   `create index prompts_type on prompts (workspace_id, prompt_type, updated_at desc, id desc)
     where not is_archived`,
@@ -139,8 +139,8 @@ export const tables: ReadonlyArray<string> = [
   )`,
   "create index prompt_fragments_prompt on prompt_fragments (prompt_id, position, id)",
   "create index prompt_fragments_fragment on prompt_fragments (fragment_id)",
-  // `workspace_id`, `listed_at`, `prompt_type` and `folder_id` are copies of what a tag's list needs from the prompt, so
-  // that the list has an index in its order.
+  // `workspace_id`, `listed_at`, `prompt_type` and `folder_id` are copies of the prompt's columns that the list of a
+  // tag needs, so that an index has the order of this list.
   `create table prompt_tags (
     ${promptId},
     tag_id uuid not null references tags on delete cascade,
@@ -163,8 +163,8 @@ export const tables: ReadonlyArray<string> = [
     details jsonb not null default '{}'
   )`,
   "create index audit_events_workspace on audit_events (workspace_id, id)",
-  // The files of the latest import of files: `files` is a list of `ImportedFile`. No reader sees the table, so it has no
-  // trigger. A file may outlive its prompt.
+  // The files of the latest import of files: `files` is a list of `ImportedFile`. No reader sees the table, so it has
+  // no trigger. A file may outlive its prompt.
   `create table imported_files (
     workspace_id uuid primary key references workspaces on delete cascade,
     files jsonb not null

@@ -3,13 +3,14 @@ const isOutdated = `(t.workspace_id, t.listed_at, t.prompt_type, t.folder_id) is
           (p.workspace_id, case when not p.is_archived then p.updated_at end, p.prompt_type, p.folder_id)`
 
 /**
- * The triggers that copy to `prompt_tags` what a tag's list needs from the prompt. `listed_at` is the prompt's
- * `updated_at`, or null where the tag does not list the prompt. The copies equal `prompts` at every isolation level.
+ * The triggers that copy to `prompt_tags` the prompt's columns that the list of a tag needs. `listed_at` is the
+ * prompt's `updated_at`, or null where the tag does not list the prompt. The copies equal `prompts` at every
+ * isolation level.
  *
- * An update of a prompt renews the tag rows that it can see. It cannot see a row of another open transaction, nor, under
- * REPEATABLE READ, a row that was committed after its snapshot. A transaction that adds a tag row therefore also writes
- * the prompt: the two transactions wait for each other, and the later one sees the row or fails with a serialization
- * failure. A prompt that the transaction itself has written is not written again.
+ * An update of a prompt renews the tag rows that are visible to it. Rows of another open transaction are not visible,
+ * nor, under REPEATABLE READ, are rows that were committed after its snapshot. A transaction that adds a tag row
+ * therefore also writes the prompt: one transaction waits for the other, and then sees the row or fails with a
+ * serialization failure. A prompt that the transaction itself has written is not written again.
  */
 export const tagLists: ReadonlyArray<string> = [
   `create function set_listing() returns trigger language plpgsql set search_path from current as $$

@@ -1,0 +1,74 @@
+import * as Effect from "effect/Effect"
+import type { Administration } from "../../../../application/administration/Administration.ts"
+import type { FileImport } from "../../../../application/administration/FileImports.ts"
+import { maxProblems } from "../../../../application/formats/ProblemList.ts"
+import { findSlotWarnings } from "../../../../application/formats/files/SlotWarnings.ts"
+import type { Problem } from "../../../../domain/workspace/Problem.ts"
+import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
+import { describeChange, renderDiff } from "../output/ChangeText.ts"
+import { CommandError } from "../output/CommandError.ts"
+import { pluralize, print, toPrintable, warn } from "../output/Output.ts"
+import { withElapsedTime } from "../output/Progress.ts"
+import { readTexts } from "./PromptDirectory.ts"
+import { parsePromptFiles } from "./PromptText.ts"
+
+/** The options of an import from a directory. */
+export interface DirectoryImportOptions {
+  readonly path: string
+  readonly dryRun: boolean
+  readonly json: boolean
+  readonly overwrite: boolean
+  readonly allowEmpty: boolean
+}
+
+const summarizeChanges = (count: number, dryRun: boolean, workspace: WorkspaceId): string => {
+  if (count === 0) return `Nothing ${dryRun ? "would change" : "changed"} in workspace ${workspace}`
+  return `${pluralize(count, "change")} ${dryRun ? "would be made" : "made"} in workspace ${workspace}`
+}
+
+/** Lists the changes, in a dry run each with its diff. */
+const listChanges = ({ changes, fragmentPaths }: FileImport, dryRun: boolean): ReadonlyArray<string> =>
+  changes.flatMap((change) => {
+    const diff = dryRun ? renderDiff(change, fragmentPaths) : ""
+    return diff === "" ? [describeChange(change)] : [describeChange(change), diff, ""]
+  })
+
+const toJsonChanges = ({ changes, fragmentPaths }: FileImport, dryRun: boolean) =>
+  changes.map((change) => {
+    const { before: _, after: __, ...summary } = change
+    return dryRun ? { ...summary, diff: renderDiff(change, fragmentPaths) } : summary
+  })
+
+const printWarnings = (warnings: ReadonlyArray<Problem>) => {
+  const lines = warnings.slice(0, maxProblems).map(({ path, message }) => toPrintable(`${path}: ${message}`))
+  const more = warnings.length - lines.length
+  return Effect.forEach(more > 0 ? [...lines, `… and ${more} more warnings`] : lines, (line) =>
+    warn(false, line)
+  )
+}
+
+/** Imports a directory of prompts. Returns whether anything changes. */
+export const importFiles = Effect.fnUntraced(function* (
+  administration: Administration["Service"],
+  workspace: WorkspaceId,
+  { path, dryRun, overwrite, allowEmpty, json }: DirectoryImportOptions
+) {
+  const texts = yield* readTexts(path, true)
+  const files = yield* Effect.fromResult(parsePromptFiles(workspace, texts))
+  if (!allowEmpty && !files.some(({ state }) => state.kind === "prompt"))
+    return yield* new CommandError({
+      message: `${path} has no prompts, so the import would archive all prompts of the workspace: add --allow-empty`
+    })
+  const warnings = findSlotWarnings(files)
+  const imported = yield* administration
+    .importFiles(workspace, files, { dryRun, overwrite, source: path })
+    .pipe(withElapsedTime("Importing"))
+  if (!json) yield* printWarnings(warnings)
+  const { changes } = imported
+  yield* print(
+    json,
+    { workspace_id: workspace, dry_run: dryRun, changes: toJsonChanges(imported, dryRun), warnings },
+    [...listChanges(imported, dryRun), summarizeChanges(changes.length, dryRun, workspace)].join("\n")
+  )
+  return changes.length > 0
+})

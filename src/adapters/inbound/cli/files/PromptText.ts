@@ -1,0 +1,262 @@
+import { posix } from "node:path"
+import { diffChars } from "diff"
+import * as Equal from "effect/Equal"
+import * as Result from "effect/Result"
+import * as Schema from "effect/Schema"
+import {
+  ArchiveFolder,
+  ArchiveFragment,
+  ArchivePrompt,
+  ArchiveVersion
+} from "../../../../application/formats/Archive.ts"
+import {
+  type ContentFile,
+  type ContentState,
+  getContent,
+  InvalidFiles
+} from "../../../../application/formats/files/ContentFile.ts"
+import { formatIssue } from "../../../../application/formats/ProblemList.ts"
+import type { Problem } from "../../../../domain/workspace/Problem.ts"
+import { fitsName, sizes } from "../../../../domain/Sizes.ts"
+import { limitFragments, limitTags } from "../../../../domain/workspace/Workspace.ts"
+import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
+import { type FrontMatter, parseText, renderText, updateText } from "./FrontMatter.ts"
+import { deriveId, extension, fragmentName, makeHasFolderInPath, pathToFolder } from "./PromptPaths.ts"
+
+/** The front matter of a prompt. */
+const PromptFrontMatter = Schema.Struct({
+  id: Schema.optionalKey(ArchivePrompt.fields.id),
+  title: Schema.optionalKey(ArchivePrompt.fields.title),
+  description: Schema.optionalKey(ArchivePrompt.fields.description),
+  type: Schema.optionalKey(ArchivePrompt.fields.prompt_type),
+  model: Schema.optionalKey(ArchivePrompt.fields.target_model),
+  intent: Schema.optionalKey(ArchivePrompt.fields.intent),
+  tags: Schema.optionalKey(limitTags(ArchiveFolder.fields.name)),
+  favorite: Schema.optionalKey(Schema.Boolean),
+  sort_order: Schema.optionalKey(ArchivePrompt.fields.sort_order),
+  fragments: Schema.optionalKey(
+    limitFragments(
+      Schema.Struct({
+        fragment: Schema.String,
+        with: Schema.optionalKey(ArchiveVersion.fields.metadata)
+      })
+    )
+  ),
+  /**
+   * The name of the folder, or null for no folder, if the path does not express it. The length of the name is checked
+   * later, because it may come from the path.
+   */
+  folder: Schema.optionalKey(Schema.NullOr(ArchivePrompt.fields.description))
+})
+
+/** The front matter of a fragment. */
+const FragmentFrontMatter = Schema.Struct({
+  id: Schema.optionalKey(ArchiveFragment.fields.id),
+  name: Schema.optionalKey(ArchiveFragment.fields.name)
+})
+
+/** The keys of front matter and of the items of its lists. */
+const knownKeys: ReadonlyArray<string> = [
+  ...Object.keys(PromptFrontMatter.fields),
+  "name",
+  "fragment",
+  "with"
+]
+
+/** The most characters by which a misspelled key differs from the key that is meant. */
+const maxSuggestionDistance = 2
+
+const countDifferences = (a: string, b: string): number =>
+  diffChars(a, b).reduce((sum, { added, removed, count }) => (added || removed ? sum + count : sum), 0)
+
+const describeIssue = (keys: ReadonlyArray<string>, message: string): string => {
+  if (message === "Expected no excess property") {
+    const key = keys.at(-1) ?? ""
+    const meant = knownKeys.find((known) => countDifferences(key, known) <= maxSuggestionDistance)
+    const problem = `unknown key ${key}${meant === undefined ? "" : `; did you mean ${meant}?`}`
+    return [...keys.slice(0, -1), problem].join(": ")
+  }
+  if (keys.join() === "id") return 'id: must be a UUID, such as "6f1f0c2e-6f6e-4a57-9d9e-0b6f2f1b7a51"'
+  return [keys.join("."), message].filter((text) => text !== "").join(": ")
+}
+
+const withBody = <A>(frontMatter: Schema.Codec<A, unknown>) =>
+  Schema.Struct({ frontMatter, body: ArchivePrompt.fields.current_content })
+
+const PromptText = withBody(PromptFrontMatter)
+const FragmentText = withBody(FragmentFrontMatter)
+
+/** Parses a text, and decodes its front matter. Fails with every problem of the text. */
+const decodeText = <A>(schema: Schema.Codec<A, unknown>, path: string, text: string) =>
+  Result.flatMap(parseText(path, text), (parsed) =>
+    Result.mapError(
+      Schema.decodeUnknownResult(schema, { errors: "all", onExcessProperty: "error" })(parsed),
+      ({ issue }) =>
+        formatIssue(issue).issues.map(({ path: keys = [], message }): Problem => {
+          const names = keys.map(String)
+          return {
+            path,
+            message: describeIssue(names[0] === "frontMatter" ? names.slice(1) : names, message)
+          }
+        })
+    )
+  )
+
+/** What a text says about its prompt or fragment. */
+interface ParsedText {
+  readonly file_id: string | null
+  readonly state: ContentState
+}
+
+const parseFragment = (path: string, text: string): Result.Result<ParsedText, ReadonlyArray<Problem>> =>
+  Result.map(decodeText(FragmentText, path, text), ({ frontMatter, body }) => ({
+    file_id: frontMatter.id ?? null,
+    state: { kind: "fragment", name: frontMatter.name ?? posix.basename(path, extension), content: body }
+  }))
+
+/** Parses a prompt's text. `findFragment` returns the id of a fragment by its name, if there is a file of that name. */
+const parsePrompt = (
+  path: string,
+  text: string,
+  findFragment: (name: string) => string | undefined
+): Result.Result<ParsedText, ReadonlyArray<Problem>> =>
+  Result.flatMap(decodeText(PromptText, path, text), ({ frontMatter, body }) => {
+    const folder = frontMatter.folder === undefined ? pathToFolder(path) : frontMatter.folder
+    const problems: Array<Problem> = []
+    const fragments = (frontMatter.fragments ?? []).map(({ fragment, with: variable_overrides = {} }) => {
+      const fragment_id = findFragment(fragment)
+      if (fragment_id === undefined)
+        problems.push({ path, message: `fragments: there is no file fragments/${fragment}${extension}` })
+      return { fragment_id: fragment_id ?? "", variable_overrides }
+    })
+    // In code points, as PostgreSQL counts: an exported folder may have any name that its column accepts.
+    if (folder !== null && !fitsName(folder))
+      problems.push({ path, message: `the folder's name must be at most ${sizes.nameLength} characters` })
+    if (problems.length > 0) return Result.fail(problems)
+    return Result.succeed({
+      file_id: frontMatter.id ?? null,
+      state: {
+        kind: "prompt",
+        folder,
+        title: frontMatter.title ?? posix.basename(path, extension),
+        description: frontMatter.description ?? "",
+        current_content: body,
+        prompt_type: frontMatter.type ?? "user",
+        target_model: frontMatter.model ?? "",
+        intent: frontMatter.intent ?? "",
+        is_favorite: frontMatter.favorite ?? false,
+        sort_order: frontMatter.sort_order ?? 0,
+        tags: [...new Set(frontMatter.tags)].sort(),
+        fragments
+      }
+    })
+  })
+
+const parseState = (
+  path: string,
+  text: string,
+  findFragment: (name: string) => string | undefined
+): Result.Result<ParsedText, ReadonlyArray<Problem>> =>
+  path.startsWith("fragments/") ? parseFragment(path, text) : parsePrompt(path, text, findFragment)
+
+/**
+ * Parses the files of a workspace from their texts by path. Fails with every problem of every file. The id of each
+ * file is derived from the workspace; `matchFiles` finds the prompts and fragments that the workspace has already.
+ */
+export const parsePromptFiles = (
+  workspace: WorkspaceId,
+  texts: ReadonlyMap<string, string>
+): Result.Result<ReadonlyArray<ContentFile>, InvalidFiles> => {
+  const files: Array<ContentFile> = []
+  const problems: Array<Problem> = []
+  const ids = new Map<string, string>()
+  // A fragment whose file is invalid is not missing.
+  const findFragment = (name: string): string | undefined => {
+    const path = `fragments/${name}${extension}`
+    return ids.get(path) ?? (texts.has(path) ? "" : undefined)
+  }
+  // The paths of fragments come before those of prompts.
+  for (const [path, text] of [...texts].sort(([a], [b]) => (a < b ? -1 : 1))) {
+    const parsed = parseState(path, text, findFragment)
+    if (Result.isFailure(parsed)) {
+      problems.push(...parsed.failure)
+      continue
+    }
+    const id = deriveId(workspace, parsed.success.file_id ?? path)
+    ids.set(path, id)
+    files.push({ id, path, ...parsed.success })
+  }
+  return problems.length > 0 ? Result.fail(InvalidFiles(problems)) : Result.succeed(files)
+}
+
+/**
+ * Converts a file to its front matter. Values that are the default are undefined, and so is a folder that is in the
+ * path.
+ */
+const toFrontMatter = (
+  { file_id, state }: Pick<ContentFile, "file_id" | "state">,
+  hasFolder: boolean,
+  fragmentNames: ReadonlyMap<string, string>
+): FrontMatter => {
+  const id = file_id ?? undefined
+  if (state.kind === "fragment") return { id, name: state.name }
+  const fragments = state.fragments.map(({ fragment_id, variable_overrides }) => ({
+    fragment: fragmentNames.get(fragment_id) ?? fragment_id,
+    with: Object.keys(variable_overrides).length === 0 ? undefined : variable_overrides
+  }))
+  return {
+    id,
+    title: state.title,
+    folder: hasFolder ? state.folder : undefined,
+    description: state.description || undefined,
+    type: state.prompt_type,
+    model: state.target_model || undefined,
+    intent: state.intent || undefined,
+    tags: state.tags.length === 0 ? undefined : state.tags,
+    favorite: state.is_favorite || undefined,
+    sort_order: state.sort_order || undefined,
+    fragments: fragments.length === 0 ? undefined : fragments
+  }
+}
+
+const toFragmentNames = (paths: Iterable<readonly [id: string, path: string]>): ReadonlyMap<string, string> =>
+  new Map([...paths].map(([id, path]) => [id, fragmentName(path)]))
+
+/** Renders a state as the text of a file, for comparisons. */
+export const renderState = (state: ContentState, fragmentPaths: ReadonlyMap<string, string>): string => {
+  const hasFolder = state.kind === "prompt" && state.folder !== null
+  const frontMatter = toFrontMatter({ file_id: null, state }, hasFolder, toFragmentNames(fragmentPaths))
+  return renderText(frontMatter, getContent(state))
+}
+
+/** The text of a file in a directory, and what it describes. */
+export interface ExistingFile {
+  readonly file: ContentFile
+  readonly text: string
+}
+
+/**
+ * Makes a function that renders the text of one of the files. Of the existing text of a file, it changes only what
+ * differs, so that formatting and comments stay.
+ */
+export const makeRenderer = (files: ReadonlyArray<ContentFile>) => {
+  const fragments = files.filter(({ state }) => state.kind === "fragment")
+  const names = toFragmentNames(fragments.map(({ id, path }) => [id, path]))
+  const ids = new Map([...names].map(([id, name]) => [name, id]))
+  const hasFolderInPath = makeHasFolderInPath(files)
+  const toFileFrontMatter = (file: ContentFile) => toFrontMatter(file, !hasFolderInPath(file), names)
+
+  return (file: ContentFile, existing?: ExistingFile): string => {
+    const frontMatter = toFileFrontMatter(file)
+    const content = getContent(file.state)
+    if (existing !== undefined) {
+      const old = toFileFrontMatter(existing.file)
+      const body = getContent(existing.file.state) === content ? undefined : content
+      const updated = updateText(existing.text, old, frontMatter, body)
+      const parsed = updated && parseState(file.path, updated, (name) => ids.get(name))
+      // Some text, such as a mapping in flow style or a body that starts with ---, can only be written again.
+      if (parsed && Result.isSuccess(parsed) && Equal.equals(parsed.success.state, file.state)) return updated
+    }
+    return renderText(frontMatter, content)
+  }
+}

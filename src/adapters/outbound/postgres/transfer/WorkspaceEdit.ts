@@ -1,0 +1,98 @@
+import type { PgClient } from "@effect/sql-pg/PgClient"
+import * as Effect from "effect/Effect"
+import type { InvalidContent } from "../../../../domain/workspace/Problem.ts"
+import type { Unavailable } from "../../../../application/ports/Unavailable.ts"
+import type { ChangeOptions, WorkspaceNotFound } from "../../../../application/ports/WorkspaceStore.ts"
+import { toWorkspaceEditedEntry } from "../../../../domain/workspace/AuditEvent.ts"
+import {
+  type ContentEdit,
+  listEditedPrompts,
+  isEmptyEdit,
+  type WorkspaceContent
+} from "../../../../domain/workspace/WorkspaceContent.ts"
+import type { PromptId } from "../../../../domain/Prompt.ts"
+import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
+import type { AuditRecorder } from "../workspaces/AuditRecorder.ts"
+import { readContent } from "./ContentReader.ts"
+import { rejectConflicts } from "./ImportConflicts.ts"
+import { writeImportedFiles } from "./ImportedFiles.ts"
+import * as queries from "./ImportQueries.ts"
+import { generateEditRows } from "./ImportRows.ts"
+import { repeatableRead, runAttempts, type Transact } from "./WriteAttempts.ts"
+import { makeStaging } from "./Staging.ts"
+import { writeContent } from "./WorkspaceImport.ts"
+
+/** Another import or edit of the workspace is running, or was committed after the snapshot of this edit was taken. */
+const WorkspaceLocked = { _tag: "WorkspaceLocked" } as const
+type WorkspaceLocked = typeof WorkspaceLocked
+
+const isWorkspaceLocked = (error: unknown): error is WorkspaceLocked => error === WorkspaceLocked
+
+/** Writes an edit of a workspace's content in the current transaction. Writes no row that the edit does not name. */
+const writeEdit = Effect.fnUntraced(function* (
+  sql: PgClient,
+  workspace: WorkspaceId,
+  edit: ContentEdit,
+  dryRun: boolean
+) {
+  const staging = yield* makeStaging(sql)
+  yield* staging.add(generateEditRows(edit))
+  yield* staging.end
+  yield* rejectConflicts(sql, staging, workspace)
+  if (dryRun) return
+
+  yield* sql.unsafe(queries.deferConstraints)
+  const findPromptsWith = (list: "tags" | "fragments") =>
+    edit.prompts.filter((prompt) => prompt[list] !== undefined).map(({ row }) => row.id)
+  // Delete before inserting: the schema limits the rows of a prompt.
+  yield* sql.unsafe(queries.deleteOtherBindingsOfPrompts, [findPromptsWith("fragments")])
+  yield* writeContent(sql, staging, workspace)
+  yield* sql.unsafe(queries.deleteOtherTagsOfPrompts, [findPromptsWith("tags")])
+  yield* sql.unsafe(queries.insertTags)
+  yield* sql.unsafe(queries.deleteFragments, [edit.removedFragments, workspace])
+  yield* sql.unsafe(queries.checkConstraints)
+})
+
+/**
+ * Passes a workspace's content to `makeEdit` and writes the edit that it returns. An attempt reads and writes in one
+ * snapshot, so PostgreSQL rejects the write of a row that has changed since. The next attempt therefore locks the
+ * prompts of the failed edit before it reads anything, so that it cannot fail for the same reason.
+ */
+export const editContent = <A, E>(
+  sql: PgClient,
+  transact: Transact,
+  workspace: WorkspaceId,
+  makeEdit: (content: WorkspaceContent) => Effect.Effect<readonly [ContentEdit, A], E>,
+  options: ChangeOptions | undefined,
+  record: AuditRecorder
+): Effect.Effect<A, E | WorkspaceNotFound | InvalidContent | Unavailable> => {
+  const dryRun = options?.dryRun === true
+  let contestedPrompts: ReadonlyArray<PromptId> = []
+
+  const lockOrFail = Effect.gen(function* () {
+    const { locked } = queries.decodeTryLock(yield* sql.unsafe(queries.tryLockWorkspace, [workspace]))
+    if (!locked) return yield* Effect.fail(WorkspaceLocked)
+    if (contestedPrompts.length > 0) yield* sql.unsafe(queries.lockPrompts, [contestedPrompts])
+  })
+  const attemptEdit = Effect.gen(function* () {
+    yield* sql.unsafe(repeatableRead)
+    if (!dryRun) yield* lockOrFail
+    const [edit, result] = yield* makeEdit(yield* readContent(sql, workspace))
+    contestedPrompts = listEditedPrompts(edit)
+    if (!isEmptyEdit(edit)) {
+      yield* writeEdit(sql, workspace, edit, dryRun)
+      if (!dryRun) yield* record([toWorkspaceEditedEntry(workspace, options?.source, edit)])
+    }
+    if (!dryRun && edit.importedFiles !== undefined)
+      yield* writeImportedFiles(sql, workspace, edit.importedFiles)
+    return result
+  })
+  const waitForLock = transact(sql.unsafe(queries.lockWorkspace, [workspace]))
+  const run: Effect.Effect<A, unknown> = Effect.catchIf(
+    Effect.suspend(() => runAttempts(transact, dryRun, attemptEdit)),
+    isWorkspaceLocked,
+    () => Effect.andThen(waitForLock, run)
+  )
+  // TypeScript cannot simplify the union of a generic error type without its handled members.
+  return run as Effect.Effect<A, E | WorkspaceNotFound | InvalidContent | Unavailable>
+}

@@ -1,0 +1,66 @@
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import type { InvalidContent } from "../../domain/workspace/Problem.ts"
+import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
+import type { WorkspacePart } from "../../domain/workspace/WorkspaceParts.ts"
+import { ArchiveReader } from "../formats/ArchiveReader.ts"
+import { ArchiveWriter } from "../formats/ArchiveWriter.ts"
+import type { RawPart } from "../formats/RawPart.ts"
+import type { Unavailable } from "../ports/Unavailable.ts"
+import type { WorkspaceNotFound, WorkspaceStore } from "../ports/WorkspaceStore.ts"
+
+/**
+ * Reads the parts of a workspace from an archive. Emits nothing after the first problem, because the import will
+ * fail; fails with all problems at the end.
+ */
+export const readParts = <E>(
+  source: Stream.Stream<RawPart, E>
+): Stream.Stream<WorkspacePart, E | InvalidContent> =>
+  Stream.suspend(() => {
+    const reader = new ArchiveReader()
+    const end: Stream.Stream<never, InvalidContent> = Stream.suspend(() =>
+      reader.hasProblems ? Stream.fail(reader.toError()) : Stream.empty
+    )
+    return source.pipe(
+      Stream.map((raw) => reader.read(raw)),
+      Stream.filter((part): part is WorkspacePart => part !== undefined && !reader.hasProblems),
+      Stream.concat(end)
+    )
+  })
+
+/** The number of characters of an export that are collected before they are written. */
+const minWriteLength = 64 * 1024
+
+/** Collects text and writes it in large pieces. */
+const makeBuffer = <E>(write: (text: string) => Effect.Effect<void, E>) => {
+  let buffered = ""
+  const flush = (text: string): Effect.Effect<void, E> => {
+    const whole = buffered + text
+    buffered = ""
+    return write(whole)
+  }
+  const append = (text: string): Effect.Effect<void, E> => {
+    if (buffered.length + text.length >= minWriteLength) return flush(text)
+    buffered += text
+    return Effect.void
+  }
+  return { append, flush }
+}
+
+/** Writes a workspace as an archive: its parts in pieces of at least `minWriteLength` characters. */
+export const writeArchive = <E>(
+  store: WorkspaceStore["Service"],
+  workspace: WorkspaceId,
+  write: (text: string) => Effect.Effect<void, E>
+): Effect.Effect<void, E | WorkspaceNotFound | Unavailable> =>
+  Effect.suspend(() => {
+    const writer = new ArchiveWriter()
+    const buffer = makeBuffer(write)
+    const exported = store.exportWorkspace(workspace, (parts) =>
+      Effect.forEach(parts, (part) => buffer.append(writer.write(part)), { discard: true })
+    )
+    return Effect.andThen(
+      exported,
+      Effect.suspend(() => buffer.flush(writer.end()))
+    )
+  })

@@ -1,0 +1,113 @@
+import * as Clock from "effect/Clock"
+import type { SecureRandom } from "effect/crypto/SecureRandom"
+import * as Effect from "effect/Effect"
+import * as Ref from "effect/Ref"
+import type { Problem } from "../../domain/workspace/Problem.ts"
+import { toTimestamp } from "../../domain/Timestamp.ts"
+import {
+  type ContentEdit,
+  emptyEdit,
+  type WorkspaceContent
+} from "../../domain/workspace/WorkspaceContent.ts"
+import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
+import { type ContentFile, type FileChange, InvalidFiles, readItems } from "../formats/files/ContentFile.ts"
+import { findDuplicates, matchFiles } from "../formats/files/FileMatch.ts"
+import { applyFiles } from "../formats/files/FileMerge.ts"
+import { findEdits, toImportedFiles } from "../formats/files/FileRecords.ts"
+import type { ChangeOptions, WorkspaceStore } from "../ports/WorkspaceStore.ts"
+
+/** `overwrite` permits an import of files to undo what was edited in the workspace since the latest one. */
+export interface FileImportOptions extends ChangeOptions {
+  readonly overwrite?: boolean
+}
+
+/** The changes of an import of files. */
+export interface FileImport {
+  readonly changes: ReadonlyArray<FileChange>
+  /** The path of each fragment's file by the fragment's id; of a fragment without a file, the last path. */
+  readonly fragmentPaths: ReadonlyMap<string, string>
+}
+
+/** Returns the maximum number of ids that a merge needs: each prompt's version, folder, tags and fragments. */
+const countNewIds = (files: ReadonlyArray<ContentFile>): number =>
+  files.reduce(
+    (sum, { state }) => sum + (state.kind === "prompt" ? 2 + state.tags.length + state.fragments.length : 0),
+    0
+  )
+
+const outOfIds = (): never => {
+  throw new Error("the merge needed more ids than countNewIds")
+}
+
+/** An edit and the files that it was made from. */
+interface MatchedEdit {
+  readonly edit: ContentEdit
+  readonly files: ReadonlyArray<ContentFile>
+}
+
+const listFragmentPaths = (
+  { importedFiles }: WorkspaceContent,
+  files: ReadonlyArray<ContentFile>
+): ReadonlyMap<string, string> =>
+  new Map([
+    ...importedFiles.flatMap(({ kind, target_id, path }) =>
+      kind === "fragment" ? [[target_id, path] as const] : []
+    ),
+    ...files.flatMap(({ id, path, state }) => (state.kind === "fragment" ? [[id, path] as const] : []))
+  ])
+
+/** Replaces the path in the edit of a problem with the path of the file that the row comes from. */
+const locateInFiles = ({ edit, files }: MatchedEdit, problem: Problem): Problem => {
+  const { path, message } = problem
+  const [, kind, index, fieldPath] = /^(prompt|fragment)s\[(\d+)\]\.?(.*)$/.exec(path) ?? []
+  const row = kind === "prompt" ? edit.prompts[Number(index)]?.row : edit.fragments[Number(index)]
+  const file = files.find(({ id, state }) => state.kind === kind && id === row?.id)
+  return file === undefined ? problem : { path: file.path, message: `${fieldPath} ${message}` }
+}
+
+/** Makes the use cases of directories of files. */
+export const makeFileImports = (store: WorkspaceStore["Service"], random: SecureRandom["Service"]) => ({
+  importFiles: Effect.fn("Administration.importFiles")(function* (
+    workspace: WorkspaceId,
+    files: ReadonlyArray<ContentFile>,
+    options?: FileImportOptions
+  ) {
+    const mergedAt = toTimestamp(yield* Clock.currentTimeMillis)
+    const latest = yield* Ref.make<MatchedEdit>({ edit: emptyEdit, files })
+    const edited = store.editContent(
+      workspace,
+      Effect.fnUntraced(function* (content) {
+        const matched = matchFiles(readItems(content), files)
+        const problems = findDuplicates(matched)
+        if (problems.length > 0) return yield* Effect.fail(InvalidFiles(problems))
+        // As many ids as the merge can need: ids come from an effect, and the merge is pure.
+        const ids = yield* Effect.replicateEffect(random.uuidV7(), countNewIds(files))
+        const newId = () => ids.pop() ?? outOfIds()
+        const { edit, changes } = applyFiles(content, matched, { now: mergedAt, newId })
+        const edits = options?.overwrite === true ? undefined : findEdits(content, matched, changes)
+        if (edits !== undefined) return yield* Effect.fail(edits)
+        yield* Ref.set(latest, { edit, files: matched })
+        return [edit, { changes, fragmentPaths: listFragmentPaths(content, matched) }] as const
+      }),
+      options
+    )
+    return yield* Effect.catchTag(
+      edited,
+      "InvalidContent",
+      Effect.fnUntraced(function* ({ problems, count }) {
+        const matched = yield* Ref.get(latest)
+        const located = problems.map((problem) => locateInFiles(matched, problem))
+        return yield* Effect.fail(InvalidFiles(located, count))
+      })
+    )
+  }),
+  recordFiles: Effect.fn("Administration.recordFiles")(
+    (workspace: WorkspaceId, files: ReadonlyArray<ContentFile>) =>
+      store
+        .editContent(workspace, () =>
+          Effect.succeed([{ ...emptyEdit, importedFiles: toImportedFiles(files) }, undefined] as const)
+        )
+        // An edit without content has no invalid content.
+        .pipe(Effect.catchTag("InvalidContent", Effect.die))
+  )
+})

@@ -1,0 +1,144 @@
+import type { Problem } from "../../../domain/workspace/Problem.ts"
+import type {
+  Folder,
+  Fragment,
+  PromptFragment,
+  WorkspacePrompt,
+  WorkspaceTag
+} from "../../../domain/workspace/Workspace.ts"
+
+/** The state of a prompt as far as a file describes it (docs/prompts-as-files.md). */
+export interface PromptState
+  extends Pick<
+    WorkspacePrompt,
+    | "title"
+    | "description"
+    | "current_content"
+    | "prompt_type"
+    | "target_model"
+    | "intent"
+    | "is_favorite"
+    | "sort_order"
+  > {
+  readonly kind: "prompt"
+  /** The name of the folder; null outside any folder. */
+  readonly folder: string | null
+  /** The names of the tags, each once, sorted. */
+  readonly tags: ReadonlyArray<string>
+  /** The fragments to append, in their order. */
+  readonly fragments: ReadonlyArray<Pick<PromptFragment, "fragment_id" | "variable_overrides">>
+}
+
+/** The state of a fragment: all that it has except its id. */
+export interface FragmentState extends Omit<Fragment, "id"> {
+  readonly kind: "fragment"
+}
+
+export type ContentState = PromptState | FragmentState
+
+/** The path of a file, and the id that its front matter has; null if it has none. */
+export interface FilePlace {
+  /** The path in the directory, with slashes. */
+  readonly path: string
+  readonly file_id: string | null
+}
+
+/**
+ * The file of a prompt or a fragment. Before `matchFiles`, `id` is the id that a new prompt or fragment gets; after it,
+ * the id of the prompt or fragment that the file describes.
+ */
+export interface ContentFile extends FilePlace {
+  readonly id: string
+  readonly state: ContentState
+}
+
+/** A prompt or a fragment of a workspace. */
+export interface ContentItem {
+  readonly id: string
+  readonly isArchived: boolean
+  readonly state: ContentState
+}
+
+/** Returns the key of a prompt or fragment. Its id alone is not enough: a prompt and a fragment may have the same id. */
+export const toKey = (kind: ContentState["kind"], id: string): string => `${kind} ${id}`
+
+/** Returns the key of the prompt or fragment that a file describes. */
+export const toFileKey = ({ id, state }: Pick<ContentFile, "id" | "state">): string => toKey(state.kind, id)
+
+/** Returns the name of a prompt or a fragment. */
+export const getName = (state: ContentState): string => (state.kind === "prompt" ? state.title : state.name)
+
+/** Returns the text that the body of a file holds. */
+export const getContent = (state: ContentState): string =>
+  state.kind === "prompt" ? state.current_content : state.content
+
+/** A change that an import of files makes. `path` is null if no file describes the prompt or fragment. */
+export interface FileChange {
+  readonly kind: ContentState["kind"]
+  readonly id: string
+  readonly path: string | null
+  readonly name: string
+  /** Only a change of a prompt's content makes a new version. */
+  readonly change: "added" | "new version" | "changed" | "archived" | "removed"
+  /** The state before and after; null where the prompt or fragment does not exist. An archived prompt has no state after. */
+  readonly before: ContentState | null
+  readonly after: ContentState | null
+}
+
+/**
+ * Files that were rejected; nothing has changed. `problems` holds the first problems, `count` the number of all.
+ * The path of a problem starts with the path of its file.
+ */
+export interface InvalidFiles {
+  readonly _tag: "InvalidFiles"
+  readonly problems: ReadonlyArray<Problem>
+  readonly count: number
+}
+export const InvalidFiles = (problems: ReadonlyArray<Problem>, count = problems.length): InvalidFiles => ({
+  _tag: "InvalidFiles",
+  problems,
+  count
+})
+
+/** The content that files are made from. Versions and histories are not needed. */
+export interface FileSource {
+  readonly folders: ReadonlyArray<Folder>
+  readonly tags: ReadonlyArray<WorkspaceTag>
+  readonly fragments: ReadonlyArray<Fragment>
+  readonly prompts: ReadonlyArray<Omit<WorkspacePrompt, "versions">>
+}
+
+/** Returns the fragments and prompts of a workspace by key, archived prompts included. */
+export const readItems = (source: FileSource): ReadonlyMap<string, ContentItem> => {
+  const folders = new Map<string, string>(source.folders.map(({ id, name }) => [id, name]))
+  const tagNames = new Map(source.tags.map(({ id, name }) => [id, name]))
+  const items: ReadonlyArray<ContentItem> = [
+    ...source.fragments.map(({ id, name, content }) => ({
+      id,
+      isArchived: false,
+      state: { kind: "fragment", name, content } as const
+    })),
+    ...source.prompts.map(({ id, is_archived, folder_id, tags, fragments, ...prompt }) => ({
+      id,
+      isArchived: is_archived,
+      state: {
+        kind: "prompt",
+        folder: folders.get(folder_id ?? "") ?? null,
+        title: prompt.title,
+        description: prompt.description,
+        current_content: prompt.current_content,
+        prompt_type: prompt.prompt_type,
+        target_model: prompt.target_model,
+        intent: prompt.intent,
+        is_favorite: prompt.is_favorite,
+        sort_order: prompt.sort_order,
+        tags: tags.flatMap((tag) => tagNames.get(tag) ?? []).sort(),
+        fragments: fragments.map(({ fragment_id, variable_overrides }) => ({
+          fragment_id,
+          variable_overrides
+        }))
+      } as const
+    }))
+  ]
+  return new Map(items.map((item) => [toFileKey(item), item]))
+}

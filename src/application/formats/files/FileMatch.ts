@@ -1,0 +1,37 @@
+import type { Problem } from "../../../domain/workspace/Problem.ts"
+import { type ContentFile, toFileKey, toKey } from "./ContentFile.ts"
+
+/**
+ * Finds the prompt or fragment that each file describes: the one whose id is in the front matter, if its key is in
+ * `keys`, archived prompts included. Any other file describes the prompt with the id that its reader derived from the
+ * workspace and the id in the front matter, or from the workspace and the path without an id. An id of another
+ * workspace is therefore never taken, and the same files describe the same prompts in every import.
+ *
+ * @param keys the keys of the workspace's prompts and fragments
+ */
+export const matchFiles = (
+  keys: { readonly has: (key: string) => boolean },
+  files: ReadonlyArray<ContentFile>
+): ReadonlyArray<ContentFile> => {
+  const findId = ({ id, file_id, state }: ContentFile): string =>
+    file_id !== null && keys.has(toKey(state.kind, file_id)) ? file_id : id
+  const fragments = files.filter(({ state }) => state.kind === "fragment")
+  const fragmentIds = new Map(fragments.map((file) => [file.id, findId(file)]))
+  const matchState = (state: ContentFile["state"]): ContentFile["state"] =>
+    state.kind === "fragment"
+      ? state
+      : {
+          ...state,
+          fragments: state.fragments.map(({ fragment_id, variable_overrides }) => ({
+            fragment_id: fragmentIds.get(fragment_id) ?? fragment_id,
+            variable_overrides
+          }))
+        }
+  return files.map((file) => ({ ...file, id: findId(file), state: matchState(file.state) }))
+}
+
+/** Returns a problem for each file that describes the same prompt or fragment as a file before it. */
+export const findDuplicates = (files: ReadonlyArray<ContentFile>): ReadonlyArray<Problem> =>
+  [...Map.groupBy(files, toFileKey).values()].flatMap(([first, ...others]) =>
+    others.map(({ path }) => ({ path, message: `has the id of ${first?.path}` }))
+  )

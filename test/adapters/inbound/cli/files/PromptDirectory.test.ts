@@ -1,0 +1,136 @@
+import { mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { afterAll, assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Result from "effect/Result"
+import { CommandError } from "../../../../../src/adapters/inbound/cli/output/CommandError.ts"
+import {
+  readTexts,
+  requireNoFiles,
+  updateDirectory
+} from "../../../../../src/adapters/inbound/cli/files/PromptDirectory.ts"
+import { parsePromptFiles } from "../../../../../src/adapters/inbound/cli/files/PromptText.ts"
+import { assignPaths } from "../../../../../src/adapters/inbound/cli/files/PromptPaths.ts"
+import type { Archive } from "../../../../../src/application/formats/Archive.ts"
+import { type ContentFile, InvalidFiles } from "../../../../../src/application/formats/files/ContentFile.ts"
+import type { WorkspaceId } from "../../../../../src/domain/WorkspaceId.ts"
+import { newId, sample } from "../../../../support/archives.ts"
+import { matchWith, sortByPath, renderFiles } from "./promptFiles.ts"
+
+describe("a directory of prompts", () => {
+  const root = mkdtempSync(join(tmpdir(), "prompt-files-"))
+  afterAll(() => rmSync(root, { recursive: true }))
+  const workspace = newId<WorkspaceId>()
+  const readAt = (directory: string) =>
+    Effect.runPromise(
+      Effect.result(
+        Effect.flatMap(readTexts(directory, true), (texts) =>
+          Effect.fromResult(parsePromptFiles(workspace, texts))
+        )
+      )
+    )
+  const write = (directory: string, files: ReadonlyArray<ContentFile>) =>
+    Effect.andThen(requireNoFiles(directory), updateDirectory(directory, renderFiles(files), []))
+  /** Reads the files of a directory as those of the workspace that they were written from. */
+  const readBack = async (directory: string, source: Archive) =>
+    Result.map(await readAt(directory), matchWith(source))
+
+  it("reads back as written, and is not overwritten by a second write", async () => {
+    const { archive: original } = sample()
+    const files = assignPaths(original)
+    const directory = join(root, "original")
+    await Effect.runPromise(write(directory, files))
+    assert.deepStrictEqual(await readBack(directory, original), Result.succeed(sortByPath(files)))
+    assert.deepStrictEqual(
+      await Effect.runPromise(Effect.flip(write(directory, files))),
+      new CommandError({
+        message: `cannot write ${directory}: it already contains fragments/; add --update to update it, or choose another directory`
+      })
+    )
+  })
+
+  it("is rejected without prompts/; with an empty prompts/ it has no prompts", async () => {
+    const directory = join(root, "empty")
+    mkdirSync(directory)
+    assert.deepStrictEqual(
+      await readAt(directory),
+      Result.fail(new CommandError({ message: `cannot read ${directory}: it has no prompts/ directory` }))
+    )
+    mkdirSync(join(directory, "prompts"))
+    assert.deepStrictEqual(await readAt(directory), Result.succeed([]))
+  })
+
+  it("is unchanged after a write that fails or is interrupted", async () => {
+    const { archive: original } = sample()
+    const files = assignPaths(original)
+    const broken = [...files, { ...files.at(-1)!, path: `prompts/${"x".repeat(300)}.md` }]
+    const existing = join(root, "existing")
+    mkdirSync(existing)
+    writeFileSync(join(existing, "README.md"), "unchanged")
+    for (const directory of [existing, join(root, "new")]) {
+      const before = readdirSync(root)
+      const rejection = await Effect.runPromise(Effect.flip(write(directory, broken)))
+      assert.match(rejection.message, /^cannot write .*ENAMETOOLONG/)
+      const many = Array.from({ length: 2_000 }, (_, index) => ({
+        ...files.at(-1)!,
+        path: `prompts/${index}.md`
+      }))
+      const exit = await Effect.runPromiseExit(Effect.timeout(write(directory, many), 30))
+      assert.isTrue(Exit.isFailure(exit))
+      assert.deepStrictEqual(readdirSync(existing), ["README.md"])
+      assert.deepStrictEqual(readdirSync(root), before)
+    }
+    await Effect.runPromise(write(existing, files))
+    assert.deepStrictEqual(readdirSync(existing).toSorted(), ["README.md", "fragments", "prompts"])
+    assert.deepStrictEqual(await readBack(existing, original), Result.succeed(sortByPath(files)))
+  })
+
+  it("may be a symbolic link itself, but prompts/ and fragments/ may not", async () => {
+    const { archive: original } = sample()
+    const files = assignPaths(original)
+    const real = join(root, "real")
+    mkdirSync(real)
+    const link = join(root, "link")
+    symlinkSync(real, link)
+    await Effect.runPromise(write(link, files))
+    assert.deepStrictEqual(await readBack(link, original), Result.succeed(sortByPath(files)))
+    const linked = join(root, "linked")
+    mkdirSync(linked)
+    for (const part of ["prompts", "fragments"]) symlinkSync(join(real, part), join(linked, part))
+    const message = "is a symbolic link, which is not followed"
+    const rejected = await readAt(linked)
+    assert.deepStrictEqual(
+      rejected,
+      Result.fail(
+        InvalidFiles([
+          { path: "fragments", message },
+          { path: "prompts", message }
+        ])
+      )
+    )
+  })
+
+  it("is rejected if it contains links or files that are not UTF-8; hidden files and other extensions are ignored", async () => {
+    const directory = join(root, "mixed")
+    mkdirSync(join(directory, "prompts", ".obsidian"), { recursive: true })
+    writeFileSync(join(directory, "README.md"), "no prompt")
+    writeFileSync(join(directory, "prompts", "notes.txt"), "no prompt")
+    writeFileSync(join(directory, "prompts", ".obsidian", "a.md"), "no prompt")
+    assert.deepStrictEqual(await readAt(directory), Result.succeed([]))
+    writeFileSync(join(directory, "prompts", "latin.md"), Buffer.from("---\n---\nB\xfcro", "latin1"))
+    symlinkSync(join(directory, "README.md"), join(directory, "prompts", "link.md"))
+    assert.deepStrictEqual(
+      Result.mapError(await readAt(directory), (rejection) =>
+        rejection._tag === "InvalidFiles"
+          ? rejection.problems.toSorted((a, b) => (a.path < b.path ? -1 : 1))
+          : rejection
+      ),
+      Result.fail([
+        { path: "prompts/latin.md", message: "is not UTF-8" },
+        { path: "prompts/link.md", message: "is a symbolic link, which is not followed" }
+      ])
+    )
+  })
+})

@@ -1,0 +1,225 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Result from "effect/Result"
+import { assignPaths } from "../../../../../src/adapters/inbound/cli/files/PromptPaths.ts"
+import { parsePromptFiles } from "../../../../../src/adapters/inbound/cli/files/PromptText.ts"
+import { applyFiles } from "../../../../../src/application/formats/files/FileMerge.ts"
+import { isEmptyEdit, toWorkspaceContent } from "../../../../../src/domain/workspace/WorkspaceContent.ts"
+import type { WorkspaceId } from "../../../../../src/domain/WorkspaceId.ts"
+import {
+  archive,
+  archives,
+  folder,
+  fragment,
+  instant,
+  newId,
+  prompt,
+  texts
+} from "../../../../support/archives.ts"
+import { findPrompts, firstPrompt, matchWith, sortByPath, renderFiles } from "./promptFiles.ts"
+
+const read = (workspace: WorkspaceId, files: Record<string, string>) =>
+  parsePromptFiles(workspace, new Map(Object.entries(files)))
+
+const findProblems = (files: Record<string, string>) => {
+  const result = read(newId(), files)
+  return Result.isFailure(result) ? result.failure.problems : []
+}
+
+describe("the files of a workspace", () => {
+  it.prop("parse to the same prompts and fragments after rendering", { archive: archives }, ({ archive }) => {
+    const files = assignPaths(archive)
+    assert.deepStrictEqual(
+      Result.map(parsePromptFiles(archive.workspace.id, renderFiles(files)), matchWith(archive)),
+      Result.succeed(sortByPath(files))
+    )
+  })
+
+  it.prop(
+    "keep every title, content and folder name, on paths that every file system accepts",
+    { name: texts, content: texts },
+    ({ name, content }) => {
+      const drawer = folder({ name: name.slice(0, 256).toWellFormed() || "x" })
+      const original = archive({
+        folders: [drawer],
+        fragments: [fragment(content, { name: drawer.name })],
+        prompts: [prompt({ title: name, intent: content, current_content: content, folder_id: drawer.id })]
+      })
+      const files = assignPaths(original)
+      assert.deepStrictEqual(
+        Result.map(parsePromptFiles(original.workspace.id, renderFiles(files)), matchWith(original)),
+        Result.succeed(sortByPath(files))
+      )
+      const { path } = findPrompts(files)[0]!
+      assert.isFalse(
+        path.split("/").some((segment) => /^\.|^$|[. ]$|[\\:*?"<>|\p{Cc}]/u.test(segment)),
+        path
+      )
+    }
+  )
+
+  it.prop(
+    "change nothing when they are applied to the workspace that they were written from",
+    { archive: archives },
+    ({ archive }) => {
+      const context = { now: instant("2030-01-01T00:00:00.000Z"), newId: () => assert.fail("nothing is new") }
+      const { edit, changes } = applyFiles(toWorkspaceContent(archive), assignPaths(archive), context)
+      assert.deepStrictEqual(changes, [])
+      assert.isTrue(isEmptyEdit(edit))
+    }
+  )
+
+  it("have different paths when titles are equal except for case or punctuation", () => {
+    const titles = ["Same", "same", "Same!", "", "..", "/"]
+    const prompts = assignPaths(archive({ prompts: titles.map((title) => prompt({ title })) }))
+    assert.strictEqual(new Set(prompts.map(({ path }) => path.toLowerCase())).size, titles.length)
+    assert.strictEqual(prompts[0]!.path, "prompts/same.md")
+    assert.strictEqual(prompts[3]!.path, "prompts/untitled.md")
+  })
+})
+
+describe("the text of a file", () => {
+  const workspace = newId<WorkspaceId>()
+
+  it.each([
+    ["empty front matter", "---\n---\n"],
+    ["no front matter", ""]
+  ])("may have %s: the path gives id, title, name and folder, the rest has defaults", (_, front) => {
+    const files = {
+      "prompts/Support/hello.md": `${front}Hello {{name}}\n`,
+      "fragments/tone.md": `${front}Kind`
+    }
+    const first = Result.getOrThrow(read(workspace, files))
+    assert.deepStrictEqual(first, [
+      {
+        path: "fragments/tone.md",
+        file_id: null,
+        id: first[0]!.id,
+        state: { kind: "fragment", name: "tone", content: "Kind" }
+      },
+      {
+        path: "prompts/Support/hello.md",
+        file_id: null,
+        id: first[1]!.id,
+        state: {
+          kind: "prompt",
+          folder: "Support",
+          title: "hello",
+          description: "",
+          current_content: "Hello {{name}}",
+          prompt_type: "user",
+          target_model: "",
+          intent: "",
+          is_favorite: false,
+          sort_order: 0,
+          tags: [],
+          fragments: []
+        }
+      }
+    ])
+    assert.deepStrictEqual(read(workspace, files), Result.succeed(first))
+    assert.notStrictEqual(
+      Result.getOrThrow(read(newId(), files))[1]!.id,
+      Result.getOrThrow(read(workspace, files))[1]!.id
+    )
+  })
+
+  it("without an id gets the version 5 UUID of its path in the namespace of its workspace", () => {
+    const dns = "6ba7b810-9dad-11d1-80b4-00c04fd430c8" as WorkspaceId
+    // From Python's uuid.uuid5(uuid.NAMESPACE_DNS, "prompts/a.md").
+    assert.strictEqual(
+      Result.getOrThrow(read(dns, { "prompts/a.md": "---\n---\n" }))[0]!.id,
+      "c2d19c60-d282-505f-b715-725fed8a8eb0"
+    )
+  })
+
+  it("with an id gets the version 5 UUID of that id, in lowercase, in the namespace of its workspace", () => {
+    const dns = "6ba7b810-9dad-11d1-80b4-00c04fd430c8" as WorkspaceId
+    const text = "---\nid: 6F1F0C2E-6F6E-4A57-9D9E-0B6F2F1B7A51\n---\n"
+    const files = Result.getOrThrow(read(dns, { "prompts/a.md": text, "fragments/a.md": text }))
+    // From Python's uuid.uuid5(uuid.NAMESPACE_DNS, "6f1f0c2e-6f6e-4a57-9d9e-0b6f2f1b7a51").
+    const id = "588a3ed8-548f-5a88-8b24-e7a442567981"
+    for (const file of files) {
+      assert.deepStrictEqual([file.id, file.file_id], [id, "6f1f0c2e-6f6e-4a57-9d9e-0b6f2f1b7a51"])
+    }
+  })
+
+  it.each([
+    ["a\n", "a"],
+    ["", ""],
+    ["\n", ""],
+    ["# Title\n\n---\n\nText\n", "# Title\n\n---\n\nText"],
+    ["--- not front matter\n", "--- not front matter"],
+    ["---", "---"],
+    ["\n---\ntitle: x\n---\n", "\n---\ntitle: x\n---"],
+    ["\ufeffa\r\nb\r\n", "a\nb"],
+    ["a\nb\r\n", "a\nb\r"],
+    ["---\n---\na\n", "a"],
+    ["---\n---\na", "a"],
+    ["---\n---\na\n\n", "a\n"],
+    ["---\n---\n", ""],
+    ["---\n---", ""],
+    ["---\n---\n---\n", "---"],
+    ["---\n---\r\na\r\n", "a\r"],
+    ["---\r\n---\r\na\r\nb\r\n", "a\nb"],
+    ["\ufeff---\n---\na\n", "a"],
+    ["--- \ntitle: x\n--- \na\n", "a"]
+  ])("%j has the body %j", (text, body) => {
+    assert.strictEqual(
+      firstPrompt(Result.getOrThrow(read(workspace, { "prompts/a.md": text }))).current_content,
+      body
+    )
+  })
+
+  const long = "x".repeat(257)
+
+  it("is rejected with every problem of every file", () => {
+    assert.deepStrictEqual(
+      findProblems({
+        "prompts/b.md": "---\ntitle: x\n",
+        "prompts/c.md": "---\ntype: poem\ntitel: 1\nlabels: []\ntags: x\n---\n",
+        "prompts/d.md": "---\ntitle: x\nmodel: [\n---\n",
+        "prompts/e.md": "---\ntitle: a\ntitle: b\n---\n",
+        "prompts/f.md": "---\nfragments:\n  - fragment: none\n    wiht: {}\n---\n",
+        "prompts/f2.md": "---\nfragments:\n  - fragment: none\n---\n",
+        "prompts/g.md": "---\nid: 7\n---\n",
+        "prompts/h.md": "---\n---\n\0",
+        [`prompts/${long}/i.md`]: "---\n---\n",
+        "fragments/a.md": '---\nname: ""\n---\n'
+      }),
+      [
+        { path: "fragments/a.md", message: "name: must not be empty" },
+        { path: "prompts/b.md:1", message: "the front matter has no end: add a line of ---" },
+        { path: "prompts/c.md", message: "unknown key titel; did you mean title?" },
+        { path: "prompts/c.md", message: "unknown key labels" },
+        {
+          path: "prompts/c.md",
+          message:
+            'type: Expected "system" | "user" | "assistant" | "template" | "few-shot" | "chain-of-thought"'
+        },
+        { path: "prompts/c.md", message: "tags: Expected array" },
+        {
+          path: "prompts/d.md:4",
+          message: "Flow sequence in block collection must be sufficiently indented and end with a ]"
+        },
+        { path: "prompts/e.md:3", message: "Map keys must be unique" },
+        { path: "prompts/f.md", message: "fragments: 0: unknown key wiht; did you mean with?" },
+        { path: "prompts/f2.md", message: "fragments: there is no file fragments/none.md" },
+        {
+          path: "prompts/g.md",
+          message: 'id: must be a UUID, such as "6f1f0c2e-6f6e-4a57-9d9e-0b6f2f1b7a51"'
+        },
+        { path: "prompts/h.md", message: "body: must not contain the NUL character" },
+        { path: `prompts/${long}/i.md`, message: "the folder's name must be at most 256 characters" }
+      ]
+    )
+  })
+
+  it("is rejected when YAML aliases expand excessively", () => {
+    const bomb = ["a: &a [x, x, x, x, x, x, x, x, x]"]
+    for (const [name, of] of ["ba", "cb", "dc", "ed", "fe", "gf"])
+      bomb.push(`${name}: &${name} [${Array(9).fill(`*${of}`).join(", ")}]`)
+    assert.deepStrictEqual(findProblems({ "prompts/a.md": `---\n${bomb.join("\n")}\n---\n` }), [
+      { path: "prompts/a.md", message: "Excessive alias count indicates a resource exhaustion attack" }
+    ])
+  })
+})

@@ -1,0 +1,172 @@
+import { it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import { afterAll, beforeAll, expect } from "vitest"
+import { newId, sample } from "../../support/archives.ts"
+import { connectTo, makeResources, postgres } from "../../support/database.ts"
+import { makeRequestGenerator, toComparable } from "./generatedRequests.ts"
+import { startObservedService } from "../../support/services/startObservedService.ts"
+import { freePort } from "../../support/ports.ts"
+import { exchange, getHeader, rawRequest } from "../../support/clients/rawHttp.ts"
+import type { Service } from "../../support/service.ts"
+
+const tenant = sample()
+const [greeting] = tenant.archive.prompts
+const base = `/api/v1/prompts/${greeting!.id}`
+const resources = makeResources()
+let service: Service
+let metrics: string
+let database: { readonly sql: (text: string) => Promise<unknown> }
+
+beforeAll(async () => {
+  const env = await resources.acquire(postgres.acquire)
+  const port = await freePort()
+  metrics = `http://127.0.0.1:${port}/metrics`
+  service = await startObservedService({
+    ...env,
+    METRICS_PORT: String(port),
+    RATE_LIMIT_PER_KEY: "100000",
+    RATE_LIMIT_PER_PROCESS: "100000"
+  })
+  const connected = await resources.acquire(connectTo(env))
+  await connected.importArchive(tenant.archive)
+  database = connected
+})
+afterAll(async () => {
+  await service?.stop()
+  await resources.release()
+})
+
+/** Returns the number of cache hits so far. */
+const readHits = async (): Promise<number> => {
+  const text = await (await fetch(metrics)).text()
+  return Number(
+    /^prompt_retrieval_cache_lookups_total\{cache="responses",result="hit"\} (\d+)/m.exec(text)![1]
+  )
+}
+
+const send = (target: string, lines: ReadonlyArray<string>, method = "GET") =>
+  exchange(service.port, rawRequest(target, lines, method))
+
+const authorization = `Authorization: Bearer ${tenant.keys.active.plaintext}`
+
+let spaces = 10
+/** Returns an Authorization header line with bytes that no earlier request had, so that no cached response matches. */
+const makeUncachedAuthorization = () => authorization.replace("Bearer ", `Bearer${" ".repeat(++spaces)}`)
+
+const { GeneratedRequest, toTarget, toConditionLines } = makeRequestGenerator(tenant.archive)
+
+it.effect.prop(
+  "a cached response equals the fresh response byte for byte, and only a 200 is cached",
+  { request: GeneratedRequest },
+  ({ request }) =>
+    Effect.promise(async () => {
+      const target = toTarget(request)
+      const plain = await send(target, [makeUncachedAuthorization()])
+      const condition = toConditionLines(request, getHeader(plain, "etag") ?? "")
+      const lines = [makeUncachedAuthorization(), ...condition]
+      const before = await readHits()
+      const fresh = await send(target, lines, request.method)
+      expect(await readHits()).toBe(before)
+      const repeated = await send(target, lines, request.method)
+      expect(await readHits()).toBe(before + (plain.status === 200 ? 1 : 0))
+      expect(toComparable(repeated)).toEqual(toComparable(fresh))
+    }),
+  { arbitrary: { runs: 200 }, timeout: 60_000 }
+)
+
+it.each(["GET", "HEAD"])(
+  "%s is served from the cache on every endpoint, with and without If-None-Match",
+  async (method) => {
+    const targets = [
+      "/api/v1/prompts",
+      ...["", "/resolved", "/versions", "/versions/1"].map((end) => base + end)
+    ]
+    for (const target of targets)
+      for (const condition of [[], ["If-None-Match: *"]]) {
+        const lines = [makeUncachedAuthorization(), ...condition]
+        const before = await readHits()
+        const fresh = await send(target, lines, method)
+        expect(await readHits()).toBe(before)
+        const repeated = await send(target, lines, method)
+        expect(await readHits()).toBe(before + 1)
+        expect(fresh.status).toBe(condition.length === 0 ? 200 : 304)
+        expect(toComparable(repeated)).toEqual(toComparable(fresh))
+      }
+  }
+)
+
+it("a cached response is served only for the same bytes of Authorization and target", async () => {
+  await send(base, [authorization])
+  const before = await readHits()
+  const others: ReadonlyArray<readonly [string, ReadonlyArray<string>, string?]> = [
+    [`${base}?`, [authorization]],
+    [base.toUpperCase().replace("/API/V1/PROMPTS", "/api/v1/prompts"), [authorization]],
+    [base, [authorization.replace("Bearer ", "bearer ")]],
+    [base, [authorization.replace("Bearer ", "Bearer  ")]],
+    [base, [`Authorization: Bearer ${tenant.keys.second.plaintext}`]],
+    [base, [authorization, authorization]],
+    [base, []],
+    [base, [authorization, "Host: other"]],
+    [base, [authorization], "POST"]
+  ]
+  for (const [target, lines, method] of others) await send(target, lines, method)
+  expect(await readHits()).toBe(before)
+  expect((await send(base, [authorization, authorization])).status).toBe(401)
+  expect((await send(base, [authorization, "Host: other"])).status).toBe(400)
+})
+
+it("an error is never cached", async () => {
+  const before = await readHits()
+  for (let i = 0; i < 3; i++) {
+    expect((await send(`/api/v1/prompts/${newId()}`, [authorization])).status).toBe(404)
+    expect((await send("/api/v1/prompts?page=0", [authorization])).status).toBe(400)
+    expect((await send(base, [`Authorization: Bearer ${tenant.keys.revoked.plaintext}`])).status).toBe(401)
+  }
+  expect(await readHits()).toBe(before)
+})
+
+it("a 304 names the current version, although the text and its ETag are those of an earlier version", async () => {
+  const first = await send(`${base}/resolved`, [authorization])
+  const version = Number(getHeader(first, "prompt-version"))
+  const condition = `If-None-Match: ${getHeader(first, "etag")}`
+  await database.sql(`update prompts set current_version = current_version + 1 where id = '${greeting!.id}'`)
+  const read = async () => {
+    const response = await send(`${base}/resolved`, [authorization, condition])
+    return [response.status, getHeader(response, "prompt-version")]
+  }
+  await expect.poll(read).toEqual([304, String(version + 1)])
+})
+
+it("an edit and a revocation take effect although responses are cached", async () => {
+  const key = tenant.keys.second.plaintext
+  const read = () => send(base, [`Authorization: Bearer ${key}`])
+  for (let i = 0; i < 20; i++) {
+    await database.sql(`update prompts set title = 'Title ${i}' where id = '${greeting!.id}'`)
+    await expect.poll(async () => JSON.parse((await read()).body).data.title).toBe(`Title ${i}`)
+    expect((await read()).status).toBe(200)
+  }
+  await database.sql(`update api_keys set revoked_at = now() where id = '${tenant.keys.second.stored.id}'`)
+  await expect.poll(async () => (await read()).status).toBe(401)
+})
+
+it("a cached response has a separate log line and request id", async () => {
+  await send(base, [authorization])
+  const id = "cached-response-1"
+  expect(getHeader(await send(base, [authorization, `X-Request-Id: ${id}`]), "x-request-id")).toBe(id)
+  const line = service
+    .output()
+    .split("\n")
+    .find((text) => text.includes(id))!
+  expect(JSON.parse(line)).toEqual({
+    time: expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/),
+    level: "info",
+    msg: "request",
+    method: "GET",
+    route: "/api/v1/prompts/:id",
+    status: 200,
+    duration_ms: expect.any(Number),
+    request_id: id,
+    workspace_id: tenant.archive.workspace.id,
+    key_id: tenant.keys.active.stored.id
+  })
+})

@@ -1,0 +1,342 @@
+import { describe, expect, it } from "vitest"
+import {
+  archive,
+  fragment,
+  fragmentBinding,
+  instant,
+  key,
+  prompt,
+  user,
+  workspace
+} from "../../support/archives.ts"
+import { call, callStateless, post } from "../../support/clients/mcp.ts"
+import { exchange, rawRequest } from "../../support/clients/rawHttp.ts"
+import { startApi } from "../startApi.ts"
+
+const pageSize = 50
+
+/** Makes a workspace whose prompts all contain the canary. */
+const makeTenant = (canary: string) => {
+  const home = workspace({ name: canary })
+  const owner = user()
+  const issued = key(home.id, owner)
+  const tone = fragment(`${canary} Answer {{who}} in a {{tone}} tone. {{name}}`)
+  const at = (minute: number) => instant(new Date(Date.UTC(2026, 0, 2, 0, minute)).toISOString())
+  const greeting = prompt({
+    title: "Greeting of Ada",
+    description: `${canary} greets`,
+    current_content: `Greet {{ name }} and {{name}}. ${canary}`,
+    prompt_type: "assistant",
+    fragments: [fragmentBinding(tone, 0, { variable_overrides: { tone: "{{mood}}" } })],
+    updated_at: at(200)
+  })
+  const twins = [1, 2].map((n) =>
+    prompt({ title: `${canary} twin`, current_content: `Twin ${n}`, updated_at: at(190 + n) })
+  )
+  const fillers = Array.from({ length: 2 * pageSize }, (_, n) =>
+    prompt({ title: `Filler ${n}`, updated_at: at(n) })
+  )
+  const archived = prompt({ title: "Archived", is_archived: true, updated_at: at(250) })
+  return {
+    canary,
+    id: home.id,
+    key: issued.plaintext,
+    greeting,
+    twins,
+    total: 3 + fillers.length,
+    archive: archive({
+      workspace: home,
+      users: [owner],
+      api_keys: [issued.stored],
+      fragments: [tone],
+      prompts: [greeting, ...twins, ...fillers, archived]
+    })
+  }
+}
+
+const own = makeTenant("canary-of-the-first")
+const other = makeTenant("canary-of-the-second")
+const freeHome = workspace({ tier: "free" })
+const freeOwner = user()
+const freeKey = key(freeHome.id, freeOwner)
+const api = startApi(
+  [
+    own.archive,
+    other.archive,
+    archive({ workspace: freeHome, users: [freeOwner], api_keys: [freeKey.stored] })
+  ],
+  { env: { MCP: "on" } }
+)
+
+const listAll = async (tenantKey: string) => {
+  const prompts: Array<{ readonly name: string; readonly title: string; readonly arguments: unknown }> = []
+  for (let cursor: string | undefined; ; ) {
+    const { body } = await call(
+      api.service(),
+      tenantKey,
+      "prompts/list",
+      cursor === undefined ? {} : { cursor }
+    )
+    prompts.push(...body.result.prompts)
+    cursor = body.result.nextCursor
+    if (cursor === undefined) return prompts
+  }
+}
+
+describe("prompts/list", () => {
+  it("lists every prompt that is not archived once, in the order of the HTTP API, under a separate name", async () => {
+    const prompts = await listAll(own.key)
+    expect(prompts.length).toBe(own.total)
+    expect(new Set(prompts.map(({ name }) => name)).size).toBe(own.total)
+    const titles: Array<string> = []
+    for (const page of [1, 2]) {
+      const response = await fetch(`${api.service().url}/api/v1/prompts?per_page=100&page=${page}`, {
+        headers: { authorization: `Bearer ${own.key}` }
+      })
+      const { data } = (await response.json()) as { data: ReadonlyArray<{ title: string }> }
+      titles.push(...data.map(({ title }) => title))
+    }
+    expect(prompts.map(({ title }) => title)).toEqual(titles)
+  })
+
+  it("lists the slots that the resolved content leaves as required arguments, in their order, each once", async () => {
+    const [first] = await listAll(own.key)
+    expect(first).toEqual({
+      name: "greeting-of-ada",
+      title: "Greeting of Ada",
+      description: `${own.canary} greets`,
+      arguments: ["name", "who", "mood"].map((name) => ({ name, required: true }))
+    })
+  })
+
+  it("has a cache scope and a time to live on every page of 2026-07-28", async () => {
+    let cursor: string | undefined
+    do {
+      const { body } = await callStateless(api.service(), own.key, "prompts/list", { cursor })
+      expect(body.result).toMatchObject({ resultType: "complete", cacheScope: "private", ttlMs: 30_000 })
+      cursor = body.result.nextCursor
+    } while (cursor !== undefined)
+  })
+
+  it.each(["", "x", "cGFnZTox", 1])("rejects the cursor %j with invalid params", async (cursor) => {
+    const { status, body } = await call(api.service(), own.key, "prompts/list", { cursor })
+    expect([status, body.error.code, body.error.data.code]).toEqual([200, -32602, "BAD_REQUEST"])
+  })
+})
+
+describe("prompts/get", () => {
+  const values = { name: "Ada", who: "Bob", mood: "{{x}}" }
+
+  it("returns the resolved content with the arguments filled in, in both protocol versions", async () => {
+    const text = `Greet Ada and Ada. ${own.canary}\n\n${own.canary} Answer Bob in a {{x}} tone. Ada`
+    const messages = [{ role: "assistant", content: { type: "text", text } }]
+    const params = { name: "greeting-of-ada", arguments: values }
+    for (const send of [call, callStateless]) {
+      const { status, headers, body } = await send(api.service(), own.key, "prompts/get", params)
+      expect([status, headers.get("content-type"), headers.get("cache-control")]).toEqual([
+        200,
+        "application/json",
+        "no-store"
+      ])
+      expect(body).toMatchObject({ jsonrpc: "2.0", id: 1, result: { messages } })
+    }
+  })
+
+  it.each([
+    [{ name: "Ada", who: "Bob" }, "Missing argument: mood"],
+    [{ ...values, extra: "x" }, "Unknown argument: extra"]
+  ])("rejects the arguments %j with an error that names the argument", async (args, message) => {
+    const params = { name: "greeting-of-ada", arguments: args }
+    const { status, body } = await call(api.service(), own.key, "prompts/get", params)
+    expect([status, body]).toEqual([
+      200,
+      { jsonrpc: "2.0", id: 1, error: { code: -32602, message, data: { code: "BAD_REQUEST" } } }
+    ])
+  })
+
+  it("finds prompts with the same title by the digits of their ids, and no prompt by the title alone", async () => {
+    const slug = `${own.canary}-twin`
+    for (const [index, { id }] of own.twins.entries()) {
+      const { body } = await call(api.service(), own.key, "prompts/get", {
+        name: `${slug}-${id.slice(0, 8)}`
+      })
+      expect(body.result.messages).toMatchObject([{ role: "user", content: { text: `Twin ${index + 1}` } }])
+    }
+    const { body } = await call(api.service(), own.key, "prompts/get", { name: slug })
+    expect(body.error).toEqual({
+      code: -32602,
+      message: `Unknown prompt: ${slug}`,
+      data: { code: "NOT_FOUND" }
+    })
+  })
+
+  it.each(["archived", "Greeting of Ada", "nothing"])("finds no prompt by the name %j", async (name) => {
+    const { body } = await call(api.service(), own.key, "prompts/get", { name })
+    expect(body.error).toMatchObject({ code: -32602, data: { code: "NOT_FOUND" } })
+  })
+
+  it("returns an edit at once", async () => {
+    const name = "filler-7"
+    const read = async () =>
+      (await call(api.service(), own.key, "prompts/get", { name })).body.result.messages[0].content.text
+    expect(await read()).toBe("Content")
+    await api.sql(
+      `update prompts set current_content = 'Edited' where workspace_id = $1 and title = 'Filler 7'`,
+      [own.id]
+    )
+    await expect.poll(read, { interval: 10, timeout: 5_000 }).toBe("Edited")
+  })
+})
+
+describe("the tools", () => {
+  it("return the same as the methods for prompts", async () => {
+    const list = await call(api.service(), own.key, "tools/call", { name: "list_prompts" })
+    const page = (await call(api.service(), own.key, "prompts/list")).body.result
+    expect(list.body.result).toEqual({
+      content: [{ type: "text", text: JSON.stringify(page) }],
+      structuredContent: page
+    })
+    const got = await call(api.service(), own.key, "tools/call", {
+      name: "get_prompt",
+      arguments: { name: "filler-1" }
+    })
+    expect(got.body.result.structuredContent).toEqual({ role: "user", text: "Content" })
+  })
+})
+
+describe("two workspaces", () => {
+  it("never see each other's prompts", async () => {
+    for (const [mine, theirs] of [
+      [own, other],
+      [other, own]
+    ] as const) {
+      expect(JSON.stringify(await listAll(mine.key))).not.toContain(theirs.canary)
+      const name = `${theirs.canary}-twin-${theirs.twins[0]!.id.slice(0, 8)}`
+      const { body } = await call(api.service(), mine.key, "prompts/get", { name })
+      expect(body.error.data).toEqual({ code: "NOT_FOUND" })
+      const got = await call(api.service(), mine.key, "prompts/get", {
+        name: "greeting-of-ada",
+        arguments: { name: "a", who: "b", mood: "c" }
+      })
+      expect(got.body.result.messages[0].content.text).toContain(mine.canary)
+      expect(JSON.stringify(got.body)).not.toContain(theirs.canary)
+    }
+  })
+})
+
+describe("a rejected request", () => {
+  const send = (headers: Readonly<Record<string, string>>, body = "{}") => post(api.service(), body, headers)
+
+  it.each([
+    ["no key", {}, 401, "UNAUTHORIZED", "Missing or malformed Authorization header"],
+    [
+      "a token without the prefix",
+      { authorization: "Bearer x" },
+      401,
+      "UNAUTHORIZED",
+      "Invalid API key format"
+    ],
+    [
+      "an unknown key",
+      { authorization: `Bearer key_live_${"0".repeat(64)}` },
+      401,
+      "UNAUTHORIZED",
+      "Invalid API key"
+    ],
+    [
+      "a key of the Free tier",
+      { authorization: `Bearer ${freeKey.plaintext}` },
+      403,
+      "API_NOT_ALLOWED",
+      "API access requires the Solo plan or higher"
+    ]
+  ])(
+    "with %s has the status, the code and the message of the HTTP API",
+    async (_, headers, status, code, message) => {
+      const response = await send(headers)
+      expect([response.status, response.body]).toEqual([
+        status,
+        { jsonrpc: "2.0", error: { code: status, message, data: { code } } }
+      ])
+      expect(response.headers.get("www-authenticate")?.startsWith("Bearer") ?? false).toBe(status === 401)
+      expect(response.headers.get("x-request-id")).not.toBeNull()
+    }
+  )
+
+  it.each([
+    ["http://evil.example.com", 403],
+    ["null", 403],
+    ["http://localhost:6274", 400]
+  ])("with the origin %s has the status %i, before its key is checked", async (origin, status) => {
+    const authorization: Record<string, string> = status === 403 ? {} : { authorization: `Bearer ${own.key}` }
+    expect((await send({ ...authorization, origin })).status).toBe(status)
+  })
+
+  it("with another method than GET and POST has the status 405", async () => {
+    const response = await exchange(api.service().port, rawRequest("/mcp", [], "DELETE"))
+    expect([response.status, JSON.parse(response.body).error.data.code]).toEqual([405, "METHOD_NOT_ALLOWED"])
+  })
+
+  it("with a body of more than 1 MiB has the status 413, and the connection closes", async () => {
+    const body = "x".repeat(1024 * 1024 + 1)
+    const lines = [`Authorization: Bearer ${own.key}`, `Content-Length: ${body.length}`]
+    const request = rawRequest("/mcp", lines, "POST").replace("Connection: close\r\n", "") + body
+    const response = await exchange(api.service().port, request)
+    expect([response.status, JSON.parse(response.body).error.data.code]).toEqual([413, "BODY_TOO_LARGE"])
+  })
+})
+
+describe("the endpoint", () => {
+  it("leaves requests of an unknown path below /mcp to the HTTP API", async () => {
+    const response = await fetch(`${api.service().url}/mcp/x`, { method: "POST", body: "{}" })
+    expect([response.status, await response.json()]).toEqual([
+      404,
+      { error: { code: "NOT_FOUND", message: "Route not found" } }
+    ])
+  })
+
+  it("responds to a notification or a response with 202 and without a body", async () => {
+    for (const message of [
+      { jsonrpc: "2.0", method: "notifications/initialized" },
+      { jsonrpc: "2.0", id: 1, result: {} }
+    ]) {
+      const headers = { authorization: `Bearer ${own.key}` }
+      const response = await post(api.service(), JSON.stringify(message), headers)
+      expect([response.status, response.body]).toEqual([202, undefined])
+    }
+  })
+})
+
+describe("an unsupported MCP-Protocol-Version", () => {
+  const headers = { authorization: `Bearer ${other.key}`, "mcp-protocol-version": "2024-11-05" }
+
+  it("is rejected for notifications and responses", async () => {
+    for (const message of [
+      { jsonrpc: "2.0", method: "notifications/initialized" },
+      { jsonrpc: "2.0", id: 1, result: {} }
+    ]) {
+      const { status, body } = await post(api.service(), JSON.stringify(message), headers)
+      expect([status, body.error.code, body.id]).toEqual([400, -32022, undefined])
+    }
+  })
+
+  it("is rejected for streams", async () => {
+    const response = await fetch(`${api.service().url}/mcp`, {
+      headers: { ...headers, accept: "text/event-stream" }
+    })
+    const { status } = response
+    if (status !== 400) await response.body?.cancel()
+    expect(status).toBe(400)
+    expect(await response.json()).toMatchObject({ error: { code: -32022 } })
+  })
+})
+
+it("no argument and no prompt is in the log", async () => {
+  await call(api.service(), own.key, "prompts/get", {
+    name: "argument-canary",
+    arguments: { x: "argument-canary" }
+  })
+  const output = api.service().output()
+  expect(output).toContain('"route":"/mcp"')
+  for (const text of ["argument-canary", own.canary, "greeting-of-ada"]) expect(output).not.toContain(text)
+})

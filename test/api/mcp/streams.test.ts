@@ -1,0 +1,236 @@
+import { once } from "node:events"
+import { connect, type Socket } from "node:net"
+import { setTimeout } from "node:timers/promises"
+import { afterEach, describe, expect, it } from "vitest"
+import { archive, key, prompt, user, workspace } from "../../support/archives.ts"
+import {
+  call,
+  callStateless,
+  listen,
+  type MessageStream,
+  openNotifications
+} from "../../support/clients/mcp.ts"
+import { rawRequest } from "../../support/clients/rawHttp.ts"
+import { startApi } from "../startApi.ts"
+
+const makeTenant = () => {
+  const home = workspace()
+  const owner = user()
+  const issued = key(home.id, owner)
+  const expelled = key(home.id, owner)
+  const large = prompt({ title: "Large", current_content: "x".repeat(900 * 1024) })
+  return {
+    id: home.id,
+    key: issued.plaintext,
+    expelled,
+    large,
+    archive: archive({
+      workspace: home,
+      users: [owner],
+      api_keys: [issued.stored, expelled.stored],
+      prompts: [large]
+    })
+  }
+}
+
+const own = makeTenant()
+const other = makeTenant()
+const api = startApi([own.archive, other.archive], {
+  env: { MCP: "on", RATE_LIMIT_PER_KEY: "100000", RATE_LIMIT_PER_PROCESS: "100000" }
+})
+
+/** Returns the bytes of a GET request on a connection that stays open. */
+const rawGet = (key: string, path = "/mcp"): string =>
+  rawRequest(path, [`Authorization: Bearer ${key}`, "Accept: text/event-stream"]).replace(
+    "Connection: close\r\n",
+    ""
+  )
+
+/** Connects to the service and sends bytes. */
+const connectRaw = async (bytes: string): Promise<Socket> => {
+  const socket = connect(api.service().port, "127.0.0.1")
+  socket.on("error", () => {})
+  socket.write(bytes)
+  await once(socket, "connect")
+  return socket
+}
+
+/** Reads until a text has arrived. Returns what has arrived up to the text and after it. */
+const readUntil = (socket: Socket, text: string): Promise<[string, string]> =>
+  new Promise((resolve, reject) => {
+    let received = ""
+    const onData = (chunk: Buffer): void => {
+      received += chunk.toString()
+      const end = received.indexOf(text)
+      if (end < 0) return
+      socket.off("data", onData).resume()
+      resolve([received.slice(0, end + text.length), received.slice(end + text.length)])
+    }
+    socket.on("data", onData)
+    socket.once("close", () => reject(new Error(`The connection closed after: ${received}`)))
+  })
+
+describe("a stream of notifications", () => {
+  const streams: Array<MessageStream> = []
+  const open = async (opening: Promise<MessageStream>): Promise<MessageStream> => {
+    const stream = await opening
+    streams.push(stream)
+    return stream
+  }
+  afterEach(async () => {
+    for (const stream of streams.splice(0)) await stream.close()
+  })
+  const edit = (id: string) =>
+    api.sql("update prompts set description = description || '.' where workspace_id = $1", [id])
+  const changed = (meta?: object) => ({
+    jsonrpc: "2.0",
+    method: "notifications/prompts/list_changed",
+    ...(meta === undefined ? {} : { params: { _meta: meta } })
+  })
+
+  it("of 2025-11-25 reports an edit within 100 ms, and no edit of another workspace", async () => {
+    const stream = await open(openNotifications(api.service(), own.key))
+    expect([
+      stream.status,
+      stream.headers.get("content-type"),
+      stream.headers.get("x-accel-buffering")
+    ]).toEqual([200, "text/event-stream", "no"])
+    const message = stream.next()
+    await edit(other.id)
+    expect(await Promise.race([message, setTimeout(300, "none")])).toBe("none")
+    const durations: Array<number> = []
+    let next = message
+    for (let n = 0; n < 5; n++) {
+      await edit(own.id)
+      const start = performance.now()
+      expect(await next).toEqual(changed())
+      durations.push(performance.now() - start)
+      next = stream.next()
+    }
+    // The third fastest: other processes use the processors too.
+    expect(durations.sort((a, b) => a - b)[2]).toBeLessThan(100)
+  })
+
+  it("of 2026-07-28 is acknowledged first, and its messages carry the id of the request", async () => {
+    const meta = { "io.modelcontextprotocol/subscriptionId": 7 }
+    const stream = await open(
+      listen(api.service(), own.key, { promptsListChanged: true, toolsListChanged: true }, 7)
+    )
+    expect(await stream.next()).toEqual({
+      jsonrpc: "2.0",
+      method: "notifications/subscriptions/acknowledged",
+      params: { _meta: meta, notifications: { promptsListChanged: true } }
+    })
+    await edit(own.id)
+    expect(await stream.next()).toEqual(changed(meta))
+  })
+
+  it("without promptsListChanged reports no edit", async () => {
+    const stream = await open(listen(api.service(), own.key, { toolsListChanged: true }))
+    expect((await stream.next()).params.notifications).toEqual({})
+    await edit(own.id)
+    expect(await Promise.race([stream.next(), setTimeout(300, "none")])).toBe("none")
+  })
+
+  it("ends when its key is revoked, which ends calls with it too", async () => {
+    const stream = await open(openNotifications(api.service(), own.expelled.plaintext))
+    const ping = async () => (await call(api.service(), own.expelled.plaintext, "ping")).status
+    expect([await ping(), await ping()]).toEqual([200, 200])
+    await api.sql("update api_keys set revoked_at = now() where id = $1", [own.expelled.stored.id])
+    expect(await stream.next()).toBeUndefined()
+    expect(await ping()).toBe(401)
+  })
+
+  it("sends a comment at once and every 5 s, so that proxies do not end it", async () => {
+    const socket = await connectRaw(rawGet(own.key))
+    const [, received] = await readUntil(socket, ":\n\n")
+    expect(received).not.toContain(":\n\n")
+    const start = performance.now()
+    await readUntil(socket, ":\n\n")
+    expect(performance.now() - start).toBeLessThan(7_000)
+    socket.destroy()
+  })
+
+  it("is not opened while other requests of its connection are in flight", async () => {
+    const socket = await connectRaw(rawGet(other.key).repeat(2))
+    const [status] = await readUntil(socket, "\r\n")
+    // The first request may open its stream before the second arrives, which then ends the connection.
+    if (status === "HTTP/1.1 200 OK\r\n") await once(socket, "close")
+    else expect(status).toBe("HTTP/1.1 503 Service Unavailable\r\n")
+    socket.destroy()
+  })
+
+  it.each([
+    ["another request", () => rawGet(other.key)],
+    ["bytes that are no request", () => "\0garbage\r\n\r\n"]
+  ])("ends when its client sends %s, and does not count after that", async (_, makeBytes) => {
+    for (let n = 0; n < 16; n++) {
+      const socket = await connectRaw(rawGet(other.key))
+      await readUntil(socket, ":\n\n")
+      socket.write(makeBytes())
+      await once(socket, "close")
+    }
+    for (let n = 0; n < 16; n++)
+      expect((await open(openNotifications(api.service(), other.key))).status).toBe(200)
+  })
+
+  it.each([
+    ["closes its connection", (socket: Socket) => void socket.end()],
+    ["resets its connection", (socket: Socket) => void socket.resetAndDestroy()],
+    [
+      "sends garbage and leaves",
+      (socket: Socket) => {
+        socket.write("\0garbage\r\n\r\n")
+        socket.destroy()
+      }
+    ],
+    [
+      "sends the start of a request and leaves",
+      (socket: Socket) => {
+        socket.write("GET /mcp HTTP/1.1\r\nHost:")
+        socket.destroy()
+      }
+    ]
+  ])("does not count 1 s after its client %s", async (_, leave) => {
+    const sockets = await Promise.all(Array.from({ length: 16 }, () => connectRaw(rawGet(other.key))))
+    await Promise.all(sockets.map((socket) => readUntil(socket, ":\n\n")))
+    for (const socket of sockets) leave(socket)
+    await setTimeout(1_000)
+    for (let n = 0; n < 16; n++)
+      expect((await open(openNotifications(api.service(), other.key))).status).toBe(200)
+  })
+
+  it("does not count 1 s after a client left whose GET had a body that was not read", async () => {
+    const body = "x".repeat(512 * 1024)
+    const head = rawGet(other.key).replace("\r\n\r\n", `\r\nContent-Length: ${2 * body.length}\r\n\r\n`)
+    const sockets = await Promise.all(Array.from({ length: 16 }, () => connectRaw(head + body)))
+    await Promise.all(sockets.map((socket) => readUntil(socket, ":\n\n")))
+    for (const socket of sockets) socket.destroy()
+    await setTimeout(1_000)
+    for (let n = 0; n < 16; n++)
+      expect((await open(openNotifications(api.service(), other.key))).status).toBe(200)
+  })
+
+  it("keeps no response in memory that is pipelined behind it, so that other workspaces get their large responses", async () => {
+    const read = rawGet(own.key, `/api/v1/prompts/${own.large.id}/resolved`)
+    const sockets = await Promise.all(
+      Array.from({ length: 16 }, () => connectRaw(rawGet(own.key) + read.repeat(15)))
+    )
+    await setTimeout(2_000)
+    const { status } = await fetch(`${api.service().url}/api/v1/prompts/${other.large.id}/resolved`, {
+      headers: { authorization: `Bearer ${other.key}` }
+    })
+    for (const socket of sockets) socket.destroy()
+    expect(status).toBe(200)
+  })
+
+  it("is not opened for a key that has 16 open streams", async () => {
+    // Streams whose clients have gone do not count.
+    for (let n = 0; n < 20; n++) await (await openNotifications(api.service(), own.key)).close()
+    await setTimeout(100)
+    for (let n = 0; n < 16; n++)
+      expect((await open(openNotifications(api.service(), own.key))).status).toBe(200)
+    const { status, body } = await callStateless(api.service(), own.key, "subscriptions/listen")
+    expect([status, body]).toMatchObject([503, { id: 1, error: { data: { code: "SERVICE_UNAVAILABLE" } } }])
+  })
+})

@@ -1,0 +1,316 @@
+import * as HttpApi from "effect/http-api/HttpApi"
+import { describe, expect, it } from "vitest"
+import packageJson from "../../../package.json" with { type: "json" }
+import { Api, operationalPaths } from "../../../src/adapters/inbound/contract/Api.ts"
+import { type ApiError, describeError, errors } from "../../../src/adapters/inbound/contract/Errors.ts"
+import { openApi } from "../../../src/adapters/inbound/http/docs/OpenApi.ts"
+import { RateLimited } from "../../../src/domain/time/RateWindow.ts"
+
+// biome-ignore lint/suspicious/noExplicitAny: the tests read arbitrary parts of a document
+type Json = any
+
+const document: Json = JSON.parse(JSON.stringify(openApi))
+
+/** Returns a part of the document, or the part that it refers to. */
+const deref = (part: Json): Json =>
+  part.$ref === undefined
+    ? part
+    : part.$ref
+        .slice(2)
+        .split("/")
+        .reduce((at: Json, key: string) => at[key], document)
+
+const allOperations = Object.entries<Json>(document.paths).flatMap(([path, item]) =>
+  Object.entries<Json>(item).map(([method, operation]) => ({ path, method, operation }))
+)
+const operations = allOperations.filter(({ path }) => path.startsWith("/api/v1/"))
+const findOperation = (id: string) =>
+  operations.find(({ operation }) => operation.operationId === id)!.operation
+
+it("the OpenAPI document describes the five routes of the contract and the operational paths, and no other", () => {
+  const routes: Array<string> = []
+  HttpApi.reflect(Api, {
+    onGroup: () => {},
+    onEndpoint: ({ endpoint }) => {
+      routes.push(`${endpoint.method} ${endpoint.path.replace(/:(\w+)/g, "{$1}")}`)
+    }
+  })
+  const described = operations.map(({ path, method }) => `${method.toUpperCase()} ${path}`)
+  expect(described).toEqual(routes)
+  expect(described).toEqual([
+    "GET /api/v1/prompts",
+    "GET /api/v1/prompts/{id}",
+    "GET /api/v1/prompts/{id}/resolved",
+    "GET /api/v1/prompts/{id}/versions",
+    "GET /api/v1/prompts/{id}/versions/{version}"
+  ])
+  const others = allOperations.slice(operations.length)
+  const redirects = ["/", "/docs/"]
+  expect(others.map(({ path, method }) => [path, method])).toEqual(
+    operationalPaths.filter((path) => !redirects.includes(path)).map((path) => [path, "get"])
+  )
+  for (const { operation } of others) expect(operation).toMatchObject({ tags: ["Service"], security: [] })
+  expect(document.tags.map(({ name }: Json) => name)).toEqual(["Prompts", "Service"])
+})
+
+it("no two operations have the same id or the same summary", () => {
+  for (const name of ["operationId", "summary"] as const)
+    expect(new Set(allOperations.map(({ operation }) => operation[name])).size).toBe(allOperations.length)
+})
+
+it("the OpenAPI document has a title, the version of the package and bearer authentication", () => {
+  expect(document.openapi).toMatch(/^3\.1\./)
+  expect(document.info).toEqual({
+    title: "Prompt Retrieval",
+    version: packageJson.version,
+    description: expect.any(String)
+  })
+  expect(document.servers).toEqual([{ url: "/" }])
+  expect(document.components.securitySchemes).toEqual({
+    bearer: {
+      type: "http",
+      scheme: "bearer",
+      bearerFormat: expect.any(String),
+      description: expect.any(String)
+    }
+  })
+  for (const { operation } of operations) expect(operation.security).toEqual([{ bearer: [] }])
+})
+
+describe("the parameters", () => {
+  const positiveInt = (value: number) => ({
+    type: "integer",
+    minimum: 1,
+    maximum: Number.MAX_SAFE_INTEGER,
+    default: value
+  })
+  const paging = [
+    ["query", "page", false, positiveInt(1)],
+    ["query", "per_page", false, positiveInt(20)]
+  ]
+  const headers = [
+    ["header", "If-None-Match", false, { type: "string" }],
+    ["header", "X-Request-Id", false, { type: "string" }]
+  ]
+  const id = ["path", "id", true, { type: "string", format: "uuid" }]
+  const types = ["system", "user", "assistant", "template", "few-shot", "chain-of-thought"]
+
+  it.each([
+    [
+      "prompts.list",
+      [
+        ...paging,
+        ["query", "folder_id", false, { type: "string", format: "uuid" }],
+        ["query", "tag", false, { type: "string" }],
+        ["query", "type", false, { type: "string", enum: types }]
+      ]
+    ],
+    ["prompts.get", [id]],
+    ["prompts.getResolved", [id]],
+    ["prompts.listVersions", [id, ...paging]],
+    [
+      "prompts.getVersion",
+      [id, ["path", "version", true, { type: "integer", minimum: 1, maximum: 2147483647 }]]
+    ]
+  ])("%s has the specification's parameters, If-None-Match and X-Request-Id", (operationId, expected) => {
+    const parameters = findOperation(operationId).parameters.map(deref)
+    expect(
+      parameters.map((parameter: Json) => [
+        parameter.in,
+        parameter.name,
+        parameter.required ?? false,
+        parameter.schema
+      ])
+    ).toEqual([...expected, ...headers])
+  })
+})
+
+it("a parameter has an example only if it is required", () => {
+  const parameters = allOperations.flatMap(({ operation }) => operation.parameters.map(deref))
+  for (const { name, required = false, example, examples, schema } of parameters)
+    expect([name, examples, example, schema.example, schema.examples]).toEqual([
+      name,
+      required ? { default: { value: expect.anything() } } : undefined,
+      undefined,
+      undefined,
+      undefined
+    ])
+})
+
+it("every object of a response allows further fields, and every error code is a string with known examples", () => {
+  const schemas: ReadonlyArray<Json> = Object.values(document.components.schemas)
+  expect(JSON.stringify(schemas)).not.toContain('"additionalProperties":false')
+  const codes = schemas.flatMap(({ properties }) => properties.error?.properties.code ?? [])
+  for (const { enum: closed, type } of codes) expect([closed, type]).toEqual([undefined, "string"])
+  expect(codes.flatMap(({ examples }) => examples).toSorted()).toEqual(
+    Object.values(errors)
+      .map(({ status, code }) => `${status} ${code}`)
+      .filter((row, i, rows) => rows.indexOf(row) === i)
+      .map((row) => row.split(" ")[1])
+      .toSorted()
+  )
+})
+
+it("the code samples of each operation have no optional header and no query parameter", () => {
+  for (const { path, operation } of operations) {
+    const filled = path.replace(/\{(\w+)\}/g, (_, name) => {
+      const { examples } = operation.parameters.find((parameter: Json) => parameter.name === name)
+      return String(examples.default.value)
+    })
+    for (const { source } of operation["x-codeSamples"]) {
+      expect(source).toMatch(new RegExp(`${filled}"`))
+      expect(source).not.toMatch(/if-none-match|x-request-id/i)
+    }
+  }
+})
+
+describe("the description of the API", () => {
+  const { description } = document.info
+
+  it("is a guide to authentication, pagination, errors, rate limits, caching, request ids and compatibility", () => {
+    expect([...description.matchAll(/^## (.*)$/gm)].map(([, heading]) => heading)).toEqual([
+      "Authentication",
+      "Pagination",
+      "Errors",
+      "Rate limits",
+      "Caching",
+      "Request ids",
+      "Compatibility",
+      "Other paths"
+    ])
+    expect(description).toContain("Each key may make 100 requests per minute")
+    expect(description).toContain("500 per minute to one process")
+  })
+
+  it("lists every status with its codes", () => {
+    const listed = [...description.matchAll(/^- \*\*(\d+)\*\* `(\w+)`: [A-Z].*\.$/gm)]
+    const expected = Object.values(errors).map(({ status, code }) => `${status} ${code}`)
+    expect(listed.map(([, status, code]) => `${status} ${code}`)).toEqual([...new Set(expected)])
+  })
+
+  it("does not link to the page that shows it", () => {
+    expect(description).not.toContain("(/docs)")
+  })
+})
+
+it("every response is described by a sentence without error codes", () => {
+  for (const { operation } of allOperations)
+    for (const response of Object.values<Json>(operation.responses).map(deref)) {
+      expect(response.description).toMatch(/^[A-Z].*\.$/)
+      for (const { code } of Object.values(errors)) expect(response.description).not.toContain(code)
+    }
+})
+
+type Tag = ApiError["_tag"]
+
+/** The errors that only some operations have. Every operation has the others. */
+const specificErrors: Readonly<Record<string, ReadonlyArray<Tag>>> = {
+  "prompts.list": ["InvalidParameter"],
+  "prompts.get": ["PromptNotFound", "RouteNotFound"],
+  "prompts.getResolved": ["PromptNotFound", "ResolvedTooLarge", "RouteNotFound"],
+  "prompts.listVersions": ["InvalidParameter", "PromptNotFound", "RouteNotFound"],
+  "prompts.getVersion": ["RouteNotFound", "VersionNotFound"]
+}
+const uncommonErrors = new Set<string>(Object.values(specificErrors).flat())
+const commonErrors = Object.keys(errors).filter((tag) => !uncommonErrors.has(tag))
+
+describe.each(Object.entries(specificErrors))("the responses of %s", (operationId, tags) => {
+  const responses = Object.fromEntries(
+    Object.entries<Json>(findOperation(operationId).responses).map(([status, response]) => [
+      status,
+      deref(response)
+    ])
+  )
+
+  it(`${operationId} documents 200, 304 and every possible error, with status, code and message`, () => {
+    const examples = Object.entries(responses).flatMap(([status, response]) =>
+      Object.entries<Json>(response.content?.["application/json"].examples ?? {}).map(([name, { value }]) => [
+        name,
+        Number(status),
+        value.error?.code,
+        value.error?.message
+      ])
+    )
+    const expected = [...tags, ...commonErrors].map((tag) => {
+      const { status, code, message } = errors[tag as Tag]
+      return [tag, status, code, typeof message === "string" ? message : expect.any(String)]
+    })
+    expect(examples.toSorted()).toEqual([["default", 200, undefined, undefined], ...expected].toSorted())
+    const statuses = new Set([200, 304, ...expected.map(([, status]) => status as number)])
+    expect(Object.keys(responses).map(Number)).toEqual([...statuses].toSorted((a, b) => a - b))
+  })
+
+  it(`${operationId} names the codes that the table of errors has for each status`, () => {
+    for (const [status, { content }] of Object.entries(responses).filter(
+      ([status]) => Number(status) >= 400
+    )) {
+      const { error } = deref(content["application/json"].schema).properties
+      const codes = Object.values(errors).flatMap((row) => (row.status === Number(status) ? [row.code] : []))
+      expect(error.properties.code.examples).toEqual([...new Set(codes)])
+    }
+  })
+
+  const commonHeaders = ["Cache-Control", "Vary", "X-Content-Type-Options", "X-Request-Id"]
+  /** Headers that only responses without the database have. */
+  const outageHeaders = ["Age", "Cache-Status"]
+  const successHeaders = [
+    ...(/^prompts\.get(Resolved)?$/.test(operationId) ? ["ETag", "Prompt-Version"] : ["ETag"]),
+    ...outageHeaders
+  ]
+  const headersByStatus: Readonly<Record<string, ReadonlyArray<string>>> = {
+    200: successHeaders,
+    304: successHeaders,
+    401: ["WWW-Authenticate"],
+    405: ["Allow"],
+    429: ["RateLimit", "RateLimit-Policy", "Retry-After"],
+    503: ["Retry-After"]
+  }
+  it(`${operationId} documents the caching headers, the common headers and those of each status`, () => {
+    for (const [status, response] of Object.entries(responses)) {
+      const headers: Json = response.headers
+      expect(Object.keys(headers).toSorted()).toEqual(
+        [...commonHeaders, ...(headersByStatus[status] ?? [])].toSorted()
+      )
+      for (const [name, { required }] of Object.entries<Json>(headers)) {
+        expect([name, required]).toEqual([name, !outageHeaders.includes(name)])
+      }
+      expect(headers["Cache-Control"].schema.enum).toEqual([
+        ...(Number(status) < 400 ? ["public, s-maxage=30, stale-while-revalidate=300"] : []),
+        "no-store"
+      ])
+    }
+  })
+})
+
+it.each(["key", "process"] as const)(
+  "a 429 for the limit of the %s has the headers that the document describes",
+  (scope) => {
+    const { headers } = document.components.responses.TooManyRequests
+    const sent = describeError(RateLimited(scope, 500, Date.now())).headers
+    expect(sent["ratelimit-policy"]).toMatch(new RegExp(headers["RateLimit-Policy"].schema.pattern))
+    expect(sent.ratelimit).toMatch(new RegExp(headers.RateLimit.schema.pattern))
+  }
+)
+
+it("every operation, parameter, header and field of the document has a description", () => {
+  const findUndescribed = (part: Json, path: string): ReadonlyArray<string> => {
+    if (typeof part !== "object" || part === null) return []
+    if (Array.isArray(part)) return part.flatMap((item, i) => findUndescribed(item, `${path}/${i}`))
+    return Object.entries<Json>(part).flatMap(([key, value]) => {
+      const named = ["properties", "parameters", "headers", "responses"].includes(key)
+      return [
+        ...(named
+          ? Object.entries<Json>(value).flatMap(([name, item]) =>
+              deref(item).description || (key === "properties" && ["data", "error", "meta"].includes(name))
+                ? []
+                : [`${path}/${key}/${name}`]
+            )
+          : []),
+        ...(key === "examples" ? [] : findUndescribed(value, `${path}/${key}`))
+      ]
+    })
+  }
+  expect(findUndescribed(document, "#")).toEqual([])
+  for (const { operation } of allOperations)
+    expect(operation).toMatchObject({ summary: expect.any(String), description: expect.any(String) })
+})

@@ -1,0 +1,258 @@
+import { Ajv2020 } from "ajv/dist/2020.js"
+import { afterAll, beforeAll, expect, it } from "vitest"
+import demo from "../../../src/demo/workspace.json" with { type: "json" }
+import type { Archive } from "../../../src/application/formats/Archive.ts"
+import { PromptType } from "../../../src/domain/Prompt.ts"
+import { fragment, key, newId, prompt, sample, fragmentBinding } from "../../support/archives.ts"
+import { connectTo, embedded, makeResources } from "../../support/database.ts"
+import { startObservedService } from "../../support/services/startObservedService.ts"
+import type { Service } from "../../support/service.ts"
+import { makeTenant } from "../startApi.ts"
+
+// biome-ignore lint/suspicious/noExplicitAny: the tests read arbitrary parts of a document
+type Json = any
+
+const perKey = 60
+
+const home = sample()
+const [greeting] = home.archive.prompts
+const megabyte = fragment("x".repeat(1024 * 1024))
+const large = prompt({
+  fragments: Array.from({ length: 9 }, (_, position) => fragmentBinding(megabyte, position))
+})
+const foreign = sample()
+const demoArchive = demo as unknown as Archive
+const demoKey = key(demoArchive.workspace.id, demoArchive.users[0]!)
+
+const free = makeTenant({ tier: "free" })
+const disputed = makeTenant({ billing_status: "disputed" })
+const pastDue = makeTenant({ billing_status: "past_due" })
+
+const resources = makeResources()
+let service: Service
+let withoutDatabase: Service
+let openApi: Json
+
+/** Returns a schema whose objects allow only the fields that they name. */
+const closeObjects = (part: Json): Json => {
+  if (Array.isArray(part)) return part.map(closeObjects)
+  if (typeof part !== "object" || part === null) return part
+  const closed = Object.fromEntries(Object.entries(part).map(([key, value]) => [key, closeObjects(value)]))
+  return part.type === "object" && part.properties !== undefined
+    ? { ...closed, additionalProperties: false }
+    : closed
+}
+
+const read = async (url: string): Promise<Json> => (await fetch(url)).json()
+
+beforeAll(async () => {
+  const env = await resources.acquire(embedded.acquire)
+  // Nothing listens on port 1.
+  withoutDatabase = await startObservedService(
+    { DATABASE_URL: "postgres://nobody@127.0.0.1:1/none" },
+    "/healthz"
+  )
+  service = await startObservedService({
+    ...env,
+    RATE_LIMIT_PER_KEY: String(perKey),
+    RATE_LIMIT_PER_PROCESS: "100000"
+  })
+  const database = await resources.acquire(connectTo(env))
+  for (const tenant of [
+    { ...demoArchive, api_keys: [demoKey.stored] },
+    {
+      ...home.archive,
+      fragments: [...home.archive.fragments, megabyte],
+      prompts: [...home.archive.prompts, large]
+    },
+    foreign.archive,
+    free.archive,
+    disputed.archive,
+    pastDue.archive
+  ])
+    await database.importArchive(tenant)
+  openApi = await read(`${service.url}/openapi.json`)
+})
+
+afterAll(async () => {
+  await service?.stop()
+  await withoutDatabase?.stop()
+  await resources.release()
+})
+
+const activeKey = home.keys.active.plaintext
+const stored = `/api/v1/prompts/${greeting!.id}`
+
+interface SendOptions {
+  readonly authorization?: string | undefined
+  readonly headers?: Readonly<Record<string, string>>
+  readonly to?: string
+}
+
+const send = (
+  target: string,
+  { authorization = `Bearer ${activeKey}`, headers = {}, to = service.url }: SendOptions = {}
+): Promise<Response> =>
+  fetch(to + target, { headers: authorization === "" ? headers : { authorization, ...headers } })
+
+/** Returns a part of the document, or the part that it refers to. */
+const deref = (part: Json): Json =>
+  part.$ref === undefined
+    ? part
+    : part.$ref
+        .slice(2)
+        .split("/")
+        .reduce((at: Json, key: string) => at[key], openApi)
+
+const ajv = new Ajv2020({ strict: false, validateFormats: false })
+
+/** Whether a value has a schema of the document, without fields of later versions. */
+const matches = (schema: Json, value: unknown): boolean =>
+  ajv.validate(closeObjects({ ...schema, components: { schemas: openApi.components.schemas } }), value)
+
+const findOperation = (target: string): Json => {
+  const path = target.split("?")[0]!
+  const template = Object.keys(openApi.paths).find((template) =>
+    new RegExp(`^${template.replaceAll(/\{\w+\}/g, "[^/]+")}$`).test(path)
+  )!
+  return openApi.paths[template].get
+}
+
+/** Returns the status of a response, and what in the response does not match the document. */
+const findViolations = async (target: string, response: Response) => {
+  const documented = findOperation(target).responses[response.status]
+  if (documented === undefined) return { status: response.status, violations: ["status"] }
+  const { headers, content } = deref(documented)
+  const violations = Object.entries<Json>(headers).flatMap(([name, { required, schema }]) => {
+    const text = response.headers.get(name)
+    const isValid =
+      text === null ? !required : matches(schema, schema.type === "integer" ? Number(text) : text)
+    return isValid ? [] : [name]
+  })
+  const body = await response.text()
+  const media = content?.["application/json"]
+  if (media === undefined ? body !== "" : !matches(media.schema, JSON.parse(body))) violations.push("body")
+  return { status: response.status, violations }
+}
+
+const missing = `/api/v1/prompts/${newId()}`
+const hidden = `/api/v1/prompts/${foreign.archive.prompts[0]!.id}`
+const { revoked, ownerMustReset, legacy } = home.keys
+
+/** Requests by the status of their responses: the target, and the token or header. */
+const requests: ReadonlyArray<readonly [status: number, target: string, options?: SendOptions]> = [
+  [200, "/api/v1/prompts"],
+  [200, "/api/v1/prompts?page=1&per_page=100"],
+  [200, "/api/v1/prompts?per_page=9007199254740991"],
+  [200, "/api/v1/prompts?page=9007199254740991"],
+  [200, "/api/v1/prompts?tag=gr%C3%B6%C3%9Fe"],
+  [200, "/api/v1/prompts?tag="],
+  [200, "/api/v1/prompts?another=parameter"],
+  [200, `/api/v1/prompts?folder_id=${newId()}`],
+  [200, `/api/v1/prompts?folder_id=${newId().toUpperCase()}`],
+  ...PromptType.literals.map((type) => [200, `/api/v1/prompts?type=${type}`] as const),
+  [200, stored],
+  [200, `/api/v1/prompts/${greeting!.id.toUpperCase()}`],
+  [200, `${stored}/resolved`],
+  [200, `${stored}/versions`],
+  [200, `${stored}/versions?page=2&per_page=2`],
+  [200, `${stored}/versions/1`],
+  [200, `${stored}/versions/3`],
+  [304, stored, { headers: { "if-none-match": "*", "x-request-id": "custom" } }],
+  [400, "/api/v1/prompts?page=0"],
+  [400, "/api/v1/prompts?page=two"],
+  [400, "/api/v1/prompts?page=1&page=2"],
+  [400, "/api/v1/prompts?per_page=-1"],
+  [400, "/api/v1/prompts?per_page=1.5"],
+  [400, "/api/v1/prompts?folder_id=1"],
+  [400, "/api/v1/prompts?type=System"],
+  [400, `${stored}/versions?page=0`],
+  [400, "/api/v1/prompts?folder_id="],
+  [400, "/api/v1/prompts?type="],
+  [401, stored, { authorization: "" }],
+  [401, stored, { authorization: "Basic Zm9vOmJhcg==" }],
+  [401, stored, { authorization: "Bearer sk-1" }],
+  [401, stored, { authorization: `Bearer key_live_${"0".repeat(64)}` }],
+  [401, stored, { authorization: `Bearer ${revoked.plaintext}` }],
+  [401, stored, { authorization: `Bearer ${ownerMustReset.plaintext}` }],
+  [401, stored, { authorization: `Bearer ${legacy.plaintext}` }],
+  [402, stored, { authorization: `Bearer ${disputed.key}` }],
+  [402, stored, { authorization: `Bearer ${pastDue.key}` }],
+  [403, stored, { authorization: `Bearer ${free.key}` }],
+  [404, missing],
+  [404, `${missing}/resolved`],
+  [404, `${missing}/versions`],
+  [404, `${missing}/versions/1`],
+  [404, hidden],
+  [404, `${stored}/versions/4`],
+  [404, `${stored}/versions/0`],
+  [404, `${stored}/versions/2147483648`],
+  [404, `${stored}/versions/one`],
+  [404, "/api/v1/prompts/greeting"],
+  [404, "/api/v1/prompts/a%20b"],
+  [422, `/api/v1/prompts/${large.id}/resolved`]
+]
+
+it.each(requests.map(([status, target, options = {}]) => ({ status, target, options })))(
+  "a $status matches the OpenAPI document: GET $target",
+  async ({ status, target, options }) => {
+    expect(await findViolations(target, await send(target, options))).toEqual({ status, violations: [] })
+  }
+)
+
+it("a 429 matches the OpenAPI document", async () => {
+  const authorization = `Bearer ${home.keys.second.plaintext}`
+  // Even if a minute ends meanwhile, one of these requests exceeds the limit.
+  for (let i = 0; i <= 2 * perKey; i++) {
+    const found = await findViolations(stored, await send(stored, { authorization }))
+    if (found.status === 200) continue
+    return expect(found).toEqual({ status: 429, violations: [] })
+  }
+  expect.fail("the limit was never exceeded")
+})
+
+it.each(["/healthz", "/readyz", "/openapi.json"])(
+  "GET %s without a key matches the OpenAPI document",
+  async (path) => {
+    expect(await findViolations(path, await send(path, { authorization: "" }))).toEqual({
+      status: 200,
+      violations: []
+    })
+  }
+)
+
+it("a 503 of every endpoint and of /readyz matches the OpenAPI document", async () => {
+  for (const target of ["/api/v1/prompts", stored, `${stored}/resolved`, `${stored}/versions/1`, "/readyz"]) {
+    const response = await send(target, { to: withoutDatabase.url })
+    expect(await findViolations(target, response)).toEqual({ status: 503, violations: [] })
+  }
+})
+
+it("the check finds a wrong status, header and body", async () => {
+  const faulty = new Response('{"data":{},"more":1}', { status: 200, headers: { etag: "none" } })
+  expect((await findViolations(stored, faulty)).violations).toEqual(
+    expect.arrayContaining(["Cache-Control", "ETag", "body"])
+  )
+  expect((await findViolations(stored, new Response("", { status: 418 }))).violations).toEqual(["status"])
+})
+
+/** Returns the example of a parameter or a body, which the page starts from. */
+const getExample = ({ examples }: Json): string => examples.default.value
+
+it("the examples of the document are the responses of the demo workspace", async () => {
+  const operations = Object.entries<Json>(openApi.paths).filter(([path]) => path.startsWith("/api/v1/"))
+  for (const [path, { get }] of operations) {
+    const example = getExample(get.responses[200].content["application/json"])
+    const target = get.parameters
+      .filter((parameter: Json) => parameter.in === "path")
+      .reduce(
+        (path: string, parameter: Json) => path.replace(`{${parameter.name}}`, getExample(parameter)),
+        path
+      )
+    const { meta } = example as Json
+    const query = meta === undefined ? "" : `?page=${meta.page}&per_page=${meta.per_page}`
+    const response = await send(target + query, { authorization: `Bearer ${demoKey.plaintext}` })
+    expect(await response.json()).toEqual(example)
+  }
+  expect(operations.length).toBe(5)
+})

@@ -1,0 +1,372 @@
+import { type ChildProcess, spawn } from "node:child_process"
+import { once } from "node:events"
+import { readFileSync } from "node:fs"
+import { connect, type Socket } from "node:net"
+import { join } from "node:path"
+import { setTimeout } from "node:timers/promises"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { archive, key, prompt, user, workspace } from "../../support/archives.ts"
+import { connectTo, makeResources, postgres } from "../../support/database.ts"
+import { lockTables, promptTables } from "../../support/database/locks.ts"
+import { freePort } from "../../support/ports.ts"
+import { exchange, exchangeAll, getHeader, rawRequest } from "../../support/clients/rawHttp.ts"
+import { startService } from "../../support/service.ts"
+
+/** Returns the client ports of the connections that a server process holds, in any state. */
+const findHeldConnections = (serverPort: number): ReadonlySet<number> => {
+  const local = serverPort.toString(16).toUpperCase().padStart(4, "0")
+  const held = new Set<number>()
+  for (const line of readFileSync("/proc/net/tcp", "latin1").split("\n")) {
+    // Most of thousands of lines belong to other processes.
+    if (!line.includes(`:${local} `)) continue
+    const fields = line.trim().split(/\s+/)
+    const [localPort, remotePort] = [fields[1], fields[2]].map((address) => address?.split(":")[1])
+    const isListening = fields[3] === "0A"
+    // A connection that its process has closed has no inode, although the kernel still holds it.
+    if (localPort === local && !isListening && fields[9] !== "0") held.add(Number.parseInt(remotePort!, 16))
+  }
+  return held
+}
+
+const open = async (port: number): Promise<Socket> => {
+  const socket = connect({ port, host: "127.0.0.1", allowHalfOpen: true })
+  socket.on("error", () => {})
+  await once(socket, "connect")
+  return socket
+}
+
+const expectServed = async (port: number): Promise<void> => {
+  const { status } = await exchange(port, rawRequest("/healthz"))
+  expect(status).toBe(200)
+}
+
+const resources = makeResources()
+const owner = user()
+const home = workspace()
+const ownKey = key(home.id, owner)
+const authorization = `Authorization: Bearer ${ownKey.plaintext}`
+const stored = prompt()
+/** Six bytes of JSON for each byte: larger than the socket buffers of both kernels. */
+const largest = () => prompt({ current_content: "\u0001".repeat(1024 * 1024) })
+const large = largest()
+const otherHome = workspace()
+const otherKey = key(otherHome.id, owner)
+const otherLarge = largest()
+let env: Record<string, string>
+
+describe("connections", () => {
+  beforeAll(async () => {
+    env = {
+      ...(await resources.acquire(postgres.acquire)),
+      RATE_LIMIT_PER_KEY: "1000000",
+      RATE_LIMIT_PER_PROCESS: "1000000",
+      LOG_LEVEL: "Warn"
+    }
+    const service = await startService(env)
+    const { importArchive } = await resources.acquire(connectTo(env))
+    await importArchive(
+      archive({ workspace: home, users: [owner], api_keys: [ownKey.stored], prompts: [stored, large] })
+    )
+    await importArchive(
+      archive({ workspace: otherHome, users: [owner], api_keys: [otherKey.stored], prompts: [otherLarge] })
+    )
+    await service.stop()
+  })
+  afterAll(() => resources.release())
+
+  describe("with short limits", () => {
+    const limits = {
+      headersTimeoutMs: 1_000,
+      requestTimeoutMs: 1_500,
+      keepAliveTimeoutMs: 1_000,
+      rejectionLingerMs: 200,
+      stallTimeoutMs: 1_500,
+      maxStallTimeoutMs: 3_000,
+      socketFillMs: 500,
+      sweepIntervalMs: 100,
+      maxConnections: 1_000,
+      maxUnsentBytes: 128 * 1024 * 1024
+    }
+    /** The longest time that a connection may last: 5 s for a request that waits for the database, 1.5 s, and tolerance. */
+    const boundMs = 10_000
+
+    const children = new Set<ChildProcess>()
+    afterAll(() => {
+      for (const child of children) child.kill("SIGKILL")
+    })
+
+    /** Starts a program with these limits. */
+    const start = async (overrides: Partial<typeof limits> = {}) => {
+      const child = spawn(process.execPath, [join(import.meta.dirname, "limitedService.ts")], {
+        env: {
+          PATH: process.env.PATH,
+          NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
+          ...env,
+          LIMITS: JSON.stringify({ ...limits, ...overrides })
+        },
+        stdio: ["ignore", "pipe", "pipe"]
+      })
+      children.add(child)
+      let output = ""
+      child.stderr.on("data", (chunk) => (output += chunk))
+      const [line] = (await once(child.stdout, "data")) as [Buffer]
+      child.stdout.on("data", (chunk) => (output += chunk))
+      return {
+        port: Number(line.toString()),
+        stop: async () => {
+          child.kill("SIGTERM")
+          const [code] = await once(child, "exit")
+          if (code !== 0) throw new Error(`The program exited with ${code}: ${output}`)
+        }
+      }
+    }
+
+    /** The state of a request when its client acts: the bytes sent so far, and whether the client has read a response. */
+    const states: Readonly<Record<string, (line: string, lines: string) => [bytes: string, reads: boolean]>> =
+      {
+        "before the head": () => ["", false],
+        "in the head": (line, lines) => [`${line} HTTP/1.1\r\nHost: a\r\n${lines}X: `, false],
+        "in the body": (line, lines) => [
+          `${line.replace("GET", "POST")} HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n${lines}\r\n1234`,
+          false
+        ],
+        "while the request waits for the database": (line, lines) => [
+          `${line.replace("/docs", `/api/v1/prompts/${stored.id}`)} HTTP/1.1\r\nHost: a\r\n${authorization}\r\n${lines}\r\n`,
+          false
+        ],
+        "while the response is sent": (line, lines) => [
+          `${"GET /docs HTTP/1.1\r\nHost: a\r\n\r\n".repeat(5)}${line} HTTP/1.1\r\nHost: a\r\n${lines}\r\n`,
+          false
+        ],
+        "after the response": (line, lines) => [
+          `${line.replace("/docs", "/healthz")} HTTP/1.1\r\nHost: a\r\n${lines}\r\n`,
+          true
+        ]
+      }
+    const kinds: Readonly<Record<string, readonly [before: string, line: string, lines: string]>> = {
+      plain: ["", "GET /docs", ""],
+      pipelined: ["GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n".repeat(3), "GET /docs", ""],
+      CONNECT: ["", "CONNECT a:1", ""],
+      "pipelined CONNECT": ["GET /readyz HTTP/1.1\r\nHost: a\r\n\r\n", "CONNECT a:1", ""],
+      Upgrade: ["", "GET /docs", "Connection: Upgrade\r\nUpgrade: websocket\r\n"],
+      Expect: ["", "GET /docs", "Expect: 100-continue\r\n"],
+      "unknown Expect": ["", "GET /docs", "Expect: a-miracle\r\n"]
+    }
+    const endings: Readonly<Record<string, (socket: Socket) => void>> = {
+      reset: (socket) => socket.resetAndDestroy(),
+      FIN: (socket) => {
+        socket.on("end", () => socket.destroy()).resume()
+        socket.end()
+      },
+      silence: () => {},
+      "half-close": (socket) => socket.end()
+    }
+
+    // Locks tables of the database that the other tests read, so it runs alone.
+    it("every connection ends within 10 s, regardless of how and when its client stops", async () => {
+      const { port, stop } = await start()
+      // The page is rendered when it is first requested.
+      await exchange(port, rawRequest("/docs", [], "HEAD"))
+      const release = await lockTables(env.DATABASE_URL!, promptTables)
+      try {
+        const rows: Array<{ readonly name: string; readonly socket: Socket; readonly clientPort: number }> =
+          []
+        const run = async (name: string, bytes: string, reads: boolean, end: (socket: Socket) => void) => {
+          const socket = await open(port)
+          rows.push({ name, socket, clientPort: socket.localPort! })
+          socket.write(bytes)
+          if (reads) await once(socket, "data")
+          else await setTimeout(50)
+          socket.pause()
+          end(socket)
+        }
+        for (let round = 0; round < 2; round++) {
+          await Promise.all(
+            Object.entries(states).flatMap(([state, request]) =>
+              Object.entries(kinds).flatMap(([kind, [before, line, lines]]) =>
+                Object.entries(endings).map(([ending, end]) => {
+                  const [bytes, reads] = request(line, lines)
+                  return run(`${ending} ${state}, ${kind}`, before + bytes, reads, end)
+                })
+              )
+            )
+          )
+          await expectServed(port)
+        }
+        expect(rows.length).toBe(2 * 6 * 7 * 4)
+        const started = performance.now()
+        const left = () => {
+          const held = findHeldConnections(port)
+          return rows.filter(({ clientPort }) => held.has(clientPort)).map(({ name }) => name)
+        }
+        while (left().length > 0 && performance.now() - started < boundMs) {
+          await expectServed(port)
+          await setTimeout(100)
+        }
+        expect(left()).toEqual([])
+        await expect.poll(() => findHeldConnections(port).size).toBe(0)
+        for (const { socket } of rows) socket.destroy()
+      } finally {
+        await release()
+      }
+      await stop()
+    }, 60_000)
+
+    it.concurrent("resets around a CONNECT do not end the process", async () => {
+      const { port, stop } = await start()
+      const request = "CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n"
+      const before = [
+        "",
+        "GET /readyz HTTP/1.1\r\nHost: a\r\n\r\n",
+        `GET /api/v1/prompts HTTP/1.1\r\nHost: a\r\n${authorization}\r\n\r\n`
+      ]
+      const reset = async (index: number) => {
+        const socket = await open(port)
+        socket.write(before[index % 3]! + request)
+        if (index % 2 === 0) await once(socket, "data")
+        if (index % 5 === 0) await setTimeout(index % 20)
+        socket.resetAndDestroy()
+      }
+      for (let round = 0; round < 10; round++)
+        await Promise.all(Array.from({ length: 30 }, (_, index) => reset(index)))
+      await expectServed(port)
+      const responses = await exchangeAll(port, before[1] + request)
+      expect(responses.map((response) => [response.status, getHeader(response, "connection")])).toEqual([
+        [200, "keep-alive"],
+        [404, "close"]
+      ])
+      await stop()
+    })
+
+    it.concurrent("a client that continues to send gets the rejection of its request", async () => {
+      const { port, stop } = await start()
+      for (let round = 0; round < 20; round++) {
+        const responses = exchangeAll(port, `GARBAGE\r\n\r\n${"x".repeat(300_000)}`)
+        expect((await responses).map(({ status }) => status)).toEqual([400])
+      }
+      await stop()
+    })
+
+    it.concurrent("a reader that is slow but makes progress gets its complete responses", async () => {
+      const { port, stop } = await start({ stallTimeoutMs: 1_000 })
+      const socket = await open(port)
+      socket.write("GET /docs HTTP/1.1\r\nHost: a\r\n\r\n".repeat(5) + rawRequest("/docs"))
+      let bytes = 0
+      const started = performance.now()
+      for await (const chunk of socket) {
+        bytes += chunk.length
+        // About 6 MB/s: several seconds in all, with short pauses between two chunks.
+        if (performance.now() - started < bytes / 6_000)
+          await setTimeout(bytes / 6_000 - (performance.now() - started))
+      }
+      expect(bytes).toBeGreaterThan(6 * 3_000_000)
+      expect(performance.now() - started).toBeGreaterThan(2_500)
+      await stop()
+    })
+
+    it.concurrent("responses that a client does not read leave room for large responses of other workspaces", async ({
+      expect
+    }) => {
+      const { port, stop } = await start({ stallTimeoutMs: 60_000, maxUnsentBytes: 20_000_000 })
+      try {
+        const request = rawRequest(`/api/v1/prompts/${large.id}`, [authorization])
+        const otherRequest = rawRequest(`/api/v1/prompts/${otherLarge.id}`, [
+          `Authorization: Bearer ${otherKey.plaintext}`
+        ])
+        const readStatus = async (of: string) => (await exchange(port, of)).status
+        await expect.poll(() => readStatus(request), { timeout: 10_000 }).toBe(200)
+        const stalled = await open(port)
+        stalled.pause()
+        stalled.write(request)
+        await expect.poll(() => stalled.bytesRead, { timeout: 5_000 }).toBeGreaterThan(1_000)
+        expect(await readStatus(request)).toBe(503)
+        expect(await readStatus(otherRequest)).toBe(200)
+        stalled.destroy()
+        await expect.poll(() => readStatus(request), { timeout: 10_000 }).toBe(200)
+      } finally {
+        await stop()
+      }
+    })
+
+    it.concurrent("at the connection limit, the connections that have been idle longest are closed to make room for new ones", async ({
+      expect
+    }) => {
+      const { port, stop } = await start({
+        maxConnections: 100,
+        keepAliveTimeoutMs: 60_000,
+        headersTimeoutMs: 20_000,
+        requestTimeoutMs: 20_000
+      })
+      const idle: Array<Socket> = []
+      let closed = 0
+      for (let i = 0; i < 150; i++) {
+        const socket = await open(port)
+        socket.once("close", () => closed++).resume()
+        socket.on("end", () => socket.destroy())
+        if (i % 2 === 0) {
+          socket.write("GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")
+          await once(socket, "data")
+        }
+        idle.push(socket)
+      }
+      for (let i = 0; i < 20; i++) await expectServed(port)
+      await expect.poll(() => closed).toBeGreaterThanOrEqual(50)
+      expect(findHeldConnections(port).size).toBeLessThanOrEqual(100)
+      // The newest connections are still open.
+      idle[148]!.write("GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n")
+      const [response] = (await once(idle[148]!, "data")) as [Buffer]
+      expect(response.toString()).toMatch(/^HTTP\/1\.1 200 OK/)
+      for (const socket of idle) socket.destroy()
+      await stop()
+    })
+  })
+
+  describe("with the real limits", () => {
+    it("10,000 connections from one host that send nothing do not block new callers", async () => {
+      const service = await startService(env)
+      const sockets: Array<Socket> = []
+      // As many as the service accepts, or as this process can open in addition to its own files.
+      const limit = Number(/Max open files\s+(\d+)/.exec(readFileSync("/proc/self/limits", "latin1"))![1])
+      const count = Math.min(10_000, limit - 1_000)
+      while (sockets.length < count) {
+        const some = Array.from({ length: Math.min(250, count - sockets.length) }, () => open(service.port))
+        sockets.push(...(await Promise.all(some)))
+      }
+      // Half of the connections are rejected, and the client keeps its side of them open.
+      for (const socket of sockets.slice(0, count / 2))
+        socket.write("CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n")
+      const durations: Array<number> = []
+      for (let i = 0; i < 100; i++) {
+        const started = performance.now()
+        await expectServed(service.port)
+        durations.push(performance.now() - started)
+      }
+      expect(Math.max(...durations)).toBeLessThan(5_000)
+      for (const socket of sockets) socket.destroy()
+      expect(await service.stop()).toBe(0)
+    }, 60_000)
+
+    it.concurrent("the metrics server survives resets around a CONNECT and closes pipelining connections", async () => {
+      const metricsPort = await freePort()
+      const service = await startService({ ...env, METRICS_PORT: String(metricsPort) })
+      const get = "GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n"
+      for (let i = 0; i < 60; i++) {
+        const socket = await open(metricsPort)
+        socket.write(`${i % 2 === 0 ? get : ""}CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n`)
+        await setTimeout(i % 7)
+        socket.resetAndDestroy()
+      }
+      const flood = connect(metricsPort, "127.0.0.1", () => flood.write(get.repeat(1_000)))
+      flood.on("error", () => {}).resume()
+      await once(flood, "close")
+      for (let i = 0; i < 3; i++) {
+        const response = await fetch(`http://127.0.0.1:${metricsPort}/metrics`)
+        expect([
+          response.status,
+          (await response.text()).includes("prompt_retrieval_http_requests_total")
+        ]).toEqual([200, true])
+      }
+      expect(await service.stop()).toBe(0)
+    })
+  })
+})

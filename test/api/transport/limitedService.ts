@@ -1,0 +1,52 @@
+/**
+ * A program that serves the API with the connection limits in `LIMITS`, a JSON object, from the migrated database at
+ * `DATABASE_URL`. It prints the port that it listens on, and serves until SIGTERM.
+ */
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
+import * as Cause from "effect/Cause"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Layer from "effect/Layer"
+import * as Redacted from "effect/Redacted"
+import * as References from "effect/References"
+import { MountedEndpoint } from "../../../src/adapters/inbound/contract/MountedEndpoint.ts"
+import { serve } from "../../../src/adapters/inbound/http/transport/Server.ts"
+import { Lifecycle } from "../../../src/application/support/Lifecycle.ts"
+import { changeFeedLayer, databaseLayer, serviceLayer } from "../../../src/index.ts"
+
+const unlimited = 1_000_000
+const services = serviceLayer({
+  redisUrl: undefined,
+  rateLimits: { perKey: unlimited, perProcess: unlimited }
+}).pipe(
+  Layer.provideMerge(
+    Layer.provideMerge(
+      changeFeedLayer,
+      Layer.merge(databaseLayer({ url: Redacted.make(process.env.DATABASE_URL!) }), Lifecycle.starting)
+    )
+  )
+)
+
+const program = Effect.gen(function* () {
+  const { port } = yield* serve({
+    host: "127.0.0.1",
+    port: 0,
+    shutdownGraceMs: 0,
+    limits: JSON.parse(process.env.LIMITS!)
+  })
+  yield* Effect.flatMap(Lifecycle, ({ markServing }) => markServing)
+  console.log(port)
+  yield* Effect.never
+})
+
+NodeRuntime.runMain(
+  program.pipe(
+    Effect.scoped,
+    Effect.provide(services),
+    Effect.provideService(MountedEndpoint, undefined),
+    Effect.provideService(References.MinimumLogLevel, "Warn")
+  ),
+  {
+    teardown: (exit, onExit) => onExit(Exit.isSuccess(exit) || Cause.hasInterruptsOnly(exit.cause) ? 0 : 1)
+  }
+)

@@ -1,0 +1,373 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as SecureRandom from "effect/crypto/SecureRandom"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as TestClock from "effect/testing/TestClock"
+import * as Memory from "../../../../src/adapters/outbound/memory/Memory.ts"
+import { Administration } from "../../../../src/application/administration/Administration.ts"
+import type { Archive } from "../../../../src/application/formats/Archive.ts"
+import {
+  type ContentFile,
+  type FileChange,
+  InvalidFiles,
+  type PromptState,
+  readItems
+} from "../../../../src/application/formats/files/ContentFile.ts"
+import { WorkspaceNotFound, WorkspaceStore } from "../../../../src/application/ports/WorkspaceStore.ts"
+import type { PromptId } from "../../../../src/domain/Prompt.ts"
+import type { WorkspaceId } from "../../../../src/domain/WorkspaceId.ts"
+import {
+  archive,
+  compareIds,
+  folder,
+  fragment,
+  instant,
+  newId,
+  prompt,
+  sample,
+  tag,
+  fragmentBinding,
+  version,
+  versionNumber,
+  workspace,
+  toPartStream,
+  exportArchive
+} from "../../../support/archives.ts"
+
+const layer = Administration.layer.pipe(
+  Layer.provide(SecureRandom.layerWebCrypto),
+  Layer.provideMerge(Memory.layer)
+)
+
+const now = instant("2030-01-01T00:00:00.000Z")
+
+const load = (archive: Archive) =>
+  Effect.flatMap(WorkspaceStore, (store) => store.importWorkspace(toPartStream(archive)))
+
+const toFiles = (archive: Archive): ReadonlyArray<ContentFile> =>
+  [...readItems(archive).values()]
+    .filter(({ isArchived }) => !isArchived)
+    .map(({ id, state }) => ({ id, path: `${state.kind}s/${id}.md`, file_id: id, state }))
+
+/** Returns changes without the states before and after. */
+const summarize = (changes: ReadonlyArray<FileChange>) =>
+  changes.map(({ before: _, after: __, ...change }) => change)
+
+const newFile = (overrides: Partial<PromptState> = {}, id: string = newId()) => ({
+  path: `prompts/${id}.md`,
+  file_id: null,
+  id,
+  state: {
+    kind: "prompt",
+    folder: null,
+    title: "New",
+    description: "",
+    current_content: "Body",
+    prompt_type: "user",
+    target_model: "",
+    intent: "",
+    is_favorite: false,
+    sort_order: 0,
+    tags: [],
+    fragments: [],
+    ...overrides
+  } satisfies PromptState
+})
+
+/**
+ * Imports files at `now` and returns the workspace before and after, and the changes. Checks that a dry run and a
+ * second import change nothing.
+ */
+const importAndRead = Effect.fnUntraced(function* (
+  before: Archive,
+  files: (read: Archive) => ReadonlyArray<ContentFile>
+) {
+  const { importFiles } = yield* Administration
+  const home = before.workspace.id
+  yield* load(before)
+  yield* TestClock.setTime(Date.parse(now))
+  const read = yield* exportArchive(home)
+  const dry = yield* importFiles(home, files(read), { dryRun: true })
+  assert.deepStrictEqual(yield* exportArchive(home), read)
+  const imported = yield* importFiles(home, files(read))
+  // A dry run reports what the import does.
+  assert.deepStrictEqual(dry, imported)
+  const { changes } = imported
+  const after = yield* exportArchive(home)
+  assert.deepStrictEqual((yield* importFiles(home, files(read))).changes, [])
+  assert.deepStrictEqual(yield* exportArchive(home), after)
+  return { read, changes, after }
+})
+
+const findPrompt = (archive: Archive, id: string) => archive.prompts.find((prompt) => prompt.id === id)!
+
+/** Returns the files of a workspace with the state of one prompt changed. */
+const withPrompt = (
+  archive: Archive,
+  id: string,
+  change: (state: PromptState) => PromptState
+): ReadonlyArray<ContentFile> =>
+  toFiles(archive).map((file) =>
+    file.id === id && file.state.kind === "prompt" ? { ...file, state: change(file.state) } : file
+  )
+
+describe("importFiles", () => {
+  it.effect("turns a changed body into a new version, a child of the current version", () =>
+    Effect.gen(function* () {
+      const { archive: own } = sample()
+      const [greeting] = own.prompts
+      const { read, changes, after } = yield* importAndRead(own, (read) =>
+        withPrompt(read, greeting!.id, (file) => ({ ...file, current_content: "Changed" }))
+      )
+      assert.deepStrictEqual(summarize(changes), [
+        {
+          kind: "prompt",
+          id: greeting!.id,
+          path: `prompts/${greeting!.id}.md`,
+          name: "Greeting",
+          change: "new version"
+        }
+      ])
+      const before = findPrompt(read, greeting!.id)
+      const changed = findPrompt(after, greeting!.id)
+      assert.deepStrictEqual(changed, {
+        ...before,
+        current_content: "Changed",
+        current_version: 4,
+        updated_at: now,
+        versions: [
+          ...before.versions,
+          {
+            id: changed.versions[3]!.id,
+            version_number: versionNumber(4),
+            content: "Changed",
+            change_summary: "",
+            change_source: "import",
+            parent_version_id: before.versions[2]!.id,
+            metadata: {},
+            created_at: now
+          }
+        ]
+      })
+      assert.deepStrictEqual(
+        after.prompts.filter(({ id }) => id !== greeting!.id),
+        read.prompts.filter(({ id }) => id !== greeting!.id)
+      )
+    }).pipe(Effect.provide(layer))
+  )
+
+  it.effect("gives a new version a higher number than all versions, whatever the current version is", () =>
+    Effect.gen(function* () {
+      const [one, seven] = [version(1), version(7)]
+      const stored = prompt({ current_version: 1, versions: [one, seven] })
+      const { after } = yield* importAndRead(archive({ prompts: [stored] }), (read) =>
+        withPrompt(read, stored.id, (file) => ({ ...file, current_content: "Changed" }))
+      )
+      const { current_version, versions } = after.prompts[0]!
+      assert.strictEqual(current_version, 8)
+      assert.deepStrictEqual(
+        versions.map(({ version_number, parent_version_id }) => [version_number, parent_version_id]),
+        [
+          [1, null],
+          [7, null],
+          [8, one.id]
+        ] as Array<unknown>
+      )
+    }).pipe(Effect.provide(layer))
+  )
+
+  it.effect("changes other fields without a new version and keeps the rows of unchanged fragments", () =>
+    Effect.gen(function* () {
+      const { archive: own } = sample()
+      const greeting = own.prompts[0]!
+      const { read, changes, after } = yield* importAndRead(own, (read) =>
+        withPrompt(read, greeting.id, ({ fragments, ...rest }) => ({
+          ...rest,
+          title: "Hello",
+          description: "Changed",
+          prompt_type: "few-shot",
+          target_model: "other",
+          intent: "other",
+          is_favorite: false,
+          sort_order: 9,
+          folder: "New folder",
+          tags: ["new", "production"],
+          fragments: fragments.toReversed()
+        }))
+      )
+      assert.deepStrictEqual(
+        changes.map(({ change, name }) => [change, name]),
+        [["changed", "Hello"]]
+      )
+      const before = findPrompt(read, greeting.id)
+      const added = after.folders.find(({ name }) => name === "New folder")!
+      const label = after.tags.find(({ name }) => name === "new")!
+      assert.strictEqual(label.color, "#808080")
+      const uses = before.fragments.toReversed()
+      assert.deepStrictEqual(findPrompt(after, greeting.id), {
+        ...before,
+        title: "Hello",
+        description: "Changed",
+        prompt_type: "few-shot",
+        target_model: "other",
+        intent: "other",
+        is_favorite: false,
+        sort_order: 9,
+        folder_id: added.id,
+        updated_at: now,
+        tags: [own.tags.find(({ name }) => name === "production")!.id, label.id].sort(),
+        fragments: findPrompt(after, greeting.id).fragments
+      })
+      assert.deepStrictEqual(
+        findPrompt(after, greeting.id).fragments.map(({ fragment_id, variable_overrides, position }) => ({
+          fragment_id,
+          variable_overrides,
+          position
+        })),
+        uses.map(({ fragment_id, variable_overrides }, index) => ({
+          fragment_id,
+          variable_overrides,
+          position: index + 1
+        }))
+      )
+      assert.deepStrictEqual(
+        findPrompt(after, greeting.id)
+          .fragments.map(({ id }) => id)
+          .sort(),
+        before.fragments.map(({ id }) => id).sort()
+      )
+    }).pipe(Effect.provide(layer))
+  )
+
+  it.effect("adds new prompts with a first version, and new fragments", () =>
+    Effect.gen(function* () {
+      const home = workspace()
+      const { id, ...stored } = fragment("{{x}}")
+      const snippet: ContentFile = {
+        id,
+        path: "fragments/a.md",
+        file_id: null,
+        state: { kind: "fragment", ...stored }
+      }
+      const file = newFile({
+        folder: "Folder",
+        tags: ["a"],
+        fragments: [{ fragment_id: snippet.id, variable_overrides: { x: 1 } }]
+      })
+      const { after } = yield* importAndRead(archive({ workspace: home }), () => [snippet, file])
+      const [added] = after.prompts
+      assert.deepStrictEqual(after.fragments, [{ id, ...stored }])
+      const { kind: _, folder: __, ...fields } = file.state
+      assert.deepStrictEqual(added, {
+        ...fields,
+        id: file.id as PromptId,
+        current_version: 1,
+        folder_id: after.folders[0]!.id,
+        is_archived: false,
+        created_at: now,
+        updated_at: now,
+        tags: [after.tags[0]!.id],
+        fragments: [
+          { id: added!.fragments[0]!.id, fragment_id: snippet.id, position: 1, variable_overrides: { x: 1 } }
+        ],
+        versions: [
+          {
+            id: added!.versions[0]!.id,
+            version_number: versionNumber(1),
+            content: "Body",
+            change_summary: "",
+            change_source: "import",
+            parent_version_id: null,
+            metadata: {},
+            created_at: now
+          }
+        ]
+      })
+    }).pipe(Effect.provide(layer))
+  )
+
+  it.effect("archives a prompt without a file and restores it when the file exists again", () =>
+    Effect.gen(function* () {
+      const stored = prompt({ title: "Gone", versions: [version(1)] })
+      const before = archive({ prompts: [stored] })
+      const { after, changes } = yield* importAndRead(before, () => [])
+      assert.deepStrictEqual(summarize(changes), [
+        { kind: "prompt", id: stored.id, path: null, name: "Gone", change: "archived" }
+      ])
+      assert.deepStrictEqual(after.prompts, [{ ...stored, is_archived: true, updated_at: now }])
+      const again = yield* importAndRead(after, () => toFiles(before))
+      assert.deepStrictEqual(again.after.prompts, [{ ...stored, updated_at: now }])
+    }).pipe(Effect.provide(layer))
+  )
+
+  it.effect("removes a fragment without a file unless an archived prompt contains it", () =>
+    Effect.gen(function* () {
+      const [unused, used, changed] = [fragment("unused"), fragment("used"), fragment("old")]
+      const stored = prompt({ is_archived: true, fragments: [fragmentBinding(used, 1)] })
+      const before = archive({ fragments: [unused, used, changed], prompts: [stored] })
+      const { after, changes } = yield* importAndRead(before, () => [
+        {
+          id: changed.id,
+          path: "fragments/a.md",
+          file_id: changed.id,
+          state: { kind: "fragment", name: changed.name, content: "new" }
+        }
+      ])
+      assert.deepStrictEqual(after.fragments, [used, { ...changed, content: "new" }].sort(compareIds))
+      assert.deepStrictEqual(after.prompts, [stored])
+      assert.deepStrictEqual(
+        changes.map(({ change, path }) => [change, path]),
+        [
+          ["changed", "fragments/a.md"],
+          ["removed", null]
+        ]
+      )
+    }).pipe(Effect.provide(layer))
+  )
+
+  it.effect("leaves a prompt in its folder if several folders have the name", () =>
+    Effect.gen(function* () {
+      const [first, second] = [folder({ name: "Same" }), folder({ name: "Same" })]
+      const before = archive({ folders: [first, second], prompts: [prompt({ folder_id: second.id })] })
+      const { changes } = yield* importAndRead(before, toFiles)
+      assert.deepStrictEqual(changes, [])
+    }).pipe(Effect.provide(layer))
+  )
+
+  it.effect("keeps folders and tags that no file names, and the workspace's keys", () =>
+    Effect.gen(function* () {
+      const { archive: own } = sample()
+      const { read, after } = yield* importAndRead({ ...own, tags: [...own.tags, tag("unused")] }, () => [])
+      const { users, api_keys, folders, tags } = after
+      assert.deepStrictEqual(
+        { users, api_keys, folders, tags },
+        { users: read.users, api_keys: read.api_keys, folders: read.folders, tags: read.tags }
+      )
+    }).pipe(Effect.provide(layer))
+  )
+
+  it.effect(
+    "rejects two files with the same id and an id of another workspace, with the path of the file",
+    () =>
+      Effect.gen(function* () {
+        const { importFiles } = yield* Administration
+        const { archive: theirs } = sample()
+        yield* load(theirs)
+        const home = workspace()
+        yield* load(archive({ workspace: home }))
+        const [file, other] = [newFile(), newFile()]
+        const attempt = (files: ReadonlyArray<ContentFile>) => Effect.flip(importFiles(home.id, files))
+        assert.deepStrictEqual(
+          yield* attempt([file, { ...other, id: file.id }]),
+          InvalidFiles([{ path: other.path, message: `has the id of ${file.path}` }])
+        )
+        const taken = newFile({}, theirs.prompts[0]!.id)
+        assert.deepStrictEqual(
+          yield* attempt([other, taken]),
+          InvalidFiles([{ path: taken.path, message: "id belongs to another workspace" }])
+        )
+        assert.deepStrictEqual((yield* exportArchive(home.id)).prompts, [])
+        assert.deepStrictEqual(yield* Effect.flip(importFiles(newId<WorkspaceId>(), [])), WorkspaceNotFound)
+      }).pipe(Effect.provide(layer))
+  )
+})

@@ -1,0 +1,39 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Result from "effect/Result"
+import { parsePromptFiles } from "../../../../src/adapters/inbound/cli/files/PromptText.ts"
+import { findSlotWarnings } from "../../../../src/application/formats/files/SlotWarnings.ts"
+import { findSlots } from "../../../../src/domain/Resolution.ts"
+import { newId } from "../../../support/archives.ts"
+
+const warn = (bindings: string, tone = "Write in a {{tone}} tone, in {{ language }}.") =>
+  findSlotWarnings(
+    Result.getOrThrow(
+      parsePromptFiles(
+        newId(),
+        new Map([
+          ["fragments/a/tone.md", tone],
+          ["prompts/agent.md", `---\nfragments:\n  - fragment: a/tone\n    with: ${bindings}\n---\n{{own}}\n`]
+        ])
+      )
+    )
+  )
+
+describe("findSlotWarnings", () => {
+  it("returns the bindings that name no slot and the slots without a binding", () => {
+    const path = "prompts/agent.md"
+    assert.deepStrictEqual(warn("{tone: kind, language: English}"), [])
+    assert.deepStrictEqual(warn("{tonee: kind, language: English}"), [
+      { path, message: "binds tonee, which is no slot of fragments/a/tone.md" },
+      { path, message: "does not bind the slot {{tone}} of fragments/a/tone.md" }
+    ])
+    // An object binds nothing.
+    assert.deepStrictEqual(warn("{tone: {}, language: 1.10}"), [
+      { path, message: "does not bind the slot {{tone}} of fragments/a/tone.md" }
+    ])
+    assert.deepStrictEqual(warn("{}", "No slots: {{ }} {{{{"), [])
+  })
+})
+
+it("findSlots returns each name once, trimmed, as a resolution looks it up", () => {
+  assert.deepStrictEqual([...findSlots("{{a}} {{ a }} {{b\n}} {{}} {{ }} {c} {{{d}}}")], ["a", "b", "d"])
+})

@@ -1,0 +1,11 @@
+import { expect, it } from "vitest"
+import { run } from "../support/service.ts"
+
+it("a stack trace of the program names source files", async () => {
+  const script = `process.stderr.on = () => { throw new Error("broken") }`
+  const { code, stderr } = await run(["--help"], {
+    NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(script)}`
+  })
+  expect(code).toBe(1)
+  expect(stderr).toMatch(/^ +at main \(file:.*\/src\/runtime\/CommandLine\.ts:\d+:\d+\)$/m)
+})

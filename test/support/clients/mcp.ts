@@ -1,0 +1,140 @@
+import type { Service } from "../service.ts"
+
+// biome-ignore lint/suspicious/noExplicitAny: tests read arbitrary parts of results
+export type Json = any
+
+/** A response to a message: its status, its headers and its body, which is undefined if it is empty. */
+export interface RpcResponse {
+  readonly status: number
+  readonly headers: Headers
+  readonly body: Json
+}
+
+export const statelessMeta = {
+  "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+  "io.modelcontextprotocol/clientInfo": { name: "test", version: "1" },
+  "io.modelcontextprotocol/clientCapabilities": {}
+}
+
+/** Returns the headers that a client of 2026-07-28 sends with a request. */
+export const statelessHeaders = (method: string, name?: string): Record<string, string> => ({
+  "mcp-protocol-version": "2026-07-28",
+  "mcp-method": method,
+  ...(name === undefined ? {} : { "mcp-name": name })
+})
+
+/** Sends the text of a message to `/mcp`. */
+export const post = async (
+  { url }: Pick<Service, "url">,
+  body: string,
+  headers: Readonly<Record<string, string>>
+): Promise<RpcResponse> => {
+  const response = await fetch(`${url}/mcp`, {
+    method: "POST",
+    headers: {
+      "content-type": "application/json",
+      accept: "application/json, text/event-stream",
+      ...headers
+    },
+    body
+  })
+  const text = await response.text()
+  return {
+    status: response.status,
+    headers: response.headers,
+    body: text === "" ? undefined : JSON.parse(text)
+  }
+}
+
+/** Calls a method as a client of 2025-11-25. */
+export const call = (
+  service: Pick<Service, "url">,
+  key: string,
+  method: string,
+  params?: object,
+  headers: Readonly<Record<string, string>> = {}
+): Promise<RpcResponse> =>
+  post(service, JSON.stringify({ jsonrpc: "2.0", id: 1, method, params }), {
+    authorization: `Bearer ${key}`,
+    "mcp-protocol-version": "2025-11-25",
+    ...headers
+  })
+
+/** Calls a method as a client of 2026-07-28. */
+export const callStateless = (
+  service: Pick<Service, "url">,
+  key: string,
+  method: string,
+  params: Readonly<Record<string, unknown>> & { readonly name?: string } = {}
+): Promise<RpcResponse> =>
+  post(
+    service,
+    JSON.stringify({ jsonrpc: "2.0", id: 1, method, params: { ...params, _meta: statelessMeta } }),
+    {
+      authorization: `Bearer ${key}`,
+      ...statelessHeaders(method, params.name)
+    }
+  )
+
+/** The messages of a stream as they arrive. */
+export interface MessageStream {
+  readonly status: number
+  readonly headers: Headers
+  /** Returns the next message; undefined once the stream has ended. */
+  readonly next: () => Promise<Json>
+  readonly close: () => Promise<void>
+}
+
+/** Opens a stream of messages on `/mcp`. */
+export const openStream = async (
+  { url }: Pick<Service, "url">,
+  init: RequestInit
+): Promise<MessageStream> => {
+  const response = await fetch(`${url}/mcp`, init)
+  const reader = response.body!.getReader()
+  const decoder = new TextDecoder()
+  let buffered = ""
+  const next = async (): Promise<Json> => {
+    for (;;) {
+      const end = buffered.indexOf("\n\n")
+      if (end >= 0) {
+        const event = buffered.slice(0, end)
+        buffered = buffered.slice(end + 2)
+        const data = /^data: (.*)$/m.exec(event)?.[1]
+        if (data !== undefined) return JSON.parse(data)
+        continue
+      }
+      const { done, value } = await reader.read()
+      if (done) return undefined
+      buffered += decoder.decode(value, { stream: true })
+    }
+  }
+  return {
+    status: response.status,
+    headers: response.headers,
+    next,
+    close: () => reader.cancel()
+  }
+}
+
+/** Opens the stream of a client of 2025-11-25. */
+export const openNotifications = (service: Pick<Service, "url">, key: string): Promise<MessageStream> =>
+  openStream(service, { headers: { authorization: `Bearer ${key}`, accept: "text/event-stream" } })
+
+/** Opens a subscription of a client of 2026-07-28. */
+export const listen = (
+  service: Pick<Service, "url">,
+  key: string,
+  notifications: object,
+  id: string | number = "listen"
+): Promise<MessageStream> =>
+  openStream(service, {
+    method: "POST",
+    headers: { authorization: `Bearer ${key}`, ...statelessHeaders("subscriptions/listen") },
+    body: JSON.stringify({
+      jsonrpc: "2.0",
+      id,
+      method: "subscriptions/listen",
+      params: { notifications, _meta: statelessMeta }
+    })
+  })

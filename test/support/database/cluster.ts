@@ -1,0 +1,157 @@
+import { type ChildProcess, execFileSync, type SpawnOptions, spawn, spawnSync } from "node:child_process"
+import { once } from "node:events"
+import { chownSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { setTimeout } from "node:timers/promises"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import { freePort } from "../ports.ts"
+
+const installed = "/usr/lib/postgresql"
+const versions = existsSync(installed) ? readdirSync(installed).toSorted((a, b) => Number(b) - Number(a)) : []
+const programs = versions
+  .map((version) => join(installed, version, "bin"))
+  .find((bin) => existsSync(join(bin, "initdb")))
+
+/** PATH with PostgreSQL's programs first. */
+export const clusterPath = `${programs}:${process.env.PATH}`
+
+/** Returns the options that run a program as the user postgres if the tests run as root, which PostgreSQL rejects. */
+export const makeSpawnOptions = (): SpawnOptions => {
+  if (process.getuid!() !== 0) return {}
+  const id = (flag: string) => Number(execFileSync("id", [flag, "postgres"], { encoding: "utf8" }))
+  return { uid: id("-u"), gid: id("-g") }
+}
+
+/** Returns the ids of the child processes of a process. */
+const listChildren = (pid: number): ReadonlyArray<number> =>
+  readdirSync("/proc")
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number)
+    .filter((child) => {
+      try {
+        // The command's name may contain any character; the state and the parent's id follow it.
+        return Number(readFileSync(`/proc/${child}/stat`, "latin1").split(") ").at(-1)!.split(" ")[1]) === pid
+      } catch {
+        return false
+      }
+    })
+
+/** A separate PostgreSQL server on loopback that tests can stop, start and freeze. */
+export interface Cluster {
+  readonly url: string
+  /** Starts the server, with further settings such as `fsync=on`, and resolves once it accepts queries. */
+  readonly start: (settings?: ReadonlyArray<string>) => Promise<void>
+  /** Stops the server as `pg_ctl stop -m immediate` does, without a clean shutdown: its next start runs recovery. */
+  readonly stop: () => Promise<void>
+  /** Stops the server as `pg_ctl stop -m fast` does: its sessions end, and it shuts down cleanly. */
+  readonly shutDown: () => Promise<void>
+  /** Kills every process of the server with SIGKILL. */
+  readonly kill: () => Promise<void>
+  /** Suspends every process of the server; its connections stay open. */
+  readonly freeze: () => void
+  /** Resumes every suspended process. */
+  readonly thaw: () => void
+}
+
+/** Runs one of PostgreSQL's programs to completion and throws if it fails. */
+const runTool = (tool: string, args: ReadonlyArray<string>, options: SpawnOptions): void => {
+  const { status, stderr } = spawnSync(join(programs!, tool), args, options)
+  if (status !== 0) throw new Error(`${tool}: ${stderr}`)
+}
+
+/** Creates a cluster without starting it. `create` writes its data directory. Closing the scope removes the cluster. */
+const makeCluster = Effect.fnUntraced(function* (create: (data: string, options: SpawnOptions) => void) {
+  const user = makeSpawnOptions()
+  const home = yield* Effect.acquireRelease(
+    Effect.sync(() => {
+      const home = mkdtempSync(join(tmpdir(), "cluster-"))
+      if (user.uid !== undefined) chownSync(home, user.uid, user.gid!)
+      return home
+    }),
+    (home) => Effect.sync(() => rmSync(home, { recursive: true, force: true }))
+  )
+  const data = join(home, "data")
+  const port = yield* Effect.promise(freePort)
+  yield* Effect.sync(() => create(data, { ...user, cwd: home }))
+  let server: ChildProcess | undefined
+  let frozen: ReadonlyArray<number> = []
+
+  const start = async (further: ReadonlyArray<string> = []) => {
+    const settings = [
+      "listen_addresses=127.0.0.1",
+      `unix_socket_directories=${home}`,
+      "fsync=off",
+      ...further
+    ]
+    const args = ["-D", data, "-p", String(port), ...settings.flatMap((setting) => ["-c", setting])]
+    const child = spawn(join(programs!, "postgres"), args, { ...user, cwd: home, stdio: "ignore" })
+    server = child
+    const isReady = () =>
+      spawnSync(join(programs!, "pg_isready"), ["-q", "-h", "127.0.0.1", "-p", String(port)]).status === 0
+    while (!isReady()) {
+      if (child.exitCode !== null) throw new Error(`postgres ended with ${child.exitCode}`)
+      await setTimeout(10)
+    }
+  }
+
+  const thaw = () => {
+    // The postmaster last, because it removes the processes that have ended.
+    for (const pid of frozen.toReversed()) process.kill(pid, "SIGCONT")
+    frozen = []
+  }
+
+  const end = async (signal: "SIGINT" | "SIGQUIT" | "SIGKILL") => {
+    thaw()
+    if (server === undefined) return
+    const exited = once(server, "exit")
+    const children = signal === "SIGKILL" ? listChildren(server.pid!) : []
+    server.kill(signal)
+    for (const pid of children) {
+      try {
+        process.kill(pid, signal)
+      } catch {
+        // It has ended.
+      }
+    }
+    await exited
+    server = undefined
+  }
+  const stop = () => end("SIGQUIT")
+
+  yield* Effect.addFinalizer(() => Effect.promise(stop))
+  return {
+    url: `postgres://postgres@127.0.0.1:${port}/postgres`,
+    start,
+    stop,
+    shutDown: () => end("SIGINT"),
+    kill: () => end("SIGKILL"),
+    freeze: () => {
+      // The postmaster is suspended first, so that it cannot start another process.
+      process.kill(server!.pid!, "SIGSTOP")
+      frozen = [server!.pid!, ...listChildren(server!.pid!)]
+      for (const pid of frozen) process.kill(pid, "SIGSTOP")
+    },
+    thaw
+  }
+})
+
+/** Creates a new cluster without starting it. Closing the scope removes it. */
+export const freshCluster: Effect.Effect<Cluster, never, Scope.Scope> = makeCluster((data, options) =>
+  runTool(
+    "initdb",
+    ["-D", data, "-U", "postgres", "--auth=trust", "-E", "UTF8", "--locale=C", "--no-sync"],
+    options
+  )
+)
+
+/** Creates a hot standby of a running cluster without starting it. Closing the scope removes it. */
+export const makeStandby = (primary: Cluster): Effect.Effect<Cluster, never, Scope.Scope> =>
+  makeCluster((data, options) =>
+    runTool(
+      "pg_basebackup",
+      ["-D", data, "-d", primary.url, "--write-recovery-conf", "--checkpoint=fast", "--no-sync"],
+      options
+    )
+  )

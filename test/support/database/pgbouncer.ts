@@ -1,0 +1,77 @@
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Scope from "effect/Scope"
+import { freePort } from "../ports.ts"
+import { toDatabaseUrl } from "../postgres.ts"
+import { endProcess, runProgram } from "../programs/programs.ts"
+
+/** How long a client keeps a server connection. */
+export type PoolMode = "session" | "transaction"
+
+const acquireDirectory = Effect.acquireRelease(
+  Effect.sync(() => mkdtempSync(join(tmpdir(), "pgbouncer-"))),
+  (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true }))
+)
+
+/** A running PgBouncer in front of one database. */
+export interface PgBouncer {
+  /** The URL of the database behind it. */
+  readonly url: string
+  /** Kills PgBouncer and starts it again on the same port. */
+  readonly restart: () => Promise<void>
+}
+
+/** Starts PgBouncer with its default settings except the pool mode, in front of the database with this URL. */
+export const runPgBouncer = (
+  databaseUrl: string,
+  mode: PoolMode
+): Effect.Effect<PgBouncer, never, Scope.Scope> =>
+  Effect.gen(function* () {
+    const home = yield* acquireDirectory
+    const port = yield* Effect.promise(freePort)
+    const target = new URL(databaseUrl)
+    const database = target.pathname.slice(1)
+    const config = join(home, "pgbouncer.ini")
+    // PgBouncer does not run as root; the user that it runs as must be able to read its files.
+    const isRoot = process.getuid!() === 0
+    writeFileSync(join(home, "users.txt"), `"${target.username}" "${target.password}"\n`)
+    writeFileSync(
+      config,
+      `[databases]
+${database} = host=${target.hostname} port=${target.port || 5432}
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = ${port}
+unix_socket_dir =
+auth_type = trust
+auth_file = ${join(home, "users.txt")}
+pool_mode = ${mode}
+`
+    )
+    if (isRoot) chmodSync(home, 0o755)
+    const start = Effect.gen(function* () {
+      const scope = yield* Scope.make()
+      const child = yield* Scope.provide(
+        runProgram("pgbouncer", [...(isRoot ? ["-u", "nobody"] : []), config], port),
+        scope
+      )
+      return { scope, child }
+    })
+    let running = yield* start
+    yield* Effect.addFinalizer(() => Effect.suspend(() => Scope.close(running.scope, Exit.void)))
+    target.host = `127.0.0.1:${port}`
+    return {
+      url: target.href,
+      restart: async () => {
+        await endProcess(running.child, "SIGKILL")
+        running = await Effect.runPromise(start)
+      }
+    }
+  })
+
+/** Starts PgBouncer like `runPgBouncer` and returns the URL of a database of the tests' server behind it. */
+export const startPgBouncer = (database: string, mode: PoolMode): Effect.Effect<string, never, Scope.Scope> =>
+  Effect.map(runPgBouncer(toDatabaseUrl(database), mode), ({ url }) => url)

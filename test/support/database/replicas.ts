@@ -1,0 +1,160 @@
+import { setTimeout } from "node:timers/promises"
+import { expect } from "vitest"
+import { key, sample } from "../archives.ts"
+import { type Cluster, freshCluster, makeStandby } from "./cluster.ts"
+import { connectTo, type makeResources } from "../database.ts"
+import { type Reply, read } from "../services/outage.ts"
+import { freePort } from "../ports.ts"
+import { run, type Service } from "../service.ts"
+import { startObservedService } from "../services/startObservedService.ts"
+
+/** A service with replicas, whose metrics a test reads. */
+export interface ReplicatedService extends Service {
+  /** Returns the current value of one series, without the prefix of its name. */
+  readonly metric: (name: string) => Promise<number>
+}
+
+type Resources = ReturnType<typeof makeResources>
+
+/** The settings of a standby that is always behind by the given time. */
+export const delayedBy = (delay: string): ReadonlyArray<string> => [`recovery_min_apply_delay=${delay}`]
+
+/** Returns a URL that names the hosts of several clusters. */
+export const joinHosts = (clusters: ReadonlyArray<Cluster>): string => {
+  const hosts = clusters.map(({ url }) => new URL(url).host).join(",")
+  return clusters[0]!.url.replace(/@[^/]+/, `@${hosts}`)
+}
+
+/** Starts a primary with the tables of the service, and as many standbys as there are settings. */
+export const startClusters = async (
+  resources: Resources,
+  standbySettings: ReadonlyArray<ReadonlyArray<string>>,
+  primarySettings: ReadonlyArray<string> = []
+) => {
+  const primary = await resources.acquire(freshCluster)
+  await primary.start(primarySettings)
+  expect(await run(["migrate"], { DATABASE_URL: primary.url })).toMatchObject({ code: 0 })
+  const standbys: Array<Cluster> = []
+  for (const settings of standbySettings) {
+    const standby = await resources.acquire(makeStandby(primary))
+    await standby.start(settings)
+    standbys.push(standby)
+  }
+  const connect = () => resources.acquire(connectTo({ DATABASE_URL: primary.url }))
+  return { primary, standbys, connect }
+}
+
+/** Starts a service on a primary and its standbys. */
+export const startReplicatedService = async (
+  primary: Cluster,
+  standbys: ReadonlyArray<Cluster>,
+  env: Readonly<Record<string, string>> = {}
+): Promise<ReplicatedService> => {
+  const metricsPort = String(await freePort())
+  const service = await startObservedService({
+    DATABASE_URL: primary.url,
+    DATABASE_REPLICA_URL: joinHosts(standbys),
+    METRICS_PORT: metricsPort,
+    // In an outage, responses from before may hide what the replicas return.
+    OUTAGE_MAX_AGE: "0s",
+    RATE_LIMIT_PER_KEY: "100000000",
+    RATE_LIMIT_PER_PROCESS: "100000000",
+    ...env
+  })
+  const metric = async (name: string) => {
+    const text = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text()
+    const line = text.split("\n").find((line) => line.startsWith(`prompt_retrieval_${name} `))
+    return Number(line?.split(" ").at(-1))
+  }
+  return { ...service, metric }
+}
+
+export const replicaReads = 'replica_reads_total{target="replica"}'
+export const primaryReads = 'replica_reads_total{target="primary"}'
+
+/** Returns the gauge of one standby. */
+export const gaugeOf = (gauge: "up" | "lag_seconds", { url }: Cluster): string =>
+  `replica_${gauge}{replica="${new URL(url).host}"}`
+
+let unknown = 0
+
+/** Reads a path so that no cached response matches. */
+export const readUncached = (service: Service, path: string, plaintext: string): Promise<Reply> =>
+  read(`${service.url}${path}?unknown=${unknown++}`, plaintext)
+
+/** Makes a workspace with some prompts and keys. */
+export const makeReplicaTenant = (keyCount = 1) => {
+  const { archive, keys } = sample()
+  const further = Array.from({ length: keyCount }, () => key(archive.workspace.id, archive.users[0]!))
+  return {
+    archive: { ...archive, api_keys: [...archive.api_keys, ...further.map(({ stored }) => stored)] },
+    active: keys.active,
+    further,
+    path: `/api/v1/prompts/${archive.prompts[0]!.id}`
+  }
+}
+export type ReplicaTenant = ReturnType<typeof makeReplicaTenant>
+
+/** Waits until a replica runs the reads of a tenant. */
+export const waitUntilOnReplica = async (
+  service: ReplicatedService,
+  { path, active }: Pick<ReplicaTenant, "path" | "active">
+): Promise<void> => {
+  const started = performance.now()
+  for (;;) {
+    const before = [await service.metric(replicaReads), await service.metric(primaryReads)]
+    for (let i = 0; i < 5; i++) {
+      const { status } = await readUncached(service, path, active.plaintext)
+      if (status !== 200) throw new Error(`${path}: ${status}`)
+    }
+    const after = [await service.metric(replicaReads), await service.metric(primaryReads)]
+    if (after[0]! - before[0]! >= 5 && after[1] === before[1]) return
+    if (performance.now() - started > 40_000)
+      throw new Error(`no reads of replicas: ${before} ${after} ${listReplicaLines(service).join("; ")}`)
+    await setTimeout(100)
+  }
+}
+
+/** Returns the messages of the log lines that name replicas or the primary, in order. */
+export const listReplicaLines = (service: Service): ReadonlyArray<string> =>
+  service
+    .output()
+    .split("\n")
+    .filter((line) => line.startsWith("{"))
+    .map((line) => JSON.parse(line).msg as string)
+    .filter((message) => /^(Replica|Primary) /.test(message))
+
+/** A path that a load reads with a key. */
+export interface ReadTarget {
+  readonly path: string
+  readonly plaintext: string
+  readonly onReply?: (reply: Reply) => void
+}
+
+/** Starts clients that read the targets in turn, so that no cached response matches, until they are stopped. */
+export const startReadLoad = (
+  service: Service,
+  targets: ReadonlyArray<ReadTarget>,
+  clients: number
+): { readonly stop: () => Promise<ReadonlyArray<Reply>> } => {
+  const replies: Array<Reply> = []
+  let running = true
+  let turn = 0
+  const client = async () => {
+    while (running) {
+      const { path, plaintext, onReply } = targets[turn++ % targets.length]!
+      const reply = await readUncached(service, path, plaintext)
+      onReply?.(reply)
+      replies.push(reply)
+      await setTimeout(2)
+    }
+  }
+  const all = Promise.all(Array.from({ length: clients }, client))
+  return {
+    stop: async () => {
+      running = false
+      await all
+      return replies
+    }
+  }
+}

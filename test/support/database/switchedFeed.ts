@@ -1,0 +1,20 @@
+import * as Layer from "effect/Layer"
+import { readInstant } from "../../../src/application/support/Clocks.ts"
+import { ChangeFeed, type LastContact } from "../../../src/application/ports/ChangeFeed.ts"
+import { WorkspaceRevisions } from "../../../src/application/freshness/WorkspaceRevisions.ts"
+import type { WorkspaceId } from "../../../src/domain/WorkspaceId.ts"
+
+/** Creates a change feed that a test takes down and up with `isUp`, over revisions that the test controls. */
+export const switchedFeed = (changes = new WorkspaceRevisions()) => {
+  const feed = {
+    changes,
+    isUp: true,
+    revision: () => (feed.isUp ? changes.revision() : undefined),
+    revisionOf: (workspace: WorkspaceId) => (feed.isUp ? changes.revisionOf(workspace) : undefined),
+    lastContact: (): LastContact | undefined => ({
+      at: readInstant(),
+      revisionOf: (workspace: WorkspaceId) => changes.revisionOf(workspace)
+    })
+  }
+  return Object.assign(feed, { layer: Layer.succeed(ChangeFeed, feed) })
+}

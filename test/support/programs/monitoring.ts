@@ -1,0 +1,41 @@
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
+import { parse } from "yaml"
+
+const deploy = join(import.meta.dirname, "../../../deploy")
+
+/** The rules of all alerts, as a file for Prometheus. */
+export const alertsFile = join(deploy, "prometheus-alerts.yml")
+
+export interface Alert {
+  readonly alert: string
+  readonly expr: string
+  readonly annotations: { readonly summary: string; readonly runbook_url: string }
+}
+
+export const readAlerts = (): ReadonlyArray<Alert> =>
+  parse(readFileSync(alertsFile, "utf8")).groups.flatMap(
+    ({ rules }: { readonly rules: ReadonlyArray<Alert> }) => rules
+  )
+
+interface Dashboard {
+  readonly templating: {
+    readonly list: ReadonlyArray<{
+      readonly name: string
+      readonly type: string
+      readonly query: string | { readonly query: string }
+    }>
+  }
+  readonly panels: ReadonlyArray<{ readonly targets?: ReadonlyArray<{ readonly expr: string }> }>
+}
+
+export const readDashboard = (): Dashboard =>
+  JSON.parse(readFileSync(join(deploy, "grafana-dashboard.json"), "utf8"))
+
+/** Returns the expressions of the dashboard for all jobs and instances, as Prometheus evaluates them. */
+export const readDashboardExpressions = (): ReadonlyArray<string> =>
+  readDashboard().panels.flatMap(({ targets = [] }) =>
+    targets.map(({ expr }) =>
+      expr.replaceAll("$__rate_interval", "1m").replaceAll(/\$(?:job|instance)/g, ".*")
+    )
+  )

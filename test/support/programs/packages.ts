@@ -1,0 +1,143 @@
+import { execFile } from "node:child_process"
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync
+} from "node:fs"
+import { homedir, tmpdir } from "node:os"
+import { delimiter, dirname, join } from "node:path"
+import { promisify } from "node:util"
+
+const root = join(import.meta.dirname, "../../..")
+const exec = promisify(execFile)
+
+/** Returns the path of a program that a dev dependency installs. */
+export const bin = (name: string): string => join(root, "node_modules/.bin", name)
+
+/** Runs a program to completion and returns its exit code and output. */
+export const run = async (
+  cwd: string,
+  command: string,
+  args: ReadonlyArray<string>,
+  env: Readonly<Record<string, string>> = {}
+): Promise<{ readonly code: number; readonly stdout: string; readonly stderr: string }> => {
+  try {
+    const { stdout, stderr } = await exec(command, args, {
+      cwd,
+      env: { ...process.env, ...env },
+      maxBuffer: 2 ** 26
+    })
+    return { code: 0, stdout, stderr }
+  } catch (error) {
+    const { code, stdout, stderr } = error as { code: number; stdout: string; stderr: string }
+    return { code, stdout, stderr }
+  }
+}
+
+/** PATH without the project's `node_modules/.bin`, so that `node` is the Node installed on the machine. */
+const machinePath = process.env
+  .PATH!.split(delimiter)
+  .filter((entry) => !entry.includes("node_modules"))
+  .join(delimiter)
+
+/** The Node versions that tests of the client run under: the project's and the machine's, which may be older. */
+export const nodes = {
+  "the project's Node": [process.execPath, {}],
+  "the machine's Node": ["node", { PATH: machinePath }]
+} as const satisfies Record<string, readonly [command: string, env: Readonly<Record<string, string>>]>
+
+const directories: Array<string> = []
+
+/** Creates a temporary directory, which `removeDirectories` removes. */
+export const makeDirectory = (name: string): string => {
+  const directory = mkdtempSync(join(tmpdir(), `${name}-`))
+  directories.push(directory)
+  return directory
+}
+
+/** Creates a temporary ESM project without dependencies. */
+export const makeProject = (name: string): string => {
+  const directory = makeDirectory(name)
+  writeFileSync(join(directory, "package.json"), JSON.stringify({ name, private: true, type: "module" }))
+  return directory
+}
+
+const readManifest = (folder: string) => JSON.parse(readFileSync(join(folder, "package.json"), "utf8"))
+
+/** Creates the folder of a package whose exports lead to the sources in `folder` instead of `dist`. */
+const linkSources = (project: string, folder: string): void => {
+  const manifest = readManifest(folder)
+  const target = join(project, "node_modules", manifest.name)
+  mkdirSync(target, { recursive: true })
+  // Node and tsc follow the link out of node_modules, where they accept TypeScript.
+  symlinkSync(join(folder, "src"), join(target, "src"))
+  const toSource = (path: string) => path.replace("./dist/", "./src/").replace(/(\.d\.ts|\.js)$/, ".ts")
+  writeFileSync(
+    join(target, "package.json"),
+    JSON.stringify(manifest, (_, value) => (typeof value === "string" ? toSource(value) : value))
+  )
+}
+
+/** Creates a temporary project that imports the sources of both packages, and the given packages of this checkout. */
+export const makeLinkedProject = (name: string, packages: ReadonlyArray<string> = []): string => {
+  const project = makeProject(name)
+  const dependencies = Object.keys(readManifest(root).dependencies)
+  for (const dependency of ["effect", "@types/node", ...dependencies, ...packages]) {
+    const link = join(project, "node_modules", dependency)
+    mkdirSync(dirname(link), { recursive: true })
+    symlinkSync(join(root, "node_modules", dependency), link)
+  }
+  linkSources(project, root)
+  linkSources(project, join(root, "client"))
+  return project
+}
+
+export const removeDirectories = (): void => {
+  for (const directory of directories) rmSync(directory, { recursive: true, force: true })
+}
+
+/** Packs the package in a folder and returns the path of the tarball. */
+export const pack = async (folder: string): Promise<string> => {
+  const directory = makeDirectory("tarball")
+  const packed = await run(folder, "npm", ["pack", "--pack-destination", directory])
+  if (packed.code !== 0) throw new Error(packed.stderr)
+  return join(directory, readdirSync(directory).find((file) => file.endsWith(".tgz"))!)
+}
+
+/** Installs a tarball into a project. Returns what npm has printed. */
+export const install = async (project: string, tarball: string): Promise<string> => {
+  const { code, stdout, stderr } = await run(project, "npm", ["install", "--no-audit", "--no-fund", tarball])
+  if (code !== 0) throw new Error(stderr)
+  return stdout + stderr
+}
+
+/** Where installed versions of Node stay between test runs. */
+const nodeCache = join(homedir(), ".cache/prompt-retrieval/node")
+
+/** Installs a version of Node from npm, unless an earlier test run has. Returns the path of its executable. */
+export const installNode = async (version: string): Promise<string> => {
+  const target = join(nodeCache, version)
+  const node = join(target, "node_modules/node/bin/node")
+  if (!existsSync(node)) {
+    mkdirSync(nodeCache, { recursive: true })
+    const directory = mkdtempSync(join(nodeCache, `${version}-`))
+    writeFileSync(
+      join(directory, "package.json"),
+      JSON.stringify({ private: true, allowScripts: { node: true } })
+    )
+    const installed = await run(directory, "npm", ["install", "--no-audit", "--no-fund", `node@${version}`])
+    if (installed.code !== 0) throw new Error(installed.stderr)
+    // Another test run may have installed the version meanwhile.
+    if (existsSync(target)) rmSync(directory, { recursive: true })
+    else renameSync(directory, target)
+  }
+  const { stdout } = await run(target, node, ["--version"])
+  if (stdout !== `v${version}\n`) throw new Error(`${node} is not Node ${version}`)
+  return node
+}

@@ -1,0 +1,90 @@
+import * as NodeServices from "@effect/platform-node/NodeServices"
+import * as ConfigProvider from "effect/ConfigProvider"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as References from "effect/References"
+import { expect, vi } from "vitest"
+import { CommandError } from "../../../src/adapters/inbound/cli/output/CommandError.ts"
+import { runCommandLine } from "../../../src/adapters/inbound/cli/Commands.ts"
+import type { CommandRuntime } from "../../../src/adapters/inbound/cli/CommandRuntime.ts"
+import { OutputWriter } from "../../../src/adapters/inbound/cli/output/Output.ts"
+import { Administration } from "../../../src/application/administration/Administration.ts"
+import { Prompts } from "../../../src/application/reading/Prompts.ts"
+import { commandUseCasesLayer } from "../../../src/runtime/layers/CommandLayers.ts"
+import { readConfig } from "../../../src/runtime/config/Config.ts"
+import { type CommandResult, run } from "../service.ts"
+
+const noDatabase = new CommandError({ message: "no database" })
+
+/** Operations that fail. */
+const withoutDatabase: CommandRuntime["Service"] = {
+  serve: () => Effect.fail(noDatabase),
+  migrate: Effect.fail(noDatabase),
+  schemaStatus: Effect.fail(noDatabase),
+  useCases: () =>
+    Layer.merge(
+      Layer.effect(Administration, Effect.fail(noDatabase)),
+      Layer.effect(Prompts, Effect.fail(noDatabase))
+    )
+}
+
+/** The use cases on the database of the environment, as the program composes them. */
+const makeCommandRuntime = Effect.map(readConfig, (config): CommandRuntime["Service"] => ({
+  ...withoutDatabase,
+  useCases: (options) =>
+    Layer.build(commandUseCasesLayer(config, options)).pipe(
+      Effect.mapError((error) =>
+        error._tag === "Unavailable" ? error : new CommandError({ message: error.message })
+      ),
+      Layer.effectContext
+    )
+}))
+
+/**
+ * Runs a command line in this process, which takes much less time than a process. Without `DATABASE_URL`, a command that
+ * needs the database fails with exit code 1 and the message "no database". A command that reads stdin, and an export to
+ * stdout, which streams, run in a process.
+ */
+export const runInProcess = async (
+  args: ReadonlyArray<string>,
+  env: Readonly<Record<string, string>> = {},
+  input?: string
+): Promise<CommandResult> => {
+  const streamsOutput = env.DATABASE_URL !== undefined && args[0] === "export" && !args.includes("--out")
+  if (input !== undefined || streamsOutput) return run(args, env, input)
+  let stdout = ""
+  let stderr = ""
+  const log = vi.spyOn(console, "error").mockImplementation((text) => {
+    stderr += `${text}\n`
+  })
+  try {
+    const operations = env.DATABASE_URL === undefined ? Effect.succeed(withoutDatabase) : makeCommandRuntime
+    const code = await Effect.runPromise(
+      Effect.flatMap(operations, (operations) => runCommandLine(operations, args, "0.0.0")).pipe(
+        Effect.provide(NodeServices.layer),
+        Effect.provideService(OutputWriter, (text) =>
+          Effect.sync(() => {
+            stdout += text
+          })
+        ),
+        Effect.provide(ConfigProvider.layer(ConfigProvider.fromEnv({ env }))),
+        Effect.provideService(References.MinimumLogLevel, "None")
+      )
+    )
+    return { code, stdout, stderr }
+  } finally {
+    log.mockRestore()
+  }
+}
+
+/** Expects a command to have failed with a message without a stack. */
+export const expectFailure = (
+  args: ReadonlyArray<string>,
+  result: CommandResult,
+  code: number,
+  message: RegExp
+): void => {
+  expect({ args, code: result.code, stdout: result.stdout }).toEqual({ args, code, stdout: "" })
+  expect(result.stderr).toMatch(message)
+  expect(result.stderr).not.toMatch(/^ +at /m)
+}

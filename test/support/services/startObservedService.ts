@@ -1,0 +1,45 @@
+import { collector } from "./collector.ts"
+import { makeResources } from "../database.ts"
+import { searchForLeaks } from "../leaks.ts"
+import { freePort } from "../ports.ts"
+import { type Service, startService } from "../service.ts"
+
+/**
+ * Starts the service like `startService`, with every log line written, metrics served and spans sent to a
+ * collector, and searches all of them for leaks when the service is stopped.
+ */
+export const startObservedService = async (
+  ...[env, ...options]: Parameters<typeof startService>
+): Promise<Service> => {
+  const resources = makeResources()
+  const otlp = await resources.acquire(collector)
+  const metricsPort = env.METRICS_PORT ?? String(await freePort())
+  const service = await startService(
+    {
+      ...env,
+      LOG_LEVEL: "All",
+      METRICS_PORT: metricsPort,
+      OTEL_EXPORTER_OTLP_ENDPOINT: otlp.url,
+      OTEL_BSP_SCHEDULE_DELAY: "200",
+      OTEL_METRIC_EXPORT_INTERVAL: "200"
+    },
+    ...options
+  )
+  const { process } = service
+  const searchMetrics = async () => {
+    if (process.exitCode !== null || process.signalCode !== null) return
+    searchForLeaks(await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text())
+  }
+  return {
+    ...service,
+    stop: async () => {
+      const search = searchMetrics()
+      await search.catch(() => {})
+      const code = await service.stop()
+      searchForLeaks(otlp.received())
+      await resources.release()
+      await search
+      return code
+    }
+  }
+}

@@ -1,0 +1,30 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { expect, it } from "vitest"
+import { openApi } from "../../../src/adapters/inbound/http/docs/OpenApi.ts"
+import { run } from "../../support/programs/packages.ts"
+import { findTool } from "../../support/programs/tools.ts"
+
+it("Redocly's linter finds no problem in the OpenAPI document, with no rule ignored", async () => {
+  const directory = mkdtempSync(join(tmpdir(), "openapi-"))
+  try {
+    const path = join(directory, "openapi.json")
+    writeFileSync(path, JSON.stringify(openApi))
+    const rules = join(import.meta.dirname, "../../../redocly.yaml")
+    const { code, stdout } = await run(
+      directory,
+      process.execPath,
+      [findTool("@redocly/cli/bin/cli.js"), "lint", path, "--config", rules, "--format", "json"],
+      { REDOCLY_TELEMETRY: "off", REDOCLY_SUPPRESS_UPDATE_NOTICE: "true" }
+    )
+    const { totals, problems } = JSON.parse(stdout)
+    expect({ code, totals, problems }).toEqual({
+      code: 0,
+      totals: { errors: 0, warnings: 0, ignored: 0 },
+      problems: []
+    })
+  } finally {
+    rmSync(directory, { recursive: true })
+  }
+})
