@@ -267,7 +267,9 @@ export class ConnectionTracker {
     connection.isClosed = true
     this.#connections.delete(connection.socket)
     const { length } = connection.responses
-    const release = (): void => void (this.#requests -= length)
+    const release = (): void => {
+      this.#requests -= length
+    }
     // Node keeps the requests of a destroyed connection until it has closed, after it has read from all others.
     if (connection.socket.closed) release()
     else connection.socket.once("close", release)
