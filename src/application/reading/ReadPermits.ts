@@ -4,7 +4,7 @@ import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
 import { RunningRead } from "./Turns.ts"
 
 /** The number of large reads of a workspace that run at once. Each may hold about 8 MiB until it is encoded. */
-const maxLargeReads = 8
+const maxLargeReads = 4
 /** The number of small reads of a workspace that run at once. */
 const maxSmallReads = 32
 
