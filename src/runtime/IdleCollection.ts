@@ -11,12 +11,23 @@ const idleUtilization = 0.05
 /** Less garbage than this is left to V8, in bytes. */
 const worthwhileBytes = 32 * 1024 * 1024
 
+/**
+ * How much the heap may grow after a garbage collection before the next one, as a percentage. By default, V8 lets a small heap grow to
+ * four times its size: the garbage of a burst of large requests then takes several hundred MiB.
+ */
+const heapGrowthPercent = 50
+
 type Collect = (options: { readonly type: "major"; readonly flavor: "last-resort" }) => void
 
 const exposeCollect = (): Collect => {
   setFlagsFromString("--expose-gc")
   return runInNewContext("gc") as Collect
 }
+
+/** Bounds the garbage that the heap contains, for the whole process. */
+export const limitHeapGrowth: Effect.Effect<void> = Effect.sync(() =>
+  setFlagsFromString(`--heap-growing-percent=${heapGrowthPercent}`)
+)
 
 /**
  * Returns memory to the system once the process is idle after large requests. V8 collects only while it allocates, so

@@ -11,7 +11,7 @@ import { isUnavailable } from "../application/ports/Unavailable.ts"
 import { programVersion } from "../application/support/ProgramVersion.ts"
 import * as ActorName from "./ActorName.ts"
 import type { ServiceConfig } from "./config/Config.ts"
-import { collectWhenIdle } from "./IdleCollection.ts"
+import { collectWhenIdle, limitHeapGrowth } from "./IdleCollection.ts"
 import { mcpEndpointLayer } from "./Mcp.ts"
 import { serveLayer } from "./layers/ServeLayers.ts"
 import { describeDatabaseUrl, describeRedisUrl, formatUrl } from "./config/ServerUrl.ts"
@@ -85,6 +85,7 @@ export const serve = (config: ServiceConfig, { demo }: ServeOptions) => {
     yield* Effect.logInfo(`Listening on ${url}`)
     yield* startServing(Effect.andThen(migrate, assertReadable), isUnavailable)
     yield* Effect.logInfo("Ready to serve requests")
+    yield* limitHeapGrowth
     yield* collectWhenIdle
     if (config.databaseUrl === undefined) yield* seedOrWarn(config, demo, url)
     return yield* Effect.never

@@ -1,4 +1,6 @@
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import * as Semaphore from "effect/Semaphore"
 
 // All services of a process share one event loop, so these are values of the module.
 
@@ -7,6 +9,11 @@ const smallUnits = 32 * 1024
 
 /** The turns between two large steps. Node accepts one connection in each turn, and an empty turn takes microseconds. */
 const turnsBetween = 16
+
+/** The read that a fiber runs. Its first large step makes it large. */
+export const RunningRead = Context.Reference<{ isLarge: boolean }>("prompt-retrieval/RunningRead", {
+  defaultValue: () => ({ isLarge: false })
+})
 
 const waiting: Array<() => void> = []
 let turnsLeft = 0
@@ -34,9 +41,12 @@ const startCountdown = (): void => {
 export const takeTurn = (units: number): Effect.Effect<void> =>
   units < smallUnits
     ? Effect.void
-    : Effect.callback<void>((resume) => {
-        waiting.push(() => resume(Effect.void))
-        if (turnsLeft === 0) startCountdown()
+    : Effect.flatMap(RunningRead, (read) => {
+        read.isLarge = true
+        return Effect.callback<void>((resume) => {
+          waiting.push(() => resume(Effect.void))
+          if (turnsLeft === 0) startCountdown()
+        })
       })
 
 /** Returns the length of all texts in a value: an object of texts and numbers, or a list of such objects. */
@@ -51,3 +61,26 @@ export const countUnits = (value: unknown): number => {
 /** Runs a read, and takes a turn for the step that processes its result. */
 export const takeTurnFor = <A, E>(read: Effect.Effect<A, E>): Effect.Effect<A, E> =>
   Effect.tap(read, (result) => takeTurn(countUnits(result)))
+
+const encoding = Semaphore.makeUnsafe(1)
+
+/**
+ * Encodes the result of a read in two steps, each in its own turn: to JSON, and to bytes. The JSON of a large result
+ * takes several times the memory of the result, so only one is encoded at a time.
+ */
+export const encodeInTurns = <A, B>(
+  result: A,
+  toJson: (result: A) => string,
+  toBytes: (json: string) => B
+): Effect.Effect<B> => {
+  const units = countUnits(result)
+  if (units < smallUnits) return Effect.sync(() => toBytes(toJson(result)))
+  const encode = Effect.andThen(
+    takeTurn(units),
+    Effect.sync(() => toJson(result))
+  ).pipe(
+    Effect.tap((json) => takeTurn(json.length)),
+    Effect.map(toBytes)
+  )
+  return encoding.withPermit(encode)
+}

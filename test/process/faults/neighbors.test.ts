@@ -8,9 +8,9 @@ import {
   twoTenants
 } from "../../support/neighbors.ts"
 
-/** Generous bounds, because the machine may be busy: `bench/neighbors.ts` has the real ones. */
+/** Generous, because the machine may be busy: `bench/neighbors.ts` has the real bounds of times. */
 const maxMs = 2_000
-const maxResidentMiB = 800
+const maxResidentMiB = 400
 
 describe("a tenant with the largest values that the database accepts", () => {
   const resources = makeResources()

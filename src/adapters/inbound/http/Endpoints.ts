@@ -3,7 +3,7 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import type { Caller } from "../../../application/access/Admission.ts"
 import { Prompts } from "../../../application/reading/Prompts.ts"
-import { takeTurn, takeTurnFor } from "../../../application/reading/Turns.ts"
+import { encodeInTurns } from "../../../application/reading/Turns.ts"
 import { PromptsGroup } from "../contract/Api.ts"
 import { readPageEnvelope, toDataEnvelope } from "../contract/Envelope.ts"
 import type { ApiError } from "../contract/Errors.ts"
@@ -74,15 +74,13 @@ const makeEndpoint = (spec: EndpointSpec, handle: Handler<EndpointSpec>): Endpoi
   const parseQueryParameters = (query: string) =>
     decodeParameters === undefined ? Result.succeed({}) : decodeParameters(parseQuery(query))
   const encodeEnvelope = Schema.encodeSync([...spec.success][0] as Schema.Encoder<unknown>)
+  const toJson = (envelope: unknown): string => JSON.stringify(encodeEnvelope(envelope))
   return (caller, { params, query }) =>
     Effect.fromResult(parseQueryParameters(query)).pipe(
-      Effect.flatMap((query) => takeTurnFor(handle(caller, params as Params, query))),
-      Effect.map(({ envelope, promptVersion }) => ({
-        json: JSON.stringify(encodeEnvelope(envelope)),
-        promptVersion
-      })),
-      Effect.tap(({ json }) => takeTurn(json.length)),
-      Effect.map(({ json, promptVersion }) => ({ ...encodeBody(json), promptVersion }))
+      Effect.flatMap((query) => handle(caller, params as Params, query)),
+      Effect.flatMap(({ envelope, promptVersion }) =>
+        Effect.map(encodeInTurns(envelope, toJson, encodeBody), (body) => ({ ...body, promptVersion }))
+      )
     )
 }
 

@@ -4,8 +4,8 @@ import * as Result from "effect/Result"
 import type { AdmittedCaller } from "../../../application/access/Admission.ts"
 import { Unavailable } from "../../../application/ports/Unavailable.ts"
 import { withReadPermit } from "../../../application/reading/ReadPermits.ts"
-import { takeTurnFor } from "../../../application/reading/Turns.ts"
-import { isJsonObject } from "../../../domain/Json.ts"
+import { encodeInTurns } from "../../../application/reading/Turns.ts"
+import { isJsonObject, type JsonObject } from "../../../domain/Json.ts"
 import { describeError, InternalError, MethodNotAllowed, RequestTimeout } from "../contract/Errors.ts"
 import type {
   BodyError,
@@ -33,6 +33,9 @@ import { makeStreamOpener, makeSubscription, notificationStream, type StreamMess
 type EndpointResponse = MountedResponse["response"]
 type HttpEndpointResponse = Exclude<EndpointResponse, StreamedResponse>
 
+/** The memory of a body of this size is worth freeing before the next garbage collection, in bytes. */
+const largeBodyBytes = 64 * 1024
+
 const makeResponse = (
   status: number,
   body: string,
@@ -42,7 +45,7 @@ const makeResponse = (
   const all = ["cache-control", "no-store", "content-length", String(bytes.length)]
   if (body !== "") all.push("content-type", "application/json")
   for (const name in headers) if (name !== "cache-control") all.push(name, headers[name] as string)
-  return { status, headers: all, body: bytes }
+  return { status, headers: all, body: bytes, isFreedWhenSent: bytes.length >= largeBodyBytes }
 }
 
 const methodNotAllowed: RpcError = {
@@ -113,8 +116,14 @@ export const makeHttpEndpoint = (publicOrigin: string | undefined) =>
       }
       const { workspaceId: workspace } = caller
       const run = runMethod(message, { mode, catalog: makeCatalog(caller) })
-      const respond = Effect.flatMap(takeTurnFor(run), (result) => {
-        const content = { ...makeResponse(200, encodeResult(message.id, result)), workspace }
+      const encode = (result: JsonObject) =>
+        encodeInTurns(
+          result,
+          (result) => encodeResult(message.id, result),
+          (json) => makeResponse(200, json)
+        )
+      const respond = Effect.flatMap(Effect.flatMap(run, encode), (response) => {
+        const content = { ...response, workspace }
         return request.hasRoom(content.body.length, workspace)
           ? Effect.succeed(content)
           : Effect.fail(toRpcError(Unavailable))

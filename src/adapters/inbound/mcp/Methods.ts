@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
-import { takeTurnFor } from "../../../application/reading/Turns.ts"
 import { isJsonObject, type JsonObject } from "../../../domain/Json.ts"
+import { takeTurnFor } from "../../../application/reading/Turns.ts"
 import { fillSlots } from "../../../domain/Resolution.ts"
 import { filledTooLarge } from "./Errors.ts"
 import { makeInvalidParams, makeProtocolError, type RpcError, type RpcRequest, rpcCodes } from "./JsonRpc.ts"
@@ -122,6 +122,9 @@ export const listPage = (catalog: PromptCatalog, params: JsonObject): Effect.Eff
   }))
 }
 
+/** Returns a value that is encoded as the JSON of an object, in a text. The text exists only while it is encoded. */
+const toJsonText = (content: JsonObject) => ({ toJSON: (): string => JSON.stringify(content) })
+
 const callTool: Method = (params, { mode, catalog }) => {
   const name = readText(params, "name")
   if (typeof name !== "string") return Effect.fail(name)
@@ -132,9 +135,9 @@ const callTool: Method = (params, { mode, catalog }) => {
   if (!isJsonObject(input)) return Effect.fail(makeInvalidParams("arguments must be an object"))
   const output: Effect.Effect<JsonObject, RpcError> =
     tool.read === "list" ? listPage(catalog, input) : getMessage(catalog, input)
-  return takeTurnFor(output).pipe(
+  return output.pipe(
     Effect.map((structuredContent) => ({
-      content: [{ type: "text", text: JSON.stringify(structuredContent) }],
+      content: [{ type: "text", text: toJsonText(structuredContent) }],
       structuredContent
     })),
     // The model that calls a tool can correct its input, but not other errors.

@@ -56,8 +56,9 @@ const maxResolving = 2
 /** How long reading an uncached list or prompt may take. */
 const readTimeout = "5 seconds"
 const maxAgeMs = 30_000
-/** Maximum total size of the entries of each cache, in bytes. */
-const maxCacheBytes = 32 * 1024 * 1024
+/** Maximum sizes of all names, and of all slots and all contents, that are cached, in bytes. */
+const maxNamesBytes = 32 * 1024 * 1024
+const maxTextBytes = 8 * 1024 * 1024
 /** The approximate memory of an entry in addition to its texts, and of one name, in bytes. */
 const entryBytes = 256
 const nameBytes = 256
@@ -87,11 +88,12 @@ const countBytes = (texts: ReadonlyArray<string>): number =>
 
 const makeCache = <Value extends object>(
   feed: ChangeFeed["Service"],
+  maxSize: number,
   sizeCalculation: (entry: CacheEntry<Value>) => number
 ) =>
   new RevisionedCache(
     feed,
-    new LRUCache<string, CacheEntry<Value>>({ maxSize: maxCacheBytes, sizeCalculation, ttl: maxAgeMs })
+    new LRUCache<string, CacheEntry<Value>>({ maxSize, sizeCalculation, ttl: maxAgeMs })
   )
 
 /**
@@ -103,13 +105,17 @@ export const makePromptCatalogs = Effect.gen(function* () {
   const prompts = yield* Prompts
   const namedPrompts = yield* NamedPrompts
   const feed = yield* ChangeFeed
-  const namesCache = makeCache<PromptNames>(feed, ({ value }) => entryBytes + value.size * nameBytes)
-  const slotsCache = makeCache<Slots>(feed, ({ value }) => countBytes(value))
-  const contentCache = makeCache<PromptContent>(feed, ({ value }) =>
+  const namesCache = makeCache<PromptNames>(
+    feed,
+    maxNamesBytes,
+    ({ value }) => entryBytes + value.size * nameBytes
+  )
+  const slotsCache = makeCache<Slots>(feed, maxTextBytes, ({ value }) => countBytes(value))
+  const contentCache = makeCache<PromptContent>(feed, maxTextBytes, ({ value }) =>
     countBytes([value.content, ...value.slots])
   )
   const largeNames = new LRUCache<string, PromptNames>({
-    maxSize: maxCacheBytes,
+    maxSize: maxNamesBytes,
     sizeCalculation: ({ size }) => size * nameBytes
   })
   const nameReads = new SingleFlight<PromptNames, Unavailable>(feed)

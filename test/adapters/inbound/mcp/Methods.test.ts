@@ -177,10 +177,14 @@ describe("tools/call", () => {
   it.effect("get_prompt returns the message as text and as structured content", () =>
     Effect.gen(function* () {
       const structuredContent = { role: "assistant", text }
-      assert.deepStrictEqual(
-        yield* run("tools/call", { name: "get_prompt", arguments: { name: "greeting", arguments: values } }),
-        { content: [{ type: "text", text: JSON.stringify(structuredContent) }], structuredContent }
-      )
+      const result = yield* run("tools/call", {
+        name: "get_prompt",
+        arguments: { name: "greeting", arguments: values }
+      })
+      assert.deepStrictEqual(JSON.parse(JSON.stringify(result)), {
+        content: [{ type: "text", text: JSON.stringify(structuredContent) }],
+        structuredContent
+      })
     })
   )
 

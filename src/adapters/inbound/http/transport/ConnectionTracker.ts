@@ -33,6 +33,7 @@ export class ConnectionTracker {
   readonly #sweeper: NodeJS.Timeout
   /** The time of the last sweep: precise enough for the age of a connection, and cheaper to read than the clock. */
   #now = performance.now()
+  /** The requests in flight, and those of connections that have not closed yet. */
   #requests = 0
   readonly #unread: UnreadMemory
   #isDraining = false
@@ -265,7 +266,13 @@ export class ConnectionTracker {
     if (connection.isClosed) return
     connection.isClosed = true
     this.#connections.delete(connection.socket)
-    this.#requests -= connection.responses.length
+    const { length } = connection.responses
+    const release = (): void => {
+      this.#requests -= length
+    }
+    // Node keeps the requests of a destroyed connection until it has closed, after it has read from all others.
+    if (connection.socket.closed) release()
+    else connection.socket.once("close", release)
     for (const { ownedBytes, workspace } of connection.responses) this.#unread.add(-ownedBytes, workspace)
     connection.responses.length = 0
     connection.onIdle = undefined

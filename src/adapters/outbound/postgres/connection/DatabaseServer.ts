@@ -10,11 +10,29 @@ import { makeServerSelection } from "./ServerSelection.ts"
 /** How the driver reaches a server. */
 export type ConnectionConfig = Pick<PgClient.PgClientConfig, "url" | "password" | "ssl" | "stream">
 
-const openSocket = ({ host, port }: ServerAddress): Socket =>
-  host.startsWith("/")
-    ? connect({ path: `${host}/.s.PGSQL.${port}` })
-    : // A statement is one write that awaits its response.
-      connect({ host, port, noDelay: true })
+/** The size of the buffer into which the bytes of a connection are received: what one read of a socket returns at most. */
+const receiveBytes = 64 * 1024
+
+/**
+ * Opens a socket that receives all bytes into one buffer. The driver copies them at once. Otherwise, each chunk of a
+ * large row would be a separate buffer.
+ */
+const openSocket = ({ host, port }: ServerAddress): Socket => {
+  const socket: Socket = connect({
+    ...(host.startsWith("/")
+      ? { path: `${host}/.s.PGSQL.${port}` }
+      : // A statement is one write that awaits its response.
+        { host, port, noDelay: true }),
+    onread: {
+      buffer: Buffer.allocUnsafeSlow(receiveBytes),
+      callback: (length, buffer) => {
+        socket.emit("data", buffer.subarray(0, length))
+        return true
+      }
+    }
+  })
+  return socket
+}
 
 const parseUrl = (url: Redacted.Redacted): ConnectionUrl => {
   const parsed = parseConnectionUrl(Redacted.value(url))

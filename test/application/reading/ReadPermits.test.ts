@@ -1,0 +1,61 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Latch from "effect/Latch"
+import { withReadPermit } from "../../../src/application/reading/ReadPermits.ts"
+import { takeTurn } from "../../../src/application/reading/Turns.ts"
+import { workspace } from "../../support/archives.ts"
+
+const largeUnits = 1024 * 1024
+
+/** Returns the number of reads that run at once among 100 that wait for each other, after other reads have ended. */
+const countAtOnce = (sizesBefore: ReadonlyArray<number>) =>
+  Effect.gen(function* () {
+    const { id } = workspace()
+    const end = Latch.makeUnsafe()
+    let running = 0
+    // The permits are kept while a read runs.
+    const first = yield* Effect.forkChild(withReadPermit(id, end.await))
+    yield* Effect.yieldNow
+    for (const units of sizesBefore) yield* withReadPermit(id, takeTurn(units))
+    const read = withReadPermit(
+      id,
+      Effect.andThen(
+        Effect.sync(() => running++),
+        end.await
+      )
+    )
+    const reads = yield* Effect.forkChild(
+      Effect.all(
+        Array.from({ length: 100 }, () => read),
+        { concurrency: "unbounded" }
+      )
+    )
+    yield* Effect.promise(() => new Promise((resolve) => setTimeout(resolve, 20)))
+    const atOnce = running + 1
+    end.openUnsafe()
+    yield* Fiber.join(first)
+    yield* Fiber.join(reads)
+    return atOnce
+  })
+
+describe("reads of a workspace", () => {
+  it.live("4 run at once at first", () =>
+    Effect.gen(function* () {
+      assert.strictEqual(yield* countAtOnce([]), 4)
+    })
+  )
+
+  it.live("one more runs at once after each small read, and at most 32", () =>
+    Effect.gen(function* () {
+      assert.strictEqual(yield* countAtOnce([1, 1, 1]), 7)
+      assert.strictEqual(yield* countAtOnce(Array.from({ length: 100 }, () => 1)), 32)
+    })
+  )
+
+  it.live("4 run at once after a large read", () =>
+    Effect.gen(function* () {
+      assert.strictEqual(yield* countAtOnce([1, 1, 1, largeUnits]), 4)
+    })
+  )
+})
