@@ -21,8 +21,14 @@ const listEntries = (directory: string): Promise<ReadonlyArray<Dirent>> =>
   })
 
 /** Lists the directories of prompts and of fragments that a directory has. */
-const listParts = async (directory: string): Promise<ReadonlyArray<Dirent>> =>
-  (await listEntries(directory)).filter(({ name }) => name === "prompts" || name === "fragments")
+const listParts = async (directory: string): Promise<ReadonlyArray<Dirent>> => {
+  const parts = (await listEntries(directory)).filter(
+    ({ name }) => name === "prompts" || name === "fragments"
+  )
+  for (const part of parts)
+    if (!part.isDirectory() && !part.isSymbolicLink()) throw new Error(`its ${part.name} is not a directory`)
+  return parts
+}
 
 /** The files of a directory: their paths, with slashes, and the problems of other entries. */
 interface Listing {
@@ -91,6 +97,16 @@ const removeFile = async (directory: string, path: string): Promise<void> => {
   }
 }
 
+/** Removes a directory and its ancestors up to `outermost`, as long as they are empty: other programs may use them. */
+const removeEmpty = async (directory: string, outermost: string): Promise<void> => {
+  try {
+    await rmdir(directory)
+  } catch {
+    return
+  }
+  if (directory !== outermost) await removeEmpty(dirname(directory), outermost)
+}
+
 /** Moves all files of a directory into another one. Directories that exist in both are merged. */
 const moveFiles = async (from: string, to: string): Promise<void> => {
   for (const entry of await readdir(from, { withFileTypes: true })) {
@@ -156,12 +172,10 @@ export const updateDirectory = (
       )
     },
     ({ temporaryDirectory, created }, exit) =>
-      Effect.promise(() =>
-        rm(Exit.isFailure(exit) ? (created ?? temporaryDirectory) : temporaryDirectory, {
-          recursive: true,
-          force: true
-        })
-      )
+      Effect.promise(async () => {
+        await rm(temporaryDirectory, { recursive: true, force: true })
+        if (Exit.isFailure(exit) && created !== undefined) await removeEmpty(resolve(directory), created)
+      })
   )
 }
 
