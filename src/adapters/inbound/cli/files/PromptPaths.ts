@@ -95,11 +95,12 @@ const toFileName = (title: string): string =>
 const makePath = ({ id, state }: ContentItem, taken: ReadonlySet<string>): string => {
   const directory = state.kind === "prompt" ? folderToDirectory(state.folder) : "fragments"
   const toPath = (suffix: string) => `${directory}/${toFileName(getName(state))}${suffix}${extension}`
-  let path = toPath("")
-  for (let count = 1; taken.has(foldCase(path)); count++) {
-    path = toPath(`-${id.slice(0, 8)}${count === 1 ? "" : `-${count}`}`)
-  }
-  return path
+  const suffixes = ["", `-${id.slice(0, 8)}`, `-${id}`]
+  const path = suffixes.map(toPath).find((path) => !taken.has(foldCase(path)))
+  if (path !== undefined) return path
+  let count = 2
+  while (taken.has(foldCase(toPath(`-${id}-${count}`)))) count++
+  return toPath(`-${id}-${count}`)
 }
 
 /** Returns true for a path that a directory of prompts can have, so that no record leads out of the directory. */

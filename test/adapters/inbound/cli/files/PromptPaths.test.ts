@@ -163,9 +163,12 @@ describe("paths of prompts and folders", () => {
     const short = `agent-${first.id.slice(0, 8)}`
     for (const path of ["prompts/Agent.md", "prompts/Agent.md/inner.md"])
       assert.deepStrictEqual(paths(place(path)), [`prompts/${short}.md`, path])
-    assert.deepStrictEqual(
-      findPrompts(assignPaths(content, [], ["prompts/agent.md", `prompts/${short}.md`]))[0]!.path,
-      `prompts/${short}-2.md`
+    const reserved = ["prompts/agent.md", `prompts/${short}.md`]
+    const whole = `prompts/agent-${first.id}`
+    assert.strictEqual(findPrompts(assignPaths(content, [], reserved))[0]!.path, `${whole}.md`)
+    assert.strictEqual(
+      findPrompts(assignPaths(content, [], [...reserved, `${whole}.md`]))[0]!.path,
+      `${whole}-2.md`
     )
   })
 
