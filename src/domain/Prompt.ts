@@ -103,9 +103,13 @@ export type RepeatedFields = typeof RepeatedFields.Type
 /** The names of the repeated fields. Their columns have the same names. */
 export const repeatedFieldNames = Object.keys(repeatedFields) as ReadonlyArray<keyof RepeatedFields>
 
-/** Returns only the repeated fields of a prompt. */
-export const pickRepeatedFields = (prompt: RepeatedFields): RepeatedFields =>
-  Object.fromEntries(repeatedFieldNames.map((name) => [name, prompt[name]])) as RepeatedFields
+/** Returns only the repeated fields of an object, as far as it has them. */
+export const pickRepeatedFields = <A extends Partial<RepeatedFields>>(
+  prompt: A
+): Pick<A, keyof A & keyof RepeatedFields> =>
+  Object.fromEntries(
+    repeatedFieldNames.flatMap((name) => (name in prompt ? [[name, prompt[name]]] : []))
+  ) as Pick<A, keyof A & keyof RepeatedFields>
 
 /** A prompt with its fragments appended and their slots filled (specification 2.4). */
 export const ResolvedPrompt = Schema.Struct({

@@ -1,6 +1,6 @@
 import * as Result from "effect/Result"
 import { isExactNumber, isJsonObject } from "./Json.ts"
-import type { PromptId, RepeatedFields, ResolvedPrompt } from "./Prompt.ts"
+import { pickRepeatedFields, type PromptId, type RepeatedFields, type ResolvedPrompt } from "./Prompt.ts"
 import { fitsBytes, sizes } from "./Sizes.ts"
 
 /** The contents of a prompt and of its fragments, ordered by `position`. */
@@ -15,11 +15,8 @@ export interface PromptContents {
 /** The input of a resolution, as a store reads it. */
 export interface ResolutionSource extends PromptContents, RepeatedFields {}
 
-/** The result of a resolution: the other fields of its input, and the resolved content. */
-export type Resolved<Source extends PromptContents> = Omit<
-  Source,
-  "current_content" | "current_version" | "fragments"
-> &
+/** A resolved prompt, with the fields that the resolution's input has. */
+export type Resolved<Source extends PromptContents> = Pick<Source, keyof Source & keyof RepeatedFields> &
   Pick<ResolvedPrompt, "resolved_content" | "fragment_count">
 
 /** A fragment of a prompt. `variable_overrides` is free-form JSON; values that cannot fill a slot are ignored. */
@@ -125,7 +122,7 @@ const fillFragment = ({ content, variable_overrides: overrides }: SourceFragment
 export const resolveInSteps = function* <Source extends PromptContents>(
   source: Source
 ): Generator<number, Result.Result<Resolved<Source>, ResolvedTooLarge>> {
-  const { current_content, current_version: _, fragments, ...repeated } = source
+  const { current_content, fragments } = source
   const tooLarge = Result.fail(ResolvedTooLarge(source.id))
   if (countSourceBytes(source) > sizes.sourceBytes) return tooLarge
   const parts = [current_content]
@@ -140,7 +137,7 @@ export const resolveInSteps = function* <Source extends PromptContents>(
   const resolved_content = parts.join(separator)
   return fitsBytes(resolved_content, sizes.contentBytes)
     ? Result.succeed({
-        ...repeated,
+        ...pickRepeatedFields(source),
         resolved_content,
         fragment_count: fragments.length
       })

@@ -104,6 +104,11 @@ const fragment = Arbitrary.all({ content: text, variable_overrides: overrides })
 const fragments = Arbitrary.array(fragment, { maxLength: 5 })
 
 describe("resolve", () => {
+  it("returns no other field of its input", () => {
+    const from = makeSource("content", [])
+    assert.deepStrictEqual(resolve({ ...from, description: "Internal" }), resolve(from))
+  })
+
   it.prop(
     "appends two newlines and the filled content of every fragment, and counts the fragments",
     { content: text, fragments },

@@ -5,7 +5,6 @@ import * as Layer from "effect/Layer"
 import { historyCutoff } from "../../domain/time/HistoryCutoff.ts"
 import type { Page, PageOfItems } from "../../domain/Page.ts"
 import {
-  pickRepeatedFields,
   type Prompt,
   type PromptId,
   PromptNotFound,
@@ -29,11 +28,10 @@ import { takeTurn } from "./Turns.ts"
 /** The overrides of a fragment that took longer than this are large, in milliseconds. */
 const longStepMs = 1
 
-/** Resolves a prompt and lets other requests proceed. Ignores further fields that the store of a host may return. */
+/** Resolves a prompt and lets other requests proceed. */
 const resolveInTurns = Effect.fnUntraced(function* (source: ResolutionSource) {
-  const { current_content, fragments } = source
-  const steps = resolveInSteps({ ...pickRepeatedFields(source), current_content, fragments })
-  let units = current_content.length
+  const steps = resolveInSteps(source)
+  let units = source.current_content.length
   for (;;) {
     yield* takeTurn(units)
     const startedAt = performance.now()
