@@ -1,5 +1,7 @@
 #!/usr/bin/env node
+import { writeSync } from "node:fs"
 import * as module from "node:module"
+import { join } from "node:path"
 import { programVersion } from "./application/support/ProgramVersion.ts"
 
 const requiredMajor = 24
@@ -12,10 +14,18 @@ if (Number.parseInt(node, 10) < requiredMajor) {
 const args = process.argv.slice(2)
 if (args.length === 1 && args[0] === "--version") {
   // Needs none of the modules of the command line.
-  console.log(`prompt-retrieval v${programVersion}`)
+  try {
+    writeSync(1, `prompt-retrieval v${programVersion}\n`)
+  } catch (error) {
+    console.error(`prompt-retrieval: cannot write to standard output: ${(error as Error).message}`)
+    process.exitCode = 1
+  }
 } else {
-  // The compile cache must be enabled before the imports that it caches.
-  module.enableCompileCache()
+  // Must precede the imports that it caches. In Node's default, the shared temporary directory, another user could
+  // put code. NODE_COMPILE_CACHE enables the cache in another directory.
+  const { HOME, NODE_COMPILE_CACHE } = process.env
+  if (HOME !== undefined && NODE_COMPILE_CACHE === undefined)
+    module.enableCompileCache(join(HOME, ".cache/prompt-retrieval"))
   const { main } = await import("./runtime/CommandLine.ts")
   main(args)
 }

@@ -45,6 +45,7 @@ describe("output that cannot be written is an error", { timeout: 60_000 }, () =>
     [["prompts", "list"]],
     [["help"]],
     [["version"]],
+    [["--version"]],
     [["keys", "issue", "--help"]],
     [["completion", "bash"]]
   ])("%j exits with 1", async (args) => {
