@@ -12,6 +12,16 @@ const loadSourceMap = (url: string): SourceMap | undefined => {
   }
 }
 
+/** Returns the first line of a stack trace. */
+const formatHeader = (error: Error): string => {
+  try {
+    return Error.prototype.toString.call(error)
+  } catch {
+    // A getter of the error has thrown.
+    return "Error"
+  }
+}
+
 /**
  * Makes stack traces of the bundle name source files. Loads the source map of a file when the first stack trace names
  * the file: `--enable-source-maps` loads all of them, which takes 40 ms and 7 MiB at every start.
@@ -25,5 +35,8 @@ export const nameSourceFiles = (): void => {
     return `${new URL(origin.fileName, url)}:${origin.lineNumber}:${origin.columnNumber}`
   }
   Error.prepareStackTrace = (error, callSites) =>
-    [error, ...callSites].join("\n    at ").replace(bundledPosition, toSourcePosition)
+    [
+      formatHeader(error),
+      ...callSites.map((callSite) => String(callSite).replace(bundledPosition, toSourcePosition))
+    ].join("\n    at ")
 }
