@@ -1,4 +1,13 @@
-import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
+import {
+  accessSync,
+  constants,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync
+} from "node:fs"
 import { dirname, join, resolve } from "node:path"
 import type { DatabaseSync } from "node:sqlite"
 import * as Data from "effect/Data"
@@ -54,6 +63,7 @@ const makeDirectories = (path: string): void => {
 const makeDirectory = (path: string): void => {
   makeDirectories(path)
   if (!statSync(path).isDirectory()) throw new Error("it is not a directory")
+  accessSync(path, constants.W_OK)
 }
 
 /** Returns the file that names the owner of a data directory in error messages. Only the lock decides who owns it. */
