@@ -37,15 +37,16 @@ export const warnIfEmpty = Effect.gen(function* () {
  */
 export const seedDemoWorkspace = Effect.fnUntraced(function* (baseUrl: string) {
   const administration = yield* Administration
-  const [first] = yield* administration.workspaces
-  if (first !== undefined) {
-    return yield* Console.log(
-      `To issue a key: ${formatProgramCommand()} keys issue --workspace ${first.id} --user EMAIL\n`
-    )
-  }
   const { default: demo } = yield* Effect.promise(
     () => import("../../../../demo/workspace.json", { with: { type: "json" } })
   )
+  const workspaces = yield* administration.workspaces
+  const existing = workspaces.find(({ id }) => id === demo.workspace.id) ?? workspaces[0]
+  if (existing !== undefined) {
+    return yield* Console.log(
+      `To issue a key: ${formatProgramCommand()} keys issue --workspace ${existing.id} --user EMAIL\n`
+    )
+  }
   const {
     workspace,
     users: [owner],
