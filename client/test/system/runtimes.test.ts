@@ -4,7 +4,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import * as Effect from "effect/Effect"
 import { build as buildWithEsbuild } from "esbuild"
-import { chromium, type Page } from "playwright-core"
+import { loadChromium, type Playwright } from "../../../test/support/programs/browser.ts"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { build as buildWithVite } from "vite"
 import type { Archive } from "../../../src/application/formats/Archive.ts"
@@ -263,13 +263,13 @@ const bundlers: Readonly<Record<string, () => Promise<string>>> = {
 
 describe("a browser", () => {
   const resources = makeResources()
-  let page: Page
+  let page: Playwright
   beforeAll(async () => {
     const openBrowser = Effect.acquireRelease(
       Effect.promise(async () => {
         const directory = mkdtempSync(join(tmpdir(), "chromium-"))
         const args = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
-        const context = await chromium.launchPersistentContext(directory, {
+        const context = await (await loadChromium()).launchPersistentContext(directory, {
           executablePath: browserPath,
           headless: true,
           args

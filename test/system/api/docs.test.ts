@@ -5,7 +5,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { brotliDecompressSync, gunzipSync } from "node:zlib"
 import * as Effect from "effect/Effect"
-import { chromium, type Page } from "playwright-core"
+import { loadChromium, type Playwright } from "../../support/programs/browser.ts"
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
 import { openApi } from "../../../src/adapters/inbound/http/docs/OpenApi.ts"
 import { embedded, makeResources } from "../../support/database.ts"
@@ -182,7 +182,7 @@ describe("the page in a browser", () => {
   const openBrowser = Effect.acquireRelease(
     Effect.promise(async () => {
       const directory = mkdtempSync(join(tmpdir(), "chromium-"))
-      const context = await chromium.launchPersistentContext(directory, {
+      const context = await (await loadChromium()).launchPersistentContext(directory, {
         executablePath: browserPath,
         headless: true,
         args: flags,
@@ -198,18 +198,18 @@ describe("the page in a browser", () => {
   )
 
   const browser = makeResources()
-  let page: Page
+  let page: Playwright
   const problems: Array<string> = []
   const requests: Array<string> = []
   beforeAll(async () => {
     const { context } = await browser.acquire(openBrowser)
     page = await context.newPage()
     page.setDefaultTimeout(15_000)
-    page.on("console", (message) => {
+    page.on("console", (message: Playwright) => {
       if (message.type() === "error" || message.type() === "warning") problems.push(message.text())
     })
-    page.on("pageerror", (error) => problems.push(error.message))
-    page.on("request", (request) => {
+    page.on("pageerror", (error: Playwright) => problems.push(error.message))
+    page.on("request", (request: Playwright) => {
       if (!/^(data|blob):/.test(request.url())) requests.push(`${request.method()} ${request.url()}`)
     })
     await page.exposeFunction("reportViolation", (directive: string) => problems.push(`CSP: ${directive}`))
@@ -252,9 +252,7 @@ describe("the page in a browser", () => {
       `GET ${service.url}/docs`,
       ...operations.map(([, target]) => `GET ${service.url}/api/v1/prompts${target}`)
     ])
-    const stored = await page.evaluate<string>(
-      "JSON.stringify([localStorage, sessionStorage, document.cookie])"
-    )
+    const stored = await page.evaluate("JSON.stringify([localStorage, sessionStorage, document.cookie])")
     expect(stored).not.toContain(key)
   })
 
