@@ -59,7 +59,7 @@ export const planUpdate = (
     const problems = findDuplicates(existing)
     if (problems.length > 0) return Result.fail(InvalidFiles(problems))
 
-    const existingRecords = toImportedFiles(existing)
+    const existingRecords = indexRecords(toImportedFiles(existing))
     const existingFiles = new Map(existing.map((file) => [toFileKey(file), file]))
     const archivedFragments = findArchivedFragments(content)
     const fragments = content.fragments.filter(({ id }) => {
@@ -68,7 +68,7 @@ export const planUpdate = (
     })
     const isNew = (key: string) => items.get(key)?.isArchived !== false && !records.has(key)
     const newPaths = existing.filter((file) => isNew(toFileKey(file))).map(({ path }) => path)
-    const places = [...existingRecords, ...content.importedFiles]
+    const places = [...existingRecords.values(), ...content.importedFiles]
     const files = assignPaths({ ...content, fragments }, places, newPaths)
 
     const render = makeRenderer(files)
@@ -80,7 +80,8 @@ export const planUpdate = (
     for (const key of new Set([...existingFiles.keys(), ...targets.keys()])) {
       const [file, target] = [existingFiles.get(key), targets.get(key)]
       const path = target?.path ?? file?.path ?? ""
-      const [fileHash, targetHash] = [file, target].map((file) => file && hashState(file.state))
+      const fileHash = existingRecords.get(key)?.hash
+      const targetHash = target && hashState(target.state)
       const importedHash = records.get(key)?.hash
       if (fileHash === targetHash) continue
       // Without any file, the directory is new, and no file was deleted.
