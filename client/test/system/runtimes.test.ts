@@ -1,10 +1,7 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { readFileSync, writeFileSync } from "node:fs"
 import { createRequire } from "node:module"
-import { tmpdir } from "node:os"
 import { join } from "node:path"
-import * as Effect from "effect/Effect"
 import { build as buildWithEsbuild } from "esbuild"
-import { loadChromium, type Playwright } from "../../../test/support/programs/browser.ts"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { build as buildWithVite } from "vite"
 import type { Archive } from "../../../src/application/formats/Archive.ts"
@@ -12,6 +9,7 @@ import demo from "../../../src/demo/workspace.json" with { type: "json" }
 import { startApi } from "../../../test/api/startApi.ts"
 import { key } from "../../../test/support/archives.ts"
 import { makeResources } from "../../../test/support/database.ts"
+import { openBrowser, type Playwright } from "../../../test/support/programs/browser.ts"
 import {
   install,
   installNode,
@@ -27,8 +25,6 @@ import { findTool, toolsDirectory } from "../../../test/support/programs/tools.t
 
 const client = join(import.meta.dirname, "../..")
 const requireTool = createRequire(join(toolsDirectory, "package.json"))
-
-const browserPath = "/usr/bin/chromium"
 
 const demoArchive = demo as unknown as Archive
 const demoKey = key(demoArchive.workspace.id, demoArchive.users[0]!)
@@ -265,23 +261,6 @@ describe("a browser", () => {
   const resources = makeResources()
   let page: Playwright
   beforeAll(async () => {
-    const openBrowser = Effect.acquireRelease(
-      Effect.promise(async () => {
-        const directory = mkdtempSync(join(tmpdir(), "chromium-"))
-        const args = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]
-        const context = await (await loadChromium()).launchPersistentContext(directory, {
-          executablePath: browserPath,
-          headless: true,
-          args
-        })
-        return { directory, context }
-      }),
-      ({ directory, context }) =>
-        Effect.promise(async () => {
-          await context.close()
-          rmSync(directory, { recursive: true })
-        })
-    )
     const { context } = await resources.acquire(openBrowser)
     page = await context.newPage()
     // The service sends no CORS headers, so the page must be of the same origin.

@@ -1,14 +1,44 @@
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { pathToFileURL } from "node:url"
+import * as Effect from "effect/Effect"
 import { toolsDirectory } from "./tools.ts"
 
 /** An object of Playwright, such as a page. */
 // biome-ignore lint/suspicious/noExplicitAny: its types are not installed here
 export type Playwright = any
 
-/** Loads the driver of Chromium. */
-export const loadChromium = async () => {
-  const path = join(toolsDirectory, "node_modules/playwright-core/index.mjs")
-  const { chromium } = await import(pathToFileURL(path).href)
-  return chromium
+const flags = [
+  "--headless",
+  "--no-sandbox",
+  "--disable-gpu",
+  "--disable-quic",
+  "--no-first-run",
+  "--disable-background-networking",
+  "--disable-component-update",
+  "--disable-sync",
+  // No host resolves except this machine.
+  "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
+]
+
+const launch = async () => {
+  const driver = join(toolsDirectory, "node_modules/playwright-core/index.mjs")
+  const { chromium } = await import(pathToFileURL(driver).href)
+  const directory = mkdtempSync(join(tmpdir(), "chromium-"))
+  const context: Playwright = await chromium.launchPersistentContext(directory, {
+    executablePath: "/usr/bin/chromium",
+    headless: true,
+    args: flags,
+    viewport: { width: 1440, height: 1000 }
+  })
+  return { directory, context }
 }
+
+/** Chromium with an empty profile, until the scope closes. It reaches only this machine. */
+export const openBrowser = Effect.acquireRelease(Effect.promise(launch), ({ directory, context }) =>
+  Effect.promise(async () => {
+    await context.close()
+    rmSync(directory, { recursive: true })
+  })
+)

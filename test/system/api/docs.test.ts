@@ -1,18 +1,13 @@
 import { createHash } from "node:crypto"
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs"
+import { mkdirSync } from "node:fs"
 import { type IncomingMessage, request } from "node:http"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
 import { brotliDecompressSync, gunzipSync } from "node:zlib"
-import * as Effect from "effect/Effect"
-import { loadChromium, type Playwright } from "../../support/programs/browser.ts"
 import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
 import { openApi } from "../../../src/adapters/inbound/http/docs/OpenApi.ts"
 import { embedded, makeResources } from "../../support/database.ts"
+import { openBrowser, type Playwright } from "../../support/programs/browser.ts"
 import { startObservedService } from "../../support/services/startObservedService.ts"
 import type { Service } from "../../support/service.ts"
-
-const browserPath = "/usr/bin/chromium"
 
 const perProcess = 10
 const publicUrl = "https://prompts.example.com/base"
@@ -166,37 +161,6 @@ describe.each(paths)("GET %s", (path) => {
 })
 
 describe("the page in a browser", () => {
-  const flags = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    // No host resolves except this machine.
-    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1"
-  ]
-
-  const openBrowser = Effect.acquireRelease(
-    Effect.promise(async () => {
-      const directory = mkdtempSync(join(tmpdir(), "chromium-"))
-      const context = await (await loadChromium()).launchPersistentContext(directory, {
-        executablePath: browserPath,
-        headless: true,
-        args: flags,
-        viewport: { width: 1440, height: 1000 }
-      })
-      return { directory, context }
-    }),
-    ({ directory, context }) =>
-      Effect.promise(async () => {
-        await context.close()
-        rmSync(directory, { recursive: true })
-      })
-  )
-
   const browser = makeResources()
   let page: Playwright
   const problems: Array<string> = []
