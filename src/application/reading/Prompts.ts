@@ -19,6 +19,7 @@ import {
   VersionNotFound,
   type VersionSummary
 } from "../../domain/Version.ts"
+import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
 import type { Caller } from "../access/Admission.ts"
 import { type PromptFilter, PromptRepo } from "../ports/PromptRepo.ts"
 import { withSpanIfTraced } from "../support/Observability.ts"
@@ -29,11 +30,11 @@ import { takeTurn } from "./Turns.ts"
 const longStepMs = 1
 
 /** Resolves a prompt and lets other requests proceed. */
-const resolveInTurns = Effect.fnUntraced(function* (source: ResolutionSource) {
+const resolveInTurns = Effect.fnUntraced(function* (workspace: WorkspaceId, source: ResolutionSource) {
   const steps = resolveInSteps(source)
   let units = source.current_content.length
   for (;;) {
-    yield* takeTurn(units)
+    yield* takeTurn(workspace, units)
     const startedAt = performance.now()
     const step = steps.next()
     if (step.done === true) return yield* Effect.fromResult(step.value)
@@ -95,7 +96,7 @@ export class Prompts extends Context.Service<
         requirePromptId(id).pipe(
           Effect.flatMap((prompt) => repo.getSource(caller.workspaceId, prompt)),
           Effect.flatMap((source) =>
-            Effect.map(resolveInTurns(source), (prompt) => ({
+            Effect.map(resolveInTurns(caller.workspaceId, source), (prompt) => ({
               prompt,
               current_version: source.current_version
             }))

@@ -1,55 +1,70 @@
 import * as Effect from "effect/Effect"
 import * as Semaphore from "effect/Semaphore"
+import { LRUCache } from "lru-cache"
 import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
-import { RunningRead } from "./Turns.ts"
 
-/** The number of large reads of a workspace that run at once. Each may hold about 8 MiB until it is encoded. */
+/** The number of reads of a workspace that run at once after a large one. Each may hold about 8 MiB until it is encoded. */
 const maxLargeReads = 4
-/** The number of small reads of a workspace that run at once. */
+/** The number of reads of a workspace that run at once if they are small. */
 const maxSmallReads = 32
+/** The number of workspaces whose permits are kept. */
+const maxWorkspaces = 10_000
 
 class Permits {
+  readonly #semaphore = Semaphore.makeUnsafe(maxLargeReads)
   /** How many reads run at once. */
-  limit = maxLargeReads
-  readonly semaphore = Semaphore.makeUnsafe(maxLargeReads)
-  /** The reads that run or wait. */
-  reads = 0
+  #limit = maxLargeReads
+  /** How many large steps the reads of the workspace have had. */
+  #largeSteps = 0
 
-  /** Lets one more read run at once after each small one, and only `maxLargeReads` after a large one. */
-  adapt(wasLarge: boolean): Effect.Effect<void> {
-    const limit = wasLarge ? maxLargeReads : Math.min(this.limit + 1, maxSmallReads)
-    if (limit === this.limit) return Effect.void
-    this.limit = limit
-    return this.semaphore.resize(limit)
+  /** Lets only `maxLargeReads` run at once from now on. */
+  readonly restrict: Effect.Effect<void> = Effect.suspend(() => {
+    this.#largeSteps++
+    return this.#resize(maxLargeReads)
+  })
+
+  /** Runs a read once there is a permit. After a small read, one more may run at once. */
+  run<A, E>(read: Effect.Effect<A, E>): Effect.Effect<A, E> {
+    return this.#semaphore.withPermit(
+      Effect.suspend(() => {
+        const largeSteps = this.#largeSteps
+        return Effect.tap(read, () =>
+          this.#limit < maxSmallReads && this.#largeSteps === largeSteps
+            ? this.#resize(this.#limit + 1)
+            : Effect.void
+        )
+      })
+    )
+  }
+
+  #resize(limit: number): Effect.Effect<void> {
+    this.#limit = limit
+    return this.#semaphore.resize(limit)
   }
 }
 
 // All services of a process share its memory, so this is a value of the module.
-const permitsOf = new Map<WorkspaceId, Permits>()
+const permitsOf = new LRUCache<WorkspaceId, Permits>({ max: maxWorkspaces })
+
+const findPermits = (workspace: WorkspaceId): Permits => {
+  const known = permitsOf.get(workspace)
+  if (known !== undefined) return known
+  const permits = new Permits()
+  permitsOf.set(workspace, permits)
+  return permits
+}
 
 /**
  * Runs a read of a workspace, from the query to the encoded response, once few enough others of the same workspace
  * run. That bounds the memory that a workspace takes, and the time that it keeps the database and the event loop from
  * others. The size of a read is known only when it has run, so a workspace with small reads gets more permits one by
- * one.
+ * one, and few again after `restrictReads`.
  */
 export const withReadPermit = <A, E>(
   workspace: WorkspaceId,
   read: Effect.Effect<A, E>
-): Effect.Effect<A, E> =>
-  Effect.suspend(() => {
-    const permits = permitsOf.get(workspace) ?? new Permits()
-    permits.reads++
-    permitsOf.set(workspace, permits)
-    const running = { isLarge: false }
-    const counted = Effect.tap(Effect.provideService(read, RunningRead, running), () =>
-      permits.adapt(running.isLarge)
-    )
-    return Effect.ensuring(
-      permits.semaphore.withPermit(counted),
-      Effect.sync(() => {
-        permits.reads--
-        if (permits.reads === 0) permitsOf.delete(workspace)
-      })
-    )
-  })
+): Effect.Effect<A, E> => Effect.suspend(() => findPermits(workspace).run(read))
+
+/** Lets only a few reads of a workspace run at once from now on, because one of them is large. */
+export const restrictReads = (workspace: WorkspaceId): Effect.Effect<void> =>
+  Effect.suspend(() => findPermits(workspace).restrict)

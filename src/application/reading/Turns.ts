@@ -1,6 +1,7 @@
-import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Semaphore from "effect/Semaphore"
+import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
+import { restrictReads } from "./ReadPermits.ts"
 
 // All services of a process share one event loop, so these are values of the module.
 
@@ -9,11 +10,6 @@ const smallUnits = 32 * 1024
 
 /** The turns between two large steps. Node accepts one connection in each turn, and an empty turn takes microseconds. */
 const turnsBetween = 16
-
-/** The read that a fiber runs. Its first large step makes it large. */
-export const RunningRead = Context.Reference<{ isLarge: boolean }>("prompt-retrieval/RunningRead", {
-  defaultValue: () => ({ isLarge: false })
-})
 
 const waiting: Array<() => void> = []
 let turnsLeft = 0
@@ -32,35 +28,33 @@ const startCountdown = (): void => {
   setImmediate(countDown)
 }
 
+const waitForTurn: Effect.Effect<void> = Effect.callback((resume) => {
+  waiting.push(() => resume(Effect.void))
+  if (turnsLeft === 0) startCountdown()
+})
+
 /**
  * Waits for a turn of the event loop in which no other large step starts, so that the steps of many large responses do
  * not add up to a pause. Returns at once if the text that the next step processes is small.
  *
+ * @param workspace the workspace whose text it is
  * @param units the length of the text
  */
-export const takeTurn = (units: number): Effect.Effect<void> =>
-  units < smallUnits
-    ? Effect.void
-    : Effect.flatMap(RunningRead, (read) => {
-        read.isLarge = true
-        return Effect.callback<void>((resume) => {
-          waiting.push(() => resume(Effect.void))
-          if (turnsLeft === 0) startCountdown()
-        })
-      })
+export const takeTurn = (workspace: WorkspaceId, units: number): Effect.Effect<void> =>
+  units < smallUnits ? Effect.void : Effect.andThen(restrictReads(workspace), waitForTurn)
 
 /** Returns the length of all texts in a value: an object of texts and numbers, or a list of such objects. */
-export const countUnits = (value: unknown): number => {
+const countUnits = (value: unknown): number => {
   if (typeof value === "string") return value.length
   if (typeof value !== "object" || value === null) return 8
   let units = 0
-  for (const member of Object.values(value)) units += countUnits(member)
+  for (const name in value) units += countUnits((value as Record<string, unknown>)[name])
   return units
 }
 
-/** Runs a read, and takes a turn for the step that processes its result. */
-export const takeTurnFor = <A, E>(read: Effect.Effect<A, E>): Effect.Effect<A, E> =>
-  Effect.tap(read, (result) => takeTurn(countUnits(result)))
+/** Runs a read of a workspace, and takes a turn for the step that processes its result. */
+export const takeTurnFor = <A, E>(workspace: WorkspaceId, read: Effect.Effect<A, E>): Effect.Effect<A, E> =>
+  Effect.tap(read, (result) => takeTurn(workspace, countUnits(result)))
 
 const encoding = Semaphore.makeUnsafe(1)
 
@@ -69,6 +63,7 @@ const encoding = Semaphore.makeUnsafe(1)
  * takes several times the memory of the result, so only one is encoded at a time.
  */
 export const encodeInTurns = <A, B>(
+  workspace: WorkspaceId,
   result: A,
   toJson: (result: A) => string,
   toBytes: (json: string) => B
@@ -76,10 +71,10 @@ export const encodeInTurns = <A, B>(
   const units = countUnits(result)
   if (units < smallUnits) return Effect.sync(() => toBytes(toJson(result)))
   const encode = Effect.andThen(
-    takeTurn(units),
+    takeTurn(workspace, units),
     Effect.sync(() => toJson(result))
   ).pipe(
-    Effect.tap((json) => takeTurn(json.length)),
+    Effect.tap((json) => takeTurn(workspace, json.length)),
     Effect.map(toBytes)
   )
   return encoding.withPermit(encode)

@@ -14,10 +14,7 @@ const countAtOnce = (sizesBefore: ReadonlyArray<number>) =>
     const { id } = workspace()
     const end = Latch.makeUnsafe()
     let running = 0
-    // The permits are kept while a read runs.
-    const first = yield* Effect.forkChild(withReadPermit(id, end.await))
-    yield* Effect.yieldNow
-    for (const units of sizesBefore) yield* withReadPermit(id, takeTurn(units))
+    for (const units of sizesBefore) yield* withReadPermit(id, takeTurn(id, units))
     const read = withReadPermit(
       id,
       Effect.andThen(
@@ -32,9 +29,8 @@ const countAtOnce = (sizesBefore: ReadonlyArray<number>) =>
       )
     )
     yield* Effect.promise(() => new Promise((resolve) => setTimeout(resolve, 20)))
-    const atOnce = running + 1
+    const atOnce = running
     end.openUnsafe()
-    yield* Fiber.join(first)
     yield* Fiber.join(reads)
     return atOnce
   })

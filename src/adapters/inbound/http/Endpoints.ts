@@ -79,7 +79,10 @@ const makeEndpoint = (spec: EndpointSpec, handle: Handler<EndpointSpec>): Endpoi
     Effect.fromResult(parseQueryParameters(query)).pipe(
       Effect.flatMap((query) => handle(caller, params as Params, query)),
       Effect.flatMap(({ envelope, promptVersion }) =>
-        Effect.map(encodeInTurns(envelope, toJson, encodeBody), (body) => ({ ...body, promptVersion }))
+        Effect.map(encodeInTurns(caller.workspaceId, envelope, toJson, encodeBody), (body) => ({
+          ...body,
+          promptVersion
+        }))
       )
     )
 }

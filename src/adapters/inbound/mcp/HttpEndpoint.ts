@@ -118,6 +118,7 @@ export const makeHttpEndpoint = (publicOrigin: string | undefined) =>
       const run = runMethod(message, { mode, catalog: makeCatalog(caller) })
       const encode = (result: JsonObject) =>
         encodeInTurns(
+          workspace,
           result,
           (result) => encodeResult(message.id, result),
           (json) => makeResponse(200, json)

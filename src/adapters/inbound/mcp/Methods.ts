@@ -1,6 +1,5 @@
 import * as Effect from "effect/Effect"
 import { isJsonObject, type JsonObject } from "../../../domain/Json.ts"
-import { takeTurnFor } from "../../../application/reading/Turns.ts"
 import { fillSlots } from "../../../domain/Resolution.ts"
 import { filledTooLarge } from "./Errors.ts"
 import { makeInvalidParams, makeProtocolError, type RpcError, type RpcRequest, rpcCodes } from "./JsonRpc.ts"
@@ -94,7 +93,7 @@ export const getMessage = (
   const { arguments: values = {} } = params
   const problem = findArgumentsTypeError(values)
   if (problem !== undefined) return Effect.fail(problem)
-  return Effect.flatMap(takeTurnFor(catalog.get(name)), ({ prompt_type, content, slots }) => {
+  return Effect.flatMap(catalog.get(name), ({ prompt_type, content, slots }) => {
     const texts = values as Readonly<Record<string, string>>
     const problem = findSlotMismatch(slots, texts)
     if (problem !== undefined) return Effect.fail(problem)

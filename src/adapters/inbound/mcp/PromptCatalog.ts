@@ -145,7 +145,7 @@ export const makePromptCatalogs = Effect.gen(function* () {
 
   const resolve = (caller: Caller, id: PromptId) =>
     Effect.map(
-      takeTurnFor(prompts.getResolved(caller, id)),
+      takeTurnFor(caller.workspaceId, prompts.getResolved(caller, id)),
       ({ prompt_type, resolved_content: content }): PromptContent => ({
         prompt_type,
         content,
@@ -223,10 +223,13 @@ export const makePromptCatalogs = Effect.gen(function* () {
         : withTimeout(readPage(caller, page))
     },
     get: (name) => {
-      const cached = findContent(caller.workspaceId, findNames(caller.workspaceId)?.findId(name))
-      return cached !== undefined && cached.slots.length <= maxSlots
-        ? Effect.succeed(cached)
-        : withTimeout(readContent(caller, name))
+      const workspace = caller.workspaceId
+      const cached = findContent(workspace, findNames(workspace)?.findId(name))
+      const content =
+        cached !== undefined && cached.slots.length <= maxSlots
+          ? Effect.succeed(cached)
+          : withTimeout(readContent(caller, name))
+      return takeTurnFor(workspace, content)
     }
   })
 })
