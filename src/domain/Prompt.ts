@@ -106,10 +106,11 @@ export const repeatedFieldNames = Object.keys(repeatedFields) as ReadonlyArray<k
 /** Returns only the repeated fields of an object, as far as it has them. */
 export const pickRepeatedFields = <A extends Partial<RepeatedFields>>(
   prompt: A
-): Pick<A, keyof A & keyof RepeatedFields> =>
-  Object.fromEntries(
-    repeatedFieldNames.flatMap((name) => (name in prompt ? [[name, prompt[name]]] : []))
-  ) as Pick<A, keyof A & keyof RepeatedFields>
+): Pick<A, keyof A & keyof RepeatedFields> => {
+  const picked: Record<string, unknown> = {}
+  for (const name of repeatedFieldNames) if (name in prompt) picked[name] = prompt[name]
+  return picked as Pick<A, keyof A & keyof RepeatedFields>
+}
 
 /** A prompt with its fragments appended and their slots filled (specification 2.4). */
 export const ResolvedPrompt = Schema.Struct({

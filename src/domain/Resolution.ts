@@ -87,13 +87,17 @@ const makeLookup =
 
 /** Fills slots in one pass. Returns `undefined` if the result would be longer than a content may have bytes. */
 const fill = (content: string, lookUp: Lookup): string | undefined => {
-  const replace = (slot: string, inner: string): string => {
+  const maxLength = sizes.contentBytes
+  /** By how much the texts are longer than their slots. */
+  let growth = 0
+  const filled = content.replace(slotPattern, (slot, inner: string, offset: number) => {
     const name = toSlotName(inner)
-    return (name === undefined ? undefined : lookUp(name)) ?? slot
-  }
-  let { length } = content
-  for (const [slot, inner = ""] of matchSlots(content)) length += replace(slot, inner).length - slot.length
-  return length > sizes.contentBytes ? undefined : content.replace(slotPattern, replace)
+    const text = (name === undefined ? undefined : lookUp(name)) ?? slot
+    growth += text.length - slot.length
+    // A result that is already too long takes no further memory.
+    return offset + slot.length + growth > maxLength ? "" : text
+  })
+  return content.length + growth > maxLength ? undefined : filled
 }
 
 /**
