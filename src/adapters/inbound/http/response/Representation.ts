@@ -23,13 +23,13 @@ export const cachingHeaders = {
 /** The largest body of a response that is cached, in bytes. */
 export const maxCachedBytes = 1024 * 1024
 
-/** The responses with which a resource is served. */
+/** What a resource is served with. */
 export interface Representation {
   readonly etag: string
   /** The 200. */
   readonly full: HttpResponse
-  /** The 304. */
-  readonly notModified: HttpResponse
+  /** The headers of the 304: those of the 200 that do not describe its body, as alternating names and values. */
+  readonly notModifiedHeaders: ReadonlyArray<string>
 }
 
 const noBody = new Uint8Array()
@@ -45,12 +45,6 @@ export interface BodyWithEtag {
   readonly promptVersion?: number | undefined
 }
 
-/** Returns the caching headers, and `Prompt-Version` for a response that contains the current text of a prompt. */
-export const toResourceHeaders = (promptVersion: number | undefined): HeaderFields =>
-  promptVersion === undefined
-    ? cachingHeaders
-    : { ...cachingHeaders, "prompt-version": String(promptVersion) }
-
 /**
  * Encodes JSON in separate memory. `Buffer.from` would put a small body into a pool, which a cached body pins.
  */
@@ -60,34 +54,40 @@ export const encodeBody = (json: string): BodyWithEtag => {
   return { body, etag: computeEtag(body) }
 }
 
-/** Returns the representation of a body. The 304 repeats the headers in `caching`. */
+/** Returns the representation of a body. `caching` are headers of the 200 and the 304. */
 export const toRepresentation = (
   body: Uint8Array,
-  contentType: string,
-  caching: HeaderFields,
-  etag: string = computeEtag(body),
-  workspace?: WorkspaceId
+  entityHeaders: HeaderFields,
+  caching: ReadonlyArray<string>,
+  etag: string = computeEtag(body)
 ): Representation => {
-  const headers = { ...caching, etag }
+  const notModifiedHeaders = [...caching, "etag", etag]
   return {
     etag,
-    full: {
-      status: 200,
-      headers: toRawHeaders({ ...makeEntityHeaders(body, contentType), ...headers }),
-      body,
-      isFreedWhenSent: workspace !== undefined && body.length > maxCachedBytes,
-      workspace
-    },
-    notModified: { status: 304, headers: toRawHeaders(headers), body: noBody }
+    full: { status: 200, headers: [...toRawHeaders(entityHeaders), ...notModifiedHeaders], body },
+    notModifiedHeaders
   }
 }
+
+const rawCachingHeaders = toRawHeaders(cachingHeaders)
 
 /** Returns the representation of a resource of the API. A body that is too large for the cache is used once. */
 export const representResource = (
   { body, etag, promptVersion }: BodyWithEtag,
   workspace: WorkspaceId
-): Representation =>
-  toRepresentation(body, "application/json", toResourceHeaders(promptVersion), etag, workspace)
+): Representation => {
+  const caching =
+    promptVersion === undefined
+      ? rawCachingHeaders
+      : [...rawCachingHeaders, "prompt-version", String(promptVersion)]
+  const { full, ...others } = toRepresentation(
+    body,
+    makeEntityHeaders(body, "application/json"),
+    caching,
+    etag
+  )
+  return { ...others, full: { ...full, isFreedWhenSent: body.length > maxCachedBytes, workspace } }
+}
 
 const entityTag = /(?:W\/)?("[^"]*")/g
 
@@ -105,8 +105,10 @@ const matchesEtag = (ifNoneMatch: string, etag: string): boolean => {
 /** Returns the 304 if the request's `If-None-Match` matches, otherwise the 200. */
 export const respondConditionally = (
   { headers }: HttpRequest,
-  { etag, full, notModified }: Representation
+  { etag, full, notModifiedHeaders }: Representation
 ): HttpResponse => {
   const ifNoneMatch = headers["if-none-match"]
-  return ifNoneMatch !== undefined && matchesEtag(ifNoneMatch, etag) ? notModified : full
+  return ifNoneMatch !== undefined && matchesEtag(ifNoneMatch, etag)
+    ? { status: 304, headers: notModifiedHeaders, body: noBody }
+    : full
 }

@@ -1,6 +1,11 @@
 import { promisify } from "node:util"
 import { brotliCompress, constants, gzip } from "node:zlib"
-import { type HeaderFields, type HttpRequest, toRawHeaders } from "../../contract/HttpMessage.ts"
+import {
+  type HeaderFields,
+  type HttpRequest,
+  makeEntityHeaders,
+  toRawHeaders
+} from "../../contract/HttpMessage.ts"
 import { chooseContentCoding, type ContentCoding, contentCodings } from "../request/ContentCoding.ts"
 import { type Representation, toRepresentation } from "./Representation.ts"
 
@@ -19,13 +24,11 @@ export const makeStaticPage = async (
   contentType: string,
   headers: HeaderFields = {}
 ): Promise<StaticPage> => {
-  const caching = { "cache-control": "no-cache", vary: "Accept-Encoding", ...headers }
+  const caching = toRawHeaders({ "cache-control": "no-cache", vary: "Accept-Encoding", ...headers })
   const represent = (body: Uint8Array, contentEncoding: HeaderFields): Representation => {
-    const { full, ...page } = toRepresentation(body, contentType, caching)
-    return {
-      ...page,
-      full: { ...full, headers: [...full.headers, ...toRawHeaders(contentEncoding)], isPermanent: true }
-    }
+    const entityHeaders = { ...makeEntityHeaders(body, contentType), ...contentEncoding }
+    const { full, ...others } = toRepresentation(body, entityHeaders, caching)
+    return { ...others, full: { ...full, isPermanent: true } }
   }
   const identity = Buffer.from(text)
   const coded = await Promise.all(
