@@ -8,7 +8,7 @@ import { isSqlError } from "effect/sql/SqlError"
 import { isJsonRequested } from "../adapters/inbound/cli/input/CommandTree.ts"
 import { CommandError } from "../adapters/inbound/cli/output/CommandError.ts"
 import type { CommandRuntime } from "../adapters/inbound/cli/CommandRuntime.ts"
-import { formatFailure } from "../adapters/inbound/cli/output/Output.ts"
+import { formatFailure, writeToStdout } from "../adapters/inbound/cli/output/Output.ts"
 import { parseServe, runServe } from "../adapters/inbound/cli/ServeHandler.ts"
 import { connectionLimits } from "../adapters/inbound/http/transport/ConnectionLimits.ts"
 import type { ListenError } from "../adapters/inbound/http/transport/Listen.ts"
@@ -102,7 +102,8 @@ const makeCommandRuntime = (config: ServiceConfig): CommandRuntime["Service"] =>
         Effect.flatMap(({ useCases }) => Layer.build(useCases(options))),
         Effect.mapError(toCommandError),
         Layer.effectContext
-      )
+      ),
+    writeOutput: writeToStdout
   }
 }
 
