@@ -20,6 +20,7 @@ import type {
 import type { EmbeddedUnavailable } from "../adapters/outbound/postgres/embedded/ServerUser.ts"
 import type { SchemaMismatch } from "../adapters/outbound/postgres/schema/SchemaMismatch.ts"
 import type { Unavailable } from "../application/ports/Unavailable.ts"
+import { toMessage } from "../application/support/ErrorMessage.ts"
 import { programVersion } from "../application/support/ProgramVersion.ts"
 import { environment, readConfig, type ServiceConfig } from "./config/Config.ts"
 import { installSignalHandlers } from "./Signals.ts"
@@ -134,10 +135,8 @@ const runProgram = Effect.fnUntraced(function* (args: ReadonlyArray<string>, isS
 })
 
 /** Describes an error that no command expects. The driver's own message does not say why a statement failed. */
-const describeDefect = (error: unknown): string => {
-  if (isSqlError(error)) return `PostgreSQL rejected a statement: ${describeSqlError(error)}`
-  return error instanceof Error ? error.message : String(error)
-}
+const describeDefect = (error: unknown): string =>
+  isSqlError(error) ? `PostgreSQL rejected a statement: ${describeSqlError(error)}` : toMessage(error)
 
 /** Exit code of a command that a signal interrupted. */
 const interruptedExitCode = 130
