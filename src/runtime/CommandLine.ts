@@ -8,7 +8,7 @@ import { isSqlError } from "effect/sql/SqlError"
 import { isJsonRequested } from "../adapters/inbound/cli/input/CommandTree.ts"
 import { CommandError } from "../adapters/inbound/cli/output/CommandError.ts"
 import type { CommandRuntime } from "../adapters/inbound/cli/CommandRuntime.ts"
-import { formatFailure } from "../adapters/inbound/cli/output/Output.ts"
+import { formatFailure, writeToStdout } from "../adapters/inbound/cli/output/Output.ts"
 import { parseServe, runServe } from "../adapters/inbound/cli/ServeHandler.ts"
 import { connectionLimits } from "../adapters/inbound/http/transport/ConnectionLimits.ts"
 import type { ListenError } from "../adapters/inbound/http/transport/Listen.ts"
@@ -19,7 +19,8 @@ import type {
 } from "../adapters/outbound/postgres/embedded/DataDirectory.ts"
 import type { EmbeddedUnavailable } from "../adapters/outbound/postgres/embedded/ServerUser.ts"
 import type { SchemaMismatch } from "../adapters/outbound/postgres/schema/SchemaMismatch.ts"
-import type { Unavailable } from "../application/ports/Unavailable.ts"
+import { Unavailable } from "../application/ports/Unavailable.ts"
+import { toMessage } from "../application/support/ErrorMessage.ts"
 import { programVersion } from "../application/support/ProgramVersion.ts"
 import { environment, readConfig, type ServiceConfig } from "./config/Config.ts"
 import { installSignalHandlers } from "./Signals.ts"
@@ -79,9 +80,22 @@ const makeDatabaseOperations = Effect.fnUntraced(function* (config: ServiceConfi
   }
 })
 
+/** Fails with the reason why the database is unavailable. */
+const explainUnavailable = Effect.fnUntraced(function* ({ databaseUrl }: ServiceConfig) {
+  if (databaseUrl === undefined) return yield* Effect.fail(Unavailable)
+  const { findConnectionProblem } = yield* Effect.promise(
+    () => import("../adapters/outbound/postgres/connection/ConnectionProblem.ts")
+  )
+  const message = yield* findConnectionProblem(databaseUrl)
+  return yield* Effect.fail(message === undefined ? Unavailable : new CommandError({ message }))
+})
+
 /** The operations of the runtime. The modules of an operation are imported when a command runs the operation. */
 const makeCommandRuntime = (config: ServiceConfig): CommandRuntime["Service"] => {
   const databaseOperations = makeDatabaseOperations(config)
+  const explainErrors = Effect.catch((error: RuntimeError) =>
+    error._tag === "Unavailable" ? explainUnavailable(config) : Effect.fail(toCommandError(error))
+  )
   return {
     serve: ({ demo }) =>
       Effect.promise(() => import("./Service.ts")).pipe(
@@ -91,18 +105,19 @@ const makeCommandRuntime = (config: ServiceConfig): CommandRuntime["Service"] =>
       ),
     migrate: databaseOperations.pipe(
       Effect.flatMap(({ migrate }) => migrate),
-      Effect.mapError(toCommandError)
+      explainErrors
     ),
     schemaStatus: databaseOperations.pipe(
       Effect.flatMap(({ schemaStatus }) => schemaStatus),
-      Effect.mapError(toCommandError)
+      explainErrors
     ),
     useCases: (options) =>
       databaseOperations.pipe(
         Effect.flatMap(({ useCases }) => Layer.build(useCases(options))),
-        Effect.mapError(toCommandError),
+        explainErrors,
         Layer.effectContext
-      )
+      ),
+    writeOutput: writeToStdout
   }
 }
 
@@ -133,10 +148,8 @@ const runProgram = Effect.fnUntraced(function* (args: ReadonlyArray<string>, isS
 })
 
 /** Describes an error that no command expects. The driver's own message does not say why a statement failed. */
-const describeDefect = (error: unknown): string => {
-  if (isSqlError(error)) return `PostgreSQL rejected a statement: ${describeSqlError(error)}`
-  return error instanceof Error ? error.message : String(error)
-}
+const describeDefect = (error: unknown): string =>
+  isSqlError(error) ? `PostgreSQL rejected a statement: ${describeSqlError(error)}` : toMessage(error)
 
 /** Exit code of a command that a signal interrupted. */
 const interruptedExitCode = 130

@@ -2,7 +2,6 @@ import { performance } from "node:perf_hooks"
 import { setFlagsFromString } from "node:v8"
 import { runInNewContext } from "node:vm"
 import * as Effect from "effect/Effect"
-import type * as Scope from "effect/Scope"
 
 /** How often the process is observed, in milliseconds. */
 const intervalMs = 10_000
@@ -30,22 +29,19 @@ export const limitHeapGrowth: Effect.Effect<void> = Effect.sync(() =>
 )
 
 /**
- * Returns memory to the system once the process is idle after large requests. V8 collects only while it allocates, so
- * the memory of a burst would stay until the next one.
+ * Returns memory to the system whenever the process is idle after large requests, and never ends. V8 collects only
+ * while it allocates, so the memory of a burst would stay until the next one.
  */
-export const collectWhenIdle: Effect.Effect<void, never, Scope.Scope> = Effect.acquireRelease(
-  Effect.sync(() => {
-    const collect = exposeCollect()
-    let residentBytes = process.memoryUsage.rss()
-    let last = performance.eventLoopUtilization()
-    const observe = (): void => {
-      const { utilization } = performance.eventLoopUtilization(last)
-      last = performance.eventLoopUtilization()
-      if (utilization > idleUtilization || process.memoryUsage.rss() - residentBytes < worthwhileBytes) return
-      collect({ type: "major", flavor: "last-resort" })
-      residentBytes = process.memoryUsage.rss()
-    }
-    return setInterval(observe, intervalMs).unref()
-  }),
-  (timer) => Effect.sync(() => clearInterval(timer))
-).pipe(Effect.asVoid)
+export const collectWhenIdle: Effect.Effect<never> = Effect.suspend(() => {
+  const collect = exposeCollect()
+  let residentBytes = process.memoryUsage.rss()
+  let last = performance.eventLoopUtilization()
+  const observe = Effect.sync(() => {
+    const { utilization } = performance.eventLoopUtilization(last)
+    last = performance.eventLoopUtilization()
+    if (utilization > idleUtilization || process.memoryUsage.rss() - residentBytes < worthwhileBytes) return
+    collect({ type: "major", flavor: "last-resort" })
+    residentBytes = process.memoryUsage.rss()
+  })
+  return Effect.forever(Effect.delay(observe, intervalMs))
+})

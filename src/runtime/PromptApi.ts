@@ -9,7 +9,6 @@ import {
   type InProcessPrompts,
   makeInProcessPrompts
 } from "../adapters/inbound/embedding/InProcessPrompts.ts"
-import { BasePath, PublicUrl } from "../adapters/inbound/http/request/PublicUrl.ts"
 import { makeWebHandler, type WebHandler } from "../adapters/inbound/http/transport/WebHandler.ts"
 import { assertSchemaCurrent } from "../adapters/outbound/postgres/schema/Migrations.ts"
 import * as PostgresChangeFeed from "../adapters/outbound/postgres/feed/PostgresChangeFeed.ts"
@@ -134,11 +133,7 @@ export const createPromptApi = async (options: PromptApiOptions): Promise<Prompt
         close
       }
     }).pipe(Effect.provideContext(services))
-  }).pipe(
-    Effect.provideService(BasePath, settings.basePath),
-    Effect.provideService(PublicUrl, settings.publicUrl),
-    Effect.provide(makeObservabilityLayer(settings.logger))
-  )
+  }).pipe(Effect.provide(makeObservabilityLayer(settings.logger)))
   const started = await Effect.runPromiseExit(Scope.provide(start, scope))
   if (Exit.isSuccess(started)) return started.value
   await close()

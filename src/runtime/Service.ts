@@ -86,9 +86,8 @@ export const serve = (config: ServiceConfig, { demo }: ServeOptions) => {
     yield* startServing(Effect.andThen(migrate, assertReadable), isUnavailable)
     yield* Effect.logInfo("Ready to serve requests")
     yield* limitHeapGrowth
-    yield* collectWhenIdle
     if (config.databaseUrl === undefined) yield* seedOrWarn(config, demo, url)
-    return yield* Effect.never
+    return yield* collectWhenIdle
   }).pipe(Effect.scoped, Effect.provide(Layer.provideMerge(mcpEndpointLayer(config), serveLayer(config))))
   return logStart(config).pipe(
     Effect.andThen(startMetrics(config)),

@@ -22,10 +22,6 @@ import type { WorkspaceId } from "../domain/WorkspaceId.ts"
 /** Returns a random id of any kind. */
 export const newId = <Id extends string>(): Id => randomUUID() as string as Id
 
-/** Compares items by id, for sorting. */
-export const compareIds = (a: { readonly id: string }, b: { readonly id: string }): number =>
-  a.id < b.id ? -1 : 1
-
 /** Converts any text that `Date` parses to a timestamp. */
 export const instant = (text: string): Timestamp => new Date(text).toISOString() as Timestamp
 

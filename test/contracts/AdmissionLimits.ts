@@ -19,7 +19,7 @@ const owner = user()
 
 /**
  * Stores keys of one workspace. Returns them and `request`, which returns the outcome of a request with a key:
- * "admitted", the scope of the limit that denied it, or the tag of another error.
+ * "admitted", the scope of the limit that rejected it, or the tag of another error.
  */
 export const setUp = Effect.fnUntraced(function* (count: number) {
   const keys = Array.from({ length: count }, () => key(home.id, owner))
@@ -47,7 +47,7 @@ export const makeLayer = (limits: RateLimits, limiter: Layer.Layer<RateLimiter>)
 export const testAdmissionLimits = (name: string, limiter: Layer.Layer<RateLimiter>): void => {
   describe(`the rate limits of Admission: ${name}`, () => {
     it.effect(
-      "RateLimited names the limit that denied the request, its size and the seconds until it resets",
+      "RateLimited names the limit that rejected the request, its size and the seconds until it resets",
       () =>
         Effect.gen(function* () {
           const { keys, request } = yield* setUp(1)
@@ -74,7 +74,7 @@ export const testAdmissionLimits = (name: string, limiter: Layer.Layer<RateLimit
     )
 
     it.effect(
-      "a request that the process limit denies does not count against its key, however many run concurrently",
+      "a request that the process limit rejects does not count against its key, however many run concurrently",
       () =>
         Effect.gen(function* () {
           const { keys, request } = yield* setUp(10)

@@ -2,19 +2,19 @@ import * as Layer from "effect/Layer"
 import * as PostgresKeyStore from "../../src/adapters/outbound/postgres/keys/PostgresKeyStore.ts"
 import * as PostgresPromptRepo from "../../src/adapters/outbound/postgres/prompts/PostgresPromptRepo.ts"
 import * as PostgresPromptTitles from "../../src/adapters/outbound/postgres/prompts/PostgresPromptTitles.ts"
-import * as PostgresWorkspaceStore from "../../src/adapters/outbound/postgres/workspaces/PostgresWorkspaceStore.ts"
 import { testFileImport } from "./FileImport.ts"
 import { testKeyStore } from "./KeyStore.ts"
 import { testPromptRepo } from "./PromptRepo.ts"
 import { testPromptTitles } from "./PromptTitles.ts"
 import { testWorkspaceStore } from "./WorkspaceStore/contract.ts"
+import { workspaceStore } from "../support/database/workspaceStore.ts"
 import type { migratedDatabase } from "../support/postgres.ts"
 
 const ports = Layer.mergeAll(
   PostgresPromptRepo.layer,
   PostgresPromptTitles.layer,
   PostgresKeyStore.layer,
-  PostgresWorkspaceStore.layer
+  workspaceStore
 )
 
 /** Runs the contract suites of all ports that PostgreSQL implements, each on a new database. */

@@ -48,7 +48,7 @@ describe("rateLimits", () => {
     [{ perKey: 2 }, '"key";q=2;w=60'],
     [{ perProcess: 2 }, '"process";q=2;w=60'],
     [{ perKey: 2, perProcess: 3 }, '"key";q=2;w=60']
-  ])("%j denies the third request", async (rateLimits, policy) => {
+  ])("%j rejects the third request", async (rateLimits, policy) => {
     const api = await makeApi({ rateLimits })
     const responses = []
     for (let count = 0; count < 3; count++) responses.push(await send(api, path))

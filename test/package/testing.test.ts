@@ -104,7 +104,7 @@ describe("prompt-retrieval/testing", () => {
     }).pipe(Effect.provide(services))
   )
 
-  it.effect("the in-memory rate limiter denies the request after the limit until the next minute", () =>
+  it.effect("the in-memory rate limiter rejects the request after the limit until the next minute", () =>
     Effect.gen(function* () {
       yield* importArchive(archive)
       for (let count = 0; count < defaultRateLimits.perKey; count++) yield* listTotal

@@ -343,25 +343,25 @@ describe("logs, metrics and traces", () => {
 
   it("prompt_retrieval_rate_limit_denials_total counts 429 responses by the limit that was exceeded", async () => {
     const { service, metricsPort } = await start({ RATE_LIMIT_PER_KEY: "3", RATE_LIMIT_PER_PROCESS: "5" })
-    const denied = { key: 0, process: 0 }
-    /** Sends requests until this limit denies one; a new minute in between only adds a few requests. */
-    const sendUntilDenied = async (name: keyof typeof denied, tokens: ReadonlyArray<string>) => {
-      for (let n = 0; n < 20 && denied[name] === 0; n++) {
+    const rejected = { key: 0, process: 0 }
+    /** Sends requests until this limit rejects one; a new minute in between only adds a few requests. */
+    const sendUntilRejected = async (name: keyof typeof rejected, tokens: ReadonlyArray<string>) => {
+      for (let n = 0; n < 20 && rejected[name] === 0; n++) {
         const response = await fetch(`${service.url}/api/v1/prompts`, {
           headers: { authorization: `Bearer ${tokens[n % tokens.length]}` }
         })
         await response.arrayBuffer()
         const limit = response.headers.get("ratelimit")
-        if (limit !== null) denied[limit.startsWith('"key"') ? "key" : "process"]++
+        if (limit !== null) rejected[limit.startsWith('"key"') ? "key" : "process"]++
       }
     }
-    await sendUntilDenied("key", [keys.active.plaintext])
-    await sendUntilDenied("process", [keys.active.plaintext, keys.second.plaintext])
-    expect(denied.key).toBeGreaterThan(0)
-    expect(denied.process).toBeGreaterThan(0)
+    await sendUntilRejected("key", [keys.active.plaintext])
+    await sendUntilRejected("process", [keys.active.plaintext, keys.second.plaintext])
+    expect(rejected.key).toBeGreaterThan(0)
+    expect(rejected.process).toBeGreaterThan(0)
     expect(parseSeries(await readMetrics(metricsPort), "prompt_retrieval_rate_limit_denials_total")).toEqual({
-      'bucket="key"': denied.key,
-      'bucket="process"': denied.process
+      'bucket="key"': rejected.key,
+      'bucket="process"': rejected.process
     })
   })
 

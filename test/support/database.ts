@@ -8,6 +8,7 @@ import * as Stream from "effect/Stream"
 import * as Redacted from "effect/Redacted"
 import * as Scope from "effect/Scope"
 import { SqlClient } from "effect/sql/SqlClient"
+import { Actor } from "../../src/application/administration/Actor.ts"
 import { Administration } from "../../src/application/administration/Administration.ts"
 import { toRawParts } from "../../src/application/formats/RawPart.ts"
 import type { Archive } from "../../src/application/formats/Archive.ts"
@@ -52,7 +53,12 @@ const toDatabaseOptions = (env: Readonly<Record<string, string>>): DatabaseOptio
 /** Connects to the database of a running service directly, not through the service. */
 export const connectTo = (env: Readonly<Record<string, string>>) =>
   Effect.map(
-    Layer.build(administrationLayer.pipe(Layer.provideMerge(databaseLayer(toDatabaseOptions(env))))),
+    Layer.build(
+      administrationLayer.pipe(
+        Layer.provide(Layer.succeed(Actor, "unknown")),
+        Layer.provideMerge(databaseLayer(toDatabaseOptions(env)))
+      )
+    ),
     (context) => ({
       importArchive: (archive: Archive): Promise<unknown> => {
         recordImported(archive)

@@ -55,7 +55,7 @@ describe("a bundle", () => {
   )
 
   it.effect.prop(
-    "a changed byte anywhere in the file is refused, and by verifyBundle unless the JSON has the same value",
+    "a changed byte anywhere in the file is rejected, and by verifyBundle unless the JSON has the same value",
     { texts, position: Schema.Natural, change: Schema.Natural },
     ({ texts, position, change }) =>
       Effect.promise(async () => {
@@ -72,7 +72,7 @@ describe("a bundle", () => {
   )
 
   it.effect.prop(
-    "a changed byte in a prompt is refused with the prompt's id, by Node's hash function and by WebCrypto",
+    "a changed byte in a prompt is rejected with the prompt's id, by Node's hash function and by WebCrypto",
     { texts, prompt: Schema.Natural, position: Schema.Natural, change: Schema.Natural },
     ({ texts, prompt, position, change }) =>
       Effect.promise(async () => {
@@ -135,7 +135,7 @@ describe("a bundle", () => {
     }
   })
 
-  it("added, removed, repeated and reordered prompts, another hash and other values are refused", async () => {
+  it("added, removed, repeated and reordered prompts, another hash and other values are rejected", async () => {
     const bundle = makeTextBundle([
       ["First", "One"],
       ["Second", "Two"]
@@ -198,7 +198,7 @@ describe("a bundle", () => {
     }
   })
 
-  it("a file that a formatter has changed is refused, with the reason", async () => {
+  it("a file that a formatter has changed is rejected, with the reason", async () => {
     const bundle = makeTextBundle([["First", "One {{a}}"]])
     const formatted = Buffer.from(JSON.stringify(bundle))
     assert.include((await fails(parseBundleFile(formatted))).message, "exclude it from formatters")

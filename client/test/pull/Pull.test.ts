@@ -166,7 +166,7 @@ export const supportAgent = {
     }
   })
 
-  it("--frozen sends no request, needs no key and refuses damaged files, whose prompt it names", async () => {
+  it("--frozen sends no request, needs no key and rejects damaged files, whose prompt it names", async () => {
     const out = makeDirectory("pull")
     await pull(["--out", out, "--tag", "production"])
     const offline = { PROMPT_RETRIEVAL_KEY: "", PROMPT_RETRIEVAL_URL: "http://127.0.0.1:1" }
@@ -241,14 +241,14 @@ export const supportAgent = {
     expect(readdirSync(out)).toEqual([typesFile])
   })
 
-  it("refuses a prompt that contains the API key, and writes nothing", async () => {
+  it("rejects a prompt that contains the API key, and writes nothing", async () => {
     const out = makeDirectory("pull")
     await api.sql("UPDATE prompts SET current_content = $1 WHERE id = $2", [`Use ${apiKey}`, template.id])
     try {
       const selection = ["--out", out, "--type", "template"]
       await expect.poll(async () => (await pull(selection)).code, { timeout: 20_000 }).toBe(1)
-      const refused = await pull(selection)
-      expect(refused.stderr).toContain(`Prompt ${template.id} contains the API key`)
+      const rejected = await pull(selection)
+      expect(rejected.stderr).toContain(`Prompt ${template.id} contains the API key`)
     } finally {
       await api.sql("UPDATE prompts SET current_content = $1 WHERE id = $2", [
         template.current_content,

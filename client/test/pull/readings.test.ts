@@ -18,12 +18,12 @@ afterAll(removeDirectories)
 
 describe("the readings of pull", () => {
   it("waits as long as Retry-After says and then continues; no other request is sent meanwhile", async () => {
-    let refusedAt = 0
+    let limitedAt = 0
     const early: Array<string> = []
     const proxy = await startProxy((request, response) => {
-      if (refusedAt !== 0 && Date.now() - refusedAt < 1_000) early.push(request.url!)
+      if (limitedAt !== 0 && Date.now() - limitedAt < 1_000) early.push(request.url!)
       if (proxy.requests.length !== 60) return false
-      refusedAt = Date.now()
+      limitedAt = Date.now()
       response.writeHead(429, { "content-type": "application/json", "retry-after": "1" })
       response.end(JSON.stringify({ error: { code: "RATE_LIMITED", message: "Rate limit exceeded" } }))
       return true
@@ -34,7 +34,7 @@ describe("the readings of pull", () => {
         code: 0,
         stdout: "232 prompts: 232 added\n"
       })
-      expect(Date.now() - refusedAt).toBeGreaterThanOrEqual(1_000)
+      expect(Date.now() - limitedAt).toBeGreaterThanOrEqual(1_000)
       // The calls that were in flight when the 429 arrived.
       expect(early.length).toBeLessThan(4)
       const undelayed = makeDirectory("pull")

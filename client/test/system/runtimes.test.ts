@@ -48,7 +48,7 @@ export const start = async ({ apiKey, baseUrl, id, bundle }) => {
     source,
     text: fillSlots(data.resolved_content, { shop: "Acme" }).slice(0, 32),
     prompts: prompts.length,
-    refused: error instanceof BundleError && error.promptId
+    rejected: error instanceof BundleError && error.promptId
   })
 }
 `
@@ -57,7 +57,7 @@ const expected = {
   source: "cached",
   text: "You are a support agent of Acme.",
   prompts: 6,
-  refused: agent.id
+  rejected: agent.id
 }
 
 /** Prints what the program returns for its only argument, the JSON of its parameters. */

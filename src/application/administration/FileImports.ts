@@ -77,14 +77,15 @@ export const makeFileImports = (store: WorkspaceStore["Service"], random: Secure
     const edited = store.editContent(
       workspace,
       Effect.fnUntraced(function* (content) {
-        const matched = matchFiles(readItems(content), files)
+        const items = readItems(content)
+        const matched = matchFiles(items, files)
         const problems = findDuplicates(matched)
         if (problems.length > 0) return yield* Effect.fail(InvalidFiles(problems))
         // As many ids as the merge can need: ids come from an effect, and the merge is pure.
         const ids = yield* Effect.replicateEffect(random.uuidV7(), countNewIds(files))
         const newId = () => ids.pop() ?? outOfIds()
-        const { edit, changes } = applyFiles(content, matched, { now: mergedAt, newId })
-        const edits = options?.overwrite === true ? undefined : findEdits(content, matched, changes)
+        const { edit, changes } = applyFiles(content, items, matched, { now: mergedAt, newId })
+        const edits = options?.overwrite === true ? undefined : findEdits(content, items, matched, changes)
         if (edits !== undefined) return yield* Effect.fail(edits)
         yield* Ref.set(latest, { edit, files: matched })
         return [edit, { changes, fragmentPaths: listFragmentPaths(content, matched) }] as const

@@ -33,13 +33,8 @@ export function* toRawParts(json: unknown): Generator<RawPart> {
 }
 
 /** Returns the error for a file that is not JSON. */
-export const toJsonError = (error: unknown): InvalidContent =>
-  InvalidContent([
-    {
-      path: "",
-      message: `is not a JSON document in UTF-8: ${error instanceof Error ? error.message : String(error)}`
-    }
-  ])
+export const toJsonError = (reason: string): InvalidContent =>
+  InvalidContent([{ path: "", message: `is not a JSON document in UTF-8: ${reason}` }])
 
 /** Returns the error for a file whose JSON is incomplete; `bytes` is its length. */
 export const toTruncatedError = (bytes: number): InvalidContent =>

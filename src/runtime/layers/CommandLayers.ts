@@ -15,7 +15,7 @@ import type { ServiceConfig } from "../config/Config.ts"
 // The composition root of the commands of operators. It imports no module that only `serve` needs, so that these
 // commands start faster. `serve` uses `administrationLayer` for an embedded database.
 
-/** The use cases of operators, on a database. The audit log names the `Actor`, which is `unknown` by default. */
+/** The use cases of operators, on a database. The audit log names the `Actor`. */
 export const administrationLayer = Administration.layer.pipe(
   Layer.provide([PostgresWorkspaceStore.layer, NodeCrypto.layerSecureRandom])
 )

@@ -1,7 +1,6 @@
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
-import { PublicUrl } from "../../adapters/inbound/http/request/PublicUrl.ts"
 import { defaultMaxConnections } from "../../adapters/outbound/postgres/connection/ConnectionBudget.ts"
 import * as PostgresChangeFeed from "../../adapters/outbound/postgres/feed/PostgresChangeFeed.ts"
 import { divideWithReplicas } from "../../adapters/outbound/postgres/replica/ReplicaBudget.ts"
@@ -61,6 +60,4 @@ const servedDatabaseLayer = (config: ServiceConfig) => {
 
 /** The layers that `serve` needs to respond to requests. `Service.ts` adds the MCP endpoint and the use cases of operators. */
 export const serveLayer = (config: ServiceConfig) =>
-  Layer.merge(serviceLayer(config), Layer.succeed(PublicUrl, config.publicUrl)).pipe(
-    Layer.provideMerge(Layer.merge(servedDatabaseLayer(config), Lifecycle.starting))
-  )
+  Layer.provideMerge(serviceLayer(config), Layer.merge(servedDatabaseLayer(config), Lifecycle.starting))

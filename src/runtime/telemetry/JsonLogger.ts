@@ -2,16 +2,15 @@ import * as Effect from "effect/Effect"
 import * as Formatter from "effect/Formatter"
 import type * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
-import { type LogEntry, toLogEntry } from "./LogEntry.ts"
+import { isPlainObject, type LogEntry, toLogEntry } from "./LogEntry.ts"
 
 /** Returns true if `JSON.stringify`, which is much faster, writes the value as `Formatter.formatJson` does. */
 const isJsonSafe = (value: unknown, depth: number): boolean => {
   if (typeof value !== "object") return typeof value !== "bigint" && typeof value !== "function"
   if (value === null) return true
-  const isPlainObject = Object.getPrototypeOf(value) === Object.prototype
   return (
     depth > 0 &&
-    (isPlainObject || Array.isArray(value)) &&
+    (isPlainObject(value) || Array.isArray(value)) &&
     Object.values(value).every((v) => isJsonSafe(v, depth - 1))
   )
 }

@@ -12,7 +12,8 @@ export interface LogEntry {
   [field: string]: unknown
 }
 
-const isPlainObject = (value: unknown): value is Record<string, unknown> =>
+/** Returns true for an object that a literal makes, not for an instance of a class. */
+export const isPlainObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && Object.getPrototypeOf(value) === Object.prototype
 
 const toText = (value: unknown): string => (typeof value === "string" ? value : Formatter.formatJson(value))

@@ -71,19 +71,19 @@ const makeLayer = (limits: RateLimits) =>
   Admission.layer(limits).pipe(
     Layer.provide([countingKeyStore, Lifecycle.serving, ignoreObservations, recordingOutage]),
     Layer.provideMerge(
-      Layer.mergeAll(Memory.layer, Lookups.layer, Layer.fresh(refusals), Layer.fresh(InProcess.layer))
+      Layer.mergeAll(Memory.layer, Lookups.layer, Layer.fresh(rejections), Layer.fresh(InProcess.layer))
     )
   )
 
-/** What `Admission` reports as refused, in order. */
-class Refusals extends Context.Service<Refusals, Array<string>>()("test/Refusals") {}
+/** What `Admission` reports as rejected, in order. */
+class Rejections extends Context.Service<Rejections, Array<string>>()("test/Rejections") {}
 
-const refusals = Layer.sync(Refusals, () => [])
+const rejections = Layer.sync(Rejections, () => [])
 
 const recordingOutage = Layer.effect(
   Outage.Outage,
   Effect.gen(function* () {
-    const recorded = yield* Refusals
+    const recorded = yield* Rejections
     return { ...(yield* Outage.Outage), invalidate: (changed) => void recorded.push(changed) }
   })
 ).pipe(Layer.provide(Outage.offLayer))
@@ -188,16 +188,16 @@ describe("admit", () => {
     }).pipe(Effect.provide(makeLayer({ perKey: 0, perProcess: 0 })))
   )
 
-  it.effect("admit and check report each key that the store refuses, and each workspace without access", () =>
+  it.effect("admit and check report each key that the store rejects, and each workspace without access", () =>
     Effect.gen(function* () {
       const { admit, check } = yield* Admission
-      const refused = yield* Refusals
+      const rejected = yield* Rejections
       const workspaces = makeEveryState()
       yield* load(workspaces)
       const unknown = key(null, user())
       for (const run of [admit, check]) {
         assert.deepStrictEqual(yield* Effect.flip(run(unknown.plaintext)), InvalidKey)
-        assert.deepStrictEqual(refused.splice(0), [unknown.stored.key_hash])
+        assert.deepStrictEqual(rejected.splice(0), [unknown.stored.key_hash])
         for (const { home, states } of workspaces) {
           for (const { key, errors } of states) {
             yield* Effect.result(run(key.plaintext))
@@ -205,7 +205,7 @@ describe("admit", () => {
             const isOfWorkspace =
               error !== undefined && ["ApiNotAllowed", "Disputed", "PastDue"].includes(error._tag)
             const expected = isOfWorkspace ? [home.id] : error === undefined ? [] : [key.stored.key_hash]
-            assert.deepStrictEqual(refused.splice(0), expected, JSON.stringify(errors))
+            assert.deepStrictEqual(rejected.splice(0), expected, JSON.stringify(errors))
           }
         }
       }
@@ -316,18 +316,18 @@ describe("admit", () => {
       const last = rest.pop()!
 
       yield* Effect.repeat(admitKey(first), { times: 99 })
-      const keyDenial = { _tag: "RateLimited", scope: "key", limit: 100 } as const
-      assert.deepStrictEqual(yield* Effect.flip(admitKey(first)), { ...keyDenial, retry_after: 48 })
+      const keyRejection = { _tag: "RateLimited", scope: "key", limit: 100 } as const
+      assert.deepStrictEqual(yield* Effect.flip(admitKey(first)), { ...keyRejection, retry_after: 48 })
       for (const other of rest) yield* Effect.repeat(admitKey(other), { times: 99 })
-      const processDenial = { _tag: "RateLimited", scope: "process", limit: 500 } as const
-      assert.deepStrictEqual(yield* Effect.flip(admitKey(last)), { ...processDenial, retry_after: 48 })
+      const processRejection = { _tag: "RateLimited", scope: "process", limit: 500 } as const
+      assert.deepStrictEqual(yield* Effect.flip(admitKey(last)), { ...processRejection, retry_after: 48 })
 
       yield* TestClock.adjust("47654 millis")
-      assert.deepStrictEqual(yield* Effect.flip(admitKey(last)), { ...processDenial, retry_after: 1 })
-      assert.deepStrictEqual(yield* Effect.flip(admitKey(first)), { ...keyDenial, retry_after: 1 })
+      assert.deepStrictEqual(yield* Effect.flip(admitKey(last)), { ...processRejection, retry_after: 1 })
+      assert.deepStrictEqual(yield* Effect.flip(admitKey(first)), { ...keyRejection, retry_after: 1 })
       yield* TestClock.adjust("1 millis")
       yield* Effect.repeat(admitKey(last), { times: 99 })
-      assert.deepStrictEqual(yield* Effect.flip(admitKey(last)), { ...keyDenial, retry_after: 60 })
+      assert.deepStrictEqual(yield* Effect.flip(admitKey(last)), { ...keyRejection, retry_after: 60 })
     }).pipe(Effect.provide(makeLayer(limits)))
   )
 
@@ -387,8 +387,8 @@ describe("admit", () => {
       )
   )
 
-  it.effect("reports each denial with the limit that denied it", () => {
-    const observed: RecordedObservations = { denials: [], lookups: [] }
+  it.effect("reports each rejection with the limit that was exceeded", () => {
+    const observed: RecordedObservations = { rejections: [], lookups: [] }
     return Effect.gen(function* () {
       const { archive: own, keys } = sample()
       yield* (yield* WorkspaceStore).importWorkspace(toPartStream(own))
@@ -397,13 +397,13 @@ describe("admit", () => {
       yield* admitKey(keys.second)
       yield* Effect.flip(admitKey(key(null, user())))
       yield* Effect.flip(admitKey(keys.revoked))
-      assert.deepStrictEqual(observed.denials, ["key"])
+      assert.deepStrictEqual(observed.rejections, ["key"])
       const again = (keyId: ApiKeyId) =>
         Effect.flatMap(Admission, ({ admitAgain }) => admitAgain({ keyId, keyExpiresAt: null }, 60_000))
       yield* again(keys.active.stored.id)
       yield* again(keys.second.stored.id)
       yield* Effect.flip(again(newId()))
-      assert.deepStrictEqual(observed.denials, ["key", "process"])
+      assert.deepStrictEqual(observed.rejections, ["key", "process"])
     }).pipe(
       Effect.provide(
         Admission.layer({ perKey: 1, perProcess: 2 }).pipe(

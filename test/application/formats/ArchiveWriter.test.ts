@@ -1,14 +1,10 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Result from "effect/Result"
-import {
-  type Archive,
-  archiveFormat,
-  archiveFromExport,
-  toWorkspaceParts
-} from "../../../src/application/formats/Archive.ts"
+import { type Archive, archiveFormat } from "../../../src/application/formats/Archive.ts"
 import { toExportParts } from "../../../src/domain/workspace/WorkspaceParts.ts"
 import {
   archive,
+  archiveFromExport,
   archives,
   instant,
   key,
@@ -16,6 +12,7 @@ import {
   prompt,
   sample,
   toArchiveText,
+  toWorkspaceParts,
   user
 } from "../../support/archives.ts"
 
@@ -90,11 +87,15 @@ describe("the expires_at of a key in an archive", () => {
   })
 })
 
-describe("archiveFromExport", () => {
-  it.prop("builds the archive whose parts were exported", { original: archives }, ({ original }) => {
-    assert.deepStrictEqual(archiveFromExport(toExportParts(toWorkspaceParts(original))), {
-      ...original,
-      format: archiveFormat
-    })
-  })
+describe("toExportParts", () => {
+  it.prop(
+    "keeps every item of an archive and the order of each list",
+    { original: archives },
+    ({ original }) => {
+      assert.deepStrictEqual(archiveFromExport(toExportParts(toWorkspaceParts(original))), {
+        ...original,
+        format: archiveFormat
+      })
+    }
+  )
 })

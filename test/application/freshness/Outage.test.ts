@@ -110,7 +110,7 @@ const Step = Schema.Union([
 /**
  * Runs random steps and checks each response of the callers, of which each workspace has one: it is as new as the last
  * heartbeat that arrived and as every response before, no older than the bound by the time that has really passed,
- * from the database once contact has returned, and none follows a refusal of the key from before an outage. What is
+ * from the database once contact has returned, and none follows a rejection of the key from before an outage. What is
  * read is deleted in every second version.
  */
 const checkSteps = (steps: ReadonlyArray<typeof Step.Type>, disturbance: "suspend" | "set back") => {
@@ -129,8 +129,8 @@ const checkSteps = (steps: ReadonlyArray<typeof Step.Type>, disturbance: "suspen
   /** The workspaces whose entries are too old for everything but an outage. */
   const expired = new Set<number>()
   const revoked = new Set<number>()
-  /** The callers whose last response of the database was a refusal. */
-  const refused = new Set<number>()
+  /** The callers whose last response of the database was a rejection. */
+  const rejected = new Set<number>()
   let isDatabaseUp = true
   let trueTime = 0
   let contactTime = 0
@@ -141,13 +141,13 @@ const checkSteps = (steps: ReadonlyArray<typeof Step.Type>, disturbance: "suspen
     received[workspace] = version
   }
 
-  /** Returns true if the database refuses the key. */
-  const refuse = (workspace: number): boolean => {
+  /** Returns true if the database rejects the key. */
+  const reject = (workspace: number): boolean => {
     if (!revoked.has(workspace)) {
-      refused.delete(workspace)
+      rejected.delete(workspace)
       return false
     }
-    refused.add(workspace)
+    rejected.add(workspace)
     policy.invalidate(keys[workspace]!)
     return true
   }
@@ -156,7 +156,7 @@ const checkSteps = (steps: ReadonlyArray<typeof Step.Type>, disturbance: "suspen
   const readAfresh = (workspace: number): boolean => {
     if (!isDatabaseUp) return false
     expired.add(workspace)
-    if (refuse(workspace)) return true
+    if (reject(workspace)) return true
     const version = stored[workspace]!
     const known = entries.get(String(workspace))
     const isDeleted = version % 2 === 1
@@ -186,7 +186,7 @@ const checkSteps = (steps: ReadonlyArray<typeof Step.Type>, disturbance: "suspen
     policy.recordResponse(age)
     servedFromBefore++
     assert.isFalse(world.isUp())
-    assert.isFalse(refused.has(workspace))
+    assert.isFalse(rejected.has(workspace))
     assert.isAtMost(trueTime - contactTime, maxAgeMs)
     assert.isAtLeast(age, trueTime - contactTime)
     assert.isAtLeast(known!.value, atContact[workspace]!)
@@ -200,7 +200,7 @@ const checkSteps = (steps: ReadonlyArray<typeof Step.Type>, disturbance: "suspen
       case "read afresh":
         return void readAfresh(step.workspace)
       case "read unknown":
-        if (isDatabaseUp && !refuse(step.workspace) && policy.findAge() !== undefined)
+        if (isDatabaseUp && !reject(step.workspace) && policy.findAge() !== undefined)
           policy.invalidate(workspaces[step.workspace]!)
         return
       case "change":

@@ -138,8 +138,8 @@ describe("Prompts", () => {
       Effect.gen(function* () {
         const prompts = yield* Prompts
         const now = Date.UTC(2026, 5, 15, 12)
-        const sevenDays = 7 * 24 * 60 * 60 * 1000
-        const creationTimes = [now - sevenDays - 1, now - sevenDays, now - sevenDays + 1, now]
+        const freeHistoryMs = 7 * 24 * 60 * 60 * 1000
+        const creationTimes = [now - freeHistoryMs - 1, now - freeHistoryMs, now - freeHistoryMs + 1, now]
         const one = prompt({
           versions: creationTimes.map((millis, index) =>
             version(index + 1, { created_at: toTimestamp(millis) })

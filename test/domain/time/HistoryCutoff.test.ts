@@ -3,7 +3,7 @@ import * as Schema from "effect/Schema"
 import { isVisible, historyCutoff } from "../../../src/domain/time/HistoryCutoff.ts"
 import { toTimestamp } from "../../../src/domain/Timestamp.ts"
 
-const sevenDays = 604_800_000
+const freeHistoryMs = 604_800_000
 
 /** An instant from 1970 to 2100, and the distance from the cutoff. */
 const Now = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: Date.UTC(2100, 0) }))
@@ -20,10 +20,10 @@ describe("historyCutoff", () => {
     ({ now, distance, tier }) => {
       if (tier === "solo" || tier === "team") return
       const oldest = historyCutoff(tier, now)
-      assert.strictEqual(oldest, toTimestamp(now - sevenDays))
-      assert.strictEqual(isVisible(toTimestamp(now - sevenDays + distance), oldest), distance >= 0)
-      assert.isTrue(isVisible(toTimestamp(now - sevenDays), oldest))
-      assert.isFalse(isVisible(toTimestamp(now - sevenDays - 1), oldest))
+      assert.strictEqual(oldest, toTimestamp(now - freeHistoryMs))
+      assert.strictEqual(isVisible(toTimestamp(now - freeHistoryMs + distance), oldest), distance >= 0)
+      assert.isTrue(isVisible(toTimestamp(now - freeHistoryMs), oldest))
+      assert.isFalse(isVisible(toTimestamp(now - freeHistoryMs - 1), oldest))
       assert.isTrue(isVisible(toTimestamp(now + 1), oldest))
     }
   )

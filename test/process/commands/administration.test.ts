@@ -240,8 +240,8 @@ describe("commands beside a running service", { timeout: 120_000 }, () => {
     await importText(original)
     await waitForStatus("/api/v1/prompts", own.plaintext, 200)
 
-    const refused = await run(["users", "delete", email], env)
-    expectFailure(["users delete"], refused, 1, /owns 3 active keys; revoke them first, or add --yes/)
+    const rejected = await run(["users", "delete", email], env)
+    expectFailure(["users delete"], rejected, 1, /owns 3 active keys; revoke them first, or add --yes/)
     const deleted = await json("users", "delete", email.toUpperCase(), "--yes")
     expect(deleted).toEqual({ ...original.users[0], api_keys: 5 })
     await waitForStatus("/api/v1/prompts", own.plaintext, 401)
@@ -377,7 +377,7 @@ describe("commands beside a running service", { timeout: 120_000 }, () => {
     )
     await importText({ ...first, prompts: edited })
     write("prompts/agent.md", agent.replace("[draft]", "[draft, new]"))
-    const refused = {
+    const rejected = {
       code: 1,
       stdout: "",
       stderr: [
@@ -387,8 +387,8 @@ describe("commands beside a running service", { timeout: 120_000 }, () => {
         ""
       ].join("\n")
     }
-    expect(await load(staging)).toEqual(refused)
-    expect(await load(staging, "--dry-run", "--detailed-exitcode")).toEqual(refused)
+    expect(await load(staging)).toEqual(rejected)
+    expect(await load(staging, "--dry-run", "--detailed-exitcode")).toEqual(rejected)
     const preview = await load(staging, "--dry-run", "--overwrite", "--detailed-exitcode")
     expect(preview).toMatchObject({ code: 2, stderr: "" })
     expect(preview.stdout).toContain("new version: prompt prompts/agent.md (agent)\n@@ ")

@@ -2,6 +2,7 @@ import { existsSync, mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { afterAll, expect, it } from "vitest"
+import { toDatabaseUrl } from "../../support/postgres.ts"
 import { run } from "../../support/service.ts"
 
 const scratch = mkdtempSync(join(tmpdir(), "usage-"))
@@ -29,6 +30,24 @@ it("an invalid variable exits with 1, with --json in JSON", async () => {
   })
   const { stderr } = await run([...args, "--json"], { ...env, PORT: "x" })
   expect(JSON.parse(stderr)).toEqual({ error: { message, exit_code: 1 } })
+})
+
+it("a command exits with 1 and the reason of PostgreSQL if the database or the role of DATABASE_URL does not exist", async () => {
+  for (const [url, reason] of [
+    [toDatabaseUrl("nowhere"), 'database "nowhere" does not exist'],
+    [toDatabaseUrl("postgres", "nobody"), 'role "nobody" does not exist']
+  ] as const)
+    for (const args of [["workspaces", "list"], ["migrate"], ["migrate", "--status"]]) {
+      const result = await run(args, { DATABASE_URL: url, LOG_LEVEL: "error" })
+      const stderr = `prompt-retrieval: PostgreSQL rejected the connection of DATABASE_URL: ${reason}\n`
+      expect(result).toEqual({ code: 1, stdout: "", stderr })
+    }
+})
+
+it("a command exits with 1 and the reason if the database cannot be reached", async () => {
+  const env = { DATABASE_URL: "postgres://postgres@127.0.0.1:9/none", LOG_LEVEL: "error" }
+  const stderr = "prompt-retrieval: the database cannot be reached: connect ECONNREFUSED 127.0.0.1:9\n"
+  expect(await run(["workspaces", "list"], env)).toEqual({ code: 1, stdout: "", stderr })
 })
 
 it("help of a command is printed on stdout and exits with 0", async () => {

@@ -3,15 +3,15 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
 import { migrate } from "../../../src/adapters/outbound/postgres/schema/Migrations.ts"
-import * as PostgresWorkspaceStore from "../../../src/adapters/outbound/postgres/workspaces/PostgresWorkspaceStore.ts"
 import { WorkspaceStore } from "../../../src/application/ports/WorkspaceStore.ts"
+import { workspaceStore } from "./workspaceStore.ts"
 import { connect, freshDatabase, toDatabaseUrl } from "../postgres.ts"
 
 /** Creates a migrated database. Returns its store, and the client of another program. */
 export const openStoreAndClient = Effect.gen(function* () {
   const name = yield* freshDatabase
   const database = Layer.provideMerge(Layer.effectDiscard(Effect.orDie(migrate)), connect(name))
-  const context = yield* Layer.build(Layer.provideMerge(PostgresWorkspaceStore.layer, database))
+  const context = yield* Layer.build(Layer.provideMerge(workspaceStore, database))
   const store = yield* Effect.provide(WorkspaceStore, context)
   const other = yield* Effect.provide(
     PgClient.PgClient,

@@ -7,7 +7,6 @@ import { expect, vi } from "vitest"
 import { CommandError } from "../../../src/adapters/inbound/cli/output/CommandError.ts"
 import { runCommandLine } from "../../../src/adapters/inbound/cli/Commands.ts"
 import type { CommandRuntime } from "../../../src/adapters/inbound/cli/CommandRuntime.ts"
-import { OutputWriter } from "../../../src/adapters/inbound/cli/output/Output.ts"
 import { Administration } from "../../../src/application/administration/Administration.ts"
 import { Prompts } from "../../../src/application/reading/Prompts.ts"
 import { commandUseCasesLayer } from "../../../src/runtime/layers/CommandLayers.ts"
@@ -16,8 +15,10 @@ import { type CommandResult, run } from "../service.ts"
 
 const noDatabase = new CommandError({ message: "no database" })
 
+type Operations = Omit<CommandRuntime["Service"], "writeOutput">
+
 /** Operations that fail. */
-const withoutDatabase: CommandRuntime["Service"] = {
+const withoutDatabase: Operations = {
   serve: () => Effect.fail(noDatabase),
   migrate: Effect.fail(noDatabase),
   schemaStatus: Effect.fail(noDatabase),
@@ -29,16 +30,19 @@ const withoutDatabase: CommandRuntime["Service"] = {
 }
 
 /** The use cases on the database of the environment, as the program composes them. */
-const makeCommandRuntime = Effect.map(readConfig, (config): CommandRuntime["Service"] => ({
-  ...withoutDatabase,
-  useCases: (options) =>
-    Layer.build(commandUseCasesLayer(config, options)).pipe(
-      Effect.mapError((error) =>
-        error._tag === "Unavailable" ? error : new CommandError({ message: error.message })
-      ),
-      Layer.effectContext
-    )
-}))
+const makeCommandRuntime = Effect.map(
+  readConfig,
+  (config): Operations => ({
+    ...withoutDatabase,
+    useCases: (options) =>
+      Layer.build(commandUseCasesLayer(config, options)).pipe(
+        Effect.mapError((error) =>
+          error._tag === "Unavailable" ? error : new CommandError({ message: error.message })
+        ),
+        Layer.effectContext
+      )
+  })
+)
 
 /**
  * Runs a command line in this process, which takes much less time than a process. Without `DATABASE_URL`, a command that
@@ -54,19 +58,20 @@ export const runInProcess = async (
   if (input !== undefined || streamsOutput) return run(args, env, input)
   let stdout = ""
   let stderr = ""
+  const writeOutput = (text: string) =>
+    Effect.sync(() => {
+      stdout += text
+    })
   const log = vi.spyOn(console, "error").mockImplementation((text) => {
     stderr += `${text}\n`
   })
   try {
     const operations = env.DATABASE_URL === undefined ? Effect.succeed(withoutDatabase) : makeCommandRuntime
     const code = await Effect.runPromise(
-      Effect.flatMap(operations, (operations) => runCommandLine(operations, args, "0.0.0")).pipe(
+      Effect.flatMap(operations, (operations) =>
+        runCommandLine({ ...operations, writeOutput }, args, "0.0.0")
+      ).pipe(
         Effect.provide(NodeServices.layer),
-        Effect.provideService(OutputWriter, (text) =>
-          Effect.sync(() => {
-            stdout += text
-          })
-        ),
         Effect.provide(ConfigProvider.layer(ConfigProvider.fromEnv({ env }))),
         Effect.provideService(References.MinimumLogLevel, "None")
       )

@@ -9,14 +9,14 @@ import type { RateLimitScope } from "../../../src/domain/time/RateWindow.ts"
 
 /** The observations that were reported, in order. */
 export interface RecordedObservations {
-  readonly denials: Array<RateLimitScope>
+  readonly rejections: Array<RateLimitScope>
   readonly lookups: Array<readonly [ObservedCache, CacheLookup]>
 }
 
 /** Appends every observation to `observed`. */
 export const recordObservations = (observed: RecordedObservations): Layer.Layer<Observations> =>
   Layer.succeed(Observations, {
-    recordRateLimitRejection: (scope) => void observed.denials.push(scope),
+    recordRateLimitRejection: (scope) => void observed.rejections.push(scope),
     recordCacheLookup: (cache, result) => void observed.lookups.push([cache, result]),
     recordOutageResponse: () => {},
     setOutageSecondsLeft: () => {}
@@ -24,5 +24,5 @@ export const recordObservations = (observed: RecordedObservations): Layer.Layer<
 
 /** Discards every observation. */
 export const ignoreObservations: Layer.Layer<Observations> = Layer.unwrap(
-  Effect.sync(() => recordObservations({ denials: [], lookups: [] }))
+  Effect.sync(() => recordObservations({ rejections: [], lookups: [] }))
 )

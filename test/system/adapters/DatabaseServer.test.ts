@@ -61,7 +61,7 @@ describe("the server that connections lead to", () => {
       return { haproxy, server: makeDatabaseServer(Redacted.make(haproxy.url)) }
     }
 
-    it("a connection to another server than the change feed is refused, and every connection is closed", async () => {
+    it("a connection to another server than the change feed is rejected, and every connection is closed", async () => {
       const { haproxy, server } = await startBalanced()
       await follow(server)
       const reads = await connect(server)
@@ -130,7 +130,7 @@ describe("the server that connections lead to", () => {
       expect(Redacted.value(password)).toBeUndefined()
     })
 
-    it("a server that requires a password refuses a URL without one, and names the reason for each host", async () => {
+    it("a server that requires a password rejects a URL without one, and names the reason for each host", async () => {
       const asked = await resources.acquire(freshCluster)
       await asked.start()
       const administrator = await connect(makeDatabaseServer(Redacted.make(asked.url)))

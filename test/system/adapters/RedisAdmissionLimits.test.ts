@@ -18,7 +18,7 @@ describe("with Redis", () => {
 
   testAdmissionLimits("redis", shared)
 
-  it.effect("a request that the exhausted process limit denies sends no command to Redis", () =>
+  it.effect("a request that the exhausted process limit rejects sends no command to Redis", () =>
     Effect.gen(function* () {
       const { keys, request } = yield* setUp(2)
       yield* redis.ask("CONFIG RESETSTAT")

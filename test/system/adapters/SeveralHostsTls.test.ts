@@ -114,7 +114,7 @@ describe("a URL with several hosts and TLS", () => {
     rmSync(directory, { recursive: true })
   })
 
-  it("the certificate of an unknown authority is refused for every host", async () => {
+  it("the certificate of an unknown authority is rejected for every host", async () => {
     setDefaultCACertificates([])
     const reason = await connect(
       toUrl(

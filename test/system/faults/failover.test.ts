@@ -135,12 +135,12 @@ describe("a service whose PostgreSQL primary fails over", () => {
 
     await pair.standby.stop()
     // The stray is the only server left. Its timeline is older, so it stays unused.
-    const isRefused = () => service.output().includes("its timeline 1 is older than 2")
+    const isRejected = () => service.output().includes("its timeline 1 is older than 2")
     await expect
       .poll(
         async () => [
           (await send(service, uncachedPath("/api/v1/prompts?per_page=1"), authorization)).status,
-          isRefused()
+          isRejected()
         ],
         patience
       )
@@ -232,7 +232,7 @@ describe("a service whose PostgreSQL primary fails over", () => {
         await waitForRequests(index === 0 ? 100 : 300)
       }
       await promotion
-      const { 200: succeeded = 0, 503: _refused, ...failed } = await load.stop()
+      const { 200: succeeded = 0, 503: _unavailable, ...failed } = await load.stop()
       expect({ succeeded: succeeded > 600, failed }).toEqual({ succeeded: true, failed: {} })
     }, 120_000)
   })

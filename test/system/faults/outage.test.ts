@@ -103,12 +103,12 @@ describe("two services whose database is away", () => {
       await before.sql("update api_keys set revoked_at = now() where id = $1", [second.stored.id])
       await waitForAll(firstPath, second.plaintext, ({ status }) => status === 401)
       await warm(services, tenant)
-      const refusals: Array<Reply> = []
+      const rejections: Array<Reply> = []
       const loadUntil = async (end: number) => {
         const known = startKnownLoad(services, tenant)
         const unknown = startUnknownLoad(services, tenant)
         while (performance.now() < end) {
-          for (const key of [second, revoked]) refusals.push(...(await readAll(firstPath, key.plaintext)))
+          for (const key of [second, revoked]) rejections.push(...(await readAll(firstPath, key.plaintext)))
           await setTimeout(100)
         }
         return { known: await known.stop(), unknown }
@@ -147,7 +147,7 @@ describe("two services whose database is away", () => {
       }
       // A read that waited for a timeout of the database takes a second or more. `npm run soak -- --outage` is more precise.
       expect(p99(replies)).toBeLessThan(1.5 * p99(normal.known) + 500)
-      expect(countStatuses(refusals)).toEqual({ 401: refusals.length })
+      expect(countStatuses(rejections)).toEqual({ 401: rejections.length })
       const unknownStatuses = countStatuses(await unknown.stop())
       expect(Object.keys(unknownStatuses).filter((status) => !["200", "503"].includes(status))).toEqual([])
       expect(unknownStatuses[503]).toBeGreaterThan(0)

@@ -144,7 +144,7 @@ describe("a service with a standby that is 5 s behind", { timeout: 180_000 }, ()
     expect(await service.metric("replica_fenced_reads_total")).toBeGreaterThan(20)
   })
 
-  it("a key is accepted and a prompt is found as soon as they are committed, and a revoked key is refused", async () => {
+  it("a key is accepted and a prompt is found as soon as they are committed, and a revoked key is rejected", async () => {
     const { archive, path, active } = idle
     const keyColumns = "id, workspace_id, created_by, name, key_hash, key_start, key_end, created_at"
     for (let i = 0; i < 20; i++) {

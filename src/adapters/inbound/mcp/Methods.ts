@@ -84,7 +84,7 @@ const findSlotMismatch = (
  * Reads a prompt, and fills its slots with the arguments. Fails for a missing or an unknown argument, and if the
  * result is too large.
  */
-export const getMessage = (
+const getMessage = (
   catalog: PromptCatalog,
   params: JsonObject
 ): Effect.Effect<{ readonly role: "user" | "assistant"; readonly text: string }, RpcError> => {
@@ -112,7 +112,7 @@ const toPrompt = ({ name, title, description, slots }: ListedPrompt): JsonObject
 })
 
 /** Lists one page of the prompts in the form of the protocol. */
-export const listPage = (catalog: PromptCatalog, params: JsonObject): Effect.Effect<JsonObject, RpcError> => {
+const listPage = (catalog: PromptCatalog, params: JsonObject): Effect.Effect<JsonObject, RpcError> => {
   const cursor = readOptionalText(params, "cursor")
   if (typeof cursor === "object") return Effect.fail(cursor)
   return Effect.map(catalog.list(cursor), ({ prompts, nextCursor }) => ({

@@ -4,15 +4,20 @@ import * as Prompts from "./MemoryPromptRepo.ts"
 import * as Titles from "./MemoryPromptTitles.ts"
 import { MemoryState } from "./MemoryState.ts"
 import * as Workspaces from "./MemoryWorkspaceStore.ts"
+import { Actor } from "../../../application/administration/Actor.ts"
 import type { KeyStore } from "../../../application/ports/KeyStore.ts"
 import { Observations } from "../../../application/ports/Observations.ts"
 import type { PromptRepo } from "../../../application/ports/PromptRepo.ts"
 import type { PromptTitles } from "../../../application/ports/PromptTitles.ts"
 import type { WorkspaceStore } from "../../../application/ports/WorkspaceStore.ts"
 
-/** PromptRepo, PromptTitles, KeyStore and WorkspaceStore over one store that starts empty, and the store itself. */
+/**
+ * PromptRepo, PromptTitles, KeyStore and WorkspaceStore over one store that starts empty, and the store itself. The
+ * audit log names the actor `unknown`.
+ */
 export const layer: Layer.Layer<PromptRepo | PromptTitles | KeyStore | WorkspaceStore | MemoryState> =
   Layer.mergeAll(Prompts.layer, Titles.layer, Keys.layer, Workspaces.layer).pipe(
+    Layer.provide(Layer.succeed(Actor, "unknown")),
     Layer.provideMerge(MemoryState.layer)
   )
 

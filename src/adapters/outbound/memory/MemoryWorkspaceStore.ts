@@ -221,7 +221,7 @@ const makeWorkspaceStore = (
 })
 
 /** The workspaces, users and keys of the in-memory store. */
-export const layer: Layer.Layer<WorkspaceStore, never, MemoryState> = Layer.effect(
+export const layer: Layer.Layer<WorkspaceStore, never, MemoryState | Actor> = Layer.effect(
   WorkspaceStore,
   Effect.gen(function* () {
     const state = yield* MemoryState

@@ -20,7 +20,6 @@ import {
   getContent,
   getName,
   type PromptState,
-  readItems,
   toFileKey
 } from "./ContentFile.ts"
 import { toImportedFiles } from "./FileRecords.ts"
@@ -183,13 +182,14 @@ const editPrompt = (
 }
 
 /**
- * Returns the edit that makes a workspace equal to files that `matchFiles` has matched with it: each prompt and
+ * Returns the edit that makes a workspace equal to files that `matchFiles` has matched with its items: each prompt and
  * fragment becomes what its file describes, changed content becomes a new version, a prompt without a file is
  * archived, and a fragment without a file is removed unless an archived prompt contains it. The edit names only what
  * differs from the files.
  */
 export const applyFiles = (
   content: WorkspaceContent,
+  items: ReadonlyMap<string, ContentItem>,
   files: ReadonlyArray<ContentFile>,
   context: MergeContext
 ): FileMerge => {
@@ -198,7 +198,7 @@ export const applyFiles = (
   const tags = makeNamedItems(content.tags, (name) => ({ id: newId() as TagId, name, color: "#808080" }))
   const editContext = { ...context, findFolder: folders.findOrAdd, findTag: tags.findOrAdd }
   const existing = new Map<string, CurrentPrompt>(content.prompts.map((prompt) => [prompt.id, prompt]))
-  const changes = findChanges(readItems(content), files)
+  const changes = findChanges(items, files)
   const fragments: Array<Fragment> = []
   const removedFragments: Array<string> = []
   const prompts: Array<PromptEdit> = []

@@ -2,14 +2,7 @@ import type { ImportedFile } from "../../../domain/workspace/ImportedFile.ts"
 import type { Problem } from "../../../domain/workspace/Problem.ts"
 import type { WorkspaceContent } from "../../../domain/workspace/WorkspaceContent.ts"
 import { hashState } from "../ContentHash.ts"
-import {
-  type ContentFile,
-  type ContentItem,
-  type FileChange,
-  readItems,
-  toFileKey,
-  toKey
-} from "./ContentFile.ts"
+import { type ContentFile, type ContentItem, type FileChange, toFileKey, toKey } from "./ContentFile.ts"
 
 /** Edits made in the workspace that an import of files would undo; nothing has changed. The path of an edit is that of its file. */
 export interface ConflictingEdits {
@@ -48,12 +41,12 @@ const describeEdit = ({ hash }: ImportedFile, item: ContentItem | undefined): st
  * imported from a file.
  */
 export const findEdits = (
-  content: WorkspaceContent,
+  { importedFiles }: WorkspaceContent,
+  items: ReadonlyMap<string, ContentItem>,
   files: ReadonlyArray<ContentFile>,
   changes: ReadonlyArray<FileChange>
 ): ConflictingEdits | undefined => {
-  const items = readItems(content)
-  const records = indexRecords(content.importedFiles)
+  const records = indexRecords(importedFiles)
   const fileIds = new Map(files.map((file) => [toFileKey(file), file.file_id]))
   const edits = changes.flatMap(({ kind, id }): ReadonlyArray<Problem> => {
     // The prompt that had the id in the file may have been deleted, so that the file describes a new prompt.

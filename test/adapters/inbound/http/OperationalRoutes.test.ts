@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import { makeOperationalRoutes } from "../../../../src/adapters/inbound/http/OperationalRoutes.ts"
 import type { OperationalPath } from "../../../../src/adapters/inbound/contract/Api.ts"
 import { toHeaderPairs } from "../../../../src/adapters/inbound/contract/HttpMessage.ts"
-import { PublicUrl } from "../../../../src/adapters/inbound/http/request/PublicUrl.ts"
+import { BasePath, PublicUrl } from "../../../../src/adapters/inbound/http/request/PublicUrl.ts"
 import { Lifecycle } from "../../../../src/application/support/Lifecycle.ts"
 import * as Outage from "../../../../src/application/freshness/Outage.ts"
 import { Readiness } from "../../../../src/application/ports/Readiness.ts"
@@ -13,6 +13,7 @@ const send = (path: OperationalPath, publicUrl?: string) =>
     routes[path]({ method: "GET", target: path, headers: { host: "a.example" } })
   ).pipe(
     Effect.provideService(PublicUrl, publicUrl),
+    Effect.provideService(BasePath, ""),
     Effect.provideService(Readiness, { check: Effect.void }),
     Effect.provide([Lifecycle.serving, Outage.offLayer])
   )

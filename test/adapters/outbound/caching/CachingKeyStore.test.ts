@@ -36,7 +36,7 @@ const makeCache = Effect.fnUntraced(function* (lookUp: (hash: KeyHash, n: number
   const changes = new WorkspaceRevisions()
   const feed = switchedFeed(changes)
   const lookups: Array<KeyHash> = []
-  const observed: RecordedObservations = { denials: [], lookups: [] }
+  const observed: RecordedObservations = { rejections: [], lookups: [] }
   const store = Layer.succeed(KeyStore, {
     find: (hash) => Effect.suspend(() => lookUp(hash, lookups.push(hash))),
     markUsed: () => {}
@@ -189,7 +189,7 @@ describe("CachingKeyStore in an outage of the database", () => {
   const makeOutageCache = Effect.fnUntraced(function* (records: Array<KeyRecord>) {
     const feed = switchedFeed()
     const state = { isUp: true }
-    const ignored = yield* Layer.build(recordObservations({ denials: [], lookups: [] }))
+    const ignored = yield* Layer.build(recordObservations({ rejections: [], lookups: [] }))
     const observations = Context.get(ignored, Observations)
     const store = Layer.succeed(KeyStore, {
       find: (hash) =>
@@ -233,7 +233,7 @@ describe("CachingKeyStore in an outage of the database", () => {
   )
 
   it.effect(
-    "forgets a refusal once something in the workspace has changed, or a lookup has shown that it is undone",
+    "forgets a rejection once something in the workspace has changed, or a lookup has shown that it is undone",
     () =>
       Effect.gen(function* () {
         const records = [revoked, free]

@@ -13,6 +13,7 @@ import {
   toJsonError,
   toTruncatedError
 } from "../../../../application/formats/RawPart.ts"
+import { toMessage } from "../../../../application/support/ErrorMessage.ts"
 import { workspaceLists } from "../../../../domain/workspace/WorkspaceParts.ts"
 import type { InvalidContent } from "../../../../domain/workspace/Problem.ts"
 import { parseNumber } from "../../../../domain/Json.ts"
@@ -143,7 +144,7 @@ async function* readParts(
 }
 
 const toReadError = (file: string, error: unknown): InvalidContent | CommandError => {
-  if (error instanceof NotJson) return toJsonError(error.cause)
+  if (error instanceof NotJson) return toJsonError(toMessage(error.cause))
   return error instanceof Truncated ? toTruncatedError(error.bytes) : makeReadError(file, error)
 }
 

@@ -1,12 +1,11 @@
 import * as Data from "effect/Data"
+import { toMessage } from "../../../../application/support/ErrorMessage.ts"
 
 /** A command failed. The message is written for the operator. */
 export class CommandError extends Data.TaggedError("CommandError")<{ readonly message: string }> {}
 
 /** The arguments of a command contradict each other. The message is written for the operator. */
 export class UsageError extends Data.TaggedError("UsageError")<{ readonly message: string }> {}
-
-const toMessage = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
 /** Makes the error of a file or directory that cannot be read. */
 export const makeReadError = (path: string, error: unknown): CommandError =>

@@ -1,9 +1,9 @@
 import { fstatSync, writeFileSync } from "node:fs"
 import { resolve } from "node:path"
 import * as Console from "effect/Console"
-import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import { type CommandError, makeWriteError } from "./CommandError.ts"
+import { CommandRuntime } from "../CommandRuntime.ts"
 import { keyPrefix } from "../../../../domain/ApiKey.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 
@@ -30,24 +30,23 @@ const writeToFile = (text: string): Effect.Effect<void, CommandError> =>
     catch: (error) => makeOutputError(error)
   })
 
-/** Writes the output of commands: to stdout, except in tests that collect it. */
-export const OutputWriter = Context.Reference<(text: string) => Effect.Effect<void, CommandError>>(
-  "prompt-retrieval/cli/OutputWriter",
-  {
-    defaultValue: () => (text) =>
-      fstatSync(process.stdout.fd).isFile() ? writeToFile(text) : writeToStream(text)
-  }
-)
-
 /** Writes text to stdout. Fails if stdout does not take all of it, for example because a disk is full. */
-export const writeOutput = (text: string): Effect.Effect<void, CommandError> =>
-  Effect.flatMap(OutputWriter, (write) => write(text))
+export const writeToStdout = (text: string): Effect.Effect<void, CommandError> =>
+  Effect.suspend(() => (fstatSync(process.stdout.fd).isFile() ? writeToFile(text) : writeToStream(text)))
+
+/** Writes text to the output of the command. */
+export const writeOutput = (text: string): Effect.Effect<void, CommandError, CommandRuntime> =>
+  Effect.flatMap(CommandRuntime, ({ writeOutput }) => writeOutput(text))
 
 /**
- * Prints the result of a command to stdout: the value as JSON for scripts, or the text for people. Fails if stdout
- * does not take the whole result.
+ * Prints the result of a command: the value as JSON for scripts, or the text for people. Fails if the output does not
+ * take the whole result.
  */
-export const print = (asJson: boolean, value: unknown, text: string): Effect.Effect<void, CommandError> =>
+export const print = (
+  asJson: boolean,
+  value: unknown,
+  text: string
+): Effect.Effect<void, CommandError, CommandRuntime> =>
   writeOutput(`${asJson ? JSON.stringify(value) : text}\n`)
 
 /** Prints a warning to stderr: as one line of JSON with `--json`, otherwise as a line for people. */

@@ -72,17 +72,14 @@ export const withElapsedTime =
       const isTerminal = process.stderr.isTTY === true
       const startedAt = Date.now()
       let isDrawn = false
-      const timer = setInterval(
-        () => {
-          isDrawn = true
-          const text = `${label}: ${Math.round((Date.now() - startedAt) / 1000)} s`
-          process.stderr.write(isTerminal ? `\r${text}` : `${text}\n`)
-        },
-        isTerminal ? elapsedIntervalMs : lineIntervalMs
-      )
-      const end = Effect.sync(() => {
-        clearInterval(timer)
+      const draw = Effect.sync(() => {
+        isDrawn = true
+        const text = `${label}: ${Math.round((Date.now() - startedAt) / 1000)} s`
+        process.stderr.write(isTerminal ? `\r${text}` : `${text}\n`)
+      })
+      const erase = Effect.sync(() => {
         if (isTerminal && isDrawn) process.stderr.write("\r\x1b[K")
       })
-      return Effect.ensuring(effect, end)
+      const drawing = Effect.forever(Effect.delay(draw, isTerminal ? elapsedIntervalMs : lineIntervalMs))
+      return Effect.ensuring(Effect.raceFirst(effect, drawing), erase)
     })

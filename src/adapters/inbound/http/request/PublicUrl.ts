@@ -4,9 +4,15 @@ import * as Context from "effect/Context"
  * The URL at which callers reach the service, as `parsePublicUrl` returns it. If it is `undefined`, responses name only
  * paths.
  */
-export const PublicUrl = Context.Reference<string | undefined>("prompt-retrieval/PublicUrl", {
-  defaultValue: () => undefined
-})
+export class PublicUrl extends Context.Service<PublicUrl, string | undefined>()(
+  "prompt-retrieval/PublicUrl"
+) {}
+
+/**
+ * The path below which a host mounts this API, such as `/prompts`, without a trailing slash; empty if the API is
+ * mounted at the root.
+ */
+export class BasePath extends Context.Service<BasePath, string>()("prompt-retrieval/BasePath") {}
 
 /** The rule of a public URL, for error messages. */
 export const publicUrlRule =
@@ -26,9 +32,3 @@ export const toBasePath = (publicUrl: string): string => new URL(publicUrl).path
 
 /** The scheme and the authority of an absolute-form target. */
 export const absoluteFormPattern = /^(https?):\/\/([^/?#]*)/i
-
-/**
- * The path below which a host mounts this API, such as `/prompts`, without a trailing slash; empty if the API is
- * mounted at the root.
- */
-export const BasePath = Context.Reference<string>("prompt-retrieval/BasePath", { defaultValue: () => "" })

@@ -8,14 +8,7 @@ export interface ServerAddress {
 }
 
 /** Which of several servers a connection may lead to. */
-export const targetSessionAttrs = [
-  "any",
-  "read-write",
-  "read-only",
-  "primary",
-  "standby",
-  "prefer-standby"
-] as const
+const targetSessionAttrs = ["any", "read-write", "read-only", "primary", "standby", "prefer-standby"] as const
 export type TargetSessionAttrs = (typeof targetSessionAttrs)[number]
 
 const sslModes = ["disable", "allow", "prefer", "require", "verify-ca", "verify-full"]

@@ -13,6 +13,7 @@ import type { DatabaseSync } from "node:sqlite"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
+import { toMessage } from "../../../../application/support/ErrorMessage.ts"
 
 /** Another process owns the data directory. `pid` is undefined if that process has not written its id yet. */
 export class DataDirectoryBusy extends Data.TaggedError("DataDirectoryBusy")<{
@@ -23,8 +24,6 @@ export class DataDirectoryBusy extends Data.TaggedError("DataDirectoryBusy")<{
     `${this.path} is in use by another process${this.pid === undefined ? "" : ` (pid ${this.pid})`}`
 }
 
-const toReason = (cause: unknown): string => (cause instanceof Error ? cause.message : String(cause))
-
 /**
  * The data directory cannot hold a database: it is not a directory or not writable, or its content cannot be
  * opened.
@@ -33,7 +32,7 @@ export class DataDirectoryUnusable extends Data.TaggedError("DataDirectoryUnusab
   readonly path: string
   readonly cause: unknown
 }> {
-  override readonly message = `${this.path} cannot be used: ${toReason(this.cause)}`
+  override readonly message = `${this.path} cannot be used: ${toMessage(this.cause)}`
 }
 
 /** SQLITE_BUSY, the low byte of the error code when another process has the lock. */

@@ -6,6 +6,7 @@ import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import { Unavailable } from "../../../../application/ports/Unavailable.ts"
+import { toMessage } from "../../../../application/support/ErrorMessage.ts"
 import { makeStateLog } from "../../../../application/support/StateLog.ts"
 import type { Query } from "../driver/Query.ts"
 import { makeQuery } from "../driver/QueryPool.ts"
@@ -187,6 +188,5 @@ const queryState = (connection: PgConnection.PgConnection) =>
 
 const describeCause = (cause: Cause.Cause<unknown>): string => {
   const error = Cause.squash(cause)
-  if (isSqlError(error)) return describeSqlError(error)
-  return error instanceof Error ? error.message : String(error)
+  return isSqlError(error) ? describeSqlError(error) : toMessage(error)
 }

@@ -29,7 +29,10 @@ interface Migration {
   readonly statements: ReadonlyArray<string>
 }
 
-/** All migrations in their order, numbered from 1. A released migration never changes: some database has run it. */
+/**
+ * All migrations in their order, numbered from 1. The initial migration may change until the first release. A migration
+ * that was released never changes, because databases have run it.
+ */
 export const migrations: ReadonlyArray<Migration> = [{ name: "initial", statements: initial.statements }]
 
 const toInfo = ({ id, name }: MigrationInfo): MigrationInfo => ({ id, name })

@@ -10,7 +10,7 @@ import { execute } from "../driver/Query.ts"
 export type AuditRecorder = (entries: ReadonlyArray<AuditEntry>) => Effect.Effect<void, SqlError>
 
 /** Makes a recorder whose events have the current actor. */
-export const makeAuditRecorder: Effect.Effect<AuditRecorder, never, PgClient.PgClient> = Effect.gen(
+export const makeAuditRecorder: Effect.Effect<AuditRecorder, never, PgClient.PgClient | Actor> = Effect.gen(
   function* () {
     const sql = yield* PgClient.PgClient
     const actor = yield* Actor

@@ -14,6 +14,7 @@ import { type ApiKeyId, endKey, isActive, type UserId } from "../../../../domain
 import * as audit from "../../../../domain/workspace/AuditEvent.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import { decodeEvents, selectEvents } from "./AuditQueries.ts"
+import type { Actor } from "../../../../application/administration/Actor.ts"
 import { makeAuditRecorder } from "./AuditRecorder.ts"
 import { execute, type Statement } from "../driver/Query.ts"
 import type { RowDecoder } from "../driver/RowDecoder.ts"
@@ -27,7 +28,7 @@ import { Database } from "../Database.ts"
 import * as queries from "./WorkspaceQueries.ts"
 
 /** The workspaces, users and keys in PostgreSQL, as operators administer them. */
-export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgClient> = Layer.effect(
+export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgClient | Actor> = Layer.effect(
   WorkspaceStore,
   Effect.gen(function* () {
     const { queryPrompts: query, transact } = yield* Database

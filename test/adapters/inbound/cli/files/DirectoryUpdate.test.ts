@@ -11,6 +11,7 @@ import { planUpdate } from "../../../../../src/adapters/inbound/cli/files/Direct
 import { readTexts, updateDirectory } from "../../../../../src/adapters/inbound/cli/files/PromptDirectory.ts"
 import { assignPaths } from "../../../../../src/adapters/inbound/cli/files/PromptPaths.ts"
 import { parsePromptFiles } from "../../../../../src/adapters/inbound/cli/files/PromptText.ts"
+import { readItems } from "../../../../../src/application/formats/files/ContentFile.ts"
 import { applyFiles } from "../../../../../src/application/formats/files/FileMerge.ts"
 import { toImportedFiles } from "../../../../../src/application/formats/files/FileRecords.ts"
 import type { PromptId } from "../../../../../src/domain/Prompt.ts"
@@ -47,7 +48,7 @@ const applyUpdate = (workspace: WorkspaceId, content: WorkspaceContent, texts: T
 const findChanges = (workspace: WorkspaceId, content: WorkspaceContent, texts: Texts) => {
   const files = matchWith(content)(Result.getOrThrow(parsePromptFiles(workspace, texts)))
   const context = { now: instant("2030-01-01T00:00:00.000Z"), newId }
-  return applyFiles(content, files, context).changes
+  return applyFiles(content, readItems(content), files, context).changes
 }
 
 const naturals = Arbitrary.array(Arbitrary.schema(Schema.Natural), { maxLength: 6 })

@@ -2,6 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Result from "effect/Result"
 import { assignPaths } from "../../../../../src/adapters/inbound/cli/files/PromptPaths.ts"
 import { parsePromptFiles } from "../../../../../src/adapters/inbound/cli/files/PromptText.ts"
+import { readItems } from "../../../../../src/application/formats/files/ContentFile.ts"
 import { applyFiles } from "../../../../../src/application/formats/files/FileMerge.ts"
 import { isEmptyEdit, toWorkspaceContent } from "../../../../../src/domain/workspace/WorkspaceContent.ts"
 import type { WorkspaceId } from "../../../../../src/domain/WorkspaceId.ts"
@@ -62,7 +63,12 @@ describe("the files of a workspace", () => {
     { archive: archives },
     ({ archive }) => {
       const context = { now: instant("2030-01-01T00:00:00.000Z"), newId: () => assert.fail("nothing is new") }
-      const { edit, changes } = applyFiles(toWorkspaceContent(archive), assignPaths(archive), context)
+      const { edit, changes } = applyFiles(
+        toWorkspaceContent(archive),
+        readItems(archive),
+        assignPaths(archive),
+        context
+      )
       assert.deepStrictEqual(changes, [])
       assert.isTrue(isEmptyEdit(edit))
     }

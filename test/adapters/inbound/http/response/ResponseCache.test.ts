@@ -112,7 +112,7 @@ describe("ResponseCache", () => {
       })
     }
 
-    it("a refusal deletes the responses of one key, or of a workspace", () => {
+    it("a rejection deletes the responses of one key, or of a workspace", () => {
       const { cache, feed, outage } = setUp(true)
       const other = { ...caller, keyHash: "b".repeat(64) as KeyHash }
       Effect.runSync(cache.load("a", Effect.succeed(older)))

@@ -4,12 +4,12 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Queue from "effect/Queue"
 import { channel } from "../../../../../src/adapters/outbound/postgres/feed/NotifyChannel.ts"
-import * as PostgresWorkspaceStore from "../../../../../src/adapters/outbound/postgres/workspaces/PostgresWorkspaceStore.ts"
 import { WorkspaceStore } from "../../../../../src/application/ports/WorkspaceStore.ts"
 import { newId, sample, toPartStream } from "../../../../support/archives.ts"
+import { workspaceStore } from "../../../../support/database/workspaceStore.ts"
 import { migratedDatabase } from "../../../../support/postgres.ts"
 
-const database = PostgresWorkspaceStore.layer.pipe(Layer.provideMerge(migratedDatabase))
+const database = workspaceStore.pipe(Layer.provideMerge(migratedDatabase))
 
 describe("the notifications of a write", () => {
   layer(database, { excludeTestServices: true })((it) => {

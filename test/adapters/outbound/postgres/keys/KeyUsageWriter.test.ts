@@ -6,12 +6,12 @@ import * as Logger from "effect/Logger"
 import * as PostgresKeyStore from "../../../../../src/adapters/outbound/postgres/keys/PostgresKeyStore.ts"
 import { makeKeyUsageWriter } from "../../../../../src/adapters/outbound/postgres/keys/KeyUsageWriter.ts"
 import { migrate } from "../../../../../src/adapters/outbound/postgres/schema/Migrations.ts"
-import * as PostgresWorkspaceStore from "../../../../../src/adapters/outbound/postgres/workspaces/PostgresWorkspaceStore.ts"
 import { KeyStore } from "../../../../../src/application/ports/KeyStore.ts"
 import { WorkspaceStore } from "../../../../../src/application/ports/WorkspaceStore.ts"
 import type { ApiKeyId } from "../../../../../src/domain/ApiKey.ts"
 import { toTimestamp } from "../../../../../src/domain/Timestamp.ts"
 import { archive, key, newId, user, workspace, toPartStream } from "../../../../support/archives.ts"
+import { workspaceStore } from "../../../../support/database/workspaceStore.ts"
 import { connect, freshDatabase, migratedDatabase, onServer } from "../../../../support/postgres.ts"
 
 const noon = Date.UTC(2026, 0, 1, 12)
@@ -24,7 +24,7 @@ const addTwoKeys = Effect.gen(function* () {
   const keys = [key(home.id, owner).stored, key(home.id, owner).stored] as const
   yield* importWorkspace(toPartStream(archive({ workspace: home, users: [owner], api_keys: keys })))
   return keys.map(({ id }) => id) as [ApiKeyId, ApiKeyId]
-}).pipe(Effect.provide(PostgresWorkspaceStore.layer))
+}).pipe(Effect.provide(workspaceStore))
 
 /** Reads the times of the last use of keys, and the versions of their rows. */
 const readLastUsed = Effect.fnUntraced(function* (ids: ReadonlyArray<ApiKeyId>) {

@@ -13,7 +13,6 @@ import { firstPrompt, renderFiles } from "../../../inbound/cli/files/promptFiles
 import { assignPaths } from "../../../../../src/adapters/inbound/cli/files/PromptPaths.ts"
 import { parsePromptFiles } from "../../../../../src/adapters/inbound/cli/files/PromptText.ts"
 import * as PostgresPromptRepo from "../../../../../src/adapters/outbound/postgres/prompts/PostgresPromptRepo.ts"
-import * as PostgresWorkspaceStore from "../../../../../src/adapters/outbound/postgres/workspaces/PostgresWorkspaceStore.ts"
 import { Administration } from "../../../../../src/application/administration/Administration.ts"
 import type { Archive } from "../../../../../src/application/formats/Archive.ts"
 import { InvalidContent } from "../../../../../src/domain/workspace/Problem.ts"
@@ -23,11 +22,12 @@ import { resolve } from "../../../../../src/domain/Resolution.ts"
 import type { VersionNumber } from "../../../../../src/domain/Version.ts"
 import { archive, fragment, prompt, fragmentBinding, version } from "../../../../support/archives.ts"
 import { awkwardNumbers, jsonMaps } from "../../../../support/json.ts"
+import { workspaceStore } from "../../../../support/database/workspaceStore.ts"
 import { migratedDatabase } from "../../../../support/postgres.ts"
 
 const services = Layer.mergeAll(
   PostgresPromptRepo.layer,
-  Administration.layer.pipe(Layer.provide([PostgresWorkspaceStore.layer, NodeCrypto.layerSecureRandom]))
+  Administration.layer.pipe(Layer.provide([workspaceStore, NodeCrypto.layerSecureRandom]))
 ).pipe(Layer.provideMerge(migratedDatabase))
 
 const directory = mkdtempSync(join(tmpdir(), "exact-numbers-"))

@@ -7,7 +7,6 @@ import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import * as KeyStore from "../../../../../src/adapters/outbound/postgres/keys/PostgresKeyStore.ts"
 import * as PostgresPromptRepo from "../../../../../src/adapters/outbound/postgres/prompts/PostgresPromptRepo.ts"
-import * as WorkspaceStore from "../../../../../src/adapters/outbound/postgres/workspaces/PostgresWorkspaceStore.ts"
 import * as Keys from "../../../../../src/application/ports/KeyStore.ts"
 import { type PromptFilter, PromptRepo } from "../../../../../src/application/ports/PromptRepo.ts"
 import * as Workspaces from "../../../../../src/application/ports/WorkspaceStore.ts"
@@ -27,9 +26,10 @@ import {
   user,
   toPartStream
 } from "../../../../support/archives.ts"
+import { workspaceStore } from "../../../../support/database/workspaceStore.ts"
 import { migratedDatabase } from "../../../../support/postgres.ts"
 
-const ports = Layer.mergeAll(PostgresPromptRepo.layer, KeyStore.layer, WorkspaceStore.layer).pipe(
+const ports = Layer.mergeAll(PostgresPromptRepo.layer, KeyStore.layer, workspaceStore).pipe(
   Layer.provideMerge(migratedDatabase)
 )
 

@@ -4,14 +4,13 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import { importTables } from "../../../../../src/adapters/outbound/postgres/transfer/ContentTables.ts"
-import * as PostgresWorkspaceStore from "../../../../../src/adapters/outbound/postgres/workspaces/PostgresWorkspaceStore.ts"
 import { InvalidContent } from "../../../../../src/domain/workspace/Problem.ts"
-import { archiveFromExport } from "../../../../../src/application/formats/Archive.ts"
 import type { ContentEdit } from "../../../../../src/domain/workspace/WorkspaceContent.ts"
 import type { ExportPart } from "../../../../../src/domain/workspace/WorkspaceParts.ts"
 import { WorkspaceStore } from "../../../../../src/application/ports/WorkspaceStore.ts"
 import {
   archive,
+  archiveFromExport,
   compareIds,
   fragment,
   instant,
@@ -25,9 +24,10 @@ import {
   workspace,
   toPartStream
 } from "../../../../support/archives.ts"
+import { workspaceStore } from "../../../../support/database/workspaceStore.ts"
 import { migratedDatabase } from "../../../../support/postgres.ts"
 
-const store = Layer.provideMerge(PostgresWorkspaceStore.layer, migratedDatabase)
+const store = Layer.provideMerge(workspaceStore, migratedDatabase)
 
 /** Reads every row of every table with its transaction and position, which change with each write of the row. */
 const readEveryRow = Effect.gen(function* () {

@@ -1,0 +1,22 @@
+import * as PgConnection from "@effect/sql-pg/PgConnection"
+import * as Effect from "effect/Effect"
+import type * as Redacted from "effect/Redacted"
+import { makePoolConfig } from "../driver/PoolConfig.ts"
+import { describeSqlError, sqlState } from "../driver/SqlErrors.ts"
+import { makeDatabaseServer } from "./DatabaseServer.ts"
+
+/** SQLSTATEs of a connection that PostgreSQL rejects: the database does not exist, or the role or its password is wrong. */
+const rejected: ReadonlyArray<string> = ["3D000", "28000", "28P01"]
+
+/** Connects once. Returns why no connection is made, as a message for the operator; undefined if one is made. */
+export const findConnectionProblem = (url: Redacted.Redacted): Effect.Effect<string | undefined> =>
+  PgConnection.make(makePoolConfig(makeDatabaseServer(url).config)).pipe(
+    Effect.scoped,
+    Effect.match({
+      onSuccess: () => undefined,
+      onFailure: (error) =>
+        rejected.includes(sqlState(error))
+          ? `PostgreSQL rejected the connection of DATABASE_URL: ${describeSqlError(error)}`
+          : `the database cannot be reached: ${describeSqlError(error)}`
+    })
+  )
