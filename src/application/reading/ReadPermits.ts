@@ -1,6 +1,5 @@
 import * as Effect from "effect/Effect"
 import * as Semaphore from "effect/Semaphore"
-import { LRUCache } from "lru-cache"
 import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
 
 /** The number of reads of a workspace that run at once after a large one. Each may hold about 8 MiB until it is encoded. */
@@ -43,14 +42,16 @@ class Permits {
   }
 }
 
-// All services of a process share its memory, so this is a value of the module.
-const permitsOf = new LRUCache<WorkspaceId, Permits>({ max: maxWorkspaces })
+// All services of a process share its memory, so this is a value of the module. The workspace that was read last is
+// the last one.
+const permitsOf = new Map<WorkspaceId, Permits>()
 
 const findPermits = (workspace: WorkspaceId): Permits => {
-  const known = permitsOf.get(workspace)
-  if (known !== undefined) return known
-  const permits = new Permits()
+  const permits = permitsOf.get(workspace) ?? new Permits()
+  permitsOf.delete(workspace)
   permitsOf.set(workspace, permits)
+  const [leastRecent] = permitsOf.keys()
+  if (permitsOf.size > maxWorkspaces && leastRecent !== undefined) permitsOf.delete(leastRecent)
   return permits
 }
 
