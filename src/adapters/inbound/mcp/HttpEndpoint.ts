@@ -1,7 +1,7 @@
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
-import type { AdmittedCaller } from "../../../application/access/Admission.ts"
+import { Admission, type AdmittedCaller } from "../../../application/access/Admission.ts"
 import { Unavailable } from "../../../application/ports/Unavailable.ts"
 import { withReadPermit } from "../../../application/reading/ReadPermits.ts"
 import { encodeInTurns } from "../../../application/reading/Turns.ts"
@@ -14,7 +14,6 @@ import type {
   MountedResponse,
   StreamedResponse
 } from "../contract/MountedEndpoint.ts"
-import { makeCachedAdmit } from "./CallerCache.ts"
 import { bodyTooLarge, forbiddenOrigin, notAcceptable, toRpcError } from "./Errors.ts"
 import {
   encodeError,
@@ -93,7 +92,7 @@ const respondToFailures = (
  */
 export const makeHttpEndpoint = (publicOrigin: string | undefined) =>
   Effect.gen(function* () {
-    const admit = yield* makeCachedAdmit
+    const { admit } = yield* Admission
     const makeCatalog = yield* makePromptCatalogs
     const openCallerStream = yield* makeStreamOpener
 
