@@ -20,6 +20,8 @@ export interface MountedRequest {
   readonly token: string | undefined
   readonly requestId: string
   readonly hasRoom: HasRoom
+  /** Reads the body. Runs at most once. */
+  readonly readBody: Effect.Effect<Uint8Array, BodyError>
   /** Returns true if no other response of the connection is in flight, so that a streamed response can start now. */
   readonly canStream: () => boolean
 }
@@ -46,11 +48,6 @@ export interface MountedResponse {
   readonly response: HttpResponse | StreamedResponse
 }
 
-/** Responds to a request once its body has arrived, or cannot be read. Never fails. */
-export interface BodyHandler {
-  readonly handleBody: (body: Uint8Array | BodyError) => Effect.Effect<MountedResponse>
-}
-
 /**
  * An endpoint that another adapter serves on the server of the API. Its requests pass the same checks of the transport,
  * and its responses get the same common headers, log lines and metrics. `undefined` if there is none.
@@ -60,8 +57,8 @@ export class MountedEndpoint extends Context.Service<
   | {
       readonly path: string
       readonly maxBodyBytes: number
-      /** Responds to a request, or asks for its body first. Never fails. */
-      readonly respond: (request: MountedRequest) => Effect.Effect<MountedResponse | BodyHandler>
+      /** Responds to a request. Never fails. */
+      readonly respond: (request: MountedRequest) => Effect.Effect<MountedResponse>
     }
   | undefined
 >()("prompt-retrieval/MountedEndpoint") {}

@@ -62,7 +62,8 @@ export const makeApp = Effect.gen(function* () {
       const context = makeRequestContext(request, hasRoom)
       // `respond` matches the route before it returns, so the span below is named after the route.
       const response = respondToFailures(respond(context), context.requestId)
-      return Effect.flatMap(isTraced ? inSpan(request, context.route, response) : response, (response) =>
+      const traced = isTraced ? inSpan(request, context.route, response, ({ status }) => status) : response
+      return Effect.flatMap(traced, (response) =>
         Effect.as(record(context, response), withCommonHeaders(response, context.requestId))
       )
     })

@@ -9,7 +9,6 @@ import { isJsonObject, type JsonObject } from "../../../domain/Json.ts"
 import { describeError, InternalError, MethodNotAllowed, RequestTimeout } from "../contract/Errors.ts"
 import type {
   BodyError,
-  BodyHandler,
   MountedRequest,
   MountedResponse,
   StreamedResponse
@@ -134,9 +133,8 @@ export const makeHttpEndpoint = (publicOrigin: string | undefined) =>
     const respondToPost = (
       request: MountedRequest,
       caller: AdmittedCaller,
-      body: Uint8Array | BodyError
+      body: Uint8Array
     ): Effect.Effect<EndpointResponse> => {
-      if ("_tag" in body) return respondWithError(undefined, bodyErrors[body._tag])
       const parsed = parseMessage(body)
       if (Result.isFailure(parsed)) return respondWithError(parsed.failure.id, parsed.failure.error)
       const message = parsed.success
@@ -172,12 +170,12 @@ export const makeHttpEndpoint = (publicOrigin: string | undefined) =>
       return method === "GET" && !accepts ? notAcceptable : undefined
     }
 
-    const respond = (request: MountedRequest): Effect.Effect<MountedResponse | BodyHandler> => {
+    const respond = (request: MountedRequest): Effect.Effect<MountedResponse> => {
       const problem = findRequestProblem(request)
       if (problem !== undefined)
         return Effect.succeed({ caller: undefined, response: makeErrorResponse(undefined, problem) })
       return Effect.matchCauseEffect(admit(request.token), {
-        onFailure: (cause): Effect.Effect<MountedResponse | BodyHandler> =>
+        onFailure: (cause) =>
           withCaller(
             undefined,
             respondToFailures(
@@ -186,12 +184,16 @@ export const makeHttpEndpoint = (publicOrigin: string | undefined) =>
               request.requestId
             )
           ),
-        onSuccess: (caller): Effect.Effect<MountedResponse | BodyHandler> =>
-          request.method === "POST"
-            ? Effect.succeed({
-                handleBody: (body) => withCaller(caller, respondToPost(request, caller, body))
-              })
-            : withCaller(caller, respondToGet(request, caller))
+        onSuccess: (caller) =>
+          withCaller(
+            caller,
+            request.method === "GET"
+              ? respondToGet(request, caller)
+              : Effect.matchEffect(request.readBody, {
+                  onFailure: ({ _tag }) => respondWithError(undefined, bodyErrors[_tag]),
+                  onSuccess: (body) => respondToPost(request, caller, body)
+                })
+          )
       })
     }
 

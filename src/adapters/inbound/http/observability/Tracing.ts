@@ -5,7 +5,7 @@ import * as Headers from "effect/http/Headers"
 import * as HttpTraceContext from "effect/http/HttpTraceContext"
 import * as Option from "effect/Option"
 import * as Tracer from "effect/Tracer"
-import type { HttpRequest, HttpResponse } from "../../contract/HttpMessage.ts"
+import type { HttpRequest } from "../../contract/HttpMessage.ts"
 
 /** Succeeds with true if spans are collected. */
 export const checkIsTraced = Effect.map(Effect.tracer, (tracer) => tracer !== Tracer.nativeTracer)
@@ -14,10 +14,11 @@ export const checkIsTraced = Effect.map(Effect.tracer, (tracer) => tracer !== Tr
  * Runs a request in a span, in the caller's trace if the request has a `traceparent`. A status of 500 or more makes
  * the span an error. Effect's own HTTP span is not used because it contains the URL with its query.
  */
-export const inSpan = <Response extends Pick<HttpResponse, "status">>(
+export const inSpan = <Response>(
   { method, headers: { traceparent } }: HttpRequest,
   route: string | undefined,
-  respond: Effect.Effect<Response>
+  respond: Effect.Effect<Response>,
+  findStatus: (response: Response) => number
 ): Effect.Effect<Response> =>
   Effect.gen(function* () {
     const span = yield* Effect.makeSpan(route === undefined ? method : `${method} ${route}`, {
@@ -27,7 +28,7 @@ export const inSpan = <Response extends Pick<HttpResponse, "status">>(
       attributes: { "http.request.method": method, ...(route === undefined ? {} : { "http.route": route }) }
     })
     const response = yield* Effect.withParentSpan(respond, span, { captureStackTrace: false })
-    const { status } = response
+    const status = findStatus(response)
     span.attribute("http.response.status_code", status)
     span.end(yield* Clock.currentTimeNanos, status >= 500 ? Exit.fail(`responded ${status}`) : Exit.void)
     return response

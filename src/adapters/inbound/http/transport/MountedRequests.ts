@@ -1,13 +1,7 @@
 import type { IncomingMessage } from "node:http"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import type {
-  BodyError,
-  BodyHandler,
-  MountedEndpoint,
-  MountedResponse,
-  StreamedResponse
-} from "../../contract/MountedEndpoint.ts"
+import type { MountedEndpoint, MountedResponse, StreamedResponse } from "../../contract/MountedEndpoint.ts"
 import { type HasRoom, type HttpResponse, withCommonHeaders } from "../../contract/HttpMessage.ts"
 import { recordRequest } from "../observability/RequestLog.ts"
 import { inSpan, checkIsTraced } from "../observability/Tracing.ts"
@@ -63,7 +57,7 @@ const writeStream = (
   if (socket.readableEnded) disconnect()
 }
 
-const isBodyHandler = (next: MountedResponse | BodyHandler): next is BodyHandler => "handleBody" in next
+const findStatus = ({ response }: MountedResponse): number => response.status
 
 /** Makes the function that responds to the requests of a mounted endpoint. */
 export const makeMountedResponder = (
@@ -103,61 +97,31 @@ export const makeMountedResponder = (
         }
       }
 
-      /** Runs a step, and logs and counts the request if the step is the last one. */
-      const run = <Next extends MountedResponse | BodyHandler>(
-        step: Effect.Effect<Next>,
-        onNext: (next: Next) => void
-      ): void => {
-        const recorded = Effect.tap(step, (next) => {
-          if (isBodyHandler(next)) return Effect.void
-          const milliseconds = performance.now() - startedAt
-          const { caller, response } = next
-          return recordRequest({ method, route, status: response.status, milliseconds, requestId, caller })
-        })
-        fork(recorded).addObserver((exit) => {
-          if (Exit.isSuccess(exit)) return onNext(exit.value)
-          releaseBody?.()
+      const respond = endpoint.respond({
+        method,
+        headers,
+        token,
+        requestId,
+        hasRoom,
+        readBody: Effect.callback((resume) => {
+          releaseBody = bodies.read(request, (body) => resume(body))
+        }),
+        canStream: () => tracker.canStream(response)
+      })
+      const respondTraced = isTraced
+        ? inSpan({ method, target, headers }, route, respond, findStatus)
+        : respond
+      const recorded = Effect.tap(respondTraced, ({ caller, response: { status } }) => {
+        const milliseconds = performance.now() - startedAt
+        return recordRequest({ method, route, status, milliseconds, requestId, caller })
+      })
+      fork(recorded).addObserver((exit) => {
+        releaseBody?.()
+        if (Exit.isSuccess(exit)) write(exit.value)
+        else {
           tracker.recordResponse(response, undefined)
           request.socket.destroy()
-        })
-      }
-
-      const readBody = (onBody: (body: Uint8Array | BodyError) => void): void => {
-        releaseBody = bodies.read(request, onBody)
-      }
-      const finish = (last: MountedResponse): void => {
-        releaseBody?.()
-        write(last)
-      }
-
-      const canStream = (): boolean => tracker.canStream(response)
-      const respond = endpoint.respond({ method, headers, token, requestId, hasRoom, canStream })
-      if (isTraced) {
-        const whole = Effect.flatMap(respond, (next) =>
-          isBodyHandler(next)
-            ? Effect.flatMap(
-                Effect.callback<Uint8Array | BodyError>((resume) =>
-                  readBody((body) => resume(Effect.succeed(body)))
-                ),
-                next.handleBody
-              )
-            : Effect.succeed(next)
-        )
-        const inStatusSpan = inSpan(
-          { method, target, headers },
-          route,
-          Effect.map(whole, (last) => ({ last, status: last.response.status }))
-        )
-        run(
-          Effect.map(inStatusSpan, ({ last }) => last),
-          finish
-        )
-        return
-      }
-      // In two steps, because a fiber that waits for a callback costs more than a second fiber.
-      run(respond, (next) => {
-        if (isBodyHandler(next)) readBody((body) => run(next.handleBody(body), finish))
-        else finish(next)
+        }
       })
     }
   })

@@ -1,6 +1,8 @@
 import { EventEmitter } from "node:events"
 import type { IncomingMessage } from "node:http"
 import { assert, it } from "@effect/vitest"
+import * as Exit from "effect/Exit"
+import * as Option from "effect/Option"
 import {
   BodiesTooLarge,
   type BodyError
@@ -12,7 +14,7 @@ it("BodyReader counts the memory of each chunk and releases it with the body", (
   const byte = Buffer.alloc(1)
   /** Reads a body that arrives byte by byte. */
   const read = (bytes: number) => {
-    const received: Array<Uint8Array | BodyError> = []
+    const received: Array<Exit.Exit<Uint8Array, BodyError>> = []
     const request = new EventEmitter()
     const release = bodies.read(request as IncomingMessage, (body) => received.push(body))
     for (let n = 0; n < bytes; n++) request.emit("data", byte)
@@ -21,9 +23,9 @@ it("BodyReader counts the memory of each chunk and releases it with the body", (
   }
   for (let round = 0; round < 2; round++) {
     const first = read(200_000)
-    assert.strictEqual((first.received[0] as Uint8Array).length, 200_000)
+    assert.strictEqual(Exit.getSuccess(first.received[0]!).pipe(Option.getOrThrow).length, 200_000)
     const second = read(100_000)
-    assert.deepStrictEqual(second.received, [BodiesTooLarge])
+    assert.deepStrictEqual(second.received, [Exit.fail(BodiesTooLarge)])
     first.release()
     second.release()
   }
