@@ -1,7 +1,9 @@
 import type { IncomingMessage } from "node:http"
 import type { Socket } from "node:net"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
+import type { ConnectionLimits } from "./ConnectionLimits.ts"
 import { ServerResponse } from "./NodeHttp.ts"
+import { findSocketHandle } from "./NodeInternals.ts"
 import { ReaderProgress } from "./ReaderProgress.ts"
 
 /** The state of one connection, which its `ConnectionTracker` updates. */
@@ -22,7 +24,7 @@ export class Connection {
   isClosed = false
   /** Bytes of responses that the client has not received. */
   unsentBytes = 0
-  readonly reader = new ReaderProgress()
+  readonly #reader = new ReaderProgress()
   /** The latest request, unless it has arrived completely and its response is sent. */
   latestRequest: IncomingMessage | undefined = undefined
   /** Runs once no response is in flight. */
@@ -36,6 +38,27 @@ export class Connection {
     this.socket = socket
     this.release = release
     this.idleSince = now
+  }
+
+  /**
+   * Returns false if the client has taken longer than it may.
+   *
+   * @param elapsedMs the time since the last call
+   */
+  isWithinTime(limits: ConnectionLimits, now: number, elapsedMs: number, isDraining: boolean): boolean {
+    const { keepAliveTimeoutMs, headersTimeoutMs, rejectionLingerMs, drainStallTimeoutMs } = limits
+    if (this.responses.length === 0 && !this.isRejected) {
+      this.#reader.reset()
+      // Node's own timers are shorter; this limit applies to connections that they miss.
+      return now - this.idleSince <= keepAliveTimeoutMs + headersTimeoutMs
+    }
+    const handle = findSocketHandle(this.socket)
+    if (handle !== undefined && handle.writeQueueSize > 0) {
+      const isWithinTime = this.#reader.check(handle, limits, now, elapsedMs)
+      return isWithinTime && !(isDraining && this.#reader.hasStalled(now, drainStallTimeoutMs))
+    }
+    this.#reader.reset()
+    return this.rejectedAt === undefined || now - this.rejectedAt <= rejectionLingerMs
   }
 }
 

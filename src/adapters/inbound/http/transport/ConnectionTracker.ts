@@ -5,7 +5,7 @@ import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import type { HttpResponse } from "../../contract/HttpMessage.ts"
 import { Connection, type TrackedResponse } from "./Connection.ts"
 import type { ConnectionLimits } from "./ConnectionLimits.ts"
-import { findSocketHandle, stopParsing } from "./NodeInternals.ts"
+import { stopParsing } from "./NodeInternals.ts"
 import { UnreadMemory } from "./UnreadMemory.ts"
 
 /** The approximate memory that a finished response holds in addition to its body. */
@@ -294,24 +294,6 @@ export class ConnectionTracker {
     const elapsedMs = Math.min(now - this.#now, 2 * sweepIntervalMs)
     this.#now = now
     for (const connection of this.#connections.values())
-      if (!this.#isWithinTime(connection, elapsedMs)) this.#destroy(connection)
-  }
-
-  /** Returns false if the client of a connection has taken longer than it may. */
-  #isWithinTime(connection: Connection, elapsedMs: number): boolean {
-    const { keepAliveTimeoutMs, headersTimeoutMs, rejectionLingerMs, drainStallTimeoutMs } = this.#limits
-    const { reader, rejectedAt } = connection
-    if (connection.responses.length === 0 && !connection.isRejected) {
-      reader.reset()
-      // Node's own timers are shorter; this limit applies to connections that they miss.
-      return this.#now - connection.idleSince <= keepAliveTimeoutMs + headersTimeoutMs
-    }
-    const handle = findSocketHandle(connection.socket)
-    if (handle !== undefined && handle.writeQueueSize > 0) {
-      const isWithinTime = reader.check(handle, this.#limits, this.#now, elapsedMs)
-      return isWithinTime && !(this.#isDraining && reader.hasStalled(this.#now, drainStallTimeoutMs))
-    }
-    reader.reset()
-    return rejectedAt === undefined || this.#now - rejectedAt <= rejectionLingerMs
+      if (!connection.isWithinTime(this.#limits, now, elapsedMs, this.#isDraining)) this.#destroy(connection)
   }
 }
