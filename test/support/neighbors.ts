@@ -172,11 +172,13 @@ export interface Tenants {
 }
 
 /**
- * The limits are raised only because the reads of several kinds fall into the same minute. The option of Node is that
- * of the image and of the systemd unit.
+ * The limits are raised only because the reads of several kinds fall into the same minute. The options of
+ * memory are those of the image and of the systemd unit.
  */
 const env = {
   NODE_OPTIONS: "--max-semi-space-size=8",
+  MALLOC_ARENA_MAX: "1",
+  MALLOC_TRIM_THRESHOLD_: "131072",
   RATE_LIMIT_PER_KEY: "1000000",
   RATE_LIMIT_PER_PROCESS: "1000000",
   LOG_LEVEL: "Warn",
