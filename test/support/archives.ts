@@ -1,27 +1,57 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Stream from "effect/Stream"
-import {
-  type Archive,
-  archiveFromExport,
-  archiveFromParts,
-  toWorkspaceParts
-} from "../../src/application/formats/Archive.ts"
+import { type Archive, archiveFromParts } from "../../src/application/formats/Archive.ts"
 import { ArchiveReader } from "../../src/application/formats/ArchiveReader.ts"
 import { ArchiveWriter } from "../../src/application/formats/ArchiveWriter.ts"
 import { toRawParts } from "../../src/application/formats/RawPart.ts"
 import { WorkspaceStore } from "../../src/application/ports/WorkspaceStore.ts"
 import type { InvalidContent } from "../../src/domain/workspace/Problem.ts"
 import type { WorkspaceId } from "../../src/domain/WorkspaceId.ts"
+import type { PromptFragment, PromptVersion } from "../../src/domain/workspace/Workspace.ts"
 import {
   type ExportPart,
   toExportParts,
-  type WorkspacePart
+  type WorkspacePart,
+  workspaceLists
 } from "../../src/domain/workspace/WorkspaceParts.ts"
 
 // The archives of the contract suites, and conversions for other tests.
 export * from "../../src/testing/archives.ts"
 export * from "../../src/testing/generatedArchives.ts"
+
+/** Splits an archive into the parts of its workspace. */
+export const toWorkspaceParts = function* (archive: Archive): Generator<WorkspacePart> {
+  yield { list: "workspace", item: archive.workspace }
+  for (const list of workspaceLists) {
+    for (const item of archive[list]) yield { list, item } as WorkspacePart
+  }
+}
+
+/** Builds an archive from all the parts of an export. */
+export const archiveFromExport = (parts: Iterable<ExportPart>): Archive => {
+  const whole: Array<WorkspacePart> = []
+  let fragments: Array<PromptFragment> = []
+  let versions: Array<PromptVersion> = []
+  for (const part of parts) {
+    switch (part.list) {
+      case "prompts":
+        fragments = []
+        versions = []
+        whole.push({ list: "prompts", item: { ...part.item, fragments, versions } })
+        break
+      case "prompt_fragments":
+        fragments.push(part.item)
+        break
+      case "prompt_versions":
+        versions.push(part.item)
+        break
+      default:
+        whole.push(part)
+    }
+  }
+  return archiveFromParts(whole)
+}
 
 /** Streams the parts of an archive's workspace, as `WorkspaceStore.importWorkspace` takes them. */
 export const toPartStream = (archive: Archive): Stream.Stream<WorkspacePart> =>

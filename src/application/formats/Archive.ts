@@ -21,7 +21,7 @@ import {
   WorkspaceTag
 } from "../../domain/workspace/Workspace.ts"
 import { WorkspaceId } from "../../domain/WorkspaceId.ts"
-import { type ExportPart, type WorkspacePart, workspaceLists } from "../../domain/workspace/WorkspaceParts.ts"
+import { type WorkspacePart, workspaceLists } from "../../domain/workspace/WorkspaceParts.ts"
 
 // A workspace archive: a whole workspace as one JSON file. The file holds the items of the domain's `Workspace.ts`,
 // but ids may be in any case, and times may be any ISO 8601 times with an offset.
@@ -114,14 +114,6 @@ export const Archive = Schema.Struct({
 }).annotate({ title: "Workspace archive", description: "A whole workspace as one JSON file." })
 export type Archive = typeof Archive.Type
 
-/** Splits an archive into the parts of its workspace. */
-export const toWorkspaceParts = function* (archive: Archive): Generator<WorkspacePart> {
-  yield { list: "workspace", item: archive.workspace }
-  for (const list of workspaceLists) {
-    for (const item of archive[list]) yield { list, item } as WorkspacePart
-  }
-}
-
 /** Builds an archive from all the parts of a workspace. */
 export const archiveFromParts = (parts: Iterable<WorkspacePart>): Archive => {
   const items = Map.groupBy(parts, ({ list }) => list)
@@ -131,29 +123,4 @@ export const archiveFromParts = (parts: Iterable<WorkspacePart>): Archive => {
     workspace: getItems("workspace")[0],
     ...Object.fromEntries(workspaceLists.map((list) => [list, getItems(list)]))
   } as Archive
-}
-
-/** Builds an archive from all the parts of an export. */
-export const archiveFromExport = (parts: Iterable<ExportPart>): Archive => {
-  const whole: Array<WorkspacePart> = []
-  let fragments: Array<PromptFragment> = []
-  let versions: Array<PromptVersion> = []
-  for (const part of parts) {
-    switch (part.list) {
-      case "prompts":
-        fragments = []
-        versions = []
-        whole.push({ list: "prompts", item: { ...part.item, fragments, versions } })
-        break
-      case "prompt_fragments":
-        fragments.push(part.item)
-        break
-      case "prompt_versions":
-        versions.push(part.item)
-        break
-      default:
-        whole.push(part)
-    }
-  }
-  return archiveFromParts(whole)
 }

@@ -1,14 +1,10 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Result from "effect/Result"
-import {
-  type Archive,
-  archiveFormat,
-  archiveFromExport,
-  toWorkspaceParts
-} from "../../../src/application/formats/Archive.ts"
+import { type Archive, archiveFormat } from "../../../src/application/formats/Archive.ts"
 import { toExportParts } from "../../../src/domain/workspace/WorkspaceParts.ts"
 import {
   archive,
+  archiveFromExport,
   archives,
   instant,
   key,
@@ -16,6 +12,7 @@ import {
   prompt,
   sample,
   toArchiveText,
+  toWorkspaceParts,
   user
 } from "../../support/archives.ts"
 

@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Arbitrary from "effect/Arbitrary"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
-import { type Archive, toWorkspaceParts } from "../../../src/application/formats/Archive.ts"
+import type { Archive } from "../../../src/application/formats/Archive.ts"
 import { PromptRepo } from "../../../src/application/ports/PromptRepo.ts"
 import {
   type RowCounts,
@@ -30,7 +30,8 @@ import {
   fragmentBinding,
   user,
   version,
-  workspace
+  workspace,
+  toWorkspaceParts
 } from "../../support/archives.ts"
 import {
   type ContractTests,

@@ -5,11 +5,7 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
-import {
-  type Archive,
-  archiveFromExport,
-  toWorkspaceParts
-} from "../../../../../src/application/formats/Archive.ts"
+import type { Archive } from "../../../../../src/application/formats/Archive.ts"
 import {
   decodeTryLock,
   tryLockWorkspace
@@ -22,6 +18,7 @@ import type { ContentEdit, WorkspaceContent } from "../../../../../src/domain/wo
 import { WorkspaceStore } from "../../../../../src/application/ports/WorkspaceStore.ts"
 import {
   archive,
+  archiveFromExport,
   folder,
   fragment,
   instant,
@@ -31,7 +28,8 @@ import {
   fragmentBinding,
   user,
   version,
-  toPartStream
+  toPartStream,
+  toWorkspaceParts
 } from "../../../../support/archives.ts"
 import { openStoreAndClient } from "../../../../support/database/storeAndClient.ts"
 

@@ -6,12 +6,12 @@ import * as Layer from "effect/Layer"
 import { importTables } from "../../../../../src/adapters/outbound/postgres/transfer/ContentTables.ts"
 import * as PostgresWorkspaceStore from "../../../../../src/adapters/outbound/postgres/workspaces/PostgresWorkspaceStore.ts"
 import { InvalidContent } from "../../../../../src/domain/workspace/Problem.ts"
-import { archiveFromExport } from "../../../../../src/application/formats/Archive.ts"
 import type { ContentEdit } from "../../../../../src/domain/workspace/WorkspaceContent.ts"
 import type { ExportPart } from "../../../../../src/domain/workspace/WorkspaceParts.ts"
 import { WorkspaceStore } from "../../../../../src/application/ports/WorkspaceStore.ts"
 import {
   archive,
+  archiveFromExport,
   compareIds,
   fragment,
   instant,
