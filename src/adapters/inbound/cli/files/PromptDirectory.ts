@@ -7,7 +7,7 @@ import * as Exit from "effect/Exit"
 import { InvalidFiles } from "../../../../application/formats/files/ContentFile.ts"
 import type { Problem } from "../../../../domain/workspace/Problem.ts"
 import { type CommandError, makeReadError, makeWriteError } from "../output/CommandError.ts"
-import { makeProgress } from "../output/Progress.ts"
+import { withProgress } from "../output/Progress.ts"
 import { extension } from "./PromptPaths.ts"
 
 /** The texts of a directory's files by path, with slashes. */
@@ -71,15 +71,13 @@ export const readTexts = Effect.fnUntraced(function* (directory: string, mustHav
   })
   const { paths, problems } = listing
   const texts = new Map<string, string>()
-  const progress = makeProgress({ label: "Reading", total: paths.length, unit: "files" })
   const readText = async (path: string) => {
     const bytes = await readFile(join(directory, path))
     if (isUtf8(bytes)) texts.set(path, bytes.toString())
     else problems.push({ path, message: "is not UTF-8" })
-    progress.add(1)
   }
   yield* Effect.forEach(paths, (path) => attempt(() => readText(path)), { discard: true }).pipe(
-    Effect.ensuring(Effect.sync(progress.end))
+    withProgress("Reading", () => `${texts.size} of ${paths.length} files`)
   )
   return problems.length > 0 ? yield* Effect.fail(InvalidFiles(problems)) : (texts as Texts)
 })
@@ -155,14 +153,14 @@ export const updateDirectory = (
   return Effect.acquireUseRelease(
     attempt(() => makeStaging(resolve(directory))),
     ({ files }) => {
-      const progress = makeProgress({ label: "Writing", total: textsToWrite.size, unit: "files" })
+      let written = 0
       const write = ([path, text]: readonly [string, string]) =>
-        Effect.tap(
-          attempt(() => stage(files, path, text)),
-          () => Effect.sync(() => progress.add(1))
-        )
+        attempt(async () => {
+          await stage(files, path, text)
+          written++
+        })
       return Effect.forEach(textsToWrite, write, { discard: true }).pipe(
-        Effect.ensuring(Effect.sync(progress.end)),
+        withProgress("Writing", () => `${written} of ${textsToWrite.size} files`),
         Effect.andThen(
           attempt(async () => {
             for (const path of pathsToRemove) await removeFile(directory, path)
