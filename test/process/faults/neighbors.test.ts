@@ -8,7 +8,7 @@ import {
   twoTenants
 } from "../../support/neighbors.ts"
 
-/** Generous, because the machine may be busy: `bench/neighbors.ts` has the real bounds of times. */
+/** Generous, because the machine may be busy: a free machine needs less than a quarter of this time. */
 const maxMs = 2_000
 const maxResidentMiB = 400
 
