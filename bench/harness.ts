@@ -13,8 +13,6 @@ export interface Scale {
   /** How often an archive is imported, and its number of prompts. */
   readonly imports: number
   readonly importedPrompts: number
-  /** The largest number of workspaces. */
-  readonly workspaces: number
 }
 
 /** The dataset, the load generator and the servers that scenarios measure with. */
