@@ -12,7 +12,7 @@ import {
 } from "../../../../domain/workspace/WorkspaceContent.ts"
 import type { PromptId } from "../../../../domain/Prompt.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
-import type { AuditRecorder } from "../workspaces/AuditRecorder.ts"
+import type { AuditRecorder } from "../workspaces/AuditLog.ts"
 import { readContent } from "./ContentReader.ts"
 import { rejectConflicts } from "./ImportConflicts.ts"
 import { writeImportedFiles } from "./ImportedFiles.ts"

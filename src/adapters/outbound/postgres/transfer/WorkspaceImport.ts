@@ -5,7 +5,7 @@ import type { ChangeOptions, ImportResult, RowCounts } from "../../../../applica
 import { toWorkspaceImportedEntry } from "../../../../domain/workspace/AuditEvent.ts"
 import { addPart, emptySummary } from "../../../../domain/workspace/ImportSummary.ts"
 import type { WorkspacePart } from "../../../../domain/workspace/WorkspaceParts.ts"
-import type { AuditRecorder } from "../workspaces/AuditRecorder.ts"
+import type { AuditRecorder } from "../workspaces/AuditLog.ts"
 import { executeCounted } from "../driver/Query.ts"
 import { contentTables } from "./ContentTables.ts"
 import { rejectConflicts } from "./ImportConflicts.ts"
