@@ -2,11 +2,11 @@ import * as Console from "effect/Console"
 import * as CliConfig from "effect/cli/CliConfig"
 import * as CliOutput from "effect/cli/CliOutput"
 import * as Command from "effect/cli/Command"
-import * as Flag from "effect/cli/Flag"
 import * as GlobalFlag from "effect/cli/GlobalFlag"
 import * as Effect from "effect/Effect"
 import { auditCommands } from "./commands/AuditCommands.ts"
 import { beforeOperands, findCommand, isJsonRequested } from "./input/CommandTree.ts"
+import { booleanFlag } from "./input/Flags.ts"
 import { commonVariables, serveVariables, Variables } from "./input/Environment.ts"
 import { folderCommands, tagCommands } from "./commands/ContentCommands.ts"
 import { type ExitError, toExitError } from "./output/Errors.ts"
@@ -24,10 +24,7 @@ import { toUsageFailure } from "./input/UsageErrors.ts"
 import { userCommands } from "./commands/UserCommands.ts"
 import { workspaceCommands } from "./commands/WorkspaceCommands.ts"
 
-const demo = Flag.Boolean("demo").pipe(
-  Flag.withDefault(false),
-  Flag.withDescription("Create a demo workspace if the embedded database has no workspace")
-)
+const demo = booleanFlag("demo", "Create a demo workspace if the embedded database has no workspace")
 
 const serveCommand = Command.make("serve", { demo }, handleServe).pipe(
   Command.withDescription("Migrate the database and serve the API"),
