@@ -102,12 +102,12 @@ export const alternate = async ({ generator, scale }: Harness, a: Side, b: Side)
 export type Metric = (result: LoadResult) => number
 
 export const perSecond =
-  (stream = 0): Metric =>
+  (stream: number): Metric =>
   (result) =>
     result.streams[stream]!.perSecond
 
 export const latency =
-  (q: number, stream = 0): Metric =>
+  (q: number, stream: number): Metric =>
   (result) =>
     quantile(result.streams[stream]!.latencies, q)
 
@@ -117,7 +117,7 @@ export const ratios = ({ a, b }: Rounds, metric: Metric): ReadonlyArray<number> 
 const busy: Metric = (result) => result.busy
 
 /** Returns the medians of both sides and how busy the generator was with the faster side. */
-export const summarize = ({ a, b }: Rounds, names: readonly [string, string], stream = 0) => {
+export const summarize = ({ a, b }: Rounds, names: readonly [string, string], stream: number) => {
   const reduce = (results: ReadonlyArray<LoadResult>, metric: Metric) => median(results.map(metric))
   const [nameA, nameB] = names
   return {
