@@ -74,16 +74,37 @@ export const assertSameAsBaseline = async (
 
 /** A value of each round, and the unit of its ratio to the baseline's value. */
 interface Comparison {
-  readonly metric: Metric
+  readonly metric: (stream: number) => Metric
   readonly toUnit: (baseline: string) => string
 }
 
 /** Compares requests per second; a larger ratio is better. */
-export const throughput: Comparison = { metric: perSecond(), toUnit: (baseline) => `of ${baseline}` }
+export const throughput: Comparison = { metric: perSecond, toUnit: (baseline) => `of ${baseline}` }
+
+const compareLatency = (q: number): Comparison => ({
+  metric: (stream) => latency(q, stream),
+  toUnit: (baseline) => `of ${baseline}'s p${100 * q}`
+})
 
 /** Compares quantiles of the latency; a smaller ratio is better. */
-export const p50: Comparison = { metric: latency(0.5), toUnit: (baseline) => `of ${baseline}'s p50` }
-export const p99: Comparison = { metric: latency(0.99), toUnit: (baseline) => `of ${baseline}'s p99` }
+export const p50 = compareLatency(0.5)
+export const p99 = compareLatency(0.99)
+
+/** Divides the values of the service by those of a baseline. */
+export const toRatios = (
+  title: string,
+  goal: Goal,
+  rounds: Rounds,
+  baseline: "bare" | "Fastify",
+  { metric, toUnit }: Comparison = throughput,
+  stream = 0
+): Measurement => ({
+  title,
+  unit: toUnit(baseline),
+  goal,
+  samples: ratios(rounds, metric(stream)),
+  detail: summarize(rounds, ["service", baseline.toLowerCase()], stream)
+})
 
 // ---- compared with the bare server
 
@@ -116,19 +137,6 @@ export const compareWithBare = async (
   return rounds
 }
 
-export const toBareRatio = (
-  title: string,
-  goal: Goal,
-  rounds: Rounds,
-  { metric, toUnit }: Comparison = throughput
-): Measurement => ({
-  title,
-  unit: toUnit("bare"),
-  goal,
-  samples: ratios(rounds, metric),
-  detail: summarize(rounds, ["service", "bare"])
-})
-
 /** Creates a scenario that compares the shared service with the bare server. */
 export const bareScenario = (
   group: string,
@@ -144,7 +152,7 @@ export const bareScenario = (
     const server = await startService(harness)
     const requests = await makeRequests(harness)
     await assertSameAsBaseline(harness, server, requests)
-    return [toBareRatio(title, goal, await compareWithBare(harness, server, requests))]
+    return [toRatios(title, goal, await compareWithBare(harness, server, requests), "bare")]
   }
 })
 
@@ -157,7 +165,7 @@ export const uncachedScenario = (
   goal: Goal,
   workspace: Workspace,
   makeRequests: () => Stream,
-  { metric, toUnit }: Comparison = throughput
+  comparison: Comparison = throughput
 ): Scenario => ({
   group,
   title,
@@ -171,7 +179,6 @@ export const uncachedScenario = (
       { port: server.port, ...requests },
       { port: baseline.port, ...requests }
     )
-    const detail = summarize(rounds, ["service", "fastify"])
-    return [{ title, unit: toUnit("Fastify"), goal, samples: ratios(rounds, metric), detail }]
+    return [toRatios(title, goal, rounds, "Fastify", comparison)]
   }
 })

@@ -21,7 +21,6 @@ export const makeKey = ({ number }: Workspace, index: number): string =>
 
 export const thousand = workspace(1, 1_000)
 export const hundredThousand = workspace(2, 100_000)
-export const million = workspace(3, 1_000_000)
 
 /** The first prompts have this many versions; the others have one. */
 const promptsWithHistory = 1_000
@@ -42,11 +41,7 @@ export const countListed = ({ prompts }: Workspace): number => prompts - Math.fl
 /** Returns the statements that fill one workspace. Times are shuffled, so that the list has another order than the table. */
 const makeStatements = (workspace: Workspace): ReadonlyArray<string> => {
   const { prompts } = workspace
-  // The workspace of a million prompts is used only for its list, so it has little else, which loads faster.
-  const { shuffle, repeats, withParts } =
-    prompts > 100_000
-      ? { shuffle: 1, repeats: 1, withParts: 1_000 }
-      : { shuffle: 7919, repeats: 30, withParts: prompts }
+  const shuffle = 7919
   const sqlId = (kind: Kind, index: string) =>
     `('${idPrefix(workspace, kind)}' || lpad(to_hex(${index}), 12, '0'))::uuid`
   const home = `'${makeId(workspace, "workspace", 1)}'::uuid`
@@ -65,7 +60,7 @@ const makeStatements = (workspace: Workspace): ReadonlyArray<string> => {
     `insert into api_keys (workspace_id, created_by, key_hash)
       select ${home}, users.id,
         sha256(('key_live_' || encode(sha256(('benchmark ${workspace.number} ' || i)::bytea), 'hex'))::bytea)
-      from users, generate_series(1, ${withParts}) i where email = 'owner-${workspace.number}@example.com'`,
+      from users, generate_series(1, ${prompts}) i where email = 'owner-${workspace.number}@example.com'`,
     `insert into folders (id, workspace_id, name)
       select ${sqlId("folder", "i")}, ${home}, 'Folder ' || i from generate_series(1, 20) i`,
     `insert into tags (id, workspace_id, name)
@@ -77,48 +72,24 @@ const makeStatements = (workspace: Workspace): ReadonlyArray<string> => {
     `insert into prompts (id, workspace_id, title, description, current_content, prompt_type, target_model, intent,
         folder_id, is_archived, created_at, updated_at)
       select ${sqlId("prompt", "i")}, ${home}, 'Prompt ' || i, 'What prompt ' || i || ' is for, in a few words',
-        'You are assistant ' || i || ' of {{company}}. ' || repeat('Answer briefly and to the point. ', ${repeats}),
+        'You are assistant ' || i || ' of {{company}}. ' || repeat('Answer briefly and to the point. ', 30),
         ${type("i")}, 'model-large', 'support', ${folder("i")}, i % 50 = 0, timestamptz '2024-01-01Z', ${updated("i")}
       from generate_series(1, ${prompts}) i`,
     // Writes the columns that a trigger would set.
     `insert into prompt_tags (prompt_id, tag_id, workspace_id, listed_at, prompt_type, folder_id)
       select ${sqlId("prompt", "i")}, ${sqlId("tag", "1 + (i + t) % 20")}, ${home},
         case when i % 50 > 0 then ${updated("i")} end, ${type("i")}, ${folder("i")}
-      from generate_series(1, ${withParts}) i, generate_series(0, 1) t`,
+      from generate_series(1, ${prompts}) i, generate_series(0, 1) t`,
     `insert into prompt_fragments (prompt_id, fragment_id, position, variable_overrides)
       select ${sqlId("prompt", "i")}, ${sqlId("fragment", "1 + (i + f) % 1000")}, f,
         '{"tone": "friendly", "language": "English"}'
-      from generate_series(1, ${withParts}) i, generate_series(1, 2) f`,
+      from generate_series(1, ${prompts}) i, generate_series(1, 2) f`,
     `insert into prompt_versions (prompt_id, version_number, content, change_summary, change_source, created_at)
       select ${sqlId("prompt", "i")}, v, 'You are assistant ' || i, 'Change ' || v, 'manual',
         timestamptz '2024-01-01Z' + v * interval '1 day'
-      from generate_series(1, ${withParts}) i,
+      from generate_series(1, ${prompts}) i,
         generate_series(1, case when i <= ${promptsWithHistory} then ${versionsPerHistory} else 1 end) v`
   ]
-}
-
-/** Returns the statements that insert workspaces with one prompt and one key each, and a request of each of them. */
-export const makeManyWorkspaces = (first: number, last: number) => {
-  const digits = "lpad(to_hex(i), 12, '0')"
-  const [home, owner, prompt] = [1, 2, 3].map((kind) => `90000000-000${kind}-4000-8000-`)
-  const toKey = (index: number) => `key_live_${hash("sha256", `workspace ${index}`, "hex")}`
-  const each = `from generate_series(${first}, ${last}) i`
-  return {
-    statements: [
-      `insert into workspaces (id, name, tier) select ('${home}' || ${digits})::uuid, 'Workspace ' || i, 'team' ${each}`,
-      `insert into users (id, email) select ('${owner}' || ${digits})::uuid, 'many-' || i || '@example.com' ${each}`,
-      `insert into api_keys (workspace_id, created_by, key_hash)
-        select ('${home}' || ${digits})::uuid, ('${owner}' || ${digits})::uuid,
-          sha256(('key_live_' || encode(sha256(('workspace ' || i)::bytea), 'hex'))::bytea) ${each}`,
-      `insert into prompts (id, workspace_id, title, current_content, prompt_type, target_model)
-        select ('${prompt}' || ${digits})::uuid, ('${home}' || ${digits})::uuid, 'Prompt',
-          repeat('Answer briefly and to the point. ', 18), 'system', 'model-large' ${each}`
-    ],
-    readPrompt: (index: number) => ({
-      target: `/api/v1/prompts/${prompt}${index.toString(16).padStart(12, "0")}/resolved`,
-      key: toKey(index)
-    })
-  }
 }
 
 /** A temporary database with every table. */
@@ -136,7 +107,7 @@ export interface Dataset {
  * construction. The triggers would also write the prompts several times, so that their table would become several
  * times as large.
  */
-export const insertRows = async (sql: Sql, statements: ReadonlyArray<string>): Promise<void> => {
+const insertRows = async (sql: Sql, statements: ReadonlyArray<string>): Promise<void> => {
   await sql.begin(async (transaction) => {
     await transaction.unsafe("set local session_replication_role = replica")
     // The triggers that fire in spite of the role.

@@ -13,8 +13,6 @@ export interface Scale {
   /** How often an archive is imported, and its number of prompts. */
   readonly imports: number
   readonly importedPrompts: number
-  /** The largest number of workspaces. */
-  readonly workspaces: number
 }
 
 /** The dataset, the load generator and the servers that scenarios measure with. */
@@ -104,12 +102,12 @@ export const alternate = async ({ generator, scale }: Harness, a: Side, b: Side)
 export type Metric = (result: LoadResult) => number
 
 export const perSecond =
-  (stream = 0): Metric =>
+  (stream: number): Metric =>
   (result) =>
     result.streams[stream]!.perSecond
 
 export const latency =
-  (q: number, stream = 0): Metric =>
+  (q: number, stream: number): Metric =>
   (result) =>
     quantile(result.streams[stream]!.latencies, q)
 
@@ -119,7 +117,7 @@ export const ratios = ({ a, b }: Rounds, metric: Metric): ReadonlyArray<number> 
 const busy: Metric = (result) => result.busy
 
 /** Returns the medians of both sides and how busy the generator was with the faster side. */
-export const summarize = ({ a, b }: Rounds, names: readonly [string, string], stream = 0) => {
+export const summarize = ({ a, b }: Rounds, names: readonly [string, string], stream: number) => {
   const reduce = (results: ReadonlyArray<LoadResult>, metric: Metric) => median(results.map(metric))
   const [nameA, nameB] = names
   return {

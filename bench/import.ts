@@ -1,15 +1,56 @@
 /** The scenario that imports an archive. */
+import { randomUUID } from "node:crypto"
 import { once } from "node:events"
-import { closeSync, createReadStream, mkdtempSync, openSync, rmSync, writeSync } from "node:fs"
+import {
+  closeSync,
+  createReadStream,
+  createWriteStream,
+  mkdtempSync,
+  openSync,
+  rmSync,
+  writeSync
+} from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { pipeline } from "node:stream/promises"
 import type { Sql } from "postgres"
-import { writeArchive } from "./archive.ts"
+import { ArchiveWriter } from "../src/application/formats/ArchiveWriter.ts"
+import { toExportParts } from "../src/domain/workspace/WorkspaceParts.ts"
+import { archive, fragment, fragmentBinding, prompt, tag, version } from "../test/support/archives.ts"
 import { runCommand } from "./command.ts"
 import type { Scenario } from "./comparisons.ts"
 import { median } from "./load.ts"
 import { atMost } from "./measurement.ts"
+
+function* generateArchive(count: number): Generator<string> {
+  const { workspace } = archive()
+  const tags = Array.from({ length: 20 }, (_, index) => tag(`tag ${index}`))
+  const fragments = Array.from({ length: 100 }, () => fragment(`Write as {{name}} does. ${randomUUID()}`))
+  const writer = new ArchiveWriter()
+  yield writer.write({ list: "workspace", item: workspace })
+  for (const item of tags) yield writer.write({ list: "tags", item })
+  for (const item of fragments) yield writer.write({ list: "fragments", item })
+  for (let index = 0; index < count; index++) {
+    const content = `${randomUUID()} Answer {{question}} in "quotes".\n`.repeat(12)
+    const first = version(1, { content })
+    const item = prompt({
+      title: `Prompt ${index}`,
+      current_content: content,
+      current_version: 2,
+      tags: [tags[index % tags.length]!.id],
+      fragments: [
+        fragmentBinding(fragments[index % fragments.length]!, 1, { variable_overrides: { name: "Ada" } })
+      ],
+      versions: [first, version(2, { content, parent_version_id: first.id })]
+    })
+    for (const part of toExportParts([{ list: "prompts", item }])) yield writer.write(part)
+  }
+  yield writer.end()
+}
+
+/** Writes an archive of a workspace with `count` prompts, each with 2 versions, a tag and a fragment. */
+const writeArchive = (file: string, count: number): Promise<void> =>
+  pipeline(generateArchive(count), createWriteStream(file))
 
 /** The tables that an import writes, each after the tables that it refers to. */
 const tables = [
@@ -46,15 +87,15 @@ export const importScenario: Scenario = {
   workspaces: [],
   measure: async ({ createDatabase, scale }) => {
     const directory = mkdtempSync(join(tmpdir(), "bench-import-"))
-    const archive = join(directory, "archive.json")
+    const file = join(directory, "archive.json")
     const title = `${importScenario.title} of ${scale.importedPrompts.toLocaleString("en")} prompts`
     try {
-      await writeArchive(archive, scale.importedPrompts)
+      await writeArchive(file, scale.importedPrompts)
       const runs: Array<{ readonly duration: number; readonly copied: number; readonly peakMiB: number }> = []
       for (let i = 0; i < scale.imports; i++) {
         const [imported, copied] = [await createDatabase(), await createDatabase()]
         try {
-          const run = await runCommand(["import", archive], imported.url)
+          const run = await runCommand(["import", file], imported.url)
           await copyRowsTo(directory, imported.sql)
           runs.push({ ...run, copied: await copyRowsFrom(directory, copied.sql) })
         } finally {

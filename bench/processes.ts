@@ -38,8 +38,6 @@ export interface Start {
   readonly stdin?: string
   /** The request and the response status that show that the server is ready. */
   readonly probe: { readonly target: string; readonly key: string; readonly expect: number }
-  /** Whether to discard stderr, where the request log lines go. */
-  readonly silent?: boolean
 }
 
 export const unlimitedRates = { RATE_LIMIT_PER_KEY: "2000000000", RATE_LIMIT_PER_PROCESS: "2000000000" }
@@ -84,13 +82,13 @@ const readCpuTime = (pid: number): number => {
 }
 
 /** Starts a server on a free loopback port and waits until the probe gets the expected status. */
-export const startServer = async ({ program, env, stdin, probe, silent }: Start): Promise<ServerProcess> => {
+export const startServer = async ({ program, env, stdin, probe }: Start): Promise<ServerProcess> => {
   const port = await freePort()
   const startedAt = performance.now()
   const child = spawn(process.execPath, programs[program], {
     cwd: root,
     env: { PATH: process.env.PATH, HOME: process.env.HOME, PORT: String(port), ...env },
-    stdio: ["pipe", "ignore", silent ? "ignore" : "inherit"]
+    stdio: ["pipe", "ignore", "inherit"]
   })
   child.stdin!.on("error", () => {}).end(stdin)
   const exited = once(child, "exit")

@@ -28,8 +28,7 @@ const full: Scale = {
   coldReads: 100_000,
   mixedRequests: 1_000_000,
   imports: 2,
-  importedPrompts: 100_000,
-  workspaces: 1_000_000
+  importedPrompts: 100_000
 }
 const quick: Scale = {
   seconds: 0.3,
@@ -38,8 +37,7 @@ const quick: Scale = {
   coldReads: 5_000,
   mixedRequests: 10_000,
   imports: 1,
-  importedPrompts: 10_000,
-  workspaces: 100_000
+  importedPrompts: 10_000
 }
 
 const readArguments = () => {

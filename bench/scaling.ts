@@ -1,42 +1,23 @@
-/** The scenarios with several processes, a standby, and many workspaces or prompts (`--only scale`). */
+/** The scenarios with several processes and with a standby (`--only scale`). */
 import { setTimeout } from "node:timers/promises"
 import { freshCluster, makeStandby } from "../test/support/database/cluster.ts"
 import { makeResources } from "../test/support/database.ts"
-import { type Scenario, startService } from "./comparisons.ts"
-import {
-  createDataset,
-  hundredThousand,
-  insertRows,
-  makeManyWorkspaces,
-  million,
-  thousand,
-  type Workspace
-} from "./dataset.ts"
-import { alternate, latency, ratios, summarize } from "./harness.ts"
-import { quantile, type Stream, startGenerator } from "./load.ts"
+import type { Scenario } from "./comparisons.ts"
+import { createDataset, thousand } from "./dataset.ts"
+import { type Stream, startGenerator } from "./load.ts"
 import { atLeast, atMost, type Measurement } from "./measurement.ts"
 import { makeServiceStart, type ServerProcess } from "./processes.ts"
-import {
-  eachOnce,
-  lastPage,
-  makeStream,
-  numbers,
-  page,
-  resolved,
-  shuffle,
-  shuffledPrompts,
-  thousandPrompts
-} from "./requests.ts"
+import { eachOnce, numbers, thousandPrompts } from "./requests.ts"
 
 let unknownParameters = 0
 /** Returns `count` of the requests in turn, each with a parameter that the service ignores, so that none is cached. */
-const withoutCache = (requests: Stream, count = requests.targets.length): Stream =>
+const withoutCache = (requests: Stream, count: number): Stream =>
   eachOnce({
     ...requests,
-    targets: Array.from({ length: count }, (_, index) => {
-      const target = requests.targets[index % requests.targets.length]!
-      return `${target}${target.includes("?") ? "&" : "?"}u=${unknownParameters++}`
-    })
+    targets: Array.from(
+      { length: count },
+      (_, index) => `${requests.targets[index % requests.targets.length]!}?u=${unknownParameters++}`
+    )
   })
 
 // ---- processes
@@ -151,86 +132,4 @@ const standby: Scenario = {
   }
 }
 
-// ---- many prompts, many workspaces
-
-/** Compares one caller's requests to a larger workspace with the same requests to the one with 1,000 prompts. */
-const compareSizes = (
-  title: string,
-  large: Workspace,
-  makeRequests: (workspace: Workspace) => Stream
-): Scenario => ({
-  group: "scale",
-  title,
-  workspaces: [thousand, large],
-  measure: async (harness) => {
-    const { port } = await startService(harness)
-    const side = (workspace: Workspace) => ({
-      port,
-      streams: () => [{ ...makeRequests(workspace), connections: 1 }],
-      warmUp: [makeRequests(workspace)]
-    })
-    const rounds = await alternate(harness, side(large), side(thousand))
-    return [
-      {
-        title,
-        unit: "of the p50 with 1,000 prompts",
-        samples: ratios(rounds, latency(0.5)),
-        detail: summarize(rounds, ["large", "small"])
-      }
-    ]
-  }
-})
-
-/** Measures first reads, for which neither the key nor the prompt is cached, by the number of workspaces. */
-const workspaces: Scenario = {
-  group: "scale",
-  title: "First reads",
-  workspaces: [thousand],
-  measure: async (harness) => {
-    const { dataset, generator, scale } = harness
-    const measurements: Array<Measurement> = []
-    let loaded = 0
-    for (let count = 1_000; count <= scale.workspaces; count *= 10) {
-      const { statements, readPrompt } = makeManyWorkspaces(loaded + 1, count)
-      await insertRows(dataset.sql, statements)
-      loaded = count
-      const server = await harness.start(await makeServiceStart(dataset.url))
-      const requests = shuffle(numbers(count)).slice(0, 1_000).map(readPrompt)
-      const streams: ReadonlyArray<Stream> = [
-        {
-          ...makeStream(
-            thousand,
-            requests.map(({ target }) => target),
-            { order: "in turn", connections: 1 }
-          ),
-          keys: requests.map(({ key }) => key),
-          maxRequests: requests.length
-        }
-      ]
-      await generator.run({ port: server.port, seconds: 10, streams: [withoutCache(thousandPrompts)] })
-      const { streams: results } = await generator.run({ port: server.port, seconds: 120, streams })
-      const { latencies } = results[0]!
-      measurements.push({
-        title: `${workspaces.title}, ${count.toLocaleString("en")} workspaces`,
-        unit: "ms, p50",
-        samples: [quantile(latencies, 0.5)],
-        detail: { "p99 ms": quantile(latencies, 0.99), "memory MiB": await server.memory() }
-      })
-      await server.stop()
-    }
-    return measurements
-  }
-}
-
-export const scaling: ReadonlyArray<Scenario> = [
-  processes,
-  standby,
-  compareSizes("Resolved read, cold, 100,000 prompts", hundredThousand, (workspace) =>
-    withoutCache(makeStream(workspace, shuffledPrompts(workspace, resolved).slice(0, 1_000)))
-  ),
-  compareSizes("Last page of 100,000 prompts", hundredThousand, (workspace) =>
-    withoutCache(makeStream(workspace, [page(lastPage(workspace, 20))]), 20)
-  ),
-  compareSizes("Page 1 of 1,000,000 prompts, hot", million, (workspace) => makeStream(workspace, [page(1)])),
-  workspaces
-]
+export const scaling: ReadonlyArray<Scenario> = [processes, standby]

@@ -11,11 +11,11 @@ import {
   p99,
   type Scenario,
   startService,
-  toBareRatio,
+  toRatios,
   uncachedScenario
 } from "./comparisons.ts"
 import { hundredThousand, makeId, makeKey, thousand, type Workspace } from "./dataset.ts"
-import { alternate, latency, perSecond, ratios, summarize } from "./harness.ts"
+import { alternate } from "./harness.ts"
 import { importScenario } from "./import.ts"
 import { median, type Stream } from "./load.ts"
 import { atLeast, atMost, type Goal, type Measurement } from "./measurement.ts"
@@ -50,8 +50,8 @@ const hotSinglePrompt: Scenario = {
     await assertSameAsBaseline(harness, server, onePrompt)
     const rounds = await compareWithBare(harness, server, onePrompt)
     return [
-      toBareRatio(hotSinglePrompt.title, atLeast(0.6, 0.8), rounds),
-      toBareRatio("p99 of the resolved read, hot, one prompt", atMost(1.8, 1.3), rounds, p99)
+      toRatios(hotSinglePrompt.title, atLeast(0.6, 0.8), rounds, "bare"),
+      toRatios("p99 of the resolved read, hot, one prompt", atMost(1.8, 1.3), rounds, "bare", p99)
     ]
   }
 }
@@ -70,7 +70,7 @@ const rejection: Scenario = {
     deepStrictEqual({ status, body: JSON.parse(body) }, { status: 429, body: { error } })
     const rounds = await compareWithBare(harness, server, overLimit)
     await server.stop()
-    return [toBareRatio(rejection.title, atLeast(0.5, 0.7), rounds)]
+    return [toRatios(rejection.title, atLeast(0.5, 0.7), rounds, "bare")]
   }
 }
 
@@ -87,20 +87,8 @@ const flood: Scenario = {
     const side = { streams: () => streams, warmUp: streams }
     const rounds = await alternate(harness, { port: server.port, ...side }, { port: baseline.port, ...side })
     return [
-      {
-        title: flood.title,
-        unit: "of Fastify",
-        goal: atLeast(1.3, 1.8),
-        samples: ratios(rounds, perSecond(0)),
-        detail: summarize(rounds, ["service", "fastify"], 0)
-      },
-      {
-        title: "p99 of a good key meanwhile",
-        unit: "of Fastify's p99",
-        goal: atMost(0.3, 0.1),
-        samples: ratios(rounds, latency(0.99, 1)),
-        detail: summarize(rounds, ["service", "fastify"], 1)
-      }
+      toRatios(flood.title, atLeast(1.3, 1.8), rounds, "Fastify"),
+      toRatios("p99 of a good key meanwhile", atMost(0.3, 0.1), rounds, "Fastify", p99, 1)
     ]
   }
 }
@@ -230,7 +218,7 @@ const hotOneCaller: Scenario = {
     const server = await startService(harness)
     await assertSameAsBaseline(harness, server, onePrompt)
     const rounds = await compareWithBare(harness, server, { ...onePrompt, ...oneConnection })
-    return [toBareRatio(hotOneCaller.title, atMost(1.4, 1.2), rounds, p50)]
+    return [toRatios(hotOneCaller.title, atMost(1.4, 1.2), rounds, "bare", p50)]
   }
 }
 

@@ -154,22 +154,6 @@ export const addContentTests = <R>(suite: ContractTests<PromptRepo | R>, load: L
       })
   )
 
-  suite.add("listVersions returns an empty list if no version is visible", () =>
-    Effect.gen(function* () {
-      const repo = yield* PromptRepo
-      const [bare, old] = [prompt(), prompt({ versions: [version(1)] })]
-      const stored = archive({ prompts: [bare, old] })
-      yield* load(stored)
-      const now = instant("2030-01-01T00:00:00.000Z")
-      for (const read of [
-        repo.listVersions(stored.workspace.id, bare.id, undefined, wholeList),
-        repo.listVersions(stored.workspace.id, old.id, now, wholeList)
-      ]) {
-        assert.deepStrictEqual(yield* read, { items: [], total: 0 })
-      }
-    })
-  )
-
   suite.add(
     "getSource orders fragments by position, then by the binding's id, and repeats a fragment that is bound twice",
     () =>

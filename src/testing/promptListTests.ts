@@ -1,11 +1,13 @@
 import * as assert from "node:assert/strict"
+import * as Arbitrary from "effect/Arbitrary"
 import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
 import * as model from "../adapters/outbound/memory/MemoryPromptRepo.ts"
 import type { Archive } from "../application/formats/Archive.ts"
 import { type PromptFilter, PromptRepo } from "../application/ports/PromptRepo.ts"
 import type { FolderId } from "../domain/FolderId.ts"
 import type { Page } from "../domain/Page.ts"
-import { PromptNotFound, PromptType } from "../domain/Prompt.ts"
+import { PromptNotFound } from "../domain/Prompt.ts"
 import { VersionNotFound } from "../domain/Version.ts"
 import type { WorkspaceId } from "../domain/WorkspaceId.ts"
 import {
@@ -22,13 +24,16 @@ import {
   versionNumber
 } from "./archives.ts"
 import { assertPages, type ContractTests, type LoadWorkspace, wholeList, withUndefined } from "./contract.ts"
-import { archives } from "./generatedArchives.ts"
+import { archives, storable } from "./generatedArchives.ts"
 
 const list = (workspace: WorkspaceId, filter: PromptFilter = {}, page: Page = wholeList) =>
   Effect.flatMap(PromptRepo, (repo) => repo.list(workspace, filter, page))
 
 const listPage = (workspace: WorkspaceId, filter: PromptFilter, page: Page) =>
   Effect.flatMap(PromptRepo, (repo) => repo.listPage(workspace, filter, page))
+
+const titles = (workspace: WorkspaceId, filter: PromptFilter) =>
+  Effect.map(list(workspace, filter), ({ items }) => items.map(({ title }) => title).sort())
 
 /** Returns all combinations of some folders, tags and types of an archive, including none. */
 const makeFilters = (archive: Archive): ReadonlyArray<PromptFilter> => {
@@ -57,32 +62,6 @@ export const addListTests = <R>(suite: ContractTests<PromptRepo | R>, load: Load
         }
       }
       yield* assertPages((page) => list(workspace, {}, page), model.listPrompts(archive, {}))
-    })
-  )
-
-  suite.add("every read of the sample workspace returns what the model returns", () =>
-    Effect.gen(function* () {
-      const repo = yield* PromptRepo
-      const { archive } = sample()
-      yield* load(archive)
-      const workspace = archive.workspace.id
-      for (const type of withUndefined(PromptType.literals)) {
-        for (const folder_id of withUndefined(archive.folders.map(({ id }) => id))) {
-          for (const tag of withUndefined(archive.tags.map(({ name }) => name))) {
-            const filter = { type, folder_id, tag }
-            const whole = model.listPrompts(archive, filter)
-            assert.deepStrictEqual(yield* list(workspace, filter), { items: whole, total: whole.length })
-          }
-        }
-      }
-      for (const prompt of archive.prompts) {
-        assert.deepStrictEqual(yield* repo.get(workspace, prompt.id), model.getPrompt(archive, prompt))
-        assert.deepStrictEqual(yield* repo.getSource(workspace, prompt.id), model.getSource(archive, prompt))
-        yield* assertPages(
-          (page) => repo.listVersions(workspace, prompt.id, undefined, page),
-          model.listVersions(prompt).map(model.toVersionSummary)
-        )
-      }
     })
   )
 
@@ -225,6 +204,81 @@ export const addListTests = <R>(suite: ContractTests<PromptRepo | R>, load: Load
         yield* repo.getVersion(workspace, shelved.id, versionNumber(1), undefined),
         model.listVersions(shelved)[0]!
       )
+    })
+  )
+
+  suite.add("any text is a valid tag, and only exact names match", () =>
+    Effect.gen(function* () {
+      const names = [
+        "production",
+        "Production",
+        " production",
+        "production ",
+        "größe",
+        "gro\u0308ße",
+        "😀",
+        "\ufffd",
+        "a",
+        "%",
+        "_",
+        "*",
+        "\\",
+        "'",
+        '"',
+        "' or 1=1 --",
+        "null",
+        "__proto__",
+        "{a,b}",
+        "x".repeat(256)
+      ]
+      const tags = names.map((name) => tag(name))
+      const stored = archive({
+        tags,
+        prompts: tags.map(({ id, name }) => prompt({ title: name, tags: [id] }))
+      })
+      yield* load(stored)
+      for (const name of names) {
+        assert.deepStrictEqual(yield* titles(stored.workspace.id, { tag: name }), [name])
+      }
+      const unmatched = [
+        "",
+        " ",
+        "\0",
+        "a\0",
+        "\0a",
+        "\ud800",
+        "\udc00",
+        "a\ud800",
+        "PRODUCTION",
+        "GRÖSSE",
+        "produc",
+        "production  ",
+        "undefined",
+        "constructor",
+        "x".repeat(255),
+        "x".repeat(257),
+        "x".repeat(300),
+        "😀".repeat(300),
+        "x".repeat(100_000)
+      ]
+      for (const name of unmatched) {
+        assert.deepStrictEqual(yield* list(stored.workspace.id, { tag: name }), { items: [], total: 0 })
+      }
+    })
+  )
+
+  suite.addProperty(
+    "list finds a prompt by any tag name and not by similar names",
+    Arbitrary.schema(Schema.String.check(Schema.isMinLength(1), Schema.isMaxLength(256))),
+    Effect.fnUntraced(function* (name) {
+      const label = tag(storable(name))
+      const stored = archive({ tags: [label], prompts: [prompt({ tags: [label.id] })] })
+      yield* load(stored)
+      const workspace = stored.workspace.id
+      assert.strictEqual((yield* list(workspace, { tag: label.name })).total, 1)
+      for (const similar of [name, `${name}\0`, `${name}\ud800`, `${name} `, name.slice(1)]) {
+        assert.strictEqual((yield* list(workspace, { tag: similar })).total, similar === label.name ? 1 : 0)
+      }
     })
   )
 }

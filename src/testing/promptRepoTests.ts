@@ -1,7 +1,6 @@
 import type { PromptRepo } from "../application/ports/PromptRepo.ts"
 import { type ContractTest, ContractTests, type LoadWorkspace } from "./contract.ts"
 import { addContentTests } from "./promptContentTests.ts"
-import { addFilterTests } from "./promptFilterTests.ts"
 import { addListTests } from "./promptListTests.ts"
 
 /**
@@ -15,7 +14,6 @@ export const makePromptRepoTests = <R>(
 ): ReadonlyArray<ContractTest<PromptRepo | R>> => {
   const suite = new ContractTests<PromptRepo | R>()
   addListTests(suite, load)
-  addFilterTests(suite, load)
   addContentTests(suite, load)
   return suite.tests
 }

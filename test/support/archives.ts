@@ -7,8 +7,8 @@ import { ArchiveWriter } from "../../src/application/formats/ArchiveWriter.ts"
 import { toRawParts } from "../../src/application/formats/RawPart.ts"
 import { WorkspaceStore } from "../../src/application/ports/WorkspaceStore.ts"
 import type { InvalidContent } from "../../src/domain/workspace/Problem.ts"
-import type { PromptFragment, PromptVersion } from "../../src/domain/workspace/Workspace.ts"
 import type { WorkspaceId } from "../../src/domain/WorkspaceId.ts"
+import type { PromptFragment, PromptVersion } from "../../src/domain/workspace/Workspace.ts"
 import {
   type ExportPart,
   toExportParts,

@@ -300,8 +300,6 @@ export interface Neighbors {
   readonly large: Statuses
   /** The greatest resident memory of the service, in MiB. */
   readonly peak: number
-  /** How long the burst took, in milliseconds. */
-  readonly duration: number
 }
 
 /** Sends a burst of one kind, and measures the reads of the other tenant before and during it. */
@@ -312,13 +310,8 @@ export const measureNeighbors = async (tenants: Tenants, kind: Kind): Promise<Ne
   const alone = await readSmall(tenants, setTimeout(1_000))
   let peak = 0
   const watch = setInterval(() => (peak = Math.max(peak, readResidentMiB(pid))), 20)
-  const started = performance.now()
-  let duration = 0
-  const burst = sendBurst({ port: service.port, key: large.key.plaintext, requests }).then((statuses) => {
-    duration = performance.now() - started
-    return statuses
-  })
+  const burst = sendBurst({ port: service.port, key: large.key.plaintext, requests })
   const meanwhile = await readSmall(tenants, burst)
   clearInterval(watch)
-  return { alone, meanwhile, large: await burst, peak, duration }
+  return { alone, meanwhile, large: await burst, peak }
 }

@@ -1,5 +1,4 @@
 import { isJsonObject } from "../../domain/Json.ts"
-import { InvalidContent } from "../../domain/workspace/Problem.ts"
 import { type WorkspaceList, workspaceLists } from "../../domain/workspace/WorkspaceParts.ts"
 
 /**
@@ -31,11 +30,3 @@ export function* toRawParts(json: unknown): Generator<RawPart> {
   }
   yield { path: [], value: json }
 }
-
-/** Returns the error for a file that is not JSON. */
-export const toJsonError = (reason: string): InvalidContent =>
-  InvalidContent([{ path: "", message: `is not a JSON document in UTF-8: ${reason}` }])
-
-/** Returns the error for a file whose JSON is incomplete; `bytes` is its length. */
-export const toTruncatedError = (bytes: number): InvalidContent =>
-  InvalidContent([{ path: "", message: bytes === 0 ? "is empty" : `is truncated at byte ${bytes}` }])

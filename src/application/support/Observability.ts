@@ -1,5 +1,6 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import * as Metric from "effect/Metric"
 import * as References from "effect/References"
 
 /**
@@ -20,3 +21,14 @@ export const withSpanIfTraced =
 
 /** An empty context, with which Effect uses its process-wide registry of metrics. */
 export const metricRegistry = Context.empty()
+
+/** Registers a counter at 0, so that rates include its first increment, and returns the function that adds 1. */
+export const registerCounter = (
+  name: string,
+  description: string,
+  attributes: Readonly<Record<string, string>> = {}
+): (() => void) => {
+  const counter = Metric.counter(name, { description, attributes, incremental: true })
+  counter.updateUnsafe(0, metricRegistry)
+  return () => counter.updateUnsafe(1, metricRegistry)
+}

@@ -10,6 +10,7 @@ import type {
   WorkspacePrompt,
   WorkspaceTag
 } from "./Workspace.ts"
+import type { WorkspacePart } from "./WorkspaceParts.ts"
 
 /** A prompt's current and last version. */
 export interface VersionHistory {
@@ -79,6 +80,18 @@ export const isEmptyEdit = (edit: ContentEdit): boolean =>
   [edit.folders, edit.tags, edit.fragments, edit.removedFragments, edit.prompts].every(
     (list) => list.length === 0
   )
+
+/** Returns the parts that an edit writes. The lists of a prompt have only the items that the edit writes. */
+export function* toEditedParts({ folders, tags, fragments, prompts }: ContentEdit): Generator<WorkspacePart> {
+  for (const item of folders) yield { list: "folders", item }
+  for (const item of tags) yield { list: "tags", item }
+  for (const item of fragments) yield { list: "fragments", item }
+  for (const { row, tags = [], fragments = [], version } of prompts)
+    yield {
+      list: "prompts",
+      item: { ...row, tags, fragments, versions: version === undefined ? [] : [version] }
+    }
+}
 
 /** Returns the ids of the prompts that an edit writes, in the order of the edit. */
 export const listEditedPrompts = ({ prompts }: ContentEdit): ReadonlyArray<PromptId> =>

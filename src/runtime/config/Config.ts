@@ -11,7 +11,7 @@ import { parsePublicUrl } from "../../adapters/inbound/http/request/PublicUrl.ts
 import {
   findDefaultMaxConnections,
   findMinMaxConnections
-} from "../../adapters/outbound/postgres/replica/ReplicaBudget.ts"
+} from "../../adapters/outbound/postgres/connection/ConnectionBudget.ts"
 import type { RateLimits } from "../../application/access/Admission.ts"
 import { postgresUrl, publicUrl, type Rule, rateLimit, redisUrl } from "./ConfigRules.ts"
 import { splitServers } from "./ServerUrl.ts"

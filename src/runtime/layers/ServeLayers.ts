@@ -1,9 +1,11 @@
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
-import { defaultMaxConnections } from "../../adapters/outbound/postgres/connection/ConnectionBudget.ts"
+import {
+  defaultMaxConnections,
+  divideWithReplicas
+} from "../../adapters/outbound/postgres/connection/ConnectionBudget.ts"
 import * as PostgresChangeFeed from "../../adapters/outbound/postgres/feed/PostgresChangeFeed.ts"
-import { divideWithReplicas } from "../../adapters/outbound/postgres/replica/ReplicaBudget.ts"
 import * as ReplicatedDatabase from "../../adapters/outbound/postgres/replica/ReplicatedDatabase.ts"
 import { Lifecycle } from "../../application/support/Lifecycle.ts"
 import { WorkspaceRevisions } from "../../application/freshness/WorkspaceRevisions.ts"

@@ -6,9 +6,11 @@ import { afterAll, describe, expect, it } from "vitest"
 import { parse } from "yaml"
 import { serveVariables } from "../../../src/adapters/inbound/cli/input/Environment.ts"
 import { connectionLimits } from "../../../src/adapters/inbound/http/transport/ConnectionLimits.ts"
-import { defaultMaxConnections } from "../../../src/adapters/outbound/postgres/connection/ConnectionBudget.ts"
+import {
+  defaultMaxConnections,
+  findDefaultMaxConnections
+} from "../../../src/adapters/outbound/postgres/connection/ConnectionBudget.ts"
 import { parseConnectionUrl } from "../../../src/adapters/outbound/postgres/connection/ConnectionUrl.ts"
-import { findDefaultMaxConnections } from "../../../src/adapters/outbound/postgres/replica/ReplicaBudget.ts"
 import { bin, run } from "../../support/programs/packages.ts"
 import { programPath } from "../../support/programs/programs.ts"
 import { promtool } from "../../support/programs/promtool.ts"

@@ -1,17 +1,15 @@
 import * as Console from "effect/Console"
 import * as CliConfig from "effect/cli/CliConfig"
-import type * as CliError from "effect/cli/CliError"
 import * as CliOutput from "effect/cli/CliOutput"
 import * as Command from "effect/cli/Command"
-import * as Flag from "effect/cli/Flag"
 import * as GlobalFlag from "effect/cli/GlobalFlag"
 import * as Effect from "effect/Effect"
 import { auditCommands } from "./commands/AuditCommands.ts"
 import { beforeOperands, findCommand, isJsonRequested } from "./input/CommandTree.ts"
+import { booleanFlag } from "./input/Flags.ts"
 import { commonVariables, serveVariables, Variables } from "./input/Environment.ts"
 import { folderCommands, tagCommands } from "./commands/ContentCommands.ts"
 import { type ExitError, toExitError } from "./output/Errors.ts"
-import type { ExitCode } from "./output/CommandError.ts"
 import { exportCommand } from "./commands/ExportCommand.ts"
 import { formatHelp, formatVersion } from "./output/Help.ts"
 import { importCommand } from "./commands/ImportCommand.ts"
@@ -19,17 +17,14 @@ import { keyCommands } from "./commands/KeyCommands.ts"
 import { migrateCommand } from "./commands/MigrateCommand.ts"
 import { CommandRuntime } from "./CommandRuntime.ts"
 import { formatFailure, writeOutput } from "./output/Output.ts"
-import { completionCommand, helpCommand, Program, versionCommand } from "./commands/ProgramCommands.ts"
+import { helpCommand, makeCompletionCommand, versionCommand } from "./commands/ProgramCommands.ts"
 import { promptCommands } from "./commands/PromptCommands.ts"
 import { handleServe } from "./ServeHandler.ts"
 import { toUsageFailure } from "./input/UsageErrors.ts"
 import { userCommands } from "./commands/UserCommands.ts"
 import { workspaceCommands } from "./commands/WorkspaceCommands.ts"
 
-const demo = Flag.Boolean("demo").pipe(
-  Flag.withDefault(false),
-  Flag.withDescription("Create a demo workspace if the embedded database has no workspace")
-)
+const demo = booleanFlag("demo", "Create a demo workspace if the embedded database has no workspace")
 
 const serveCommand = Command.make("serve", { demo }, handleServe).pipe(
   Command.withDescription("Migrate the database and serve the API"),
@@ -64,11 +59,18 @@ export const rootCommand = Command.make("prompt-retrieval").pipe(
     auditCommands,
     helpCommand,
     versionCommand,
-    completionCommand
+    makeCompletionCommand((): Command.Command.Any => rootCommand)
   ])
 )
 
 const helpFlags: ReadonlyArray<string> = ["--help", "-h"]
+
+/** Replaces the commands `help` and `version` by the flags that do the same. */
+const replaceByFlags = (args: ReadonlyArray<string>): ReadonlyArray<string> => {
+  const [command, ...words] = args
+  if (command === "version" && words.length === 0) return ["--version"]
+  return command === "help" && !words.some((word) => helpFlags.includes(word)) ? [...words, "--help"] : args
+}
 
 /**
  * Reduces a command line with `--help` to the words of the command and `--help`. If there is no such command, removes
@@ -90,36 +92,10 @@ const makePresenter = (write: (text: string) => void): CliOutput.Presenter => ({
     })
 })
 
-/** Runs a command line, and writes requested help or the version to stdout. */
-const runArguments = (
-  version: string,
-  args: ReadonlyArray<string>
-): Effect.Effect<void, ExitError | ExitCode | CliError.CliError, CommandRuntime | Command.Environment> =>
-  Effect.gen(function* () {
-    const runtime = yield* CommandRuntime
-    const requested: Array<string> = []
-    const program: Program["Service"] = {
-      root: rootCommand,
-      run: (args) => Effect.provideService(runArguments(version, args), CommandRuntime, runtime)
-    }
-    yield* Command.runWith(rootCommand, { version })(reduceHelp(args)).pipe(
-      Effect.provideService(Program, program),
-      Effect.provideService(
-        CliOutput.Presenter,
-        makePresenter((text) => requested.push(text))
-      ),
-      Effect.provideService(
-        CliConfig.CliConfig,
-        CliConfig.make({ builtIns: [GlobalFlag.Help, GlobalFlag.Version] })
-      )
-    )
-    for (const text of requested)
-      yield* Effect.mapError(writeOutput(`${text}\n`), (error) => toExitError(error, {}))
-  })
-
 /**
  * Runs the command line and returns its exit code: 0 for success, 1 if the command failed, 2 for wrong usage, or for
- * changes with `--detailed-exitcode`. A failure is reported on stderr, with `--json` as one line of JSON.
+ * changes with `--detailed-exitcode`. Requested help and the version go to stdout. A failure is reported on stderr,
+ * with `--json` as one line of JSON.
  */
 export const runCommandLine = (
   runtime: CommandRuntime["Service"],
@@ -128,7 +104,22 @@ export const runCommandLine = (
 ) => {
   const report = (failure: ExitError) =>
     Effect.as(Console.error(formatFailure(isJsonRequested(args), failure)), failure.exitCode)
-  return runArguments(version, args).pipe(
+  const requested: Array<string> = []
+  return Command.runWith(rootCommand, { version })(reduceHelp(replaceByFlags(args))).pipe(
+    Effect.provideService(
+      CliOutput.Presenter,
+      makePresenter((text) => requested.push(`${text}\n`))
+    ),
+    Effect.provideService(
+      CliConfig.CliConfig,
+      CliConfig.make({ builtIns: [GlobalFlag.Help, GlobalFlag.Version] })
+    ),
+    Effect.andThen(
+      Effect.mapError(
+        Effect.suspend(() => (requested.length === 0 ? Effect.void : writeOutput(requested.join("")))),
+        (error) => toExitError(error, {})
+      )
+    ),
     Effect.as(0),
     Effect.catchTags({
       ShowHelp: (error) => report(toUsageFailure(rootCommand, error)),

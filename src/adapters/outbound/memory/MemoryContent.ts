@@ -10,6 +10,7 @@ import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
 import { type WorkspacePart, workspaceLists } from "../../../domain/workspace/WorkspaceParts.ts"
 import {
   type ContentEdit,
+  toEditedParts,
   toWorkspaceContent,
   type WorkspaceContent
 } from "../../../domain/workspace/WorkspaceContent.ts"
@@ -67,21 +68,8 @@ const toArchive = (state: MemoryState["Service"], content: MemoryWorkspace): Arc
   archiveFromParts(toParts(state, content))
 
 /** Converts the rows that an edit writes to an archive. */
-export const editToArchive = (workspace: Archive["workspace"], edit: ContentEdit): Archive => ({
-  format: archiveFormat,
-  workspace,
-  users: [],
-  api_keys: [],
-  folders: edit.folders,
-  tags: edit.tags,
-  fragments: edit.fragments,
-  prompts: edit.prompts.map(({ row, tags, fragments, version }) => ({
-    ...row,
-    tags: tags ?? [],
-    fragments: fragments ?? [],
-    versions: version === undefined ? [] : [version]
-  }))
-})
+export const editToArchive = (workspace: Archive["workspace"], edit: ContentEdit): Archive =>
+  archiveFromParts([{ list: "workspace", item: workspace }, ...toEditedParts(edit)])
 
 /** Returns `items` with `others` added. An item with the same id is replaced. */
 const upsert = <A extends { readonly id: string }>(

@@ -1,6 +1,6 @@
 import * as Layer from "effect/Layer"
 import * as Metric from "effect/Metric"
-import { metricRegistry } from "../../../application/support/Observability.ts"
+import { metricRegistry, registerCounter } from "../../../application/support/Observability.ts"
 import {
   type CacheLookup,
   type ObservedCache,
@@ -10,20 +10,9 @@ import type { RateLimitScope } from "../../../domain/time/RateWindow.ts"
 
 type Increment = () => void
 
-/** Registers a counter at 0, so that rates include its first increment. */
-const makeCounter = (
-  name: string,
-  description: string,
-  attributes: Readonly<Record<string, string>>
-): Increment => {
-  const counter = Metric.counter(name, { description, attributes, incremental: true })
-  counter.updateUnsafe(0, metricRegistry)
-  return () => counter.updateUnsafe(1, metricRegistry)
-}
-
 /** Makes the counter of one scope. The label of the scope is `bucket`, which dashboards use. */
 const makeRejectionCounter = (scope: RateLimitScope): Increment =>
-  makeCounter(
+  registerCounter(
     "prompt_retrieval_rate_limit_denials_total",
     "Requests rejected with 429, by the limit that was exceeded: the key's or the process's",
     { bucket: scope }
@@ -31,7 +20,7 @@ const makeRejectionCounter = (scope: RateLimitScope): Increment =>
 
 const makeLookupCounters = (cache: ObservedCache): Readonly<Record<CacheLookup, Increment>> => {
   const makeLookupCounter = (result: CacheLookup) =>
-    makeCounter(
+    registerCounter(
       "prompt_retrieval_cache_lookups_total",
       "Cache lookups: hit, miss, or drop (the workspace has changed since the entry was stored)",
       { cache, result }
@@ -56,10 +45,9 @@ const outageSecondsLeft = Metric.gauge("prompt_retrieval_outage_seconds_left", {
 export const layer: Layer.Layer<Observations> = Layer.sync(Observations, () => {
   const rejections = { key: makeRejectionCounter("key"), process: makeRejectionCounter("process") }
   const lookups = { keys: makeLookupCounters("keys"), responses: makeLookupCounters("responses") }
-  const countOutageResponse = makeCounter(
+  const countOutageResponse = registerCounter(
     "prompt_retrieval_outage_responses_total",
-    "Responses that were served without the database because they were current when contact was lost",
-    {}
+    "Responses that were served without the database because they were current when contact was lost"
   )
   // Registers the histogram before its first sample.
   outageResponseAge.valueUnsafe(metricRegistry)

@@ -7,15 +7,9 @@ import Tokenizer from "@streamparser/json/tokenizer.js"
 import TokenParser from "@streamparser/json/tokenparser.js"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
-import {
-  isWorkspaceList,
-  type RawPart,
-  toJsonError,
-  toTruncatedError
-} from "../../../../application/formats/RawPart.ts"
-import { toMessage } from "../../../../application/support/ErrorMessage.ts"
+import { isWorkspaceList, type RawPart } from "../../../../application/formats/RawPart.ts"
 import { workspaceLists } from "../../../../domain/workspace/WorkspaceParts.ts"
-import type { InvalidContent } from "../../../../domain/workspace/Problem.ts"
+import { InvalidContent } from "../../../../domain/workspace/Problem.ts"
 import { parseNumber } from "../../../../domain/Json.ts"
 import { type CommandError, makeReadError } from "../output/CommandError.ts"
 
@@ -84,78 +78,45 @@ const makePartReader = () => {
   }
 }
 
-/** The bytes are not JSON in UTF-8. */
-class NotJson extends Error {
-  constructor(cause: unknown) {
-    super(undefined, { cause })
-  }
-}
-
-/** The JSON is incomplete. */
-class Truncated extends Error {
-  readonly bytes: number
-  constructor(bytes: number, cause: unknown) {
-    super(undefined, { cause })
-    this.bytes = bytes
-  }
-}
-
-/** Runs one step of parsing; an error that the step throws becomes the error that `toError` returns. */
-const mapThrown = <A>(step: () => A, toError: (cause: unknown) => Error): A => {
-  try {
-    return step()
-  } catch (error) {
-    throw toError(error)
-  }
-}
-
-const openArchive = (file: string): AsyncIterable<Uint8Array> => createReadStream(file)
+const toInvalidFile = (message: string): InvalidContent => InvalidContent([{ path: "", message }])
 
 const space = 0x20
-
-/** Reads the parts of a file. */
-async function* readParts(
-  file: string,
-  onBytes: (count: number) => void
-): AsyncGenerator<ReadonlyArray<RawPart>> {
-  const reader = makePartReader()
-  const utf8 = new TextDecoder("utf-8", { fatal: true })
-  let bytes = 0
-  let isBlank = true
-  for await (const chunk of openArchive(file)) {
-    bytes += chunk.length
-    isBlank &&= chunk.every((byte) => byte <= space)
-    onBytes(chunk.length)
-    yield mapThrown(
-      () => {
-        utf8.decode(chunk, { stream: true })
-        return reader.write(chunk)
-      },
-      (cause) => new NotJson(cause)
-    )
-  }
-  yield mapThrown(
-    () => {
-      utf8.decode()
-      return reader.end()
-    },
-    (cause) => new Truncated(isBlank ? 0 : bytes, cause)
-  )
-}
-
-const toReadError = (file: string, error: unknown): InvalidContent | CommandError => {
-  if (error instanceof NotJson) return toJsonError(toMessage(error.cause))
-  return error instanceof Truncated ? toTruncatedError(error.bytes) : makeReadError(file, error)
-}
 
 /** Streams the parts of an archive file. Calls `onBytes` with the size of each chunk that was read. */
 export const readArchiveFile = (
   file: string,
   onBytes: (count: number) => void
 ): Stream.Stream<RawPart, InvalidContent | CommandError> =>
-  Stream.suspend(() =>
-    Stream.fromAsyncIterable(readParts(file, onBytes), (error) => toReadError(file, error))
-  ).pipe(Stream.flattenIterable)
+  Stream.suspend(() => {
+    const reader = makePartReader()
+    const utf8 = new TextDecoder("utf-8", { fatal: true })
+    let bytes = 0
+    let isBlank = true
+    const readChunk = (chunk: Uint8Array) =>
+      Effect.try({
+        try: () => {
+          bytes += chunk.length
+          isBlank &&= chunk.every((byte) => byte <= space)
+          onBytes(chunk.length)
+          utf8.decode(chunk, { stream: true })
+          return reader.write(chunk)
+        },
+        catch: (error) => toInvalidFile(`is not a JSON document in UTF-8: ${(error as Error).message}`)
+      })
+    const readEnd = Effect.try({
+      try: () => {
+        utf8.decode()
+        return reader.end()
+      },
+      catch: () => toInvalidFile(isBlank ? "is empty" : `is truncated at byte ${bytes}`)
+    })
+    const chunks: AsyncIterable<Uint8Array> = createReadStream(file)
+    return Stream.fromAsyncIterable(chunks, (error) => makeReadError(file, error)).pipe(
+      Stream.mapEffect(readChunk),
+      Stream.concat(Stream.fromEffect(readEnd)),
+      Stream.flattenIterable
+    )
+  })
 
 /** A regular file and its size in bytes. */
 interface SpooledFile {

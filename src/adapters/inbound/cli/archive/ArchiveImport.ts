@@ -3,7 +3,7 @@ import type { Administration } from "../../../../application/administration/Admi
 import type { ImportResult, RowCounts } from "../../../../application/ports/WorkspaceStore.ts"
 import { readArchiveFile, spoolToFile } from "./ArchiveFile.ts"
 import { pluralize, print } from "../output/Output.ts"
-import { makeProgress } from "../output/Progress.ts"
+import { withProgress } from "../output/Progress.ts"
 
 const describeRows = ({ added, changed, removed }: RowCounts): string =>
   `${pluralize(added, "row")} added, ${changed} changed, ${removed} removed`
@@ -32,13 +32,18 @@ export const importArchive = Effect.fnUntraced(function* (
   { path, dryRun, json }: ImportOptions
 ) {
   const file = yield* spoolToFile(path)
-  const progress = makeProgress({ label: "Importing", total: file.size, unit: "bytes" })
+  let readBytes = 0
+  const addBytes = (count: number) => {
+    readBytes += count
+  }
+  const describeProgress = () =>
+    `${Math.floor((100 * readBytes) / file.size)}% of ${(file.size / 2 ** 20).toFixed(1)} MiB`
   const imported = yield* administration
-    .importArchive(readArchiveFile(file.path, progress.add), {
+    .importArchive(readArchiveFile(file.path, addBytes), {
       dryRun,
       source: path === "-" ? "standard input" : path
     })
-    .pipe(Effect.ensuring(Effect.sync(progress.end)))
+    .pipe(withProgress("Importing", describeProgress))
   yield* print(json, imported, describeImport(imported, dryRun))
   return hasChanges(imported.rows)
 }, Effect.scoped)

@@ -2,7 +2,7 @@ import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import { UsageError } from "../output/CommandError.ts"
-import { json, optional, workspace } from "../input/Flags.ts"
+import { booleanFlag, json, optional, workspace } from "../input/Flags.ts"
 import { handle } from "../CommandHandler.ts"
 
 /** `export`. Loads only the module of the chosen format. */
@@ -19,13 +19,10 @@ export const exportCommand = Command.make(
     out: optional(Flag.String("out")).pipe(
       Flag.withDescription("Where to write (default for an archive: standard output)")
     ),
-    update: Flag.Boolean("update").pipe(
-      Flag.withDefault(false),
-      Flag.withDescription("For files: bring edits of the workspace into an existing directory")
-    ),
-    overwrite: Flag.Boolean("overwrite").pipe(
-      Flag.withDefault(false),
-      Flag.withDescription("With --update: also replace files that were changed since the latest import")
+    update: booleanFlag("update", "For files: bring edits of the workspace into an existing directory"),
+    overwrite: booleanFlag(
+      "overwrite",
+      "With --update: also replace files that were changed since the latest import"
     ),
     json
   },

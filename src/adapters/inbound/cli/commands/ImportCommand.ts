@@ -5,7 +5,7 @@ import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import { type CommandError, ExitCode, makeReadError, UsageError } from "../output/CommandError.ts"
 import { workspaceVariable } from "../input/Environment.ts"
-import { defaultWorkspace, explicitWorkspace, json } from "../input/Flags.ts"
+import { booleanFlag, defaultWorkspace, explicitWorkspace, json } from "../input/Flags.ts"
 import { handle } from "../CommandHandler.ts"
 import type { DirectoryImportOptions } from "../files/FilesImport.ts"
 import { administer, administerWorkspace } from "../WithDatabase.ts"
@@ -20,9 +20,6 @@ const isDirectory = (path: string): Effect.Effect<boolean, CommandError> =>
         try: async () => (await stat(path)).isDirectory(),
         catch: (error) => makeReadError(path, error)
       })
-
-const flag = (name: string, description: string) =>
-  Flag.Boolean(name).pipe(Flag.withDefault(false), Flag.withDescription(description))
 
 /**
  * Runs an import. Loads only the module for an archive or for a directory. Returns true if anything changes, or would
@@ -70,13 +67,13 @@ export const importCommand = Command.make(
         `Id or unique name of the workspace, for a directory of prompts (default: $${workspaceVariable})`
       )
     ),
-    dryRun: flag("dry-run", "Show what would change without applying it; for a directory, as a diff"),
-    detailedExitcode: flag(
+    dryRun: booleanFlag("dry-run", "Show what would change without applying it; for a directory, as a diff"),
+    detailedExitcode: booleanFlag(
       "detailed-exitcode",
       "Exit with 0 if nothing changes, 2 if something changes, 1 on errors"
     ),
-    overwrite: flag("overwrite", "Replace what was edited in the workspace since the latest import"),
-    allowEmpty: flag("allow-empty", "Accept a directory without prompts, which archives all prompts"),
+    overwrite: booleanFlag("overwrite", "Replace what was edited in the workspace since the latest import"),
+    allowEmpty: booleanFlag("allow-empty", "Accept a directory without prompts, which archives all prompts"),
     json
   },
   Effect.fnUntraced(function* ({ detailedExitcode, ...input }) {

@@ -1,5 +1,4 @@
 import * as Command from "effect/cli/Command"
-import * as Flag from "effect/cli/Flag"
 import * as Effect from "effect/Effect"
 import type {
   MigrationInfo,
@@ -8,7 +7,7 @@ import type {
 } from "../../../../application/administration/SchemaStatus.ts"
 import { CommandError } from "../output/CommandError.ts"
 import type { CommandInput } from "../output/Errors.ts"
-import { json } from "../input/Flags.ts"
+import { booleanFlag, json } from "../input/Flags.ts"
 import { handle } from "../CommandHandler.ts"
 import { CommandRuntime } from "../CommandRuntime.ts"
 import { print } from "../output/Output.ts"
@@ -38,14 +37,11 @@ const printStatus = Effect.fnUntraced(function* (asJson: boolean) {
   const { schemaStatus } = yield* CommandRuntime
   const status = yield* schemaStatus
   yield* print(asJson, status, formatStatus(status))
-  const { pending } = status
-  if (pending.length > 0) {
-    return yield* Effect.fail(
-      new CommandError({
-        message: `the schema is not up to date (pending: ${pending.length}); run 'prompt-retrieval migrate'`
-      })
-    )
-  }
+  const pending = status.pending.length
+  if (pending > 0)
+    return yield* new CommandError({
+      message: `the schema is not up to date (pending: ${pending}); run 'prompt-retrieval migrate'`
+    })
 })
 
 interface MigrateInput extends CommandInput {
@@ -57,11 +53,9 @@ interface MigrateInput extends CommandInput {
 export const migrateCommand = Command.make(
   "migrate",
   {
-    status: Flag.Boolean("status").pipe(
-      Flag.withDefault(false),
-      Flag.withDescription(
-        "Show the schema's version and the pending migrations without running them; exit with 1 if any is pending"
-      )
+    status: booleanFlag(
+      "status",
+      "Show the schema's version and the pending migrations without running them; exit with 1 if any is pending"
     ),
     json
   },

@@ -2,7 +2,7 @@ import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import type { DeletedUser, UserInfo } from "../../../../application/ports/WorkspaceStore.ts"
-import { describeEmail, isEmail, json, workspace, yes } from "../input/Flags.ts"
+import { booleanFlag, describeEmail, isEmail, json, workspace } from "../input/Flags.ts"
 import { handleAndPrint } from "../CommandHandler.ts"
 import { administer, administerWorkspace } from "../WithDatabase.ts"
 import { formatTable, pluralize, toPrintable } from "../output/Output.ts"
@@ -52,9 +52,7 @@ const remove = Command.make(
   "delete",
   {
     email,
-    yes: yes.pipe(
-      Flag.withDescription("Delete the user even if keys of the user are neither revoked nor expired")
-    ),
+    yes: booleanFlag("yes", "Delete the user even if keys of the user are neither revoked nor expired"),
     json
   },
   handleAndPrint(({ email, yes }) => administer(({ deleteUser }) => deleteUser(email, yes)), describeDeletion)

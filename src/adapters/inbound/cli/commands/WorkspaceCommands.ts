@@ -12,7 +12,7 @@ import { BillingStatus } from "../../../../domain/Billing.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import { UsageError } from "../output/CommandError.ts"
 import { confirmByTyping, isInteractive } from "../input/Confirmation.ts"
-import { describeName, isName, json, optional, tier, workspaceArgument, yes } from "../input/Flags.ts"
+import { booleanFlag, describeName, isName, json, optional, tier, workspaceArgument } from "../input/Flags.ts"
 import { handleAndPrint } from "../CommandHandler.ts"
 import { administer, administerWorkspace } from "../WithDatabase.ts"
 import { formatTable, pluralize, toPrintable } from "../output/Output.ts"
@@ -127,7 +127,7 @@ const remove = Command.make(
   "delete",
   {
     workspace: workspaceArgument,
-    yes: yes.pipe(Flag.withDescription("Delete without asking for the name of the workspace")),
+    yes: booleanFlag("yes", "Delete without asking for the name of the workspace"),
     json
   },
   handleAndPrint(

@@ -4,7 +4,7 @@ import type { Administration } from "../../../../application/administration/Admi
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import { CommandError } from "../output/CommandError.ts"
 import { pluralize, print, printExported, toPrintable } from "../output/Output.ts"
-import { withElapsedTime } from "../output/Progress.ts"
+import { withProgress } from "../output/Progress.ts"
 import { administerWorkspace } from "../WithDatabase.ts"
 import { planUpdate } from "./DirectoryUpdate.ts"
 import { readTexts, requireNoFiles, updateDirectory } from "./PromptDirectory.ts"
@@ -24,7 +24,7 @@ const exportFiles = Effect.fnUntraced(function* (
   workspace: WorkspaceId,
   { out, update, overwrite }: DirectoryExportOptions
 ) {
-  const content = yield* administration.readContent(workspace).pipe(withElapsedTime("Exporting"))
+  const content = yield* administration.readContent(workspace).pipe(withProgress("Exporting"))
   if (!update) yield* requireNoFiles(out)
   const texts = update ? yield* readTexts(out, false) : new Map<string, string>()
   const { files, textsToWrite, pathsToRemove, pending, conflicts } = yield* Effect.fromResult(

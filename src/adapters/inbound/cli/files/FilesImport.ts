@@ -8,7 +8,7 @@ import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import { describeChange, renderDiff } from "../output/ChangeText.ts"
 import { CommandError } from "../output/CommandError.ts"
 import { pluralize, print, toPrintable, warn } from "../output/Output.ts"
-import { withElapsedTime } from "../output/Progress.ts"
+import { withProgress } from "../output/Progress.ts"
 import { readTexts } from "./PromptDirectory.ts"
 import { parsePromptFiles } from "./PromptText.ts"
 
@@ -62,7 +62,7 @@ export const importFiles = Effect.fnUntraced(function* (
   const warnings = findSlotWarnings(files)
   const imported = yield* administration
     .importFiles(workspace, files, { dryRun, overwrite, source: path })
-    .pipe(withElapsedTime("Importing"))
+    .pipe(withProgress("Importing"))
   if (!json) yield* printWarnings(warnings)
   const { changes } = imported
   yield* print(

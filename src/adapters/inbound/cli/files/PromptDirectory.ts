@@ -1,13 +1,13 @@
 import { isUtf8 } from "node:buffer"
 import type { Dirent } from "node:fs"
 import { mkdir, mkdtemp, readdir, readFile, rename, rm, rmdir, unlink, writeFile } from "node:fs/promises"
-import { dirname, join, posix, resolve } from "node:path"
+import { dirname, join, relative, resolve, sep } from "node:path"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import { InvalidFiles } from "../../../../application/formats/files/ContentFile.ts"
 import type { Problem } from "../../../../domain/workspace/Problem.ts"
 import { type CommandError, makeReadError, makeWriteError } from "../output/CommandError.ts"
-import { makeProgress } from "../output/Progress.ts"
+import { withProgress } from "../output/Progress.ts"
 import { extension } from "./PromptPaths.ts"
 
 /** The texts of a directory's files by path, with slashes. */
@@ -30,27 +30,26 @@ const listParts = async (directory: string): Promise<ReadonlyArray<Dirent>> => {
   return parts
 }
 
-/** The files of a directory: their paths, with slashes, and the problems of other entries. */
-interface Listing {
-  readonly paths: Array<string>
-  readonly problems: Array<Problem>
-}
-
-/** Adds the files in directories to a listing. Hidden files and other extensions are ignored. */
-const addFiles = async (
-  { paths, problems }: Listing,
-  root: string,
-  parent: string,
-  entries: ReadonlyArray<Dirent>
-): Promise<void> => {
-  for (const entry of entries) {
-    const path = posix.join(parent, entry.name)
-    if (entry.name.startsWith(".")) continue
-    if (entry.isSymbolicLink()) problems.push({ path, message: "is a symbolic link, which is not followed" })
-    if (entry.isDirectory())
-      await addFiles({ paths, problems }, root, path, await listEntries(join(root, path)))
-    if (entry.isFile() && path.endsWith(extension)) paths.push(path)
+/**
+ * Lists the files in the parts of a directory: their paths, with slashes, and the problems of other entries. Hidden
+ * files and other extensions are ignored.
+ */
+const listFiles = async (directory: string, parts: ReadonlyArray<Dirent>) => {
+  const paths: Array<string> = []
+  const problems: Array<Problem> = []
+  for (const part of parts) {
+    const entries = part.isSymbolicLink()
+      ? [part]
+      : await readdir(join(directory, part.name), { recursive: true, withFileTypes: true })
+    for (const entry of entries) {
+      const path = relative(directory, join(entry.parentPath, entry.name)).replaceAll(sep, "/")
+      if (path.split("/").some((segment) => segment.startsWith("."))) continue
+      if (entry.isSymbolicLink())
+        problems.push({ path, message: "is a symbolic link, which is not followed" })
+      if (entry.isFile() && path.endsWith(extension)) paths.push(path)
+    }
   }
+  return { paths, problems }
 }
 
 /**
@@ -62,40 +61,23 @@ const addFiles = async (
 export const readTexts = Effect.fnUntraced(function* (directory: string, mustHavePrompts: boolean) {
   const attempt = <A>(step: () => Promise<A>) =>
     Effect.tryPromise({ try: step, catch: (error) => makeReadError(directory, error) })
-  const listing: Listing = { paths: [], problems: [] }
-  yield* attempt(async () => {
+  const { paths, problems } = yield* attempt(async () => {
     const parts = await listParts(directory)
     if (mustHavePrompts && !parts.some(({ name }) => name === "prompts"))
       throw new Error("it has no prompts/ directory")
-    await addFiles(listing, directory, "", parts)
+    return listFiles(directory, parts)
   })
-  const { paths, problems } = listing
   const texts = new Map<string, string>()
-  const progress = makeProgress({ label: "Reading", total: paths.length, unit: "files" })
   const readText = async (path: string) => {
     const bytes = await readFile(join(directory, path))
     if (isUtf8(bytes)) texts.set(path, bytes.toString())
     else problems.push({ path, message: "is not UTF-8" })
-    progress.add(1)
   }
   yield* Effect.forEach(paths, (path) => attempt(() => readText(path)), { discard: true }).pipe(
-    Effect.ensuring(Effect.sync(progress.end))
+    withProgress("Reading", () => `${texts.size} of ${paths.length} files`)
   )
   return problems.length > 0 ? yield* Effect.fail(InvalidFiles(problems)) : (texts as Texts)
 })
-
-/** Removes a file, and the directories that it leaves empty, except `prompts/` and `fragments/`. */
-const removeFile = async (directory: string, path: string): Promise<void> => {
-  await unlink(join(directory, path))
-  for (let parent = dirname(path); parent.includes("/"); parent = dirname(parent)) {
-    try {
-      await rmdir(join(directory, parent))
-    } catch {
-      // Other files are in it.
-      return
-    }
-  }
-}
 
 /** Removes a directory and its ancestors up to `outermost`, as long as they are empty: other programs may use them. */
 const removeEmpty = async (directory: string, outermost: string): Promise<void> => {
@@ -105,6 +87,15 @@ const removeEmpty = async (directory: string, outermost: string): Promise<void> 
     return
   }
   if (directory !== outermost) await removeEmpty(dirname(directory), outermost)
+}
+
+/** Removes a file, and the directories that it leaves empty, except `prompts/` and `fragments/`. */
+const removeFile = async (directory: string, path: string): Promise<void> => {
+  await unlink(join(directory, path))
+  const [part = "", ...directories] = dirname(path).split("/")
+  const [outermost] = directories
+  if (outermost !== undefined)
+    await removeEmpty(join(directory, dirname(path)), join(directory, part, outermost))
 }
 
 /** Moves all files of a directory into another one. Directories that exist in both are merged. */
@@ -155,14 +146,14 @@ export const updateDirectory = (
   return Effect.acquireUseRelease(
     attempt(() => makeStaging(resolve(directory))),
     ({ files }) => {
-      const progress = makeProgress({ label: "Writing", total: textsToWrite.size, unit: "files" })
+      let written = 0
       const write = ([path, text]: readonly [string, string]) =>
-        Effect.tap(
-          attempt(() => stage(files, path, text)),
-          () => Effect.sync(() => progress.add(1))
-        )
+        attempt(async () => {
+          await stage(files, path, text)
+          written++
+        })
       return Effect.forEach(textsToWrite, write, { discard: true }).pipe(
-        Effect.ensuring(Effect.sync(progress.end)),
+        withProgress("Writing", () => `${written} of ${textsToWrite.size} files`),
         Effect.andThen(
           attempt(async () => {
             for (const path of pathsToRemove) await removeFile(directory, path)

@@ -23,14 +23,12 @@ export const describeName = (): string => `1 to ${sizes.nameLength} characters`
 export const optional = <A>(flag: Flag.Flag<A>): Flag.Flag<A | undefined> =>
   flag.pipe(Flag.optional, Flag.map(Option.getOrUndefined))
 
-/** `--json`. */
-export const json = Flag.Boolean("json").pipe(
-  Flag.withDefault(false),
-  Flag.withDescription("Print the result as JSON")
-)
+/** Makes a flag without a value: false if it is absent. */
+export const booleanFlag = (name: string, description: string): Flag.Flag<boolean> =>
+  Flag.Boolean(name).pipe(Flag.withDefault(false), Flag.withDescription(description))
 
-/** `--yes`. */
-export const yes = Flag.Boolean("yes").pipe(Flag.withDefault(false))
+/** `--json`. */
+export const json = booleanFlag("json", "Print the result as JSON")
 
 /** The workspace that the environment selects, by id or name; undefined if the variable is unset or empty. */
 export const defaultWorkspace: Effect.Effect<string | undefined> = Config.option(

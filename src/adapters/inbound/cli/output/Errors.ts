@@ -51,11 +51,6 @@ export interface CommandInput {
   readonly out?: string | undefined
 }
 
-interface ErrorSpec<E> {
-  readonly exitCode: number
-  readonly message: (error: E, input: CommandInput) => string
-}
-
 /** The exit code of a command that failed. */
 const failureExitCode = 1
 /** The exit code of an invalid command line. */
@@ -91,67 +86,34 @@ const describeEdits = (edits: ReadonlyArray<Problem>): string =>
     "Bring the changes into the files with export --format files --update, or undo them with --overwrite."
   ].join("\n")
 
-/** The message and the exit code of every error that a command can fail with. */
-const errors: {
-  readonly [Tag in Failure["_tag"]]: ErrorSpec<Extract<Failure, { readonly _tag: Tag }>>
-} = {
-  AmbiguousName: {
-    exitCode: failureExitCode,
-    message: ({ kind, name, ids }) =>
-      `${ids.length} ${kind} have the name ${quote(name)}: use one of the ids ${ids.join(", ")}`
+type Describe<E> = (error: E, input: CommandInput) => string
+
+/** The message of every error that a command can fail with. */
+const messages: { readonly [Tag in Failure["_tag"]]: Describe<Extract<Failure, { readonly _tag: Tag }>> } = {
+  AmbiguousName: ({ kind, name, ids }) =>
+    `${ids.length} ${kind} have the name ${quote(name)}: use one of the ids ${ids.join(", ")}`,
+  CommandError: ({ message }) => message,
+  ConflictingEdits: ({ edits }) => describeEdits(edits),
+  InvalidContent: (error) => describeProblems("the archive", error),
+  InvalidFiles: (error, { path, out = "" }) => describeProblems(path ?? out, error, path !== undefined),
+  KeyNotFound: (_, { key = "" }) => `there is no key ${quote(key)}; see 'prompt-retrieval keys list'`,
+  KeyEnded: (_, { key = "" }) =>
+    `key ${quote(key)} is revoked or has expired; issue a new key with 'prompt-retrieval keys issue'`,
+  KeyUnassigned: (_, { key = "" }) =>
+    `key ${quote(key)} belongs to no workspace; issue a new key with 'prompt-retrieval keys issue'`,
+  PromptNotFound: (_, { prompt = "", workspace = "" }) =>
+    `workspace ${quote(workspace)} has no prompt ${quote(prompt)}; see 'prompt-retrieval prompts list'`,
+  ResolvedTooLarge: ({ id }) =>
+    `the resolved content of prompt ${id} is larger than ${sizes.contentBytes / 2 ** 20} MiB; shorten the prompt or its fragments`,
+  Unavailable: () => "the database cannot be reached",
+  UsageError: ({ message }) => message,
+  UserHasActiveKeys: ({ count }, { email = "" }) => {
+    const them = count === 1 ? "it" : "them"
+    return `${quote(email)} owns ${pluralize(count, "active key")}; revoke ${them} first, or add --yes to delete ${them} too`
   },
-  CommandError: { exitCode: failureExitCode, message: ({ message }) => message },
-  ConflictingEdits: { exitCode: failureExitCode, message: ({ edits }) => describeEdits(edits) },
-  InvalidContent: {
-    exitCode: failureExitCode,
-    message: (error) => describeProblems("the archive", error)
-  },
-  InvalidFiles: {
-    exitCode: failureExitCode,
-    message: (error, { path, out = "" }) => describeProblems(path ?? out, error, path !== undefined)
-  },
-  KeyNotFound: {
-    exitCode: failureExitCode,
-    message: (_, { key }) => `there is no key ${quote(key ?? "")}; see 'prompt-retrieval keys list'`
-  },
-  KeyEnded: {
-    exitCode: failureExitCode,
-    message: (_, { key }) =>
-      `key ${quote(key ?? "")} is revoked or has expired; issue a new key with 'prompt-retrieval keys issue'`
-  },
-  KeyUnassigned: {
-    exitCode: failureExitCode,
-    message: (_, { key }) =>
-      `key ${quote(key ?? "")} belongs to no workspace; issue a new key with 'prompt-retrieval keys issue'`
-  },
-  PromptNotFound: {
-    exitCode: failureExitCode,
-    message: (_, { prompt, workspace }) =>
-      `workspace ${quote(workspace ?? "")} has no prompt ${quote(prompt ?? "")}; see 'prompt-retrieval prompts list'`
-  },
-  ResolvedTooLarge: {
-    exitCode: failureExitCode,
-    message: ({ id }) =>
-      `the resolved content of prompt ${id} is larger than ${sizes.contentBytes / 2 ** 20} MiB; shorten the prompt or its fragments`
-  },
-  Unavailable: { exitCode: failureExitCode, message: () => "the database cannot be reached" },
-  UsageError: { exitCode: usageExitCode, message: ({ message }) => message },
-  UserHasActiveKeys: {
-    exitCode: failureExitCode,
-    message: ({ count }, { email }) => {
-      const them = count === 1 ? "it" : "them"
-      return `${quote(email ?? "")} owns ${pluralize(count, "active key")}; revoke ${them} first, or add --yes to delete ${them} too`
-    }
-  },
-  UserNotFound: {
-    exitCode: failureExitCode,
-    message: (_, { email }) => `there is no user ${quote(email ?? "")}; see 'prompt-retrieval users list'`
-  },
-  WorkspaceNotFound: {
-    exitCode: failureExitCode,
-    message: (_, { workspace }) =>
-      `there is no workspace ${quote(workspace ?? "")}; see 'prompt-retrieval workspaces list'`
-  }
+  UserNotFound: (_, { email = "" }) => `there is no user ${quote(email)}; see 'prompt-retrieval users list'`,
+  WorkspaceNotFound: (_, { workspace = "" }) =>
+    `there is no workspace ${quote(workspace)}; see 'prompt-retrieval workspaces list'`
 }
 
 /** Ends the program: the message goes to stderr, without a stack, and the process exits with the code. */
@@ -162,6 +124,7 @@ export class ExitError extends Data.TaggedError("ExitError")<{
 
 /** Converts the error of a command with this input. */
 export const toExitError = (error: Failure, input: CommandInput): ExitError => {
-  const { exitCode, message } = errors[error._tag] as ErrorSpec<Failure>
-  return new ExitError({ exitCode, message: message(error, input) })
+  const describe = messages[error._tag] as Describe<Failure>
+  const exitCode = error._tag === "UsageError" ? usageExitCode : failureExitCode
+  return new ExitError({ exitCode, message: describe(error, input) })
 }

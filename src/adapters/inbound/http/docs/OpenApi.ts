@@ -8,7 +8,6 @@ import { makeCodeSamples } from "./CodeSamples.ts"
 import { describeErrorEnvelope, describeErrorResponse, toComponentName } from "./ErrorResponses.ts"
 import { exampleIds, exampleResponses } from "./Examples.ts"
 import { guide } from "./Guide.ts"
-import { openSchema } from "./OpenSchemas.ts"
 import { describedOperationalPaths, operationalTag, statusSchema } from "./OperationalPaths.ts"
 import { describeSuccessHeaders } from "./ResponseHeaders.ts"
 import { makeStaticPage, type StaticPage } from "../response/StaticPage.ts"
@@ -161,6 +160,20 @@ const describeOperation = (path: string, generated: OpenApi.OpenAPISpecOperation
     },
     "x-codeSamples": makeCodeSamples(fillPath(path))
   }
+}
+
+/**
+ * Returns a schema of responses without `additionalProperties: false` anywhere: later versions may add fields to
+ * every object, and a validator with an older document must accept them.
+ */
+const openSchema = (part: unknown): unknown => {
+  if (Array.isArray(part)) return part.map(openSchema)
+  if (!Predicate.isObject(part)) return part
+  return Object.fromEntries(
+    Object.entries(part).flatMap(([key, value]) =>
+      key === "additionalProperties" && value === false ? [] : [[key, openSchema(value)]]
+    )
+  )
 }
 
 /** Adds headers, errors and examples to the generated document: the contract's schemas cannot express them. */

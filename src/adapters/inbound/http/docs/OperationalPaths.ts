@@ -29,64 +29,51 @@ const describeErrors = (tags: ReadonlyArray<ErrorTag>): JsonObject =>
     })
   )
 
-const referenceParameters = (...names: ReadonlyArray<string>) =>
-  names.map((name) => ({ $ref: `#/components/parameters/${name}` }))
+/** The texts of an operation. */
+interface OperationTexts {
+  readonly id: string
+  readonly summary: string
+  readonly description: string
+  /** The description of the response with status 200. */
+  readonly ok: string
+}
 
-const describeHealth = (
-  id: string,
-  texts: { readonly summary: string; readonly description: string; readonly ok: string },
-  tags: ReadonlyArray<ErrorTag>
+const describeOperation = (
+  { id, summary, description, ok }: OperationTexts,
+  parameters: ReadonlyArray<string>,
+  response: JsonObject,
+  otherResponses: JsonObject
 ): JsonObject => ({
   get: {
     tags: [operationalTag.name],
     operationId: `service.${id}`,
-    summary: texts.summary,
-    description: texts.description,
+    summary,
+    description,
     security: [],
-    parameters: referenceParameters("RequestId"),
-    responses: {
-      200: {
-        description: texts.ok,
-        headers: healthHeaders,
-        content: {
-          "application/json": {
-            schema: { $ref: "#/components/schemas/Status" },
-            examples: { default: { value: { status: "ok" } } }
-          }
-        }
-      },
-      ...describeErrors(tags)
-    }
+    parameters: parameters.map((name) => ({ $ref: `#/components/parameters/${name}` })),
+    responses: { 200: { description: ok, ...response }, ...otherResponses }
   }
 })
 
-const describePage = (
-  id: string,
-  texts: { readonly summary: string; readonly description: string; readonly ok: string },
-  contentType: string,
-  schema: JsonObject
-): JsonObject => ({
-  get: {
-    tags: [operationalTag.name],
-    operationId: `service.${id}`,
-    summary: texts.summary,
-    description: texts.description,
-    security: [],
-    parameters: referenceParameters("IfNoneMatch", "RequestId"),
-    responses: {
-      200: {
-        description: texts.ok,
-        headers: pageHeaders,
-        content: { [contentType]: { schema } }
-      },
-      304: {
-        description: "The page still has the ETag in `If-None-Match`. There is no body.",
-        headers: unmodifiedPageHeaders
-      },
-      ...describeErrors([...operationalErrors, "Unavailable"])
-    }
+const describeHealth = (texts: OperationTexts, errors: ReadonlyArray<ErrorTag>): JsonObject => {
+  const body = {
+    schema: { $ref: "#/components/schemas/Status" },
+    examples: { default: { value: { status: "ok" } } }
   }
-})
+  const response = { headers: healthHeaders, content: { "application/json": body } }
+  return describeOperation(texts, ["RequestId"], response, describeErrors(errors))
+}
+
+const describePage = (texts: OperationTexts, contentType: string, schema: JsonObject): JsonObject => {
+  const response = { headers: pageHeaders, content: { [contentType]: { schema } } }
+  return describeOperation(texts, ["IfNoneMatch", "RequestId"], response, {
+    304: {
+      description: "The page still has the ETag in `If-None-Match`. There is no body.",
+      headers: unmodifiedPageHeaders
+    },
+    ...describeErrors([...operationalErrors, "Unavailable"])
+  })
+}
 
 /** The schema of the responses of the health endpoints. */
 export const statusSchema: JsonObject = {
@@ -101,8 +88,8 @@ export const describedOperationalPaths: Readonly<
   Record<Exclude<OperationalPath, "/" | "/docs/">, JsonObject>
 > = {
   "/healthz": describeHealth(
-    "getHealth",
     {
+      id: "getHealth",
       summary: "Check that the process runs",
       description: "Returns 200 while the process runs, even while it cannot serve requests.",
       ok: "The process runs."
@@ -110,8 +97,8 @@ export const describedOperationalPaths: Readonly<
     operationalErrors
   ),
   "/readyz": describeHealth(
-    "getReadiness",
     {
+      id: "getReadiness",
       summary: "Check that the service can serve requests",
       description:
         "Returns 200 while the service can serve requests, otherwise 503. It is for load balancers.",
@@ -120,8 +107,8 @@ export const describedOperationalPaths: Readonly<
     [...operationalErrors, "Unavailable"]
   ),
   "/openapi.json": describePage(
-    "getOpenApi",
     {
+      id: "getOpenApi",
       summary: "Get the OpenAPI document",
       description: "Returns this document.",
       ok: "The OpenAPI document."
@@ -130,8 +117,8 @@ export const describedOperationalPaths: Readonly<
     { type: "object", description: "An OpenAPI 3.1 document." }
   ),
   "/docs": describePage(
-    "getDocs",
     {
+      id: "getDocs",
       summary: "Get the interactive documentation",
       description:
         "Returns a page that shows the OpenAPI document and sends requests. `/` and `/docs/` redirect to it.",

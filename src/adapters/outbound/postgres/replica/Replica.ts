@@ -15,7 +15,7 @@ import { describeSqlError, isConnectionLost } from "../driver/SqlErrors.ts"
 import { makeConnectionError, replicaDeadlines, statementTimeoutMs } from "../driver/Timeouts.ts"
 import type { UnavailableMapper } from "../driver/UnavailableMapper.ts"
 import type { Fence } from "./Fence.ts"
-import type { ReplicaBudget } from "./ReplicaBudget.ts"
+import type { ReplicaBudget } from "../connection/ConnectionBudget.ts"
 import { makeReplicaGauges } from "./ReplicaMetrics.ts"
 import { decodeStandby, type ServerState, type StandbyState, selectStandby } from "./ServerState.ts"
 

@@ -1,35 +1,22 @@
 import * as Metric from "effect/Metric"
-import { metricRegistry } from "../../../../application/support/Observability.ts"
-
-/** Registers a counter at 0, and returns the function that adds 1. */
-const makeCounter = (
-  name: string,
-  description: string,
-  attributes: Readonly<Record<string, string>> = {}
-) => {
-  const counter = Metric.counter(name, { description, attributes, incremental: true })
-  counter.updateUnsafe(0, metricRegistry)
-  return (): void => counter.updateUnsafe(1, metricRegistry)
-}
+import { metricRegistry, registerCounter } from "../../../../application/support/Observability.ts"
 
 const makeReadCounter = (target: "replica" | "primary") =>
-  makeCounter(
+  registerCounter(
     "prompt_retrieval_replica_reads_total",
     "Reads that replicas may run, by the server that ran them",
-    {
-      target
-    }
+    { target }
   )
 
 /** Makes the counters of the reads that replicas may run. */
 export const makeReadMetrics = () => ({
   countReplica: makeReadCounter("replica"),
   countPrimary: makeReadCounter("primary"),
-  countFenced: makeCounter(
+  countFenced: registerCounter(
     "prompt_retrieval_replica_fenced_reads_total",
     "Reads that ran on the primary because the replica has not replayed a change"
   ),
-  countRepeated: makeCounter(
+  countRepeated: registerCounter(
     "prompt_retrieval_replica_repeated_reads_total",
     "Reads that were repeated on the primary because the replica failed or did not find something"
   )

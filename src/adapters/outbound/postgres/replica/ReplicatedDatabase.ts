@@ -13,7 +13,7 @@ import * as PostgresChangeFeed from "../feed/PostgresChangeFeed.ts"
 import { Fence } from "./Fence.ts"
 import { ReadRouter } from "./ReadRouter.ts"
 import { Replica, type ReplicaInUse } from "./Replica.ts"
-import type { ReplicaBudget } from "./ReplicaBudget.ts"
+import type { ReplicaBudget } from "../connection/ConnectionBudget.ts"
 import { makeReadMetrics } from "./ReplicaMetrics.ts"
 
 /** The replicas of a database, and the connections to them. */

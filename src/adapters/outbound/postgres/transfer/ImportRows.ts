@@ -1,9 +1,8 @@
 import type { WorkspacePrompt } from "../../../../domain/workspace/Workspace.ts"
-import type { ContentEdit } from "../../../../domain/workspace/WorkspaceContent.ts"
 import type { WorkspacePart } from "../../../../domain/workspace/WorkspaceParts.ts"
 import type { ImportTable } from "./ContentTables.ts"
 
-/** A row of one table without the id of its workspace, and the row's path in the archive or the edit. */
+/** A row of one table without the id of its workspace, and the row's path in the workspace. */
 export interface ImportRow {
   readonly table: ImportTable
   readonly path: string
@@ -30,7 +29,7 @@ const toChildRows = (
     row: { ...item, prompt_id: promptId }
   }))
 
-/** Returns the rows of one part of a workspace's archive; `index` is the part's position in its list. */
+/** Returns the rows of one part of a workspace; `index` is the part's position in its list. */
 export const toPartRows = (part: WorkspacePart, index: number): ReadonlyArray<ImportRow> => {
   const path = `${part.list}[${index}]`
   switch (part.list) {
@@ -49,21 +48,5 @@ export const toPartRows = (part: WorkspacePart, index: number): ReadonlyArray<Im
       return [{ table: "api_keys", path, row: { ...part.item, key_hash: `\\x${part.item.key_hash}` } }]
     default:
       return [{ table: part.list, path, row: part.item }]
-  }
-}
-
-/** Generates the rows of an edit of a workspace's content. */
-export function* generateEditRows(edit: ContentEdit): Generator<ImportRow> {
-  for (const table of ["folders", "tags", "fragments"] as const) {
-    for (const [index, item] of edit[table].entries()) {
-      yield { table, path: `${table}[${index}]`, row: item }
-    }
-  }
-  for (const [index, { row, tags, fragments, version }] of edit.prompts.entries()) {
-    const path = `prompts[${index}]`
-    yield { table: "prompts", path, row }
-    yield* toTagRows(path, row.id, tags ?? [])
-    yield* toChildRows(path, row.id, "fragments", fragments ?? [])
-    yield* toChildRows(path, row.id, "versions", version === undefined ? [] : [version])
   }
 }

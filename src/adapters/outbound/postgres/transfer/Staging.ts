@@ -1,10 +1,11 @@
 import type { PgClient } from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
 import type { InvalidContent } from "../../../../domain/workspace/Problem.ts"
+import type { WorkspacePart } from "../../../../domain/workspace/WorkspaceParts.ts"
 import type { SqlError } from "effect/sql/SqlError"
 import { isConstraintViolation, stagedTablePrefix, toInvalidContent } from "./ConstraintViolation.ts"
 import { belongsToWorkspace, type ImportTable, importColumns, importTables } from "./ContentTables.ts"
-import type { ImportRow } from "./ImportRows.ts"
+import { toPartRows } from "./ImportRows.ts"
 
 /**
  * The size of a full batch, in characters. PostgreSQL keeps the rows of a statement for triggers and foreign keys,
@@ -17,9 +18,9 @@ const fullBatchLength = 256 * 1024
  * and reading them locks nothing.
  */
 export interface Staging {
-  /** Adds rows. A row that violates a CHECK constraint of its table fails. */
-  readonly add: (rows: Iterable<ImportRow>) => Effect.Effect<void, InvalidContent | SqlError>
-  /** Makes all rows visible to the next statements. Call it once, after the last row. */
+  /** Adds the rows of parts. A row that violates a CHECK constraint of its table fails. */
+  readonly add: (parts: Iterable<WorkspacePart>) => Effect.Effect<void, InvalidContent | SqlError>
+  /** Makes all rows visible to the next statements. Call it once, after the last part. */
   readonly end: Effect.Effect<void, InvalidContent | SqlError>
   /** Returns true if a table has any row. */
   readonly has: (table: ImportTable) => boolean
@@ -66,6 +67,8 @@ interface Batch {
 export const makeStaging = Effect.fnUntraced(function* (sql: PgClient) {
   yield* sql.unsafe(createTables)
   const batches = new Map<ImportTable, Batch>()
+  /** The number of parts of each list so far. */
+  const counts = new Map<WorkspacePart["list"], number>()
 
   const send = Effect.fnUntraced(
     function* (table: ImportTable, batch: Batch) {
@@ -77,14 +80,18 @@ export const makeStaging = Effect.fnUntraced(function* (sql: PgClient) {
   )
 
   const staging: Staging = {
-    add: Effect.fnUntraced(function* (rows) {
-      for (const { table, path, row } of rows) {
-        const batch = batches.get(table) ?? { rows: [], length: 0, count: 0 }
-        batches.set(table, batch)
-        const json = JSON.stringify({ ...row, path, ordinal: batch.count++ })
-        batch.rows.push(json)
-        batch.length += json.length
-        if (batch.length >= fullBatchLength) yield* send(table, batch)
+    add: Effect.fnUntraced(function* (parts) {
+      for (const part of parts) {
+        const index = counts.get(part.list) ?? 0
+        counts.set(part.list, index + 1)
+        for (const { table, path, row } of toPartRows(part, index)) {
+          const batch = batches.get(table) ?? { rows: [], length: 0, count: 0 }
+          batches.set(table, batch)
+          const json = JSON.stringify({ ...row, path, ordinal: batch.count++ })
+          batch.rows.push(json)
+          batch.length += json.length
+          if (batch.length >= fullBatchLength) yield* send(table, batch)
+        }
       }
     }),
     end: Effect.gen(function* () {

@@ -8,16 +8,16 @@ import {
   type ContentEdit,
   listEditedPrompts,
   isEmptyEdit,
+  toEditedParts,
   type WorkspaceContent
 } from "../../../../domain/workspace/WorkspaceContent.ts"
 import type { PromptId } from "../../../../domain/Prompt.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
-import type { AuditRecorder } from "../workspaces/AuditRecorder.ts"
+import type { AuditRecorder } from "../workspaces/AuditLog.ts"
 import { readContent } from "./ContentReader.ts"
 import { rejectConflicts } from "./ImportConflicts.ts"
 import { writeImportedFiles } from "./ImportedFiles.ts"
 import * as queries from "./ImportQueries.ts"
-import { generateEditRows } from "./ImportRows.ts"
 import { repeatableRead, runAttempts, type Transact } from "./WriteAttempts.ts"
 import { makeStaging } from "./Staging.ts"
 import { writeContent } from "./WorkspaceImport.ts"
@@ -36,7 +36,7 @@ const writeEdit = Effect.fnUntraced(function* (
   dryRun: boolean
 ) {
   const staging = yield* makeStaging(sql)
-  yield* staging.add(generateEditRows(edit))
+  yield* staging.add(toEditedParts(edit))
   yield* staging.end
   yield* rejectConflicts(sql, staging, workspace)
   if (dryRun) return

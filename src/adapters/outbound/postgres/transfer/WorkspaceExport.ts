@@ -1,91 +1,60 @@
 import type { PgClient } from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
+import type { SqlError } from "effect/sql/SqlError"
+import type { PromptId } from "../../../../domain/Prompt.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import type { ExportPart } from "../../../../domain/workspace/WorkspaceParts.ts"
-import type { PromptId } from "../../../../domain/Prompt.ts"
-import {
-  exceedsPage,
-  forEachChildPage,
-  forEachPage,
-  readChildren,
-  readChildSizes,
-  readTags,
-  splitIntoPages,
-  toIds
-} from "./ContentPages.ts"
 import { readWorkspace } from "./ContentReader.ts"
 import * as queries from "./ExportQueries.ts"
 
-/** Receives the parts of an archive in their order. */
-type Sink<E> = (parts: ReadonlyArray<ExportPart>) => Effect.Effect<void, E>
+/** The number of rows that are read at once: a row has at most 1 MiB of text and 64 KiB of JSON. */
+const fetchedRows = 50
 
-/** A prompt to export. */
-interface SizedPrompt {
-  readonly id: PromptId
-  readonly part: ExportPart
-  /** The size of the prompt's bindings and versions. */
-  readonly bytes: number
+/** Reads the next rows of a list; none at its end. */
+type Cursor<A> = Effect.Effect<ReadonlyArray<A>, SqlError>
+
+/** Opens a cursor for a list of a workspace in the current transaction. */
+const openCursor = <A>(
+  sql: PgClient,
+  workspace: WorkspaceId,
+  name: string,
+  { text, decode }: queries.ListQuery<A>
+): Effect.Effect<Cursor<A>, SqlError> =>
+  Effect.as(
+    sql.unsafe(`declare export_${name} no scroll cursor for ${text}`, [workspace]),
+    Effect.map(sql.unsafe(`fetch ${fetchedRows} from export_${name}`), decode)
+  )
+
+/** Runs `use` for the rows of a list, in their order. */
+const forEachPage = Effect.fnUntraced(function* <A, E>(
+  cursor: Cursor<A>,
+  use: (rows: ReadonlyArray<A>) => Effect.Effect<void, E>
+) {
+  for (let rows = yield* cursor; rows.length > 0; rows = yield* cursor) yield* use(rows)
+})
+
+/**
+ * Returns a function that runs `use` for the items of one prompt. It must be called for every prompt, in the order of
+ * the cursor.
+ */
+const makeChildReader = <A>(cursor: Cursor<queries.Child<A>>) => {
+  let rows: ReadonlyArray<queries.Child<A>> = []
+  let isEnd = false
+  return Effect.fnUntraced(function* <E>(
+    prompt: PromptId,
+    use: (items: ReadonlyArray<A>) => Effect.Effect<void, E>
+  ) {
+    for (;;) {
+      const next = rows.findIndex(({ promptId }) => promptId !== prompt)
+      const own = next === -1 ? rows : rows.slice(0, next)
+      rows = rows.slice(own.length)
+      if (own.length > 0) yield* use(own.map(({ item }) => item))
+      if (rows.length > 0 || isEnd) return
+      rows = yield* cursor
+      isEnd = rows.length === 0
+    }
+  })
 }
-
-type ItemOf<List extends ExportPart["list"]> = Extract<ExportPart, { readonly list: List }>["item"]
-
-const toBindingPart = (item: ItemOf<"prompt_fragments">): ExportPart => ({ list: "prompt_fragments", item })
-const toVersionPart = (item: ItemOf<"prompt_versions">): ExportPart => ({ list: "prompt_versions", item })
-
-/** Exports a prompt whose bindings and versions are too large to be read at once. */
-const exportLargePrompt = Effect.fnUntraced(function* <E>(
-  sql: PgClient,
-  workspace: WorkspaceId,
-  { id, part }: SizedPrompt,
-  sink: Sink<E>
-) {
-  yield* sink([part])
-  yield* forEachChildPage(sql, workspace, id, queries.promptFragments, (items) =>
-    sink(items.map(toBindingPart))
-  )
-  yield* forEachChildPage(sql, workspace, id, queries.versions, (items) => sink(items.map(toVersionPart)))
-})
-
-const exportSmallPrompts = Effect.fnUntraced(function* <E>(
-  sql: PgClient,
-  workspace: WorkspaceId,
-  prompts: ReadonlyArray<SizedPrompt>,
-  sink: Sink<E>
-) {
-  const promptFragments = yield* readChildren(sql, workspace, queries.promptFragments, toIds(prompts))
-  const versions = yield* readChildren(sql, workspace, queries.versions, toIds(prompts))
-  yield* sink(
-    prompts.flatMap(({ id, part }) => [
-      part,
-      ...promptFragments(id).map(toBindingPart),
-      ...versions(id).map(toVersionPart)
-    ])
-  )
-})
-
-const exportPrompts = Effect.fnUntraced(function* <E>(
-  sql: PgClient,
-  workspace: WorkspaceId,
-  rows: ReadonlyArray<queries.ExportedPromptRow>,
-  sink: Sink<E>
-) {
-  const tags = yield* readTags(sql, workspace, toIds(rows))
-  const bindingBytes = yield* readChildSizes(sql, queries.promptFragments, toIds(rows))
-  const versionBytes = yield* readChildSizes(sql, queries.versions, toIds(rows))
-  const prompts = rows.map(
-    (row): SizedPrompt => ({
-      id: row.id,
-      part: { list: "prompts", item: { ...row, tags: tags(row.id) } },
-      bytes: bindingBytes(row.id) + versionBytes(row.id)
-    })
-  )
-  for (const page of splitIntoPages(prompts)) {
-    const large = page.find(({ bytes }) => exceedsPage(bytes))
-    yield* large === undefined
-      ? exportSmallPrompts(sql, workspace, page, sink)
-      : exportLargePrompt(sql, workspace, large, sink)
-  }
-})
 
 /**
  * Passes a workspace to `sink`, part by part in the order of an archive: lists by id, versions by number, fragment
@@ -94,23 +63,29 @@ const exportPrompts = Effect.fnUntraced(function* <E>(
 export const exportWorkspace = Effect.fnUntraced(function* <E>(
   sql: PgClient,
   workspace: WorkspaceId,
-  sink: Sink<E>
+  sink: (parts: ReadonlyArray<ExportPart>) => Effect.Effect<void, E>
 ) {
+  const open = <A>(name: string, query: queries.ListQuery<A>) => openCursor(sql, workspace, name, query)
   yield* sink([{ list: "workspace", item: yield* readWorkspace(sql, workspace) }])
-  yield* forEachPage(sql, workspace, queries.users, (rows) =>
-    sink(rows.map((item) => ({ list: "users", item })))
+  for (const [list, query] of Object.entries(queries.lists)) {
+    yield* forEachPage(yield* open<ExportPart["item"]>(list, query), (items) =>
+      sink(items.map((item) => ({ list, item }) as ExportPart))
+    )
+  }
+  const forEachFragment = makeChildReader(yield* open("prompt_fragments", queries.promptFragments))
+  const forEachVersion = makeChildReader(yield* open("prompt_versions", queries.versions))
+  yield* forEachPage(
+    yield* open("prompts", queries.prompts),
+    Effect.fnUntraced(function* (prompts) {
+      for (const prompt of prompts) {
+        yield* sink([{ list: "prompts", item: prompt }])
+        yield* forEachFragment(prompt.id, (items) =>
+          sink(items.map((item) => ({ list: "prompt_fragments", item })))
+        )
+        yield* forEachVersion(prompt.id, (items) =>
+          sink(items.map((item) => ({ list: "prompt_versions", item })))
+        )
+      }
+    })
   )
-  yield* forEachPage(sql, workspace, queries.keys, (rows) =>
-    sink(rows.map((item) => ({ list: "api_keys", item })))
-  )
-  yield* forEachPage(sql, workspace, queries.folders, (rows) =>
-    sink(rows.map((item) => ({ list: "folders", item })))
-  )
-  yield* forEachPage(sql, workspace, queries.tags, (rows) =>
-    sink(rows.map((item) => ({ list: "tags", item })))
-  )
-  yield* forEachPage(sql, workspace, queries.fragments, (rows) =>
-    sink(rows.map((item) => ({ list: "fragments", item })))
-  )
-  yield* forEachPage(sql, workspace, queries.prompts, (rows) => exportPrompts(sql, workspace, rows, sink))
 })

@@ -5,12 +5,11 @@ import type { ChangeOptions, ImportResult, RowCounts } from "../../../../applica
 import { toWorkspaceImportedEntry } from "../../../../domain/workspace/AuditEvent.ts"
 import { addPart, emptySummary } from "../../../../domain/workspace/ImportSummary.ts"
 import type { WorkspacePart } from "../../../../domain/workspace/WorkspaceParts.ts"
-import type { AuditRecorder } from "../workspaces/AuditRecorder.ts"
+import type { AuditRecorder } from "../workspaces/AuditLog.ts"
 import { executeCounted } from "../driver/Query.ts"
 import { contentTables } from "./ContentTables.ts"
 import { rejectConflicts } from "./ImportConflicts.ts"
 import * as queries from "./ImportQueries.ts"
-import { toPartRows } from "./ImportRows.ts"
 import { makeStaging, type Staging } from "./Staging.ts"
 import { runAttempts, type Transact } from "./WriteAttempts.ts"
 
@@ -19,19 +18,11 @@ const stageArchive = Effect.fnUntraced(function* <E>(
   staging: Staging,
   parts: Stream.Stream<WorkspacePart, E>
 ) {
-  const counts = new Map<WorkspacePart["list"], number>()
   let summary = emptySummary
-  yield* Stream.runForEachArray(
-    parts,
-    Effect.fnUntraced(function* (parts) {
-      for (const part of parts) {
-        summary = addPart(summary, part)
-        const index = counts.get(part.list) ?? 0
-        counts.set(part.list, index + 1)
-        yield* staging.add(toPartRows(part, index))
-      }
-    })
-  )
+  yield* Stream.runForEachArray(parts, (parts) => {
+    summary = parts.reduce(addPart, summary)
+    return staging.add(parts)
+  })
   yield* staging.end
   return summary
 })

@@ -13,9 +13,8 @@ import {
 import { type ApiKeyId, endKey, isActive, type UserId } from "../../../../domain/ApiKey.ts"
 import * as audit from "../../../../domain/workspace/AuditEvent.ts"
 import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
-import { decodeEvents, selectEvents } from "./AuditQueries.ts"
 import type { Actor } from "../../../../application/administration/Actor.ts"
-import { makeAuditRecorder } from "./AuditRecorder.ts"
+import { decodeEvents, makeAuditRecorder, selectEvents } from "./AuditLog.ts"
 import { execute, type Statement } from "../driver/Query.ts"
 import type { RowDecoder } from "../driver/RowDecoder.ts"
 import { exportWorkspace } from "../transfer/WorkspaceExport.ts"
@@ -37,7 +36,7 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
 
     /** Runs a statement if the workspace exists. */
     const queryWorkspace = Effect.fnUntraced(function* (workspace: WorkspaceId, statement: Statement) {
-      const found = yield* query(queries.selectWorkspaceExistence(workspace))
+      const found = yield* query(queries.selectWorkspace(workspace))
       if (found.length === 0) return yield* Effect.fail(WorkspaceNotFound)
       return yield* query(statement)
     })
@@ -78,9 +77,7 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
     const addOrLockUser = Effect.fnUntraced(function* (newUserId: UserId, email: string) {
       for (;;) {
         yield* execute(sql, queries.insertUser(newUserId, email))
-        const [user] = queries.decodeUsers(
-          yield* execute(sql, queries.selectAndLockUserAgainstDeletion(email))
-        )
+        const [user] = queries.decodeUsers(yield* execute(sql, queries.selectUser(email, "againstDeletion")))
         // Otherwise, another transaction deleted the user in between.
         if (user !== undefined) return user
       }
@@ -89,7 +86,7 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
     const addKey = Effect.fnUntraced(function* (
       ...[workspace, owner, key]: Parameters<WorkspaceStore["Service"]["addKey"]>
     ) {
-      const found = yield* execute(sql, queries.selectAndLockWorkspaceExistence(workspace))
+      const found = yield* execute(sql, queries.selectWorkspace(workspace, "againstDeletion"))
       if (found.length === 0) return yield* Effect.fail(WorkspaceNotFound)
       const { id, email } = yield* addOrLockUser(owner.newUserId, owner.email)
       yield* execute(sql, queries.insertKey(workspace, id, key))
@@ -113,7 +110,7 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
       ...[id, replacement, endsAt]: Parameters<WorkspaceStore["Service"]["rotateKey"]>
     ) {
       yield* lockKeyParents(id)
-      const key = yield* executeOne(queries.selectAndLockKey(id), queries.decodeKeys, KeyNotFound)
+      const key = yield* executeOne(queries.selectKey(id, "againstChanges"), queries.decodeKeys, KeyNotFound)
       if (!isActive(key, Date.parse(replacement.created_at))) return yield* Effect.fail(KeyEnded)
       yield* execute(sql, queries.insertReplacement(id, replacement))
       const lifetime = endKey(key, endsAt, replacement.created_at)
@@ -130,7 +127,7 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
       ...[email, { now, withActiveKeys }]: Parameters<WorkspaceStore["Service"]["deleteUser"]>
     ) {
       const user = yield* executeOne(
-        queries.selectAndLockUserForDeletion(email),
+        queries.selectUser(email, "forDeletion"),
         queries.decodeUsers,
         UserNotFound
       )
@@ -147,7 +144,7 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
       // Wait for imports, which lock the workspace's rows in another order, to avoid deadlocks.
       yield* sql.unsafe(lockWorkspace, [id])
       const found = yield* executeOne(
-        queries.selectAndLockWorkspaceForDeletion(id),
+        queries.selectWorkspace(id, "forDeletion"),
         queries.decodeWorkspaces,
         WorkspaceNotFound
       )
@@ -160,80 +157,58 @@ export const layer: Layer.Layer<WorkspaceStore, never, Database | PgClient.PgCli
 
     return WorkspaceStore.of({
       workspaces: Effect.map(query(queries.selectWorkspaces), queries.decodeWorkspaces),
-      addWorkspace: Effect.fn("WorkspaceStore.addWorkspace")((workspace) =>
+      addWorkspace: (workspace) =>
         transact(
           Effect.andThen(
             execute(sql, queries.insertWorkspace(workspace)),
             record([audit.toWorkspaceCreatedEntry(workspace)])
           )
-        )
-      ),
-      setWorkspace: Effect.fn("WorkspaceStore.setWorkspace")((id, changes) =>
+        ),
+      setWorkspace: (id, changes) =>
         updateOne({
-          select: queries.selectAndLockWorkspace(id),
+          select: queries.selectWorkspace(id, "againstChanges"),
           update: queries.updateWorkspace(id, changes),
           decode: queries.decodeWorkspaces,
           notFound: WorkspaceNotFound,
           describe: audit.toWorkspaceChangedEntries
-        })
-      ),
-      deleteWorkspace: Effect.fn("WorkspaceStore.deleteWorkspace")((id) => transact(deleteWorkspace(id))),
-      users: Effect.fn("WorkspaceStore.users")((id) =>
-        Effect.map(queryWorkspace(id, queries.selectUsers(id)), queries.decodeUsers)
-      ),
-      setUser: Effect.fn("WorkspaceStore.setUser")((email, mustResetPassword) =>
+        }),
+      deleteWorkspace: (id) => transact(deleteWorkspace(id)),
+      users: (id) => Effect.map(queryWorkspace(id, queries.selectUsers(id)), queries.decodeUsers),
+      setUser: (email, mustResetPassword) =>
         updateOne({
-          select: queries.selectAndLockUser(email),
+          select: queries.selectUser(email, "againstChanges"),
           update: queries.updateUser(email, mustResetPassword),
           decode: queries.decodeUsers,
           notFound: UserNotFound,
           describe: audit.toUserChangedEntries
-        })
-      ),
-      deleteUser: Effect.fn("WorkspaceStore.deleteUser")((...user) => transact(deleteUser(...user))),
-      keys: Effect.fn("WorkspaceStore.keys")((id) =>
-        Effect.map(queryWorkspace(id, queries.selectKeys(id)), queries.decodeKeys)
-      ),
-      folders: Effect.fn("WorkspaceStore.folders")((id) =>
-        Effect.map(queryWorkspace(id, queries.selectFolders(id)), queries.decodeFolders)
-      ),
-      tags: Effect.fn("WorkspaceStore.tags")((id) =>
-        Effect.map(queryWorkspace(id, queries.selectTags(id)), queries.decodeTags)
-      ),
-      revokeKey: Effect.fn("WorkspaceStore.revokeKey")((id, at) =>
+        }),
+      deleteUser: (...user) => transact(deleteUser(...user)),
+      keys: (id) => Effect.map(queryWorkspace(id, queries.selectKeys(id)), queries.decodeKeys),
+      folders: (id) => Effect.map(queryWorkspace(id, queries.selectFolders(id)), queries.decodeFolders),
+      tags: (id) => Effect.map(queryWorkspace(id, queries.selectTags(id)), queries.decodeTags),
+      revokeKey: (id, at) =>
         updateOne({
-          select: queries.selectAndLockKey(id),
+          select: queries.selectKey(id, "againstChanges"),
           update: queries.revokeKey(id, at),
           decode: queries.decodeKeys,
           notFound: KeyNotFound,
           describe: audit.toKeyRevokedEntries
-        })
-      ),
-      rotateKey: Effect.fn("WorkspaceStore.rotateKey")((...key) => transact(rotateKey(...key))),
-      importWorkspace: Effect.fn("WorkspaceStore.importWorkspace")((parts, options) =>
-        importWorkspace(sql, transact, parts, options, record)
-      ),
-      editContent: Effect.fn("WorkspaceStore.editContent")((workspace, makeEdit, options) =>
-        editContent(sql, transact, workspace, makeEdit, options, record)
-      ),
-      recordExport: Effect.fn("WorkspaceStore.recordExport")((id, format) =>
+        }),
+      rotateKey: (...key) => transact(rotateKey(...key)),
+      importWorkspace: (parts, options) => importWorkspace(sql, transact, parts, options, record),
+      editContent: (workspace, makeEdit, options) =>
+        editContent(sql, transact, workspace, makeEdit, options, record),
+      recordExport: (id, format) =>
         transact(
           Effect.flatMap(
             executeOne(queries.selectWorkspace(id), queries.decodeWorkspaces, WorkspaceNotFound),
             (workspace) => record([audit.toWorkspaceExportedEntry(workspace, format)])
           )
-        )
-      ),
-      exportWorkspace: Effect.fn("WorkspaceStore.exportWorkspace")((workspace, sink) =>
-        readSnapshot(exportWorkspace(sql, workspace, sink))
-      ),
-      readContent: Effect.fn("WorkspaceStore.readContent")((workspace) =>
-        readSnapshot(readContent(sql, workspace))
-      ),
-      addKey: Effect.fn("WorkspaceStore.addKey")((...key) => transact(addKey(...key))),
-      auditEvents: Effect.fn("WorkspaceStore.auditEvents")((filter) =>
-        Effect.map(query(selectEvents(filter)), decodeEvents)
-      )
+        ),
+      exportWorkspace: (workspace, sink) => readSnapshot(exportWorkspace(sql, workspace, sink)),
+      readContent: (workspace) => readSnapshot(readContent(sql, workspace)),
+      addKey: (...key) => transact(addKey(...key)),
+      auditEvents: (filter) => Effect.map(query(selectEvents(filter)), decodeEvents)
     })
   })
 )

@@ -38,33 +38,21 @@ export const selectWorkspaces: Statement = {
   params: []
 }
 
+/** What other transactions cannot do with a selected row until this transaction ends. */
+const rowLocks = {
+  none: "",
+  /** Delete the row. */
+  againstDeletion: "for key share",
+  /** Change or delete the row. */
+  againstChanges: "for no key update",
+  /** Change or delete the row, or add rows that refer to it. */
+  forDeletion: "for update"
+} as const
+type RowLock = keyof typeof rowLocks
+
 /** Selects a workspace. */
-export const selectWorkspace = (workspace: WorkspaceId): Statement => ({
-  text: `select ${workspaceColumns} from workspaces where id = $1`,
-  params: [workspace]
-})
-
-/** Like `selectWorkspace`; locks the workspace against changes until the transaction ends. */
-export const selectAndLockWorkspace = (workspace: WorkspaceId): Statement => ({
-  text: `select ${workspaceColumns} from workspaces where id = $1 for no key update`,
-  params: [workspace]
-})
-
-/** Like `selectAndLockWorkspace`; also keeps other transactions from adding rows of the workspace. */
-export const selectAndLockWorkspaceForDeletion = (workspace: WorkspaceId): Statement => ({
-  text: `select ${workspaceColumns} from workspaces where id = $1 for update`,
-  params: [workspace]
-})
-
-/** Selects one row without columns if the workspace exists. */
-export const selectWorkspaceExistence = (workspace: WorkspaceId): Statement => ({
-  text: "select from workspaces where id = $1",
-  params: [workspace]
-})
-
-/** Like `selectWorkspaceExistence`; keeps the workspace from being deleted until the transaction ends. */
-export const selectAndLockWorkspaceExistence = (workspace: WorkspaceId): Statement => ({
-  text: "select from workspaces where id = $1 for key share",
+export const selectWorkspace = (workspace: WorkspaceId, lock: RowLock = "none"): Statement => ({
+  text: `select ${workspaceColumns} from workspaces where id = $1 ${rowLocks[lock]}`,
   params: [workspace]
 })
 
@@ -136,21 +124,9 @@ export const insertUser = (id: UserId, email: string): Statement => ({
   params: [id, email]
 })
 
-/** Selects a user; locks the user against changes until the transaction ends. */
-export const selectAndLockUser = (email: string): Statement => ({
-  text: `select ${userColumns} from users where lower(email) = lower($1) for no key update`,
-  params: [email]
-})
-
-/** Like `selectAndLockUser`; also keeps other transactions from adding keys of the user. */
-export const selectAndLockUserForDeletion = (email: string): Statement => ({
-  text: `select ${userColumns} from users where lower(email) = lower($1) for update`,
-  params: [email]
-})
-
-/** Selects a user; keeps the user from being deleted until the transaction ends. */
-export const selectAndLockUserAgainstDeletion = (email: string): Statement => ({
-  text: `select ${userColumns} from users where lower(email) = lower($1) for key share`,
+/** Selects a user. */
+export const selectUser = (email: string, lock: RowLock): Statement => ({
+  text: `select ${userColumns} from users where lower(email) = lower($1) ${rowLocks[lock]}`,
   params: [email]
 })
 
@@ -174,14 +150,9 @@ export const selectKeys = (workspace: WorkspaceId): Statement => ({
 })
 
 /** Selects a key. */
-export const selectKey = (id: ApiKeyId): Statement => ({
-  text: `select ${keyColumns} from api_keys k join users u on u.id = k.created_by where k.id = $1`,
-  params: [id]
-})
-
-/** Like `selectKey`; locks the key against changes until the transaction ends. */
-export const selectAndLockKey = (id: ApiKeyId): Statement => ({
-  text: `${selectKey(id).text} for no key update of k`,
+export const selectKey = (id: ApiKeyId, lock: "none" | "againstChanges" = "none"): Statement => ({
+  text: `select ${keyColumns} from api_keys k join users u on u.id = k.created_by where k.id = $1
+    ${lock === "none" ? "" : `${rowLocks[lock]} of k`}`,
   params: [id]
 })
 

@@ -1,20 +1,34 @@
+import * as PgClient from "@effect/sql-pg/PgClient"
+import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
+import type { SqlError } from "effect/sql/SqlError"
+import { Actor } from "../../../../application/administration/Actor.ts"
 import type { AuditFilter } from "../../../../application/ports/WorkspaceStore.ts"
 import type { AuditEntry } from "../../../../domain/workspace/AuditEvent.ts"
 import { Timestamp } from "../../../../domain/Timestamp.ts"
 import { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
-import type { Statement } from "../driver/Query.ts"
+import { execute, type Statement } from "../driver/Query.ts"
 import { makeRowDecoder } from "../driver/RowDecoder.ts"
 
 /** Appends an entry to the audit log. */
-export const insertEvent = (
-  actor: string,
-  { action, workspace_id, subject, details }: AuditEntry
-): Statement => ({
+const insertEvent = (actor: string, { action, workspace_id, subject, details }: AuditEntry): Statement => ({
   text: `insert into audit_events (actor, action, workspace_id, subject, details)
     values ($1, $2, $3, $4, $5::text::jsonb)`,
   params: [actor, action, workspace_id, subject, JSON.stringify(details)]
 })
+
+/** Appends entries to the audit log in the current transaction, in their order. */
+export type AuditRecorder = (entries: ReadonlyArray<AuditEntry>) => Effect.Effect<void, SqlError>
+
+/** Makes a recorder whose events have the current actor. */
+export const makeAuditRecorder: Effect.Effect<AuditRecorder, never, PgClient.PgClient | Actor> = Effect.gen(
+  function* () {
+    const sql = yield* PgClient.PgClient
+    const actor = yield* Actor
+    return (entries) =>
+      Effect.forEach(entries, (entry) => execute(sql, insertEvent(actor, entry)), { discard: true })
+  }
+)
 
 /** Selects events of the audit log, the latest first. */
 export const selectEvents = ({ workspace, limit }: AuditFilter): Statement => ({
