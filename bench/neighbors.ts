@@ -29,20 +29,12 @@ try {
   const tenants = await resources.acquire(twoTenants)
   const pid = tenants.service.process.pid!
   const start = readResidentMiB(pid)
-  console.log(columns("slowest read, ms", "cached", "alone", "uncached", "alone", "MiB", "burst ms"))
+  console.log(columns("slowest read, ms", "cached", "alone", "uncached", "alone", "MiB"))
   for (const kind of kinds.filter(({ name }) => name.includes(part))) {
-    const { alone, meanwhile, large, peak, duration } = await measureNeighbors(tenants, kind)
+    const { alone, meanwhile, large, peak } = await measureNeighbors(tenants, kind)
     const [cached, uncached] = [slowest(meanwhile.cached), slowest(meanwhile.uncached)]
     console.log(
-      columns(
-        kind.name,
-        cached,
-        slowest(alone.cached),
-        uncached,
-        slowest(alone.uncached),
-        Math.round(peak),
-        Math.round(duration)
-      ),
+      columns(kind.name, cached, slowest(alone.cached), uncached, slowest(alone.uncached), Math.round(peak)),
       JSON.stringify(large)
     )
     if (cached > maxCachedMs || uncached > maxUncachedMs || peak > maxResidentMiB) faults.push(kind.name)
