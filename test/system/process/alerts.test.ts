@@ -39,7 +39,7 @@ const healthy: Series = {
   outage_responses_total: "0x150",
   outage_seconds_left: "300x150",
   'postgres_statements_running{pool="read"}': "2x150",
-  'postgres_statements_max{pool="read"}': "32x150",
+  'postgres_statements_max{pool="read"}': "8x150",
   nodejs_eventloop_lag_p99_seconds: "0.01x150",
   process_resident_memory_bytes: "3e8x150",
   process_start_time_seconds: "0x150"
@@ -69,8 +69,8 @@ const conditions: Readonly<Record<string, Condition>> = {
     quiet: { [durations("0.5")]: "0+596x150" }
   },
   PromptRetrievalPoolSaturated: {
-    fires: { 'postgres_statements_running{pool="read"}': "26x150" },
-    quiet: { 'postgres_statements_running{pool="read"}': "25x150" }
+    fires: { 'postgres_statements_running{pool="read"}': "7x150" },
+    quiet: { 'postgres_statements_running{pool="read"}': "6x150" }
   },
   PromptRetrievalProcessLimitReached: {
     fires: { [processDenials]: "0+1x150" },

@@ -138,7 +138,7 @@ describe.concurrent("queries of a PostgreSQL server", () => {
       )
       for (let round = 0; round < 2; round++) {
         const before = new Set(yield* Effect.all(repeat(24, slow), { concurrency: "unbounded" }))
-        assert.strictEqual(before.size, 3)
+        assert.strictEqual(before.size, 4)
         const reading = yield* Effect.forkChild(Effect.all(repeat(100, slow), { concurrency: 40 }))
         // A query that is retried on another of these connections fails again.
         yield* onServer(

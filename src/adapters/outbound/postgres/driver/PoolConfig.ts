@@ -9,8 +9,12 @@ export interface DatabaseOptions {
   readonly url: Redacted.Redacted
 }
 
-/** How many statements share a connection. */
-export const multiplexConcurrency = 8
+/**
+ * How many statements share a connection. A pool fills one connection before it opens another, so with more,
+ * statements would wait behind a slow one. With 1, a query after a freeze of the server can wait for nothing: the pool
+ * counts a connection that failed as one that is opening.
+ */
+export const multiplexConcurrency = 2
 
 /** Maximum size of a message in bytes. The largest row has a prompt's content, its fragments and their overrides. */
 const maxMessageSize = 16 * 1024 * 1024
@@ -26,6 +30,7 @@ export const makePoolConfig = (connectionConfig: ConnectionConfig): PgClient.PgP
   connectTimeout,
   startupParameters: { application_name: "prompt-retrieval", TimeZone: "UTC" },
   types: makeColumnTypes(),
+  // Lets the driver interrupt a statement without waiting for the server.
   multiplex: true,
   multiplexConcurrency,
   maxMessageSize

@@ -9,7 +9,6 @@ import { ConnectionGenerations } from "../connection/ConnectionGenerations.ts"
 import { multiplexConcurrency } from "./PoolConfig.ts"
 import { makePoolGauges, type PoolGauges, type SetPhase } from "./PoolGauges.ts"
 import type { Query, Row, Statement } from "./Query.ts"
-import { PendingSetUps } from "../connection/PendingSetUps.ts"
 import type { SetUpSession } from "../connection/SessionSetup.ts"
 import { isConnectionLost } from "./SqlErrors.ts"
 import {
@@ -42,12 +41,10 @@ class QueryPool {
   readonly #limit: number
   readonly #setUpSession: SetUpSession
   readonly #deadlines: Deadlines
-  readonly #pendingSetUps = new PendingSetUps()
   readonly #generations = new ConnectionGenerations()
   /**
-   * Maps each connection on which a statement was sent to true once its session is known to belong to this connection
-   * alone. Statements on other connections are not prepared, because a pooler may run each of them in another
-   * session.
+   * Maps each connection whose session is set up to true if the session belongs to this connection alone. Statements
+   * on other connections are not prepared, because a pooler may run each of them in another session.
    */
   readonly #hasOwnSession = new WeakMap<PgConnection, boolean>()
 
@@ -92,25 +89,16 @@ class QueryPool {
    */
   #send(query: InFlightQuery, connection: PgConnection) {
     const hasOwnSession = this.#hasOwnSession.get(connection)
-    if (hasOwnSession === undefined) this.#hasOwnSession.set(connection, false)
     this.#generations.add(connection)
     query.connection = connection
     query.setPhase("running")
     const { text, params } = query.statement
     const result = connection.query(text, params, hasOwnSession === true)
-    if (hasOwnSession === true) return result
-    return hasOwnSession === undefined
-      ? Effect.zipWith(this.#setUp(connection, this.#setUpSession), result, (_, result) => result, {
-          concurrent: true
-        })
-      : Effect.tap(result, this.#pendingSetUps.await(connection))
-  }
-
-  #setUp(connection: PgConnection, setUpSession: SetUpSession) {
-    return this.#pendingSetUps.run(
-      connection,
-      Effect.map(setUpSession(connection), (isOwn) => this.#hasOwnSession.set(connection, isOwn))
+    if (hasOwnSession !== undefined) return result
+    const setUp = Effect.map(this.#setUpSession(connection), (isOwn) =>
+      this.#hasOwnSession.set(connection, isOwn)
     )
+    return Effect.zipWith(setUp, result, (_, result) => result, { concurrent: true })
   }
 
   #retryOnFreshConnection(query: InFlightQuery) {
