@@ -1,4 +1,4 @@
-import { structuredPatch } from "diff"
+import { formatPatch, OMIT_HEADERS, structuredPatch } from "diff"
 import type { BundledPrompt } from "../Bundle.ts"
 import { printable } from "./CommandError.ts"
 
@@ -43,19 +43,13 @@ const listFields = (prompt: BundledPrompt): ReadonlyArray<string> => {
 /** Maximum number of differing lines for which a diff is computed: the time grows with the square of this number. */
 const maxDifferentLines = 1_000
 
-/** Returns a range of lines in the form of a unified diff. An empty range has the number of the line before it. */
-const describeRange = (start: number, lines: number): string => `${lines === 0 ? start - 1 : start},${lines}`
-
 /** Returns the lines of a unified diff of two contents, without its file headers. */
 const diffContents = (before: string | undefined, after: string | undefined): ReadonlyArray<string> => {
   const toText = (content: string | undefined) => (content === undefined ? "" : `${content}\n`)
   const options = { context: 3, maxEditLength: maxDifferentLines, stripTrailingCr: true }
   const patch = structuredPatch("", "", toText(before), toText(after), undefined, undefined, options)
   if (patch === undefined) return [`(more than ${maxDifferentLines} lines differ)`]
-  return patch.hunks.flatMap(({ oldStart, oldLines, newStart, newLines, lines }) => [
-    `@@ -${describeRange(oldStart, oldLines)} +${describeRange(newStart, newLines)} @@`,
-    ...lines
-  ])
+  return patch.hunks.length === 0 ? [] : formatPatch(patch, OMIT_HEADERS).slice(0, -1).split("\n")
 }
 
 /** Renders one prompt's differences as a unified diff. `undefined` is a prompt that does not exist. */

@@ -31,36 +31,24 @@ export const readParts = <E>(
 /** The number of characters of an export that are collected before they are written. */
 const minWriteLength = 64 * 1024
 
-/** Collects text and writes it in large pieces. */
-const makeBuffer = <E>(write: (text: string) => Effect.Effect<void, E>) => {
-  let buffered = ""
-  const flush = (text: string): Effect.Effect<void, E> => {
-    const whole = buffered + text
-    buffered = ""
-    return write(whole)
-  }
-  const append = (text: string): Effect.Effect<void, E> => {
-    if (buffered.length + text.length >= minWriteLength) return flush(text)
-    buffered += text
-    return Effect.void
-  }
-  return { append, flush }
-}
-
 /** Writes a workspace as an archive: its parts in pieces of at least `minWriteLength` characters. */
-export const writeArchive = <E>(
-  store: WorkspaceStore["Service"],
+export const writeArchive = Effect.fnUntraced(function* <E>(
+  { exportWorkspace }: WorkspaceStore["Service"],
   workspace: WorkspaceId,
   write: (text: string) => Effect.Effect<void, E>
-): Effect.Effect<void, E | WorkspaceNotFound | Unavailable> =>
-  Effect.suspend(() => {
-    const writer = new ArchiveWriter()
-    const buffer = makeBuffer(write)
-    const exported = store.exportWorkspace(workspace, (parts) =>
-      Effect.forEach(parts, (part) => buffer.append(writer.write(part)), { discard: true })
-    )
-    return Effect.andThen(
-      exported,
-      Effect.suspend(() => buffer.flush(writer.end()))
-    )
-  })
+): Effect.fn.Return<void, E | WorkspaceNotFound | Unavailable> {
+  const writer = new ArchiveWriter()
+  let text = ""
+  yield* exportWorkspace(
+    workspace,
+    Effect.fnUntraced(function* (parts) {
+      for (const part of parts) {
+        text += writer.write(part)
+        if (text.length < minWriteLength) continue
+        yield* write(text)
+        text = ""
+      }
+    })
+  )
+  yield* write(text + writer.end())
+})

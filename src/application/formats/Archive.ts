@@ -56,8 +56,6 @@ const Time = Schema.String.check(
     )
   )
 
-export const ArchiveWorkspace = Schema.Struct({ ...Workspace.fields, id: anyCase(WorkspaceId) })
-
 export const ArchiveUser = Schema.Struct({ ...User.fields, id: anyCase(UserId) })
 export type ArchiveUser = typeof ArchiveUser.Type
 
@@ -73,8 +71,6 @@ export const ArchiveKey = Schema.Struct({
 export type ArchiveKey = typeof ArchiveKey.Type
 
 export const ArchiveFolder = Schema.Struct({ ...Folder.fields, id: anyCase(FolderId) })
-
-export const ArchiveTag = Schema.Struct({ ...WorkspaceTag.fields, id: anyCase(TagId) })
 
 export const ArchiveFragment = Schema.Struct({ ...Fragment.fields, id: anyCase(Uuid) })
 
@@ -104,11 +100,11 @@ export const archiveFormat = "prompt-retrieval/workspace@1"
 /** A whole workspace as a file. */
 export const Archive = Schema.Struct({
   format: Schema.Literal(archiveFormat),
-  workspace: ArchiveWorkspace,
+  workspace: Schema.Struct({ ...Workspace.fields, id: anyCase(WorkspaceId) }),
   users: Schema.Array(ArchiveUser),
   api_keys: Schema.Array(ArchiveKey),
   folders: Schema.Array(ArchiveFolder),
-  tags: Schema.Array(ArchiveTag),
+  tags: Schema.Array(Schema.Struct({ ...WorkspaceTag.fields, id: anyCase(TagId) })),
   fragments: Schema.Array(ArchiveFragment),
   prompts: Schema.Array(ArchivePrompt)
 }).annotate({ title: "Workspace archive", description: "A whole workspace as one JSON file." })

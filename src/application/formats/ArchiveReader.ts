@@ -3,16 +3,7 @@ import * as Schema from "effect/Schema"
 import { isExactNumber, isJsonObject } from "../../domain/Json.ts"
 import { InvalidContent } from "../../domain/workspace/Problem.ts"
 import type { WorkspacePart } from "../../domain/workspace/WorkspaceParts.ts"
-import {
-  Archive,
-  ArchiveFolder,
-  ArchiveFragment,
-  ArchiveKey,
-  ArchivePrompt,
-  ArchiveTag,
-  ArchiveUser,
-  ArchiveWorkspace
-} from "./Archive.ts"
+import { Archive } from "./Archive.ts"
 import { formatIssue, ProblemList } from "./ProblemList.ts"
 import { archiveMembers, isWorkspaceList, type RawPart } from "./RawPart.ts"
 import { ReferenceChecker } from "./ReferenceChecker.ts"
@@ -47,14 +38,14 @@ const makeDecoder = <A>(schema: Schema.Decoder<A>): Decode<A> =>
   Schema.decodeUnknownResult(schema, { errors: "all", onExcessProperty: "error" })
 
 const decodeFormat = makeDecoder(Archive.fields.format)
-const decodeWorkspace = makeDecoder(ArchiveWorkspace)
+const decodeWorkspace = makeDecoder(Archive.fields.workspace)
 const decoders = {
-  users: makeDecoder(ArchiveUser),
-  api_keys: makeDecoder(ArchiveKey),
-  folders: makeDecoder(ArchiveFolder),
-  tags: makeDecoder(ArchiveTag),
-  fragments: makeDecoder(ArchiveFragment),
-  prompts: makeDecoder(ArchivePrompt)
+  users: makeDecoder(Archive.fields.users.value),
+  api_keys: makeDecoder(Archive.fields.api_keys.value),
+  folders: makeDecoder(Archive.fields.folders.value),
+  tags: makeDecoder(Archive.fields.tags.value),
+  fragments: makeDecoder(Archive.fields.fragments.value),
+  prompts: makeDecoder(Archive.fields.prompts.value)
 }
 
 const appendPath = (base: string, segments: ReadonlyArray<unknown>): string =>

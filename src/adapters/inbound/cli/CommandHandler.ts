@@ -6,8 +6,8 @@ import { print } from "./output/Output.ts"
 
 /** Makes the handler of a command that prints its own output. */
 export const handle =
-  <Input extends CommandInput, E extends Failure, R>(run: (input: Input) => Effect.Effect<void, E, R>) =>
-  (input: Input): Effect.Effect<void, ExitError, R> =>
+  <Input extends CommandInput, A, E extends Failure, R>(run: (input: Input) => Effect.Effect<A, E, R>) =>
+  (input: Input): Effect.Effect<A, ExitError, R> =>
     Effect.mapError(run(input), (error) => toExitError(error, input))
 
 /** Texts that accompany the result of a command. */

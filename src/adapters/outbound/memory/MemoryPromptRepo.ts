@@ -1,20 +1,21 @@
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Struct from "effect/Struct"
 import type { Archive } from "../../../application/formats/Archive.ts"
 import { type PromptFilter, PromptRepo } from "../../../application/ports/PromptRepo.ts"
 import { isVisible } from "../../../domain/time/HistoryCutoff.ts"
 import { paginate } from "../../../domain/Page.ts"
 import {
-  type Prompt,
+  Prompt,
   pickRepeatedFields,
   type PromptId,
   PromptNotFound,
-  type PromptSummary,
+  PromptSummary,
   type Tag
 } from "../../../domain/Prompt.ts"
 import type { ResolutionSource } from "../../../domain/Resolution.ts"
 import type { Timestamp } from "../../../domain/Timestamp.ts"
-import { type Version, VersionNotFound, type VersionSummary } from "../../../domain/Version.ts"
+import { type Version, VersionNotFound, VersionSummary } from "../../../domain/Version.ts"
 import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
 import { MemoryState, type MemoryWorkspace } from "./MemoryState.ts"
 
@@ -39,35 +40,22 @@ const matches = (workspace: MemoryWorkspace, filter: PromptFilter, prompt: Archi
   (filter.type === undefined || prompt.prompt_type === filter.type) &&
   (filter.tag === undefined || findTags(workspace, prompt).some((tag) => tag.name === filter.tag))
 
-const toSummary = (prompt: ArchivePrompt): PromptSummary => ({
-  id: prompt.id,
-  title: prompt.title,
-  description: prompt.description,
-  prompt_type: prompt.prompt_type,
-  target_model: prompt.target_model,
-  intent: prompt.intent,
-  current_version: prompt.current_version,
-  created_at: prompt.created_at,
-  updated_at: prompt.updated_at
-})
+/** Returns the fields of a schema without further fields. */
+const pickFields = <A extends object>(
+  { fields }: { readonly Type: A; readonly fields: object },
+  item: NoInfer<A>
+): A => Struct.pick(item, Object.keys(fields) as Array<keyof A>) as A
 
 /** Returns all prompts of a workspace that match a filter, in the order of lists. */
 export const listPrompts = (workspace: MemoryWorkspace, filter: PromptFilter): ReadonlyArray<PromptSummary> =>
   workspace.prompts
     .filter((prompt) => matches(workspace, filter, prompt))
     .sort(compareByUpdate)
-    .map(toSummary)
+    .map((prompt) => pickFields(PromptSummary, prompt))
 
 /** Returns a prompt in the form of `PromptRepo.get`. */
-export const getPrompt = (workspace: MemoryWorkspace, prompt: ArchivePrompt): Prompt => ({
-  ...toSummary(prompt),
-  current_content: prompt.current_content,
-  folder_id: prompt.folder_id,
-  is_favorite: prompt.is_favorite,
-  is_archived: prompt.is_archived,
-  sort_order: prompt.sort_order,
-  tags: findTags(workspace, prompt)
-})
+export const getPrompt = (workspace: MemoryWorkspace, prompt: ArchivePrompt): Prompt =>
+  pickFields(Prompt, { ...prompt, tags: findTags(workspace, prompt) })
 
 /** Returns a prompt in the form of `PromptRepo.getSource`. Does not check its size. */
 export const getSource = (workspace: MemoryWorkspace, prompt: ArchivePrompt): ResolutionSource => ({
@@ -83,12 +71,7 @@ export const getSource = (workspace: MemoryWorkspace, prompt: ArchivePrompt): Re
 })
 
 /** Converts a version to an item of the version list. */
-export const toVersionSummary = (version: Version): VersionSummary => ({
-  version_number: version.version_number,
-  change_summary: version.change_summary,
-  change_source: version.change_source,
-  created_at: version.created_at
-})
+export const toVersionSummary = (version: Version): VersionSummary => pickFields(VersionSummary, version)
 
 /** Returns all versions of a prompt that were created at `oldest` or later, highest number first. */
 export const listVersions = (

@@ -44,18 +44,12 @@ const findUser = (state: MemoryState["Service"], email: string): ArchiveUser | u
   [...state.users.values()].find((user) => user.email.toLowerCase() === email.toLowerCase())
 
 const toKeyInfo = (state: MemoryState["Service"], key: ArchiveKey): KeyInfo => {
+  const { key_hash: _, created_by: __, ...info } = key
   const used = state.lastUsed.get(key.id)
   return {
-    id: key.id,
-    workspace_id: key.workspace_id,
-    name: key.name,
-    key_start: key.key_start,
-    key_end: key.key_end,
+    ...info,
     owner: getOwner(state, key).email,
-    created_at: key.created_at,
-    expires_at: key.expires_at,
-    last_used_at: used === undefined ? null : toTimestamp(used),
-    revoked_at: key.revoked_at
+    last_used_at: used === undefined ? null : toTimestamp(used)
   }
 }
 

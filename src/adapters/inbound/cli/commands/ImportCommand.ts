@@ -77,12 +77,8 @@ export const importCommand = Command.make(
     json
   },
   Effect.fnUntraced(function* ({ detailedExitcode, ...input }) {
-    let isChanged = false
-    yield* handle(({ workspace, ...options }: typeof input) =>
-      Effect.map(runImport(workspace, options), (changed) => {
-        isChanged = changed
-      })
-    )(input)
+    const run = handle(({ workspace, ...options }: typeof input) => runImport(workspace, options))
+    const isChanged = yield* run(input)
     if (detailedExitcode && isChanged) return yield* new ExitCode({ exitCode: changedExitCode })
   })
 ).pipe(

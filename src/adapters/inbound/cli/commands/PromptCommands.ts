@@ -171,14 +171,20 @@ const diff = Command.make(
     Effect.fnUntraced(function* ({ from, to, ...input }) {
       if (from === undefined && to !== undefined)
         return yield* new UsageError({ message: "--to needs a version to compare: add --from VERSION" })
-      const { diffLines } = yield* Effect.promise(() => import("../output/PromptDiff.ts"))
+      const { diffTexts } = yield* Effect.promise(() => import("../output/TextDiff.ts"))
       return yield* readPrompt(
         input,
         Effect.fnUntraced(function* (prompts, operator, id) {
           const older = from ?? (yield* readLastVersion(prompts, operator, id))
           const before = yield* readSide(prompts, operator, id, older)
           const after = yield* readSide(prompts, operator, id, to)
-          return { id, from: older, to: to ?? null, diff: yield* diffLines(before, after) }
+          const changes = diffTexts(before.content, after.content)
+          if (changes === undefined)
+            return yield* new CommandError({
+              message: `${before.name} and ${after.name} differ in too many lines to compare`
+            })
+          const diff = changes === "" ? "" : `--- ${before.name}\n+++ ${after.name}\n${changes}`
+          return { id, from: older, to: to ?? null, diff }
         })
       )
     }),

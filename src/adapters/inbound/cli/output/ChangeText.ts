@@ -1,23 +1,10 @@
-import { formatPatch, OMIT_HEADERS, structuredPatch } from "diff"
 import type { FileChange } from "../../../../application/formats/files/ContentFile.ts"
 import { toPrintable } from "./Output.ts"
+import { diffTexts, maxDifferentLines } from "./TextDiff.ts"
 import { renderState } from "../files/PromptText.ts"
-
-/** Maximum number of differing lines for which a diff is computed: the time grows with the square of this number. */
-const maxDifferentLines = 2_000
 
 /** Replaces control characters except tabs, which texts contain. */
 const toPrintableLine = (line: string): string => line.split("\t").map(toPrintable).join("\t")
-
-const diffTexts = (before: string, after: string): string => {
-  const patch = structuredPatch("", "", before, after, undefined, undefined, {
-    context: 3,
-    maxEditLength: maxDifferentLines
-  })
-  if (patch === undefined) return `(more than ${maxDifferentLines} lines differ)`
-  const lines = formatPatch(patch, OMIT_HEADERS).slice(0, -1).split("\n")
-  return lines.map(toPrintableLine).join("\n")
-}
 
 /**
  * Renders a change of an import of files as a unified diff between two files: the state in the workspace, and the
@@ -32,7 +19,9 @@ export const renderDiff = (
 ): string => {
   if (kind === "prompt" && after === null) return ""
   const render = (state: FileChange["before"]) => (state === null ? "" : renderState(state, fragmentPaths))
-  return diffTexts(render(before), render(after))
+  const diff = diffTexts(render(before), render(after))
+  if (diff === undefined) return `(more than ${maxDifferentLines} lines differ)`
+  return diff.slice(0, -1).split("\n").map(toPrintableLine).join("\n")
 }
 
 /** Describes a change in one line. */

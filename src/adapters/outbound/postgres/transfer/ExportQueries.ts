@@ -48,7 +48,7 @@ export const prompts = selectList(
   {
     folder_id: `(select f.id from ${findById("folders", "p.folder_id", ["workspace_id"])} f
       where f.workspace_id = p.workspace_id)`,
-    tags: `array(select t.id from prompt_tags pt join tags t on t.id = pt.tag_id
+    tags: `array(select t.id from prompt_tags pt, ${findById("tags", "pt.tag_id", ["workspace_id"])} t
       where pt.prompt_id = p.id and t.workspace_id = p.workspace_id order by t.id)`
   }
 )

@@ -1,11 +1,27 @@
 import type { PgClient } from "@effect/sql-pg/PgClient"
 import * as Effect from "effect/Effect"
-import type { InvalidContent } from "../../../../domain/workspace/Problem.ts"
+import { InvalidContent } from "../../../../domain/workspace/Problem.ts"
 import type { WorkspacePart } from "../../../../domain/workspace/WorkspaceParts.ts"
-import type { SqlError } from "effect/sql/SqlError"
-import { isConstraintViolation, stagedTablePrefix, toInvalidContent } from "./ConstraintViolation.ts"
+import { isSqlError, type SqlError } from "effect/sql/SqlError"
+import { describeSqlError, sqlState } from "../driver/SqlErrors.ts"
 import { belongsToWorkspace, type ImportTable, importColumns, importTables } from "./ContentTables.ts"
 import { toPartRows } from "./ImportRows.ts"
+
+/** The prefix of the temporary tables of an import, which PostgreSQL's messages name instead of the real tables. */
+const stagedTablePrefix = "prompt_retrieval_staged_"
+
+/** Returns true for errors of class 22 and 23: PostgreSQL cannot store a value, or the value violates a constraint. */
+export const isConstraintViolation = (error: unknown): error is SqlError =>
+  isSqlError(error) && /^2[23]/.test(sqlState(error))
+
+/** Returns the error for content that violates a constraint which the archive's reader does not check. */
+export const toInvalidContent = (error: SqlError): InvalidContent =>
+  InvalidContent([
+    {
+      path: "",
+      message: `cannot be stored: ${describeSqlError(error).replaceAll(`"${stagedTablePrefix}`, '"')}`
+    }
+  ])
 
 /**
  * The size of a full batch, in characters. PostgreSQL keeps the rows of a statement for triggers and foreign keys,

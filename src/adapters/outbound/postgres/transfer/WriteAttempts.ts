@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import { isSqlError, type SqlError } from "effect/sql/SqlError"
 import type { Database } from "../Database.ts"
 import { sqlState } from "../driver/SqlErrors.ts"
-import { isConstraintViolation, toInvalidContent } from "./ConstraintViolation.ts"
+import { isConstraintViolation, toInvalidContent } from "./Staging.ts"
 import type { Unavailable } from "../../../../application/ports/Unavailable.ts"
 import type { InvalidContent } from "../../../../domain/workspace/Problem.ts"
 

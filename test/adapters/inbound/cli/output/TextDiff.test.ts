@@ -1,9 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { applyPatch } from "diff"
 import * as Arbitrary from "effect/Arbitrary"
-import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import { diffLines } from "../../../../../src/adapters/inbound/cli/output/PromptDiff.ts"
+import { diffTexts } from "../../../../../src/adapters/inbound/cli/output/TextDiff.ts"
 import { texts } from "../../../../support/archives.ts"
 
 /** Texts of a few lines, most of which several texts share. Some end without a newline. */
@@ -16,18 +15,14 @@ const contents: Arbitrary.Arbitrary<string> = Arbitrary.map(
   ([lines, end, text]) => [...lines, text].join("\n") + end
 )
 
-describe("diffLines", () => {
-  it.effect.prop(
+describe("diffTexts", () => {
+  it.prop(
     "returns a patch that turns the one content into the other, and nothing for equal contents",
     { before: contents, after: contents },
-    ({ before, after }) =>
-      Effect.gen(function* () {
-        const patch = yield* diffLines(
-          { name: "version 1", content: before },
-          { name: "version 2", content: after }
-        )
-        assert.strictEqual(patch === "", before === after)
-        assert.strictEqual(patch === "" ? before : applyPatch(before, patch), after)
-      })
+    ({ before, after }) => {
+      const patch = diffTexts(before, after)
+      assert.strictEqual(patch === "", before === after)
+      assert.strictEqual(patch === "" ? before : applyPatch(before, patch!), after)
+    }
   )
 })
