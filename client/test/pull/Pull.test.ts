@@ -199,17 +199,6 @@ export const supportAgent = {
     expect(readBoth(out)).toEqual(windows)
   })
 
-  it("writes only the file that differs", async () => {
-    const out = makeDirectory("pull")
-    await pull(["--out", out, "--tag", "production"])
-    const before = readBoth(out)
-    const { ino } = statSync(join(out, bundleFile))
-    writeFileSync(join(out, typesFile), `${before[1]}\n`)
-    expect((await pull(["--out", out, "--tag", "production"])).stdout).toBe("1 prompt: rewritten\n")
-    expect(readBoth(out)).toEqual(before)
-    expect(statSync(join(out, bundleFile)).ino).toBe(ino)
-  })
-
   it("replaces damaged files", async () => {
     const out = makeDirectory("pull")
     await pull(["--out", out, "--tag", "production"])
