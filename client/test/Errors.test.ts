@@ -38,12 +38,6 @@ const errorClasses: Record<string, string> = {
 }
 
 describe("an error response", () => {
-  it("the client has an error class for every error code of the service, and no other", () => {
-    expect(Object.keys(errorClasses).toSorted()).toEqual(
-      [...new Set(Object.values(errors).map(({ code }) => code))].toSorted()
-    )
-  })
-
   it.each(Object.values(errors).map(({ status, code }) => ({ status, code })))(
     "a $status $code response rejects the call with its class, status, code, requestId and retryAfter",
     async ({ status, code }) => {
