@@ -11,9 +11,8 @@ import { type LogLine, parseLogLines } from "../support/logLines.ts"
 import { readAlerts, readDashboardExpressions } from "../support/programs/monitoring.ts"
 import { freePort } from "../support/ports.ts"
 import { freshDatabase, proxyTo, toDatabaseUrl } from "../support/postgres.ts"
-import { printModules } from "../support/programs/printModules.ts"
 import { exchange, exchangeAll, rawRequest } from "../support/clients/rawHttp.ts"
-import { run, type Service, sourceProgram, startService } from "../support/service.ts"
+import { run, type Service, startService } from "../support/service.ts"
 
 const root = join(import.meta.dirname, "../..")
 
@@ -476,16 +475,6 @@ describe("logs, metrics and traces", () => {
     expect(response.status).toBe(200)
     await response.arrayBuffer()
     expect(await service.stop()).toBe(0)
-  })
-
-  it.each([
-    ["with OTEL_EXPORTER_OTLP_ENDPOINT", true, () => ({ OTEL_EXPORTER_OTLP_ENDPOINT: otlpCollector.url })],
-    ["without OTEL_EXPORTER_OTLP_ENDPOINT", false, () => ({})]
-  ])("a start %s loads the OTLP exporter: %j", async (_, loaded, endpoint) => {
-    service = await startService({ ...env, ...endpoint(), ...printModules }, "/readyz", [], sourceProgram)
-    const modules = service.output().split("\n")
-    const isExporter = (url: string) => url.includes("/effect/") && url.includes("/observability/")
-    expect(modules.some(isExporter)).toBe(loaded)
   })
 })
 

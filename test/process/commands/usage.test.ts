@@ -30,9 +30,3 @@ it("an invalid variable exits with 1, with --json in JSON", async () => {
   const { stderr } = await run([...args, "--json"], { ...env, PORT: "x" })
   expect(JSON.parse(stderr)).toEqual({ error: { message, exit_code: 1 } })
 })
-
-it("help of a command is printed on stdout and exits with 0", async () => {
-  const help = await run(["help", "keys", "issue"], env)
-  expect(help).toMatchObject({ code: 0, stderr: "" })
-  expect(help.stdout).toContain("--workspace")
-})

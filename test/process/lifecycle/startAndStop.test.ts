@@ -162,16 +162,6 @@ describe("the log of serve", () => {
         `prompt-retrieval: the database's schema needs a migration, and the role ${role} lacks the privilege to run it: USAGE on a schema of its search_path; deploy/roles.sql grants the privileges of each role\n`
       )
     })
-
-    it("names a role that does not exist at once", async () => {
-      const role = freshName()
-      const problem = `PostgreSQL is unavailable: role "${role}" does not exist`
-      const lines = await startUnusable(
-        new URL(toDatabaseUrl("postgres", role)),
-        problem.replaceAll('"', '\\"')
-      )
-      expect(lines.filter(({ msg }) => msg === problem)).toEqual([{ level: "warn", msg: problem }])
-    })
   })
 
   it("has the requests of probes only at the level debug", async () => {
