@@ -285,25 +285,6 @@ describe("commands beside a running service", { timeout: 120_000 }, () => {
     expect(log.stdout).toMatch(/Z +pipeline 7 +workspace\.created +\S+ +Named +tier="free"\n/)
   })
 
-  it("export writes the same bytes after each import of its output", async () => {
-    const { archive: original } = sample()
-    await importText(original)
-    const first = join(scratch, `${original.workspace.id}.json`)
-    expect(await json("export", "--workspace", original.workspace.id, "--out", first)).toEqual({
-      workspace_id: original.workspace.id,
-      out: first
-    })
-    const bytes = readFileSync(first, "utf8")
-    const elsewhere = await resources.acquire(postgres.acquire)
-    for (const _ of [1, 2]) {
-      expect(await run(["import", first], elsewhere)).toMatchObject({ code: 0, stderr: "" })
-      const again = await run(["export", "--workspace", original.workspace.id], elsewhere)
-      expect(again).toEqual({ code: 0, stdout: bytes, stderr: "" })
-    }
-    const counts = await json("import", first, "--dry-run")
-    expect(counts).toMatchObject({ prompts: original.prompts.length, api_keys: 5, users: 2 })
-  })
-
   it("import of a directory applies exactly the changes of its files, and export writes them back", async () => {
     const home = workspace()
     await importText(archive({ workspace: home }))
