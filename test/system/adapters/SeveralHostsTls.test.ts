@@ -199,33 +199,4 @@ describe("a URL with several hosts and TLS", () => {
       expect(await connect(toUrl([["127.0.0.1", named]], end))).toMatch(/Hostname\/IP does not match/)
     }
   )
-
-  it("after a failover, the certificate must be that of the next host", async () => {
-    setDefaultCACertificates([authority])
-    const server = makeDatabaseServer(
-      Redacted.make(
-        toUrl(
-          [
-            ["localhost", named],
-            ["127.0.0.1", numbered]
-          ],
-          "sslmode=verify-full"
-        )
-      )
-    )
-    const findPort = () =>
-      Effect.runPromise(
-        PgConnection.make(makePoolConfig(server.config)).pipe(
-          Effect.flatMap((connection) =>
-            connection.query("select current_setting('port') as port", [], false)
-          ),
-          Effect.map(({ rows }) => rows[0]!.port),
-          Effect.scoped
-        )
-      )
-    expect(await findPort()).toBe(portOf(named))
-    await named.stop()
-    expect(await findPort()).toBe(portOf(numbered))
-    await named.start()
-  })
 })
