@@ -3,8 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { key, prompt } from "../../support/archives.ts"
 import { type Cluster } from "../../support/database/cluster.ts"
 import { connectTo, makeResources } from "../../support/database.ts"
-import { quantile } from "../../support/services/freshness.ts"
-import type { Reply } from "../../support/services/outage.ts"
+import { quantile, type Reply } from "../../support/services/outage.ts"
 import {
   delayedBy,
   gaugeOf,
