@@ -446,6 +446,7 @@ describe("while PostgreSQL does not respond", () => {
       expect(parseRequestLines(service.output()).at(-1)).toMatchObject({
         method: "GET",
         route: "/api/v1/prompts",
+        status: 200,
         key_id: keys.second.stored.id
       })
       expect(await readRunning()).toEqual({ 'pool="read"': 0, 'pool="lookup"': 0 })
