@@ -1,4 +1,4 @@
-import { execFileSync, spawn, spawnSync } from "node:child_process"
+import { execFileSync, spawn } from "node:child_process"
 import { once } from "node:events"
 import {
   chmodSync,
@@ -80,29 +80,6 @@ describe("export --out", { timeout: 60_000 }, () => {
     code: 0,
     stdout: `Exported workspace ${workspace} to ${out}\n`,
     stderr: ""
-  })
-
-  it("writes into a device and leaves it in place", async () => {
-    const device = inRoot("null")
-    if (spawnSync("mknod", [device, "c", "1", "3"]).status === 0) {
-      const { rdev, ino } = lstatSync(device)
-      expect(await exportTo(device)).toEqual(expectedResult(device))
-      expect(lstatSync(device)).toMatchObject({ rdev, ino })
-      // /dev/stdout may be a link to a device.
-      const link = inRoot("link")
-      symlinkSync(device, link)
-      expect(await exportTo(link)).toEqual(expectedResult(link))
-      expect(readlinkSync(link)).toBe(device)
-      expect(lstatSync(device)).toMatchObject({ rdev, ino })
-    } else {
-      // Only root may create a device.
-      execFileSync("mkfifo", [device])
-      const left = once(spawn("cat", [device], { stdio: ["ignore", "ignore", "inherit"] }), "exit")
-      expect(await exportTo(device)).toEqual(expectedResult(device))
-      await left
-      expect(lstatSync(device).isFIFO()).toBe(true)
-    }
-    expectNoScratch()
   })
 
   it("writes into a FIFO once it has a reader", async () => {
