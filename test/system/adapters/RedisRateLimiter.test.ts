@@ -11,6 +11,7 @@ import * as TestClock from "effect/testing/TestClock"
 import { layer, sharedCounterUp } from "../../../src/adapters/outbound/rate-limiter/RedisRateLimiter.ts"
 import { type Bucket, RateLimiter } from "../../../src/application/ports/RateLimiter.ts"
 import type { ApiKeyId } from "../../../src/domain/ApiKey.ts"
+import { testAdmissionLimits } from "../../contracts/AdmissionLimits.ts"
 import { countAdmitted, newKey, testRateLimiter } from "../../contracts/RateLimiter.ts"
 import { type RedisServer, redisServer, slowProxy } from "../../support/programs/redis.ts"
 
@@ -60,7 +61,9 @@ describe("Redis RateLimiter", () => {
   afterEach(() => Effect.runPromise(redis.thaw))
   afterAll(() => Effect.runPromise(Scope.close(scope, Exit.void)))
 
-  testRateLimiter("Redis", Layer.unwrap(Effect.sync(() => layer({ url: redis.url }))))
+  const shared = Layer.unwrap(Effect.sync(() => layer({ url: redis.url })))
+  testRateLimiter("Redis", shared)
+  testAdmissionLimits("Redis", shared)
 
   describe("with Redis", () => {
     it.effect("two processes admit a key's limit together, and each of them its own limit per process", () =>
