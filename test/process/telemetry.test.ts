@@ -11,7 +11,8 @@ import { readAlerts, readDashboardExpressions } from "../support/programs/monito
 import { freePort } from "../support/ports.ts"
 import { freshDatabase, proxyTo, toDatabaseUrl } from "../support/postgres.ts"
 import { exchange, exchangeAll, rawRequest } from "../support/clients/rawHttp.ts"
-import { run, type Service, startService } from "../support/service.ts"
+import { type Service, startService } from "../support/service.ts"
+import { readMetric, responseHits } from "../support/services/metrics.ts"
 
 const root = join(import.meta.dirname, "../..")
 
@@ -259,15 +260,23 @@ describe("logs, metrics and traces", () => {
     })
   })
 
+  /** Sends a request in a trace of the caller. */
+  const sendTraced = async (service: Service, path: string) => {
+    const [traceId, callerSpan] = [randomBytes(16).toString("hex"), randomBytes(8).toString("hex")]
+    const response = await fetch(service.url + path, {
+      headers: {
+        authorization: `Bearer ${keys.active.plaintext}`,
+        traceparent: `00-${traceId}-${callerSpan}-01`
+      }
+    })
+    expect(response.status).toBe(200)
+    await response.arrayBuffer()
+    return { traceId, callerSpan }
+  }
+
   it("OTLP export sends metrics, and spans of the use cases in the caller's trace", async () => {
     const { service } = await start({ ...otlp, OTEL_EXPORTER_OTLP_ENDPOINT: otlpCollector.url })
-    const [traceId, callerSpan] = [randomBytes(16).toString("hex"), randomBytes(8).toString("hex")]
-    const headers = {
-      authorization: `Bearer ${keys.active.plaintext}`,
-      traceparent: `00-${traceId}-${callerSpan}-01`
-    }
-    const response = await fetch(`${service.url}/api/v1/prompts/${id}/resolved?a=b`, { headers })
-    expect(response.status).toBe(200)
+    const { traceId, callerSpan } = await sendTraced(service, `/api/v1/prompts/${id}/resolved?a=b`)
     await service.stop()
 
     const spans = otlpCollector.spans().filter((span) => span.traceId === traceId)
@@ -316,23 +325,10 @@ describe("logs, metrics and traces", () => {
 
   it("OTLP export sends a span of a response from the cache, in the caller's trace", async () => {
     const { service, metricsPort } = await start({ ...otlp, OTEL_EXPORTER_OTLP_ENDPOINT: otlpCollector.url })
-    const readHits = async () =>
-      parseSeries(await readMetrics(metricsPort), "prompt_retrieval_cache_lookups_total")[
-        'cache="responses",result="hit"'
-      ]
-    const sendTraced = async () => {
-      const [traceId, callerSpan] = [randomBytes(16).toString("hex"), randomBytes(8).toString("hex")]
-      const response = await fetch(`${service.url}/api/v1/prompts/${id}/versions`, {
-        headers: {
-          authorization: `Bearer ${keys.active.plaintext}`,
-          traceparent: `00-${traceId}-${callerSpan}-01`
-        }
-      })
-      await response.arrayBuffer()
-      return { traceId, parentSpanId: callerSpan }
-    }
-    let last = await sendTraced()
-    for (let n = 0; n < 100 && (await readHits()) === 0; n++) last = await sendTraced()
+    const readHits = () => readMetric(metricsPort, responseHits)
+    const path = `/api/v1/prompts/${id}/versions`
+    let last = await sendTraced(service, path)
+    for (let n = 0; n < 100 && (await readHits()) === 0; n++) last = await sendTraced(service, path)
     expect(await readHits()).toBe(1)
     await service.stop()
     expect(
@@ -349,7 +345,7 @@ describe("logs, metrics and traces", () => {
       {
         name: "GET /api/v1/prompts/:id/versions",
         kind: 2,
-        parentSpanId: last.parentSpanId,
+        parentSpanId: last.callerSpan,
         attributes: {
           "http.request.method": "GET",
           "http.route": "/api/v1/prompts/:id/versions",
@@ -371,42 +367,11 @@ describe("logs, metrics and traces", () => {
     await response.arrayBuffer()
     expect(await service.stop()).toBe(0)
   })
-})
 
-describe("the address of the metrics", () => {
   it("METRICS_HOST selects the address of the metrics, whatever HOST is", async () => {
-    const resources = makeResources()
-    try {
-      const metricsPort = await freePort()
-      const env = { HOST: "0.0.0.0", METRICS_HOST: "127.0.0.2", METRICS_PORT: String(metricsPort) }
-      const service = await startService({ ...(await resources.acquire(postgres.acquire)), ...env })
-      try {
-        expect((await fetch(`http://127.0.0.2:${metricsPort}/metrics`)).status).toBe(200)
-        await expect(fetch(`http://127.0.0.1:${metricsPort}/metrics`)).rejects.toThrow("fetch failed")
-      } finally {
-        await service.stop()
-      }
-    } finally {
-      await resources.release()
-    }
-  })
-
-  it("serve exits with 1 when METRICS_PORT is in use", async () => {
-    const resources = makeResources()
-    try {
-      const { url } = await resources.acquire(collector)
-      const { code, stderr } = await run(["serve"], {
-        ...(await resources.acquire(postgres.acquire)),
-        PORT: "0",
-        METRICS_PORT: new URL(url).port
-      })
-      expect(code).toBe(1)
-      expect(stderr).toContain(
-        `prompt-retrieval: cannot listen on METRICS_HOST and METRICS_PORT: listen EADDRINUSE: address already in use 127.0.0.1:${new URL(url).port}`
-      )
-    } finally {
-      await resources.release()
-    }
+    const { metricsPort } = await start({ HOST: "0.0.0.0", METRICS_HOST: "127.0.0.2" })
+    expect((await fetch(`http://127.0.0.2:${metricsPort}/metrics`)).status).toBe(200)
+    await expect(fetch(`http://127.0.0.1:${metricsPort}/metrics`)).rejects.toThrow("fetch failed")
   })
 })
 

@@ -1,9 +1,6 @@
 import { once } from "node:events"
-import { mkdtempSync, rmSync } from "node:fs"
 import { Agent, get, type IncomingMessage } from "node:http"
 import { connect, createServer } from "node:net"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
 import { text } from "node:stream/consumers"
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest"
 import { sample } from "../../support/archives.ts"
@@ -237,22 +234,23 @@ describe("a service that receives SIGTERM", () => {
   })
 })
 
-describe("serve exits with 1 and one line that names the invalid variable, not its value:", () => {
-  const directory = mkdtempSync(join(tmpdir(), "environment-"))
-  afterAll(() => rmSync(directory, { recursive: true }))
-
-  const quiet = { DATABASE_URL: "postgres://postgres@127.0.0.1:9/none", LOG_LEVEL: "warn" }
-
-  it("serve exits with 1 if PORT is in use", async () => {
-    const port = await freePort()
-    const occupant = createServer().listen(port, "127.0.0.1")
-    await once(occupant, "listening")
-    const result = await run(["serve"], { ...quiet, PORT: String(port) })
-    occupant.close()
-    expect(result).toEqual({
-      code: 1,
-      stdout: "",
-      stderr: `prompt-retrieval: cannot listen on HOST and PORT: listen EADDRINUSE: address already in use 127.0.0.1:${port}\n`
-    })
+it.each([
+  ["PORT", "HOST and PORT"],
+  ["METRICS_PORT", "METRICS_HOST and METRICS_PORT"]
+])("serve exits with 1 and one line if %s is in use", async (variable, names) => {
+  const port = await freePort()
+  const occupant = createServer().listen(port, "127.0.0.1")
+  await once(occupant, "listening")
+  const result = await run(["serve"], {
+    DATABASE_URL: "postgres://postgres@127.0.0.1:9/none",
+    LOG_LEVEL: "warn",
+    PORT: "0",
+    [variable]: String(port)
+  })
+  occupant.close()
+  expect(result).toEqual({
+    code: 1,
+    stdout: "",
+    stderr: `prompt-retrieval: cannot listen on ${names}: listen EADDRINUSE: address already in use 127.0.0.1:${port}\n`
   })
 })
