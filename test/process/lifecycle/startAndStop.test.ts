@@ -149,8 +149,8 @@ describe("the log of serve", () => {
         expect(code).toBe(1)
         return stderr
       }
-      expect(await serveAndFail()).toContain(
-        `the role ${role} lacks the privilege to read the version of the database's schema`
+      expect(await serveAndFail()).toBe(
+        `prompt-retrieval: the role ${role} lacks the privilege to read the version of the database's schema: SELECT on table prompt_retrieval_migrations; deploy/roles.sql grants the privileges of each role\n`
       )
       await sql(`grant select on all tables in schema public to ${role}`)
       await sql(`revoke select on prompts, api_keys from ${role}`)
