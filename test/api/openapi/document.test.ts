@@ -207,16 +207,6 @@ describe.each(Object.entries(specificErrors))("the responses of %s", (operationI
     expect(Object.keys(responses).map(Number)).toEqual([...statuses].toSorted((a, b) => a - b))
   })
 
-  it(`${operationId} names the codes that the table of errors has for each status`, () => {
-    for (const [status, { content }] of Object.entries(responses).filter(
-      ([status]) => Number(status) >= 400
-    )) {
-      const { error } = deref(content["application/json"].schema).properties
-      const codes = Object.values(errors).flatMap((row) => (row.status === Number(status) ? [row.code] : []))
-      expect(error.properties.code.examples).toEqual([...new Set(codes)])
-    }
-  })
-
   const commonHeaders = ["Cache-Control", "Vary", "X-Content-Type-Options", "X-Request-Id"]
   /** Headers that only responses without the database have. */
   const outageHeaders = ["Age", "Cache-Status"]
