@@ -13,7 +13,7 @@ const timed = [
   "test/adapters/outbound/postgres/{Database,feed/PostgresChangeFeed}.test.ts",
   "test/api/transport/connections.test.ts",
   "test/process/faults/*.test.ts",
-  "test/process/{freshness,keyExpiry}.test.ts",
+  "test/process/keyExpiry.test.ts",
   "test/runtime/telemetry/ProcessMetrics.test.ts"
 ]
 

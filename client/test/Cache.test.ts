@@ -8,34 +8,17 @@ import {
   jsonResponse,
   makeScriptedClient,
   neverResponds,
-  type Request,
   type Responder,
   settle,
   useFakeTimeWithoutJitter,
   promptId,
   toId
 } from "./support.ts"
-import { cache, makeCachingClient, ok, revalidatable } from "./cachingClient.ts"
+import { makeCachingClient, ok, revalidatable } from "./cachingClient.ts"
 
 useFakeTimeWithoutJitter()
 
 describe("the source of a result", () => {
-  it("source is a property of every result that JSON, spread and comparison do not show", async () => {
-    for (const options of [{}, { cache }]) {
-      const { client } = makeScriptedClient([() => ok("a")], options)
-      const { value } = (await settle(client.prompts.get(promptId))) as { value: object }
-      expect(value).toEqual({ data: { title: "a" } })
-      expect(JSON.stringify(value)).toBe('{"data":{"title":"a"}}')
-      expect(Object.keys({ ...value })).toEqual(["data"])
-      expect(Object.getOwnPropertyDescriptor(value, "source")).toEqual({
-        value: "fresh",
-        enumerable: false,
-        writable: false,
-        configurable: false
-      })
-    }
-  })
-
   it("every method returns source: fresh from the service, cached on the second call", async () => {
     const page = { data: [], meta: { page: 1, per_page: 20, total: 0 } }
     const respondOk: Responder = ({ url }) =>
@@ -125,49 +108,6 @@ describe("the age of a result", () => {
 })
 
 describe("cache eviction by errors", () => {
-  const page = { data: [], meta: { page: 1, per_page: 20, total: 0 } }
-  const makeService = () => {
-    const gone = new Map<string, number>()
-    const respondByPath: Responder = ({ url, headers }: Request) => {
-      const path = new URL(url).pathname.slice("/api/v1/prompts".length)
-      const status = gone.get(path)
-      if (status !== undefined) return errorResponse(status, "CODE", "No")
-      return path === "" ? jsonResponse(200, page) : revalidatable(path)({ headers } as Request)
-    }
-    return { gone, ...makeCachingClient([respondByPath]) }
-  }
-
-  it("a 404 evicts only its own entry", async () => {
-    const { gone, read, requests } = makeService()
-    await read("a")
-    await read("b")
-    await advance(1_000)
-    gone.set("/a", 404)
-    expect(await read("a")).toEqual(["/a", "stale", 0])
-    await flush()
-    expect(await captureError(read("a"))).toMatchObject({ status: 404 })
-    expect(await read("b")).toEqual(["/b", "stale", 0])
-    await flush()
-    expect(await read("b")).toEqual(["/b", "cached", 0])
-    gone.clear()
-    expect(await read("a")).toEqual(["/a", "fresh", 0])
-    expect(requests.at(-1)!.headers["if-none-match"]).toBeUndefined()
-  })
-
-  it.each([401, 403])("a %i clears the cache, because it concerns the key", async (status) => {
-    const { gone, read, client } = makeService()
-    await read("a")
-    await advance(500)
-    await read("b")
-    await settle(client.prompts.list())
-    await advance(500)
-    for (const path of ["", "/a", "/b"]) gone.set(path, status)
-    expect(await read("a")).toEqual(["/a", "stale", 0])
-    await flush()
-    for (const id of ["a", "b"]) expect(await captureError(read(id))).toMatchObject({ status })
-    expect(await captureError(client.prompts.list())).toMatchObject({ status })
-  })
-
   it.each([401, 403, 404])("a %i with an HTML body evicts like an error of the service", async (status) => {
     const page = () => new Response("<html>", { status, headers: { "content-type": "text/html" } })
     const { read, sentEtags } = makeCachingClient([revalidatable("a"), page, revalidatable("b")])

@@ -6,7 +6,6 @@ import {
   jsonResponse,
   makeScriptedClient,
   type Responder,
-  settle,
   promptId
 } from "./support.ts"
 
@@ -86,19 +85,5 @@ describe("the age limit of texts that arrive late", () => {
     expect(pending).toHaveLength(2)
     pending[1]!("second")
     expect((await late).data.title).toBe("second")
-  })
-
-  it("after an idle hour, a failed request leaves nothing to return", async () => {
-    const { client } = makeScriptedClient(
-      [() => respond("a"), () => Promise.reject(new TypeError("fetch failed"))],
-      {
-        cache: {},
-        maxRetries: 0
-      }
-    )
-    await client.prompts.get(promptId)
-    await advance(3_600_000)
-    for (let attempt = 0; attempt < 2; attempt++)
-      expect(await settle(client.prompts.get(promptId))).toMatchObject({ error: { name: "ConnectionError" } })
   })
 })

@@ -7,7 +7,7 @@ import type { ClientOptions } from "../src/index.ts"
 import { isId, PromptNames } from "../src/PromptNames.ts"
 import { FakeService } from "../src/testing.ts"
 import { makeBundle } from "./makeBundle.ts"
-import { captureError, installFakeTime, neverResponds, settle } from "./support.ts"
+import { captureError, installFakeTime, settle } from "./support.ts"
 
 const makeId = (start: string, end: number) =>
   `${start}-0000-4000-8000-${String(end).padStart(12, "0")}` as PromptId
@@ -258,17 +258,5 @@ describe("limits of a call by name", () => {
       expect(value.source).toBe("fallback")
     }
     expect(service.requests).toHaveLength(2)
-  })
-
-  it("a call whose list does not arrive in time is logged as a warning", async () => {
-    const lines: Array<string> = []
-    const service = new FakeService()
-    const client = service.connect().withOptions({
-      fetch: (url, init) => neverResponds({ url, ...init }),
-      logger: { warn: (message) => void lines.push(message) },
-      timeout: 500
-    })
-    expect(await captureError(client.prompts.get("prompt-0"))).toMatchObject({ name: "TimeoutError" })
-    expect(lines).toEqual(["GET /api/v1/prompts without a response"])
   })
 })

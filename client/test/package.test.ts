@@ -119,11 +119,3 @@ export const code = (error: unknown): string => error instanceof NotFoundError ?
     expect(await compile({ "user.mts": user }, ["ES2022"])).toMatchObject({ code: 0, stdout: "" })
   })
 })
-
-it("the examples of the README compile", async () => {
-  const readme = readFileSync(join(installed, "README.md"), "utf8")
-  const examples = [...readme.matchAll(/```ts\n(.*?)```/gs)].map((match) => match[1]!)
-  expect(examples.length).toBeGreaterThan(1)
-  const modules = Object.fromEntries(examples.map((example, index) => [`example${index}.mts`, example]))
-  expect(await compile(modules, ["ES2022", "DOM"])).toMatchObject({ code: 0, stdout: "" })
-})

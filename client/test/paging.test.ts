@@ -7,8 +7,7 @@ import {
   jsonResponse,
   makeScriptedClient,
   type Request,
-  settle,
-  promptId
+  settle
 } from "./support.ts"
 
 beforeEach(() => void installFakeTime())
@@ -97,25 +96,6 @@ describe("a list", () => {
     expect(await collect(list)).toEqual(makeIds(4))
     expect(await collect(list)).toEqual(makeIds(4))
     expect(requestedPages()).toEqual([1, 2, 2])
-  })
-
-  it("the version list can be iterated too", async () => {
-    const numbers = [3, 2, 1]
-    const { client, requests } = makeScriptedClient([
-      ({ url }) => {
-        const page = Number(new URL(url).searchParams.get("page") ?? 1)
-        const data = [{ version_number: numbers[page - 1]! }]
-        return jsonResponse(200, { data, meta: { page, per_page: 1, total: 3 } })
-      }
-    ])
-    const seen: Array<number> = []
-    for await (const { version_number } of client.prompts.versions.list(promptId, { per_page: 1 })) {
-      seen.push(version_number)
-    }
-    expect(seen).toEqual(numbers)
-    expect(requests.map(({ url }) => new URL(url).pathname)).toEqual(
-      Array(3).fill("/api/v1/prompts/p/versions")
-    )
   })
 
   it("an iteration rejects with the error of the page that failed", async () => {

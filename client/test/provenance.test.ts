@@ -127,14 +127,6 @@ describe("a response that the service sends without its database", () => {
     "cache-status": "prompt-retrieval; hit; detail=database-unavailable"
   })
 
-  it("has the source stale and the age of the response", async () => {
-    for (const cache of [undefined, { ttl: 30_000, maxStale: 300_000 }]) {
-      const service = makeService({ cache })
-      service.respondWith(respondWithText("old", outageHeaders(40)))
-      expect(await service.read()).toMatchObject({ source: "stale", age: 40_000 })
-    }
-  })
-
   it.each([
     ['"prompt-retrieval"; hit; detail="database-unavailable"', "stale"],
     ["ExampleCDN; fwd=miss, prompt-retrieval;hit;detail=database-unavailable", "stale"],
@@ -145,17 +137,6 @@ describe("a response that the service sends without its database", () => {
     const service = makeService()
     service.respondWith(respondWithText("a", { "cache-status": value }))
     expect((await service.read()).source).toBe(source)
-  })
-
-  it("its age counts towards ttl and maxStale", async () => {
-    const service = makeService({ cache: { ttl: 30_000, maxStale: 30_000 } })
-    service.respondWith(respondWithText("old", outageHeaders(40)))
-    await service.read()
-    service.respondWith(serviceUnavailable)
-    await advance(19_999)
-    expect(await service.read()).toMatchObject({ source: "stale", age: 59_999 })
-    await advance(1)
-    expect(await captureError(service.read())).toMatchObject({ status: 503 })
   })
 
   it("a response that is older than ttl + maxStale is not returned; the bundle or the fallback is", async () => {

@@ -99,19 +99,6 @@ describe("a Retry-After of more than a minute", () => {
       })
     }
   })
-
-  it("rejects immediately after 503 if the call cannot wait a minute", async () => {
-    const { client, requests } = makeScriptedClient([
-      () => errorResponse(503, "CODE", "Later", { "retry-after": "86400" }),
-      ok
-    ])
-    expect(await settle(client.prompts.get(promptId))).toMatchObject({
-      error: { status: 503, retryAfter: 86_400 },
-      took: 0
-    })
-    expect(requests).toHaveLength(1)
-    expect(await settle(client.prompts.get(promptId))).toEqual({ value: envelope, took: 0 })
-  })
 })
 
 describe("the pause after a 429", () => {

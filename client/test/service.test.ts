@@ -7,14 +7,13 @@ import {
   fillSlots,
   NotFoundError,
   PromptClient,
-  RateLimitedError,
   UnauthorizedError
 } from "../src/index.ts"
 import { FakeService } from "../src/testing.ts"
 import type { ArchivePrompt } from "../../src/application/formats/Archive.ts"
 import { embedded, makeResources } from "../../test/support/database.ts"
 import { startObservedService } from "../../test/support/services/startObservedService.ts"
-import { run, type Service } from "../../test/support/service.ts"
+import { type Service } from "../../test/support/service.ts"
 
 const root = join(import.meta.dirname, "../..")
 const archive = JSON.parse(readFileSync(join(root, "src/demo/workspace.json"), "utf8"))
@@ -124,18 +123,6 @@ describe("the client of a real service", () => {
     }
   )
 
-  it("prompts.list returns one page when awaited and all prompts when iterated", async () => {
-    const { client } = connect()
-    const { data, meta } = await client.prompts.list({ page: 2, per_page: 2, tag: undefined })
-    expect(data.map(({ id }) => id)).toEqual(listedPrompts.slice(2, 4).map(({ id }) => id))
-    expect(meta).toEqual({ page: 2, per_page: 2, total: 6 })
-    const titles: Array<string> = []
-    for await (const { title } of client.prompts.list({ per_page: 2 })) titles.push(title)
-    expect(titles).toEqual(listedPrompts.map(({ title }) => title))
-    const filtered = await client.prompts.list({ type: "template", tag: "production" })
-    expect(filtered.data.map(({ title }) => title)).toEqual(["Product announcement"])
-  })
-
   it("every method returns the service's envelope unchanged", async () => {
     const { client } = connect()
     const fetchJson = async (path: string) => {
@@ -196,23 +183,5 @@ describe("the client of a real service", () => {
       undefined,
       expect.stringMatching(/^"[\w-]+"$/)
     ])
-  })
-
-  it("the service's 429 rejects with a RateLimitedError, and later calls reject without a request", async () => {
-    const user = ["--workspace", archive.workspace.id, "--user", "limits@example.com"]
-    const issued = await run(["keys", "issue", ...user, "--json"], env)
-    const { client, requests } = connect({ apiKey: JSON.parse(issued.stdout).key, maxRetries: 0 })
-    let error: unknown
-    // The limit is 100 per minute, and a new minute may start meanwhile.
-    while (error === undefined && requests.length < 250) {
-      await client.prompts.get(agent.id).catch((rejection) => (error = rejection))
-    }
-    expect(error).toBeInstanceOf(RateLimitedError)
-    const { retryAfter } = error as RateLimitedError
-    expect(retryAfter).toBeGreaterThanOrEqual(1)
-    expect(retryAfter).toBeLessThanOrEqual(60)
-    const sent = requests.length
-    await expect(client.prompts.list({}, { timeout: 1 })).rejects.toBeInstanceOf(RateLimitedError)
-    expect(requests).toHaveLength(sent)
   })
 })

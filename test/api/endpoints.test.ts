@@ -9,9 +9,7 @@ import {
   expectNotModified,
   expectSuccess,
   internalError,
-  invalidParameter,
   malformedAuthorization,
-  positiveIntRule,
   resolvedTooLarge,
   unauthorized
 } from "./expectations.ts"
@@ -92,11 +90,6 @@ describe("the API", () => {
       const lines = [authorize(keys.active.plaintext), `If-None-Match: ${etag}`]
       expectNotModified(await send(target, lines), etag, versionOf(name))
     })
-
-    if (name === "list" || name === "listVersions")
-      it("returns 400 if page is 0", async () => {
-        expectError(await send(`${target}?page=0`), invalidParameter("page", positiveIntRule))
-      })
 
     it("returns 401 without a key and for a revoked key", async () => {
       expectError(await send(target, []), malformedAuthorization)

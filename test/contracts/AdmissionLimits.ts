@@ -9,10 +9,8 @@ import { Lifecycle } from "../../src/application/support/Lifecycle.ts"
 import { RateLimiter } from "../../src/application/ports/RateLimiter.ts"
 import { WorkspaceStore } from "../../src/application/ports/WorkspaceStore.ts"
 import { countAdmitted } from "./RateLimiter.ts"
-import { archive, type Key, key, sample, user, workspace, toPartStream } from "../support/archives.ts"
+import { archive, type Key, key, user, workspace, toPartStream } from "../support/archives.ts"
 import { ignoreObservations } from "../support/services/observations.ts"
-
-type Sample = ReturnType<typeof sample>
 
 const home = workspace()
 const owner = user()
@@ -91,35 +89,6 @@ export const testAdmissionLimits = (name: string, limiter: Layer.Layer<RateLimit
             100 - 25
           )
         }).pipe(Effect.provide(makeLayer({ perKey: 10, perProcess: 25 }, limiter)))
-    )
-
-    it.effect("requests that fail authentication or have no access do not count against the limits", () =>
-      Effect.gen(function* () {
-        const { keys, request } = yield* setUp(1)
-        const { importWorkspace } = yield* WorkspaceStore
-        const { admit } = yield* Admission
-        const rejected = [
-          sample(),
-          sample({ tier: "free" }),
-          ...(["disputed", "past_due", "over_limit"] as const).map((billing_status) =>
-            sample({ billing_status })
-          )
-        ]
-        for (const { archive } of rejected) yield* importWorkspace(toPartStream(archive))
-        const [{ keys: ownKeys }, ...others] = rejected as [Sample, ...Array<Sample>]
-        const { active: _, second: __, ...unusable } = ownKeys
-        const rejectedKeys = [...Object.values(unusable), ...others.map(({ keys }) => keys.active)]
-        const outcomes = yield* Effect.forEach([...rejectedKeys, key(home.id, owner)], request)
-        assert.notInclude(outcomes, "admitted")
-        assert.notInclude(outcomes, "process")
-        for (const token of [undefined, "", "x", "key_live_x"]) yield* Effect.flip(admit(token))
-        assert.deepStrictEqual(yield* Effect.forEach([keys[0]!, keys[0]!], request), ["admitted", "process"])
-        const limiter = yield* RateLimiter
-        assert.deepStrictEqual(
-          yield* Effect.forEach(rejectedKeys, ({ stored }) => countAdmitted(limiter, stored.id, 1, 0, 1)),
-          rejectedKeys.map(() => 1)
-        )
-      }).pipe(Effect.provide(makeLayer({ perKey: 10, perProcess: 1 }, limiter)))
     )
   })
 }

@@ -36,12 +36,8 @@ const compilerOptions = {
   rootDirs: [".", join(root, "examples")]
 }
 
-/** The blocks of this document are separate programs, which its test compiles and runs. */
-const separatelyChecked = "docs/http-api.md"
-
 it("every ts block of the documents type-checks", async () => {
-  const checked = documents.filter((document) => document !== separatelyChecked)
-  const files = checked.flatMap((document) =>
+  const files = documents.flatMap((document) =>
     readModules(document).map((module) => {
       const file = `${document.replaceAll("/", "-")}-${module.line}.mts`
       writeFileSync(join(folder, file), placeCode(module))

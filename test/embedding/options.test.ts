@@ -88,10 +88,6 @@ describe("createPromptApi rejects with a TypeError that names the option and its
     await expect(rejection).rejects.toThrow(new TypeError(message))
     await expect(rejection).rejects.toBeInstanceOf(TypeError)
   })
-
-  it("without arguments", async () => {
-    await expect(create()).rejects.toThrow(new TypeError(`databaseUrl is missing; it ${databaseRule}`))
-  })
 })
 
 it("TypeScript rejects options without a database, and a URL that may be missing", () => {

@@ -1,32 +1,22 @@
-import { spawn } from "node:child_process"
-import { once } from "node:events"
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
-import { basename, dirname, join } from "node:path"
+import { readdirSync, readFileSync, writeFileSync } from "node:fs"
+import { basename, join } from "node:path"
 import { build } from "esbuild"
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
+import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { programVersion } from "../../src/application/support/ProgramVersion.ts"
-import { embedded, makeResources, postgres } from "../support/database.ts"
+import { makeResources, postgres } from "../support/database.ts"
 import {
   bin,
   install,
   installNode,
   makeDirectory,
   makeProject,
-  nodes,
   pack,
   removeDirectories,
   run
 } from "../support/programs/packages.ts"
-import { run as runCommand, type Service, startService } from "../support/service.ts"
+import { run as runCommand } from "../support/service.ts"
 
 const root = join(import.meta.dirname, "../..")
-
-interface DemoPrompt {
-  readonly id: string
-  readonly title: string
-  readonly is_archived: boolean
-  readonly updated_at: string
-}
 
 const makeStrictConfig = (skipLibCheck: boolean) =>
   JSON.stringify({
@@ -84,116 +74,6 @@ it("the lowest Node of engines runs every dependency", () => {
   expect(packages[""].engines).toEqual(manifest.engines)
 })
 
-describe("prompt-retrieval/client in a project without other packages", () => {
-  let project: string
-  const consumer = (statement: string) => `
-import { PromptClient } from "prompt-retrieval/client"
-const client = new PromptClient({ apiKey: "key_live_0", baseUrl: "http://127.0.0.1:3000" })
-export const program = async () => {
-  const { data, meta } = await client.prompts.list({ page: 1, per_page: 50, type: "system", tag: "production" })
-  for await (const summary of client.prompts.list({ type: "system" })) console.log(summary.title, meta.total, data.length)
-  const { data: resolved } = await client.prompts.getResolved(data[0]!.id)
-  ${statement}
-}
-`
-  beforeAll(async () => {
-    project = makeProject("client-consumer")
-    const target = join(project, "node_modules/prompt-retrieval")
-    mkdirSync(target, { recursive: true })
-    expect(await run(project, "tar", ["xzf", tarball, "--strip-components=1", "-C", target])).toMatchObject({
-      code: 0
-    })
-    writeFileSync(join(project, "tsconfig.json"), makeStrictConfig(false))
-  })
-  const check = (statement: string) => {
-    writeFileSync(join(project, "consumer.ts"), consumer(statement))
-    return run(project, bin("tsc"), ["-p", "."])
-  }
-
-  it("a consumer of prompt-retrieval/client type-checks with strict, NodeNext and skipLibCheck off", async () => {
-    expect(
-      await check("const content: string = resolved.resolved_content; console.log(content)")
-    ).toMatchObject({
-      code: 0,
-      stdout: ""
-    })
-  })
-
-  it("a wrong assignment from prompt-retrieval/client does not type-check", async () => {
-    const { code, stdout } = await check(
-      "const content: number = resolved.resolved_content; console.log(content)"
-    )
-    expect(code).not.toBe(0)
-    expect(stdout).toContain("Type 'string' is not assignable to type 'number'")
-  })
-})
-
-describe("clients of a running service", () => {
-  const resources = makeResources()
-  const demo = JSON.parse(readFileSync(join(root, "src/demo/workspace.json"), "utf8"))
-  const agent = demo.prompts.find(({ title }: DemoPrompt) => title === "Support agent")
-  const listedTitles = demo.prompts
-    .filter((prompt: DemoPrompt) => !prompt.is_archived)
-    .toSorted((a: DemoPrompt, b: DemoPrompt) => (a.updated_at + a.id < b.updated_at + b.id ? 1 : -1))
-    .map(({ title }: DemoPrompt) => title)
-  let service: Service
-  let env: Readonly<Record<string, string>>
-  let project: string
-  beforeAll(async () => {
-    const database = await resources.acquire(embedded.acquire)
-    service = await startService({ ...database, LOG_LEVEL: "Error" }, "/readyz", ["--demo"])
-    const findKey = () => /key_live_[0-9a-f]{64}/.exec(service.output())?.[0]
-    env = {
-      PROMPT_RETRIEVAL_KEY: await vi.waitUntil(findKey, { timeout: 20_000 }),
-      PROMPT_RETRIEVAL_URL: service.url
-    }
-    project = makeProject("client-user")
-    await install(project, await pack(join(root, "client")))
-    const alias = join(project, "node_modules/prompt-retrieval")
-    mkdirSync(alias)
-    expect(await run(project, "tar", ["xzf", tarball, "--strip-components=1", "-C", alias])).toMatchObject({
-      code: 0
-    })
-  }, 120_000)
-  afterAll(async () => {
-    await service?.stop()
-    await resources.release()
-  })
-
-  it.each(
-    ["@prompt-retrieval/client", "prompt-retrieval/client"].flatMap((specifier) =>
-      (Object.keys(nodes) as Array<keyof typeof nodes>).map((version) => [specifier, version] as const)
-    )
-  )("%s reads from a running service under %s, without any other package", async (specifier, version) => {
-    writeFileSync(
-      join(project, "main.js"),
-      `import { fillSlots, NotFoundError, PromptClient } from "${specifier}"
-const client = new PromptClient({ apiKey: process.env.PROMPT_RETRIEVAL_KEY, baseUrl: process.env.PROMPT_RETRIEVAL_URL, cache: {} })
-const titles = []
-for await (const { title } of client.prompts.list({ per_page: 4 })) titles.push(title)
-const id = process.argv[2]
-const sources = [await client.prompts.get(id), await client.prompts.get(id)].map(({ source }) => source)
-const { data } = await client.prompts.getResolved(id)
-const filled = fillSlots(data.resolved_content, { shop: "Acme" }).slice(0, 32)
-const missing = await client.prompts.versions.get(id, 99).catch((error) => error instanceof NotFoundError)
-const { meta } = await client.prompts.versions.list(id)
-console.log(JSON.stringify({ titles, sources, fragments: data.fragment_count, filled, missing, meta }))
-`
-    )
-    const [node, path] = nodes[version]
-    const { code, stdout, stderr } = await run(project, node, ["main.js", agent.id], { ...env, ...path })
-    expect({ code, stderr }).toEqual({ code: 0, stderr: "" })
-    expect(JSON.parse(stdout)).toEqual({
-      titles: listedTitles,
-      sources: ["fresh", "cached"],
-      fragments: 3,
-      filled: "You are a support agent of Acme.",
-      missing: true,
-      meta: { page: 1, per_page: 20, total: 3 }
-    })
-  })
-})
-
 describe("a project with prompt-retrieval installed", () => {
   let project: string
   beforeAll(async () => {
@@ -209,13 +89,14 @@ describe("a project with prompt-retrieval installed", () => {
 import { KeyStore } from "prompt-retrieval/application/ports/KeyStore"
 import { PromptRepo } from "prompt-retrieval/application/ports/PromptRepo"
 import { Prompts } from "prompt-retrieval/application/Prompts"
+import { PromptClient } from "prompt-retrieval/client"
 import { resolve } from "prompt-retrieval/domain/Resolution"
 export const read = async (id: string): Promise<string> => {
   const api = await createPromptApi({ databaseUrl: "postgres://localhost/test" })
   const { data } = await api.prompts.getResolved({ workspaceId: id, tier: "team" }, id)
   return data.resolved_content
 }
-export { KeyStore, PromptApiError, PromptRepo, Prompts, resolve, serviceLayer }
+export { KeyStore, PromptApiError, PromptClient, PromptRepo, Prompts, resolve, serviceLayer }
 // @ts-expect-error there is no such parameter
 export const wrong = createPromptApi({ database: 1 })
 `
@@ -231,41 +112,6 @@ export const wrong = createPromptApi({ database: 1 })
     expect(code).toBe(0)
     expect(stdout).toContain("serve")
   })
-
-  it("serve --demo in a project with prompt-retrieval installed prints a command that issues a key", async () => {
-    const resources = makeResources()
-    try {
-      const env = {
-        ...(await resources.acquire(embedded.acquire)),
-        PATH: `${dirname(process.execPath)}:${process.env.PATH}`,
-        PORT: "0",
-        LOG_LEVEL: "Error"
-      }
-      const imported = await runCommand(["import", join(root, "src/demo/workspace.json")], env)
-      expect(imported).toMatchObject({ code: 0 })
-      const child = spawn(join(project, "node_modules/.bin/prompt-retrieval"), ["serve", "--demo"], {
-        cwd: project,
-        env: { ...process.env, ...env },
-        stdio: ["ignore", "pipe", "inherit"]
-      })
-      let output = ""
-      child.stdout.on("data", (chunk) => (output += chunk))
-      try {
-        const hint = /^To issue a key: (npx prompt-retrieval keys issue --workspace \S+ --user) EMAIL$/m
-        await expect.poll(() => output, { timeout: 30_000 }).toMatch(hint)
-        const [, command] = hint.exec(output)!
-        const issued = await run(project, "sh", ["-c", `${command} ada@example.com`], env)
-        expect(issued).toMatchObject({ code: 0 })
-        expect(issued.stdout).toMatch(/^key_live_[0-9a-f]{64}\n/)
-      } finally {
-        const exit = once(child, "exit")
-        child.kill("SIGTERM")
-        await exit
-      }
-    } finally {
-      await resources.release()
-    }
-  }, 120_000)
 
   it("the command line exits with 1 and names the Node it needs when started with an older one", async () => {
     const main = join(project, "node_modules/prompt-retrieval/dist/main.js")
@@ -298,6 +144,7 @@ export const wrong = createPromptApi({ database: 1 })
         join(project, "run.js"),
         `import { readFileSync } from "node:fs"
 import { createPromptApi } from "prompt-retrieval"
+import { fillSlots } from "prompt-retrieval/client"
 const run = async () => {
   const [, , file] = process.argv
   const basePath = "/prompts"
@@ -314,8 +161,9 @@ const run = async () => {
   const pages = await Promise.all(["/api/v1/prompts", "/readyz", "/openapi.json", "/docs"].map((path) => request(path)))
   const statuses = pages.map(([status]) => status)
   const { info, servers } = JSON.parse(pages[2][1])
+  const filled = fillSlots("Hello {{name}}", { name: "Ada" })
   const isCounted = api.metrics().includes('route="/docs"')
-  console.log(JSON.stringify({ total: all.total, fragments: resolved.fragment_count, statuses, info, servers, isCounted }))
+  console.log(JSON.stringify({ total: all.total, fragments: resolved.fragment_count, statuses, info, servers, filled, isCounted }))
   await api.close()
 }
 run()`
@@ -332,6 +180,7 @@ run()`
           statuses: [401, 200, 200, 200],
           info: expect.objectContaining({ version: manifest.version }),
           servers: [{ url: "/prompts" }],
+          filled: "Hello Ada",
           isCounted: true
         }
       })

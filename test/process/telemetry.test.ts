@@ -6,48 +6,15 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest"
 import * as archives from "../support/archives.ts"
 import { type Collector, collector, toAttributes } from "../support/services/collector.ts"
 import { connectTo, makeResources, postgres } from "../support/database.ts"
-import { findLeaks } from "../support/leaks.ts"
 import { type LogLine, parseLogLines } from "../support/logLines.ts"
 import { readAlerts, readDashboardExpressions } from "../support/programs/monitoring.ts"
 import { freePort } from "../support/ports.ts"
 import { freshDatabase, proxyTo, toDatabaseUrl } from "../support/postgres.ts"
-import { printModules } from "../support/programs/printModules.ts"
 import { exchange, exchangeAll, rawRequest } from "../support/clients/rawHttp.ts"
-import { run, type Service, sourceProgram, startService } from "../support/service.ts"
+import { type Service, startService } from "../support/service.ts"
+import { readMetric, responseHits } from "../support/services/metrics.ts"
 
 const root = join(import.meta.dirname, "../..")
-
-/** Returns a word that occurs nowhere else, so that every occurrence is a leak. */
-const makeMarker = (name: string) => `${name}${randomBytes(8).toString("hex")}`
-const promptText = makeMarker("text")
-const secret = makeMarker("secret")
-
-/** Creates a workspace whose texts all contain `promptText`. */
-const makeTenant = () => {
-  const { archive, keys } = archives.sample()
-  const id = archive.prompts.find(({ fragments }) => fragments.length > 0)!.id
-  const mark = <A extends object>(item: A, ...names: ReadonlyArray<keyof A>): A => ({
-    ...item,
-    ...Object.fromEntries(names.map((name) => [name, `${item[name]} ${promptText}`]))
-  })
-  return {
-    id,
-    keys,
-    archive: {
-      ...archive,
-      folders: archive.folders.map((folder) => mark(folder, "name")),
-      fragments: archive.fragments.map((fragment) => mark(fragment, "name", "content")),
-      prompts: archive.prompts.map((prompt) => ({
-        ...mark(prompt, "title", "description", "current_content", "target_model", "intent"),
-        fragments: prompt.fragments.map((use) => ({ ...use, variable_overrides: { tone: promptText } })),
-        versions: prompt.versions.map((version) => ({
-          ...mark(version, "content", "change_summary", "change_source"),
-          metadata: { note: promptText }
-        }))
-      }))
-    }
-  }
-}
 
 /** Returns the ids of the requests whose failure was logged. */
 const listFailedIds = (output: string): ReadonlyArray<unknown> =>
@@ -101,10 +68,10 @@ const listUsedMetrics = (expression: string): ReadonlyArray<string> =>
 
 describe("logs, metrics and traces", () => {
   const resources = makeResources()
-  const { archive, keys, id } = makeTenant()
+  const { archive, keys } = archives.sample()
+  const id = archive.prompts.find(({ fragments }) => fragments.length > 0)!.id
   const free = archives.sample({ tier: "free" })
   const disputed = archives.sample({ billing_status: "disputed" })
-  const rejectedKeys = [free.keys.active, disputed.keys.active]
   const otlp = { OTEL_METRIC_EXPORT_INTERVAL: "200", OTEL_BSP_SCHEDULE_DELAY: "200" }
   let env: Record<string, string>
   let database: Awaited<ReturnType<typeof connect>>
@@ -132,22 +99,15 @@ describe("logs, metrics and traces", () => {
   })
   afterAll(() => resources.release())
 
-  it("logs, metrics and spans contain no key, hash, prompt text or query; each request has one log line", async () => {
-    const { service, metricsPort } = await start({
-      ...otlp,
-      OTEL_EXPORTER_OTLP_ENDPOINT: otlpCollector.url,
-      LOG_LEVEL: "All",
-      RATE_LIMIT_PER_KEY: "100000",
-      RATE_LIMIT_PER_PROCESS: "100000"
-    })
-    const key = keys.active.plaintext
+  it("each request has one log line with the same fields, and each 500 has a line with its cause", async () => {
+    const { service } = await start({ LOG_LEVEL: "All" })
     const before = parseRequestLines(service.output()).length
     let sentCount = 0
     const send = async (request: string) => {
       sentCount++
       await exchange(service.port, request)
     }
-    const authorization = (token: string) => `Authorization: Bearer ${token}`
+    const authorize = ({ plaintext }: archives.Key) => [`Authorization: Bearer ${plaintext}`]
     const paths = [
       "/api/v1/prompts",
       `/api/v1/prompts/${id}`,
@@ -159,82 +119,25 @@ describe("logs, metrics and traces", () => {
       "/openapi.json"
     ]
     for (const path of paths) {
-      const target = `${path}?tag=${secret}&api_key=${key}`
-      for (const { plaintext } of Object.values(keys))
-        await send(rawRequest(target, [authorization(plaintext)]))
-      await send(rawRequest(target))
-      await send(rawRequest(target, [authorization(key)], "HEAD"))
-      await send(rawRequest(target, [authorization(key)], "DELETE"))
-      await send(rawRequest(`http://${secret}.example${target}`, [authorization(key)]))
+      await send(rawRequest(path, authorize(keys.active)))
+      await send(rawRequest(path, authorize(keys.active), "HEAD"))
+      await send(rawRequest(path, authorize(keys.active), "DELETE"))
     }
-
-    for (const { plaintext } of rejectedKeys)
-      await send(rawRequest(`/api/v1/prompts?${secret}`, [authorization(plaintext)]))
-
-    // Keys and secrets in places where they do not belong.
-    const unknown = archives.key(null, archives.user()).plaintext
-    for (const token of [unknown, key.toUpperCase(), `${key}0`, secret]) {
-      await send(rawRequest("/api/v1/prompts", [authorization(token)]))
-      await send(rawRequest(`/api/v1/prompts/${token}`, [authorization(key)]))
-      await send(rawRequest(`/api/v1/prompts/${id}/versions/${token}`, [authorization(key)]))
-      await send(rawRequest(`/${token}`, [authorization(key)]))
-    }
-    await send(rawRequest("/api/v1/prompts", [authorization(key), `X-Request-Id: ${key}`]))
-    await send(
-      rawRequest("/api/v1/prompts", [
-        authorization(key),
-        `Cookie: session=${secret}`,
-        `Referer: http://example.com/?${secret}`,
-        `User-Agent: ${secret}`,
-        `Origin: http://${secret}.example`,
-        `tracestate: a=${secret}`,
-        `baggage: key=${key}`
-      ])
-    )
-
-    // Queries that are rejected, and random queries.
-    for (const name of ["page", "per_page", "folder_id", "type"])
-      await send(rawRequest(`/api/v1/prompts?${name}=${secret}`, [authorization(key)]))
-    const pieces = [
-      "%",
-      "%zz",
-      "&",
-      "=",
-      "+",
-      "page",
-      "tag",
-      "type",
-      "#",
-      "?",
-      ";",
-      "[]",
-      "'",
-      '"',
-      "\\",
-      "%00",
-      "%0a",
-      key,
-      secret
-    ]
-    for (let n = 0; n < 100; n++) {
-      const query = Array.from({ length: 8 }, () => pieces[Math.floor(Math.random() * pieces.length)]).join(
-        ""
-      )
-      await send(rawRequest(`/api/v1/prompts?${secret}&${query}`, [authorization(key)]))
-    }
+    for (const key of [free.keys.active, disputed.keys.active, keys.revoked])
+      await send(rawRequest("/api/v1/prompts", authorize(key)))
+    await send(rawRequest("/api/v1/prompts?page=0", authorize(keys.active)))
+    await send(rawRequest("/nothing"))
 
     // Requests that never reach the application.
-    const malformed = [
-      `GET /${secret}?${key} HTTP/1.1\r\n\r\n`,
-      `GET /api/v1/prompts?${key} HTTP/1.1\r\nHost: a\r\nHost: ${secret}\r\n\r\n`,
-      `GET /api/v1/prompts?${key} HTTP/1.1\r\nHost: a\r\nExpect: ${secret}\r\nConnection: close\r\n\r\n`,
-      `CONNECT ${secret}:443 HTTP/1.1\r\nHost: ${secret}\r\n\r\n`,
-      `${secret} / HTTP/1.1\r\n\r\n`,
-      `GET / HTTP/1.1\r\nHost: a\r\nbad ${key}\r\n\r\n`,
-      rawRequest("/api/v1/prompts", [`X-Large: ${secret.repeat(1000)}`]),
-      rawRequest(`/api/v1/prompts?${secret.repeat(1000)}`)
-    ]
-    for (const request of malformed) await send(request)
+    for (const request of [
+      "GET /nothing HTTP/1.1\r\n\r\n",
+      "GET / HTTP/1.1\r\nHost: a\r\nExpect: a-miracle\r\nConnection: close\r\n\r\n",
+      "CONNECT a:443 HTTP/1.1\r\nHost: a\r\n\r\n",
+      "NO METHOD / HTTP/1.1\r\n\r\n",
+      "GET / HTTP/1.1\r\nHost: a\r\nbad header\r\n\r\n",
+      rawRequest("/api/v1/prompts", [`X-Large: ${"x".repeat(17_000)}`])
+    ])
+      await send(request)
     sentCount += 2
     expect(
       await exchangeAll(service.port, `GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n${rawRequest("/nothing")}`)
@@ -242,14 +145,13 @@ describe("logs, metrics and traces", () => {
 
     // Responses of 500: a row that does not decode, and an error of PostgreSQL.
     await database.sql("alter table prompts drop constraint prompts_prompt_type_check")
-    await database.sql("update prompts set prompt_type = $1", [promptText])
-    for (const path of paths.slice(0, 3)) await send(rawRequest(path, [authorization(key)]))
+    await database.sql("update prompts set prompt_type = 'none'")
+    for (const path of paths.slice(0, 3)) await send(rawRequest(path, authorize(keys.active)))
     await database.sql("alter table prompts rename column title to renamed")
-    for (const path of paths.slice(0, 3)) await send(rawRequest(path, [authorization(key)]))
+    for (const path of paths.slice(0, 3)) await send(rawRequest(path, authorize(keys.active)))
     await database.sql("alter table prompts rename column renamed to title")
     await database.sql("update prompts set prompt_type = 'system'")
 
-    const metrics = await readMetrics(metricsPort)
     expect(await service.stop()).toBe(0)
     const lines = parseRequestLines(service.output()).slice(before)
     expect(lines).toHaveLength(sentCount)
@@ -268,17 +170,10 @@ describe("logs, metrics and traces", () => {
       ])
     const statuses = new Set(lines.map(({ status }) => status))
     expect([...statuses].sort()).toEqual([200, 400, 401, 402, 403, 404, 405, 417, 431, 500])
-
-    // Each 500 has a log line with its cause.
     expect(lines.filter(({ status }) => status === 500).map((line) => line.request_id)).toEqual(
       listFailedIds(service.output())
     )
-
-    const outputs = { logs: service.output(), metrics, telemetry: otlpCollector.received() }
-    expect(outputs.telemetry).toContain("Prompts.getResolved")
-    expect(outputs.metrics).toContain("/api/v1/prompts/:id/resolved")
-    expect(Object.values(outputs).flatMap(findLeaks)).toEqual([])
-  }, 60_000)
+  })
 
   it("/metrics counts requests by route and status and their durations, in a text that Prometheus accepts", async () => {
     const { service, metricsPort } = await start({ REDIS_URL: `redis://127.0.0.1:${await freePort()}` })
@@ -365,15 +260,23 @@ describe("logs, metrics and traces", () => {
     })
   })
 
+  /** Sends a request in a trace of the caller. */
+  const sendTraced = async (service: Service, path: string) => {
+    const [traceId, callerSpan] = [randomBytes(16).toString("hex"), randomBytes(8).toString("hex")]
+    const response = await fetch(service.url + path, {
+      headers: {
+        authorization: `Bearer ${keys.active.plaintext}`,
+        traceparent: `00-${traceId}-${callerSpan}-01`
+      }
+    })
+    expect(response.status).toBe(200)
+    await response.arrayBuffer()
+    return { traceId, callerSpan }
+  }
+
   it("OTLP export sends metrics, and spans of the use cases in the caller's trace", async () => {
     const { service } = await start({ ...otlp, OTEL_EXPORTER_OTLP_ENDPOINT: otlpCollector.url })
-    const [traceId, callerSpan] = [randomBytes(16).toString("hex"), randomBytes(8).toString("hex")]
-    const headers = {
-      authorization: `Bearer ${keys.active.plaintext}`,
-      traceparent: `00-${traceId}-${callerSpan}-01`
-    }
-    const response = await fetch(`${service.url}/api/v1/prompts/${id}/resolved?a=b`, { headers })
-    expect(response.status).toBe(200)
+    const { traceId, callerSpan } = await sendTraced(service, `/api/v1/prompts/${id}/resolved?a=b`)
     await service.stop()
 
     const spans = otlpCollector.spans().filter((span) => span.traceId === traceId)
@@ -422,23 +325,10 @@ describe("logs, metrics and traces", () => {
 
   it("OTLP export sends a span of a response from the cache, in the caller's trace", async () => {
     const { service, metricsPort } = await start({ ...otlp, OTEL_EXPORTER_OTLP_ENDPOINT: otlpCollector.url })
-    const readHits = async () =>
-      parseSeries(await readMetrics(metricsPort), "prompt_retrieval_cache_lookups_total")[
-        'cache="responses",result="hit"'
-      ]
-    const sendTraced = async () => {
-      const [traceId, callerSpan] = [randomBytes(16).toString("hex"), randomBytes(8).toString("hex")]
-      const response = await fetch(`${service.url}/api/v1/prompts/${id}/versions`, {
-        headers: {
-          authorization: `Bearer ${keys.active.plaintext}`,
-          traceparent: `00-${traceId}-${callerSpan}-01`
-        }
-      })
-      await response.arrayBuffer()
-      return { traceId, parentSpanId: callerSpan }
-    }
-    let last = await sendTraced()
-    for (let n = 0; n < 100 && (await readHits()) === 0; n++) last = await sendTraced()
+    const readHits = () => readMetric(metricsPort, responseHits)
+    const path = `/api/v1/prompts/${id}/versions`
+    let last = await sendTraced(service, path)
+    for (let n = 0; n < 100 && (await readHits()) === 0; n++) last = await sendTraced(service, path)
     expect(await readHits()).toBe(1)
     await service.stop()
     expect(
@@ -455,7 +345,7 @@ describe("logs, metrics and traces", () => {
       {
         name: "GET /api/v1/prompts/:id/versions",
         kind: 2,
-        parentSpanId: last.parentSpanId,
+        parentSpanId: last.callerSpan,
         attributes: {
           "http.request.method": "GET",
           "http.route": "/api/v1/prompts/:id/versions",
@@ -478,51 +368,10 @@ describe("logs, metrics and traces", () => {
     expect(await service.stop()).toBe(0)
   })
 
-  it.each([
-    ["with OTEL_EXPORTER_OTLP_ENDPOINT", true, () => ({ OTEL_EXPORTER_OTLP_ENDPOINT: otlpCollector.url })],
-    ["without OTEL_EXPORTER_OTLP_ENDPOINT", false, () => ({})]
-  ])("a start %s loads the OTLP exporter: %j", async (_, loaded, endpoint) => {
-    service = await startService({ ...env, ...endpoint(), ...printModules }, "/readyz", [], sourceProgram)
-    const modules = service.output().split("\n")
-    const isExporter = (url: string) => url.includes("/effect/") && url.includes("/observability/")
-    expect(modules.some(isExporter)).toBe(loaded)
-  })
-})
-
-describe("the address of the metrics", () => {
   it("METRICS_HOST selects the address of the metrics, whatever HOST is", async () => {
-    const resources = makeResources()
-    try {
-      const metricsPort = await freePort()
-      const env = { HOST: "0.0.0.0", METRICS_HOST: "127.0.0.2", METRICS_PORT: String(metricsPort) }
-      const service = await startService({ ...(await resources.acquire(postgres.acquire)), ...env })
-      try {
-        expect((await fetch(`http://127.0.0.2:${metricsPort}/metrics`)).status).toBe(200)
-        await expect(fetch(`http://127.0.0.1:${metricsPort}/metrics`)).rejects.toThrow("fetch failed")
-      } finally {
-        await service.stop()
-      }
-    } finally {
-      await resources.release()
-    }
-  })
-
-  it("serve exits with 1 when METRICS_PORT is in use", async () => {
-    const resources = makeResources()
-    try {
-      const { url } = await resources.acquire(collector)
-      const { code, stderr } = await run(["serve"], {
-        ...(await resources.acquire(postgres.acquire)),
-        PORT: "0",
-        METRICS_PORT: new URL(url).port
-      })
-      expect(code).toBe(1)
-      expect(stderr).toContain(
-        `prompt-retrieval: cannot listen on METRICS_HOST and METRICS_PORT: listen EADDRINUSE: address already in use 127.0.0.1:${new URL(url).port}`
-      )
-    } finally {
-      await resources.release()
-    }
+    const { metricsPort } = await start({ HOST: "0.0.0.0", METRICS_HOST: "127.0.0.2" })
+    expect((await fetch(`http://127.0.0.2:${metricsPort}/metrics`)).status).toBe(200)
+    await expect(fetch(`http://127.0.0.1:${metricsPort}/metrics`)).rejects.toThrow("fetch failed")
   })
 })
 
@@ -562,6 +411,7 @@ describe("while PostgreSQL does not respond", () => {
       expect(parseRequestLines(service.output()).at(-1)).toMatchObject({
         method: "GET",
         route: "/api/v1/prompts",
+        status: 200,
         key_id: keys.second.stored.id
       })
       expect(await readRunning()).toEqual({ 'pool="read"': 0, 'pool="lookup"': 0 })

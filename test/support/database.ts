@@ -16,24 +16,20 @@ import { administrationLayer, type DatabaseOptions, databaseLayer } from "../../
 import { recordImported } from "./leaks.ts"
 import { freshDatabase, toDatabaseUrl } from "./postgres.ts"
 
-/** A kind of database that the service runs on. */
-export interface Backend {
-  readonly name: string
-  /** Creates an empty database and returns the environment variables that select it; closing the scope removes it. */
-  readonly acquire: Effect.Effect<Record<string, string>, never, Scope.Scope>
-}
-
-export const embedded: Backend = {
-  name: "the embedded database",
+/** Creates an empty data directory, and returns the variables that select it. Closing the scope removes it. */
+export const embedded = {
   acquire: Effect.acquireRelease(
     Effect.sync(() => mkdtempSync(join(tmpdir(), "prompts-"))),
     (directory) => Effect.sync(() => rmSync(directory, { recursive: true }))
-  ).pipe(Effect.map((directory) => ({ DATA_DIR: directory })))
+  ).pipe(Effect.map((directory): Record<string, string> => ({ DATA_DIR: directory })))
 }
 
-export const postgres: Backend = {
-  name: "PostgreSQL",
-  acquire: Effect.map(freshDatabase, (name) => ({ DATABASE_URL: toDatabaseUrl(name) }))
+/** Creates an empty database, and returns the variables that select it. Closing the scope removes it. */
+export const postgres = {
+  acquire: Effect.map(
+    freshDatabase,
+    (name): Record<string, string> => ({ DATABASE_URL: toDatabaseUrl(name) })
+  )
 }
 
 /** Opens a scope for tests that are not Effects; `release` closes it and removes everything acquired in it. */

@@ -173,7 +173,7 @@ const demoNotice = /^Created the demo workspace, .*\n\n {2}key_live_[0-9a-f]{64}
 const tooLarge = /"ResolvedTooLarge","id":"[0-9a-f-]{36}"/g
 
 /** Returns the secrets that occur in a text that a service wrote: its output, its metrics, its OTLP requests. */
-export const findLeaks = (output: string): ReadonlyArray<string> => {
+const findLeaks = (output: string): ReadonlyArray<string> => {
   const words = [...new Set(output.replace(demoNotice, "").split("\n").flatMap(listLineWords))]
   const ids = words.filter(isUuid)
   const text = words

@@ -57,19 +57,6 @@ describe("pull", () => {
     expect([bundled.name, bundled.slots]).toEqual(["support-agent", ["shop", "reader"]])
   })
 
-  it("writes a constant for each prompt", () => {
-    const text = readText(directory, typesFile)
-    expect(text).toContain(`
-/** Support agent */
-export const supportAgent = {
-  id: "${agent.id}",
-  name: "support-agent",
-  slots: ["shop", "reader"]
-} as const
-`)
-    expect(text.match(/^export const /gm)).toHaveLength(232)
-  })
-
   it("leaves both files untouched if nothing has changed, and pull --check and --frozen exit with 0", async () => {
     const before = [bundleFile, typesFile].map((name) => statSync(join(directory, name)))
     expect(await pull(["--out", directory])).toEqual({
@@ -186,28 +173,6 @@ export const supportAgent = {
       code: 1,
       stderr: expect.stringContaining("there is no prompts.bundle.json")
     })
-  })
-
-  it("counts files with the line endings of Windows as unchanged", async () => {
-    const out = makeDirectory("pull")
-    await pull(["--out", out, "--tag", "production"])
-    const windows = readBoth(out).map((text) => text.replaceAll("\n", "\r\n"))
-    for (const [index, name] of [bundleFile, typesFile].entries()) {
-      writeFileSync(join(out, name), windows[index]!)
-    }
-    expect((await pull(["--out", out, "--tag", "production"])).stdout).toBe("1 prompt: unchanged\n")
-    expect(readBoth(out)).toEqual(windows)
-  })
-
-  it("writes only the file that differs", async () => {
-    const out = makeDirectory("pull")
-    await pull(["--out", out, "--tag", "production"])
-    const before = readBoth(out)
-    const { ino } = statSync(join(out, bundleFile))
-    writeFileSync(join(out, typesFile), `${before[1]}\n`)
-    expect((await pull(["--out", out, "--tag", "production"])).stdout).toBe("1 prompt: rewritten\n")
-    expect(readBoth(out)).toEqual(before)
-    expect(statSync(join(out, bundleFile)).ino).toBe(ino)
   })
 
   it("replaces damaged files", async () => {

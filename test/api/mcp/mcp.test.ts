@@ -188,20 +188,6 @@ describe("a rejected request", () => {
   it.each([
     ["no key", {}, 401, "UNAUTHORIZED", "Missing or malformed Authorization header"],
     [
-      "a token without the prefix",
-      { authorization: "Bearer x" },
-      401,
-      "UNAUTHORIZED",
-      "Invalid API key format"
-    ],
-    [
-      "an unknown key",
-      { authorization: `Bearer key_live_${"0".repeat(64)}` },
-      401,
-      "UNAUTHORIZED",
-      "Invalid API key"
-    ],
-    [
       "a key of the Free tier",
       { authorization: `Bearer ${freeKey.plaintext}` },
       403,

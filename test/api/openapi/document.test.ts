@@ -2,9 +2,8 @@ import * as HttpApi from "effect/http-api/HttpApi"
 import { describe, expect, it } from "vitest"
 import packageJson from "../../../package.json" with { type: "json" }
 import { Api, operationalPaths } from "../../../src/adapters/inbound/contract/Api.ts"
-import { type ApiError, describeError, errors } from "../../../src/adapters/inbound/contract/Errors.ts"
+import { type ApiError, errors } from "../../../src/adapters/inbound/contract/Errors.ts"
 import { openApi } from "../../../src/adapters/inbound/http/docs/OpenApi.ts"
-import { RateLimited } from "../../../src/domain/time/RateWindow.ts"
 
 // biome-ignore lint/suspicious/noExplicitAny: the tests read arbitrary parts of a document
 type Json = any
@@ -51,11 +50,6 @@ it("the OpenAPI document describes the five routes of the contract and the opera
   )
   for (const { operation } of others) expect(operation).toMatchObject({ tags: ["Service"], security: [] })
   expect(document.tags.map(({ name }: Json) => name)).toEqual(["Prompts", "Service"])
-})
-
-it("no two operations have the same id or the same summary", () => {
-  for (const name of ["operationId", "summary"] as const)
-    expect(new Set(allOperations.map(({ operation }) => operation[name])).size).toBe(allOperations.length)
 })
 
 it("the OpenAPI document has a title, the version of the package and bearer authentication", () => {
@@ -167,38 +161,11 @@ it("the code samples of each operation have no optional header and no query para
 describe("the description of the API", () => {
   const { description } = document.info
 
-  it("is a guide to authentication, pagination, errors, rate limits, caching, request ids and compatibility", () => {
-    expect([...description.matchAll(/^## (.*)$/gm)].map(([, heading]) => heading)).toEqual([
-      "Authentication",
-      "Pagination",
-      "Errors",
-      "Rate limits",
-      "Caching",
-      "Request ids",
-      "Compatibility",
-      "Other paths"
-    ])
-    expect(description).toContain("Each key may make 100 requests per minute")
-    expect(description).toContain("500 per minute to one process")
-  })
-
   it("lists every status with its codes", () => {
     const listed = [...description.matchAll(/^- \*\*(\d+)\*\* `(\w+)`: [A-Z].*\.$/gm)]
     const expected = Object.values(errors).map(({ status, code }) => `${status} ${code}`)
     expect(listed.map(([, status, code]) => `${status} ${code}`)).toEqual([...new Set(expected)])
   })
-
-  it("does not link to the page that shows it", () => {
-    expect(description).not.toContain("(/docs)")
-  })
-})
-
-it("every response is described by a sentence without error codes", () => {
-  for (const { operation } of allOperations)
-    for (const response of Object.values<Json>(operation.responses).map(deref)) {
-      expect(response.description).toMatch(/^[A-Z].*\.$/)
-      for (const { code } of Object.values(errors)) expect(response.description).not.toContain(code)
-    }
 })
 
 type Tag = ApiError["_tag"]
@@ -240,16 +207,6 @@ describe.each(Object.entries(specificErrors))("the responses of %s", (operationI
     expect(Object.keys(responses).map(Number)).toEqual([...statuses].toSorted((a, b) => a - b))
   })
 
-  it(`${operationId} names the codes that the table of errors has for each status`, () => {
-    for (const [status, { content }] of Object.entries(responses).filter(
-      ([status]) => Number(status) >= 400
-    )) {
-      const { error } = deref(content["application/json"].schema).properties
-      const codes = Object.values(errors).flatMap((row) => (row.status === Number(status) ? [row.code] : []))
-      expect(error.properties.code.examples).toEqual([...new Set(codes)])
-    }
-  })
-
   const commonHeaders = ["Cache-Control", "Vary", "X-Content-Type-Options", "X-Request-Id"]
   /** Headers that only responses without the database have. */
   const outageHeaders = ["Age", "Cache-Status"]
@@ -281,16 +238,6 @@ describe.each(Object.entries(specificErrors))("the responses of %s", (operationI
     }
   })
 })
-
-it.each(["key", "process"] as const)(
-  "a 429 for the limit of the %s has the headers that the document describes",
-  (scope) => {
-    const { headers } = document.components.responses.TooManyRequests
-    const sent = describeError(RateLimited(scope, 500, Date.now())).headers
-    expect(sent["ratelimit-policy"]).toMatch(new RegExp(headers["RateLimit-Policy"].schema.pattern))
-    expect(sent.ratelimit).toMatch(new RegExp(headers.RateLimit.schema.pattern))
-  }
-)
 
 it("every operation, parameter, header and field of the document has a description", () => {
   const findUndescribed = (part: Json, path: string): ReadonlyArray<string> => {

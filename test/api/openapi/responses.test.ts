@@ -2,7 +2,6 @@ import { Ajv2020 } from "ajv/dist/2020.js"
 import { afterAll, beforeAll, expect, it } from "vitest"
 import demo from "../../../src/demo/workspace.json" with { type: "json" }
 import type { Archive } from "../../../src/application/formats/Archive.ts"
-import { PromptType } from "../../../src/domain/Prompt.ts"
 import { fragment, key, newId, prompt, sample, fragmentBinding } from "../../support/archives.ts"
 import { connectTo, embedded, makeResources } from "../../support/database.ts"
 import { startObservedService } from "../../support/services/startObservedService.ts"
@@ -20,7 +19,6 @@ const megabyte = fragment("x".repeat(1024 * 1024))
 const large = prompt({
   fragments: Array.from({ length: 9 }, (_, position) => fragmentBinding(megabyte, position))
 })
-const foreign = sample()
 const demoArchive = demo as unknown as Archive
 const demoKey = key(demoArchive.workspace.id, demoArchive.users[0]!)
 
@@ -65,7 +63,6 @@ beforeAll(async () => {
       fragments: [...home.archive.fragments, megabyte],
       prompts: [...home.archive.prompts, large]
     },
-    foreign.archive,
     free.archive,
     disputed.archive,
     pastDue.archive
@@ -136,39 +133,21 @@ const findViolations = async (target: string, response: Response) => {
 }
 
 const missing = `/api/v1/prompts/${newId()}`
-const hidden = `/api/v1/prompts/${foreign.archive.prompts[0]!.id}`
 const { revoked, ownerMustReset, legacy } = home.keys
 
 /** Requests by the status of their responses: the target, and the token or header. */
 const requests: ReadonlyArray<readonly [status: number, target: string, options?: SendOptions]> = [
   [200, "/api/v1/prompts"],
   [200, "/api/v1/prompts?page=1&per_page=100"],
-  [200, "/api/v1/prompts?per_page=9007199254740991"],
-  [200, "/api/v1/prompts?page=9007199254740991"],
-  [200, "/api/v1/prompts?tag=gr%C3%B6%C3%9Fe"],
-  [200, "/api/v1/prompts?tag="],
-  [200, "/api/v1/prompts?another=parameter"],
-  [200, `/api/v1/prompts?folder_id=${newId()}`],
-  [200, `/api/v1/prompts?folder_id=${newId().toUpperCase()}`],
-  ...PromptType.literals.map((type) => [200, `/api/v1/prompts?type=${type}`] as const),
   [200, stored],
-  [200, `/api/v1/prompts/${greeting!.id.toUpperCase()}`],
   [200, `${stored}/resolved`],
   [200, `${stored}/versions`],
-  [200, `${stored}/versions?page=2&per_page=2`],
   [200, `${stored}/versions/1`],
-  [200, `${stored}/versions/3`],
   [304, stored, { headers: { "if-none-match": "*", "x-request-id": "custom" } }],
   [400, "/api/v1/prompts?page=0"],
-  [400, "/api/v1/prompts?page=two"],
-  [400, "/api/v1/prompts?page=1&page=2"],
-  [400, "/api/v1/prompts?per_page=-1"],
-  [400, "/api/v1/prompts?per_page=1.5"],
   [400, "/api/v1/prompts?folder_id=1"],
   [400, "/api/v1/prompts?type=System"],
   [400, `${stored}/versions?page=0`],
-  [400, "/api/v1/prompts?folder_id="],
-  [400, "/api/v1/prompts?type="],
   [401, stored, { authorization: "" }],
   [401, stored, { authorization: "Basic Zm9vOmJhcg==" }],
   [401, stored, { authorization: "Bearer sk-1" }],
@@ -183,13 +162,9 @@ const requests: ReadonlyArray<readonly [status: number, target: string, options?
   [404, `${missing}/resolved`],
   [404, `${missing}/versions`],
   [404, `${missing}/versions/1`],
-  [404, hidden],
   [404, `${stored}/versions/4`],
-  [404, `${stored}/versions/0`],
-  [404, `${stored}/versions/2147483648`],
   [404, `${stored}/versions/one`],
   [404, "/api/v1/prompts/greeting"],
-  [404, "/api/v1/prompts/a%20b"],
   [422, `/api/v1/prompts/${large.id}/resolved`]
 ]
 
@@ -226,14 +201,6 @@ it("a 503 of every endpoint and of /readyz matches the OpenAPI document", async 
     const response = await send(target, { to: withoutDatabase.url })
     expect(await findViolations(target, response)).toEqual({ status: 503, violations: [] })
   }
-})
-
-it("the check finds a wrong status, header and body", async () => {
-  const faulty = new Response('{"data":{},"more":1}', { status: 200, headers: { etag: "none" } })
-  expect((await findViolations(stored, faulty)).violations).toEqual(
-    expect.arrayContaining(["Cache-Control", "ETag", "body"])
-  )
-  expect((await findViolations(stored, new Response("", { status: 418 }))).violations).toEqual(["status"])
 })
 
 /** Returns the example of a parameter or a body, which the page starts from. */

@@ -9,7 +9,7 @@ import { archive, key, prompt, user, workspace } from "../../support/archives.ts
 import { connectTo, makeResources, postgres } from "../../support/database.ts"
 import { lockTables, promptTables } from "../../support/database/locks.ts"
 import { freePort } from "../../support/ports.ts"
-import { exchange, exchangeAll, getHeader, rawRequest } from "../../support/clients/rawHttp.ts"
+import { exchange, exchangeAll, rawRequest } from "../../support/clients/rawHttp.ts"
 import { startService } from "../../support/service.ts"
 
 /** Returns the client ports of the connections that a server process holds, in any state. */
@@ -211,32 +211,6 @@ describe("connections", () => {
       }
       await stop()
     }, 60_000)
-
-    it.concurrent("resets around a CONNECT do not end the process", async () => {
-      const { port, stop } = await start()
-      const request = "CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n"
-      const before = [
-        "",
-        "GET /readyz HTTP/1.1\r\nHost: a\r\n\r\n",
-        `GET /api/v1/prompts HTTP/1.1\r\nHost: a\r\n${authorization}\r\n\r\n`
-      ]
-      const reset = async (index: number) => {
-        const socket = await open(port)
-        socket.write(before[index % 3]! + request)
-        if (index % 2 === 0) await once(socket, "data")
-        if (index % 5 === 0) await setTimeout(index % 20)
-        socket.resetAndDestroy()
-      }
-      for (let round = 0; round < 10; round++)
-        await Promise.all(Array.from({ length: 30 }, (_, index) => reset(index)))
-      await expectServed(port)
-      const responses = await exchangeAll(port, before[1] + request)
-      expect(responses.map((response) => [response.status, getHeader(response, "connection")])).toEqual([
-        [200, "keep-alive"],
-        [404, "close"]
-      ])
-      await stop()
-    })
 
     it.concurrent("a client that continues to send gets the rejection of its request", async () => {
       const { port, stop } = await start()

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest"
 import { sample } from "../../support/archives.ts"
 import { exchangeAll, getHeader, type HttpResponse } from "../../support/clients/rawHttp.ts"
-import { makeRequestGenerator } from "../../support/clients/rawRequests.ts"
+import { makeRandom } from "../../support/random.ts"
 import { startApi } from "../startApi.ts"
 
 const requests = 5_000
@@ -9,7 +9,89 @@ const clients = 24
 const seed = Number(process.env.FUZZ_SEED ?? Math.trunc(Math.random() * 2 ** 31))
 
 const tenant = sample()
-const generate = makeRequestGenerator(tenant, seed)
+const ids = tenant.archive.prompts.map(({ id }) => id as string)
+const { int, pick } = makeRandom(seed)
+const some = <A>(max: number, make: () => A): Array<A> => Array.from({ length: int(max + 1) }, make)
+
+const bytes = () => some(12, () => String.fromCharCode(int(256))).join("")
+const visible = () => some(12, () => String.fromCharCode(33 + int(94))).join("")
+const escaped = () => some(6, () => `%${int(256).toString(16).padStart(2, "0")}`).join("")
+const junk = () => pick([bytes, visible, visible, escaped, () => "a".repeat(int(400)), () => "%", () => ""])()
+
+const segment = () =>
+  pick([
+    () => pick(ids),
+    () => pick(ids).toUpperCase(),
+    junk,
+    () => "1",
+    () => "versions",
+    () => "resolved"
+  ])()
+const path = () =>
+  pick([
+    () => "/api/v1/prompts",
+    () => `/api/v1/prompts/${segment()}`,
+    () => `/api/v1/prompts/${segment()}/resolved`,
+    () => `/api/v1/prompts/${segment()}/versions`,
+    () => `/api/v1/prompts/${segment()}/versions/${pick(["0", "1", "2", "99999999999", junk()])}`,
+    () => pick(["/healthz", "/readyz", "/nowhere", "/API/v1/prompts", "//api/v1/prompts"]),
+    () => `/${some(5, segment).join("/")}`,
+    () => `http://${junk()}/api/v1/prompts`,
+    junk
+  ])()
+const value = () =>
+  pick([
+    junk,
+    () => String(int(1000)),
+    () => "-1",
+    () => "1e9",
+    () => "system",
+    () => pick(ids),
+    () => "%00",
+    () => "production"
+  ])()
+const query = () =>
+  pick([
+    () => "",
+    () =>
+      `?${some(4, () => `${pick(["page", "per_page", "folder_id", "tag", "type", junk()])}=${value()}`).join("&")}`,
+    () => `?${junk()}`
+  ])()
+const authorization = () =>
+  pick([
+    () => [`Authorization: Bearer ${tenant.keys.active.plaintext}`],
+    () => [`Authorization: Bearer ${tenant.keys.active.plaintext}`],
+    () => [`Authorization: Bearer ${pick(Object.values(tenant.keys)).plaintext}`],
+    () => [`Authorization: ${pick(["Bearer", "bearer", "Basic", junk()])} ${junk()}`],
+    () => [],
+    () => some(3, () => `Authorization: ${junk()}`)
+  ])()
+const header = () =>
+  pick([
+    () => `If-None-Match: ${pick(["*", '"x"', 'W/"x"', junk()])}`,
+    () => `X-Request-Id: ${junk()}`,
+    () => `Cookie: ${junk()}`,
+    () => `${visible().replaceAll(/[^A-Za-z]/g, "") || "X"}: ${junk()}`,
+    () => bytes(),
+    () => "Accept-Encoding: gzip",
+    () => "Expect: 100-continue",
+    () => "Upgrade: websocket"
+  ])()
+const method = () =>
+  pick(["GET", "GET", "GET", "GET", "HEAD", "POST", "OPTIONS", "DELETE", visible(), junk()])
+
+/** Makes a raw HTTP request: a valid one, an invalid one or noise, against the prompts and keys of the tenant. */
+const generate = (): string => {
+  const lines = [...authorization(), ...some(3, header)].map((line) => line.replaceAll(/[\r\n]/g, ""))
+  return [
+    `${method()} ${path()}${query()} HTTP/1.1`,
+    "Host: localhost",
+    "Connection: close",
+    ...lines,
+    "",
+    ""
+  ].join("\r\n")
+}
 
 const isEnvelope = (response: HttpResponse): boolean => {
   if (getHeader(response, "x-request-id") === undefined) return false

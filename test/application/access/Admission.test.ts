@@ -266,27 +266,6 @@ describe("admit", () => {
     })
   )
 
-  it.effect("returns the key, its workspace and its tier if no error applies", () =>
-    Effect.gen(function* () {
-      const workspaces = makeEveryState()
-      yield* load(workspaces)
-      let admitted = 0
-      for (const { home, states } of workspaces) {
-        for (const { key } of states.filter(({ errors }) => errors.length === 0)) {
-          assert.deepStrictEqual(yield* admitKey(key), {
-            keyId: key.stored.id,
-            keyHash: key.stored.key_hash,
-            keyExpiresAt: null,
-            workspaceId: home.id,
-            tier: home.tier
-          })
-          admitted++
-        }
-      }
-      assert.strictEqual(admitted, 2)
-    }).pipe(Effect.provide(makeLayer(limits)))
-  )
-
   it.effect("looks up no key for a missing or malformed token, and a well-formed key once", () =>
     Effect.gen(function* () {
       const { archive: own, keys } = sample()
@@ -300,34 +279,6 @@ describe("admit", () => {
       assert.strictEqual(lookups.count, 1)
       yield* admitKey(keys.active)
       assert.strictEqual(lookups.count, 2)
-    }).pipe(Effect.provide(makeLayer(limits)))
-  )
-
-  it.effect("admits exactly 100 requests per minute for each key and 500 for the process", () =>
-    Effect.gen(function* () {
-      yield* TestClock.setTime(Date.UTC(2026, 0, 1, 12, 0, 12, 345))
-      const [home, owner] = [workspace(), user()]
-      const keys = Array.from({ length: 6 }, () => key(home.id, owner))
-      const api_keys = keys.map(({ stored }) => stored)
-      yield* (yield* WorkspaceStore).importWorkspace(
-        toPartStream(archive({ workspace: home, users: [owner], api_keys }))
-      )
-      const [first, ...rest] = keys as [Key, ...Array<Key>]
-      const last = rest.pop()!
-
-      yield* Effect.repeat(admitKey(first), { times: 99 })
-      const keyRejection = { _tag: "RateLimited", scope: "key", limit: 100 } as const
-      assert.deepStrictEqual(yield* Effect.flip(admitKey(first)), { ...keyRejection, retry_after: 48 })
-      for (const other of rest) yield* Effect.repeat(admitKey(other), { times: 99 })
-      const processRejection = { _tag: "RateLimited", scope: "process", limit: 500 } as const
-      assert.deepStrictEqual(yield* Effect.flip(admitKey(last)), { ...processRejection, retry_after: 48 })
-
-      yield* TestClock.adjust("47654 millis")
-      assert.deepStrictEqual(yield* Effect.flip(admitKey(last)), { ...processRejection, retry_after: 1 })
-      assert.deepStrictEqual(yield* Effect.flip(admitKey(first)), { ...keyRejection, retry_after: 1 })
-      yield* TestClock.adjust("1 millis")
-      yield* Effect.repeat(admitKey(last), { times: 99 })
-      assert.deepStrictEqual(yield* Effect.flip(admitKey(last)), { ...keyRejection, retry_after: 60 })
     }).pipe(Effect.provide(makeLayer(limits)))
   )
 
@@ -345,21 +296,6 @@ describe("admit", () => {
       }
       assert.deepStrictEqual([...lastUsed], [[keys.active.stored.id, 1_767_225_600_123]])
     }).pipe(Effect.provide(makeLayer({ perKey: 1, perProcess: 1 })))
-  )
-
-  it.effect("fails with Unavailable if the keys cannot be read", () =>
-    Effect.gen(function* () {
-      assert.deepStrictEqual(yield* Effect.flip(admitKey(key(null, user()))), Unavailable)
-    }).pipe(
-      Effect.provide(
-        Admission.layer(limits).pipe(
-          Layer.provide(
-            Layer.succeed(KeyStore, { find: () => Effect.fail(Unavailable), markUsed: () => undefined })
-          ),
-          Layer.provide([InProcess.layer, Lifecycle.serving, ignoreObservations, Outage.offLayer])
-        )
-      )
-    )
   )
 
   it.effect(

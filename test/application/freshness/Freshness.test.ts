@@ -60,7 +60,6 @@ const checkSteps = Effect.fnUntraced(function* (
   const stored = workspaces.map(() => 0)
   let reads: Array<Read> = []
   let requests: Array<{ readonly fiber: Fiber.Fiber<number>; readonly floor: number }> = []
-  let hits = 0
 
   const startRead = (workspace: number) =>
     Effect.suspend(() => {
@@ -79,10 +78,7 @@ const checkSteps = Effect.fnUntraced(function* (
     const key = String(workspace)
     const id = workspaces[workspace]!
     const value = cache.get(key)
-    if (value !== undefined) {
-      hits++
-      return Effect.succeed(value)
-    }
+    if (value !== undefined) return Effect.succeed(value)
     const load = cache.load(key, startRead(workspace), (version) => ({ workspace: id, value: version }))
     return flight.run(key, knowsWorkspace ? id : undefined, load)
   }
@@ -151,7 +147,6 @@ const checkSteps = Effect.fnUntraced(function* (
   for (const step of steps) yield* run(step)
   while (reads.length > 0) yield* run({ step: "finish", nth: 0 })
   assert.deepStrictEqual(requests, [])
-  return hits
 })
 
 describe("freshness", () => {
@@ -168,16 +163,6 @@ describe("freshness", () => {
       { arbitrary: { runs: 400 }, timeout: 60_000 }
     )
   }
-
-  it.effect("the random steps use the cache: it serves hits, and drops a value after a change", () =>
-    Effect.gen(function* () {
-      const request = { step: "request", workspace: 0 } as const
-      const finish = { step: "finish", nth: 0 } as const
-      assert.strictEqual(yield* checkSteps([request, finish, request, request], true), 2)
-      const change = { step: "change", workspace: 0 } as const
-      assert.strictEqual(yield* checkSteps([request, finish, change, request, finish, request], true), 1)
-    })
-  )
 })
 
 describe("RevisionedCache", () => {

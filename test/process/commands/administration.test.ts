@@ -2,7 +2,7 @@ import { spawn } from "node:child_process"
 import { randomUUID } from "node:crypto"
 import { once } from "node:events"
 import { hostname, tmpdir, userInfo } from "node:os"
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import type { Archive } from "../../../src/application/formats/Archive.ts"
@@ -11,7 +11,6 @@ import { connectTo, makeResources, postgres } from "../../support/database.ts"
 import { expectFailure, runInProcess as run } from "../../support/services/commandLine.ts"
 import { currentProgram, type Service, startService } from "../../support/service.ts"
 
-const root = join(import.meta.dirname, "../../..")
 const scratch = mkdtempSync(join(tmpdir(), "commands-"))
 afterAll(() => rmSync(scratch, { recursive: true }))
 
@@ -283,59 +282,6 @@ describe("commands beside a running service", { timeout: 120_000 }, () => {
     const log = await run(["audit", "list"], env)
     expect(log.stdout).toMatch(/^TIME +ACTOR +ACTION +WORKSPACE +SUBJECT +DETAILS\n/)
     expect(log.stdout).toMatch(/Z +pipeline 7 +workspace\.created +\S+ +Named +tier="free"\n/)
-  })
-
-  it("export writes the same bytes after each import of its output", async () => {
-    const { archive: original } = sample()
-    await importText(original)
-    const first = join(scratch, `${original.workspace.id}.json`)
-    expect(await json("export", "--workspace", original.workspace.id, "--out", first)).toEqual({
-      workspace_id: original.workspace.id,
-      out: first
-    })
-    const bytes = readFileSync(first, "utf8")
-    const elsewhere = await resources.acquire(postgres.acquire)
-    for (const _ of [1, 2]) {
-      expect(await run(["import", first], elsewhere)).toMatchObject({ code: 0, stderr: "" })
-      const again = await run(["export", "--workspace", original.workspace.id], elsewhere)
-      expect(again).toEqual({ code: 0, stdout: bytes, stderr: "" })
-    }
-    const counts = await json("import", first, "--dry-run")
-    expect(counts).toMatchObject({ prompts: original.prompts.length, api_keys: 5, users: 2 })
-  })
-
-  it("import of a directory applies exactly the changes of its files, and export writes them back", async () => {
-    const home = workspace()
-    await importText(archive({ workspace: home }))
-    const directory = join(scratch, `files-${home.id}`)
-    cpSync(join(root, "examples/prompts-as-files"), directory, { recursive: true })
-    const load = (...more: ReadonlyArray<string>) =>
-      json("import", directory, "--workspace", home.id, ...more)
-    const changesOf = ({ changes }: { changes: ReadonlyArray<{ change: string; path: string | null }> }) =>
-      changes.map(({ change, path }) => `${change} ${path}`)
-    const all = ["added fragments/tone.md", "added prompts/Support/agent.md", "added prompts/summary.md"]
-    expect(changesOf(await load("--dry-run"))).toEqual(all)
-    expect(changesOf(await load())).toEqual(all)
-    expect(changesOf(await load())).toEqual([])
-
-    writeFileSync(join(directory, "prompts/summary.md"), "---\ntitle: Summary\ntype: poem\n---\nShort\n")
-    const rejected = await run(["import", directory, "--workspace", home.id], env)
-    expect(rejected).toEqual({
-      code: 1,
-      stdout: "",
-      stderr: `prompt-retrieval: nothing was imported; ${directory} has 1 problem:\nprompts/summary.md: type: Expected "system" | "user" | "assistant" | "template" | "few-shot" | "chain-of-thought"\n`
-    })
-    writeFileSync(join(directory, "prompts/summary.md"), "---\ntitle: Summary\n---\nShort\n")
-    rmSync(join(directory, "prompts/Support"), { recursive: true })
-    expect(changesOf(await load())).toEqual(["new version prompts/summary.md", "archived null"])
-
-    const written = join(scratch, `written-${home.id}`)
-    await json("export", "--workspace", home.id, "--format", "files", "--out", written)
-    expect(readFileSync(join(written, "prompts/summary.md"), "utf8")).toMatch(
-      /^---\ntitle: Summary\ntype: user\n---\nShort\n$/
-    )
-    const again = await json("import", written, "--workspace", home.id)
-    expect(changesOf(again)).toEqual([])
   })
 
   it("import of the same directory into two workspaces, edits in one of them, and export --update keep the files in step", async () => {

@@ -57,11 +57,3 @@ describe("in bash on a terminal", () => {
     expect(type(line)).toBe(completed)
   })
 })
-
-it("the scripts say how to install them with a command that exists", async () => {
-  for (const shell of shells) {
-    expect((await run(["completion", shell], {})).stdout).toContain(
-      `#   prompt-retrieval completion ${shell} >`
-    )
-  }
-})

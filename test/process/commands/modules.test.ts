@@ -30,18 +30,6 @@ const source = (path: string): string => {
 
 const workspaceStore = source("adapters/outbound/postgres/workspaces/PostgresWorkspaceStore.ts")
 
-/** The libraries of the directory import and the archive import, and modules that only `serve` needs. */
-const optional = [
-  "@streamparser/json",
-  "diff",
-  "yaml",
-  source("adapters/inbound/cli/files/FilesImport.ts"),
-  source("adapters/inbound/http/App.ts"),
-  source("adapters/outbound/postgres/embedded/EmbeddedPostgres.ts"),
-  source("runtime/layers/RequestLayers.ts"),
-  source("runtime/layers/ServeLayers.ts")
-]
-
 it("serve with a PostgreSQL server loads neither the embedded database nor the modules of other commands", async () => {
   const service = await startService(env, "/healthz", [], sourceProgram)
   await service.stop()
@@ -55,28 +43,6 @@ it("serve with a PostgreSQL server loads neither the embedded database nor the m
   ]
   expect(unneeded.filter((module) => modules.has(module))).toEqual([])
   expect(service.output()).not.toContain("/NodeServices.js")
-})
-
-it("workspaces list loads the database, and no module that only other commands need", async () => {
-  const { modules } = await listModules("workspaces", "list")
-  expect(modules).toContain(workspaceStore)
-  expect(optional.filter((module) => modules.has(module))).toEqual([])
-})
-
-it("import loads the modules for directories only if its path is a directory", async () => {
-  const { modules } = await listModules("import", "examples/prompts-as-files", "--workspace", "Acme")
-  expect([...modules].filter((module) => optional.includes(module!)).toSorted()).toEqual([
-    source("adapters/inbound/cli/files/FilesImport.ts"),
-    "diff",
-    "yaml"
-  ])
-})
-
-it("completion lists commands without loading their modules", async () => {
-  const { modules, stdout } = await listModules("completion", "bash")
-  expect(modules).not.toContain(workspaceStore)
-  expect(optional.filter((module) => modules.has(module))).toEqual([])
-  for (const word of ["import", "export", "--dry-run", "--overwrite"]) expect(stdout).toContain(word)
 })
 
 it("--version prints the same as the command version, and loads no package", async () => {

@@ -49,9 +49,3 @@ it("a command exits with 1 and the reason if the database cannot be reached", as
   const stderr = "prompt-retrieval: the database cannot be reached: connect ECONNREFUSED 127.0.0.1:9\n"
   expect(await run(["workspaces", "list"], env)).toEqual({ code: 1, stdout: "", stderr })
 })
-
-it("help of a command is printed on stdout and exits with 0", async () => {
-  const help = await run(["help", "keys", "issue"], env)
-  expect(help).toMatchObject({ code: 0, stderr: "" })
-  expect(help.stdout).toContain("--workspace")
-})

@@ -1,9 +1,6 @@
 import { once } from "node:events"
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { Agent, get, type IncomingMessage } from "node:http"
 import { connect, createServer } from "node:net"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
 import { text } from "node:stream/consumers"
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest"
 import { sample } from "../../support/archives.ts"
@@ -237,54 +234,32 @@ describe("a service that receives SIGTERM", () => {
   })
 })
 
-describe("serve exits with 1 and one line that names the invalid variable, not its value:", () => {
-  const directory = mkdtempSync(join(tmpdir(), "environment-"))
-  afterAll(() => rmSync(directory, { recursive: true }))
-
-  // Config.test.ts has the rule of each variable.
-  it("serve exits with 1 for an invalid variable", async () => {
-    expect(await run(["serve"], { REDIS_URL: "http://s3cret@host", PORT: "0" })).toEqual({
-      code: 1,
-      stdout: "",
-      stderr: "prompt-retrieval: REDIS_URL must be a URL like redis://host:6379\n"
-    })
+// Config.test.ts has the rule of each variable.
+it("serve exits with 1 and one line that names an invalid variable, not its value", async () => {
+  expect(await run(["serve"], { REDIS_URL: "http://s3cret@host", PORT: "0" })).toEqual({
+    code: 1,
+    stdout: "",
+    stderr: "prompt-retrieval: REDIS_URL must be a URL like redis://host:6379\n"
   })
+})
 
-  const quiet = { DATABASE_URL: "postgres://postgres@127.0.0.1:9/none", LOG_LEVEL: "warn" }
-
-  it("serve exits with 1 if HOST is an address of another machine", async () => {
-    const result = await run(["serve"], { ...quiet, PORT: "0", HOST: "192.0.2.1" })
-    expect(result).toMatchObject({ code: 1, stdout: "" })
-    expect(result.stderr).toMatch(/^prompt-retrieval: cannot listen on HOST and PORT: .*192\.0\.2\.1\S*\n$/)
+it.each([
+  ["PORT", "HOST and PORT"],
+  ["METRICS_PORT", "METRICS_HOST and METRICS_PORT"]
+])("serve exits with 1 and one line if %s is in use", async (variable, names) => {
+  const port = await freePort()
+  const occupant = createServer().listen(port, "127.0.0.1")
+  await once(occupant, "listening")
+  const result = await run(["serve"], {
+    DATABASE_URL: "postgres://postgres@127.0.0.1:9/none",
+    LOG_LEVEL: "warn",
+    PORT: "0",
+    [variable]: String(port)
   })
-
-  it("serve exits with 1 if PORT is in use", async () => {
-    const port = await freePort()
-    const occupant = createServer().listen(port, "127.0.0.1")
-    await once(occupant, "listening")
-    const result = await run(["serve"], { ...quiet, PORT: String(port) })
-    occupant.close()
-    expect(result).toEqual({
-      code: 1,
-      stdout: "",
-      stderr: `prompt-retrieval: cannot listen on HOST and PORT: listen EADDRINUSE: address already in use 127.0.0.1:${port}\n`
-    })
-  })
-
-  it("serve exits with 1 and names DATA_DIR if DATA_DIR is a file", async () => {
-    const file = join(directory, "file")
-    writeFileSync(file, "")
-    const result = await run(["serve"], { DATA_DIR: file, PORT: "0", LOG_LEVEL: "warn" })
-    expect(result).toMatchObject({ code: 1, stdout: "" })
-    expect(result.stderr).toMatch(/^prompt-retrieval: DATA_DIR: \S+ cannot be used: [^\n]+\n$/)
-    expect(result.stderr).toContain(file)
-  })
-
-  it("serve exits with 1 and names DATA_DIR if DATA_DIR is below /proc, where nothing can be created", async () => {
-    expect(await run(["serve"], { DATA_DIR: "/proc/x", PORT: "0", LOG_LEVEL: "warn" })).toMatchObject({
-      code: 1,
-      stdout: "",
-      stderr: expect.stringContaining("prompt-retrieval: DATA_DIR: /proc/x cannot be used: ENOENT: ")
-    })
+  occupant.close()
+  expect(result).toEqual({
+    code: 1,
+    stdout: "",
+    stderr: `prompt-retrieval: cannot listen on ${names}: listen EADDRINUSE: address already in use 127.0.0.1:${port}\n`
   })
 })

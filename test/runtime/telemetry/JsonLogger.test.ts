@@ -120,20 +120,3 @@ it.prop(
     assert.strictEqual(formatEntry(makeEntry(field)), Formatter.formatJson(makeEntry(field)))
   }
 )
-
-const circular: Record<string, unknown> = { name: "circular" }
-circular.self = circular
-
-it.each([
-  [1n],
-  [Number.NaN],
-  [Symbol("symbol")],
-  [() => 1],
-  [new Error("went wrong")],
-  [new Date(0)],
-  [new Map([["key", "value"]])],
-  [circular],
-  [["request", { deep: { deeper: { deepest: 1n } } }]]
-])("formatEntry writes %o as Effect's own formatter does", (field) => {
-  assert.strictEqual(formatEntry(makeEntry(field)), Formatter.formatJson(makeEntry(field)))
-})

@@ -3,6 +3,7 @@ import { expect } from "vitest"
 import { key, sample } from "../archives.ts"
 import { type Cluster, freshCluster, makeStandby } from "./cluster.ts"
 import { connectTo, type makeResources } from "../database.ts"
+import { readMetric } from "../services/metrics.ts"
 import { type Reply, read } from "../services/outage.ts"
 import { freePort } from "../ports.ts"
 import { run, type Service } from "../service.ts"
@@ -61,12 +62,7 @@ export const startReplicatedService = async (
     RATE_LIMIT_PER_PROCESS: "100000000",
     ...env
   })
-  const metric = async (name: string) => {
-    const text = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text()
-    const line = text.split("\n").find((line) => line.startsWith(`prompt_retrieval_${name} `))
-    return Number(line?.split(" ").at(-1))
-  }
-  return { ...service, metric }
+  return { ...service, metric: (name) => readMetric(metricsPort, `prompt_retrieval_${name}`) }
 }
 
 export const replicaReads = 'replica_reads_total{target="replica"}'

@@ -4,9 +4,10 @@ import type * as Scope from "effect/Scope"
 import { freePort } from "../ports.ts"
 import { type Proxy, proxyToUrl } from "../postgres.ts"
 import { type Service, startService } from "../service.ts"
+import { readMetric } from "../services/metrics.ts"
 
 /** The series that counts the reads of the standby. */
-const replicaReads = 'prompt_retrieval_replica_reads_total{target="replica"} '
+const replicaReads = 'prompt_retrieval_replica_reads_total{target="replica"}'
 
 /** A process of the service that can be replaced by another one on the same port. */
 export interface Instance {
@@ -69,11 +70,7 @@ export const startInstance = ({
       url: service.url,
       reads,
       feed,
-      countReplicaReads: async () => {
-        const text = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text()
-        const line = text.split("\n").find((line) => line.startsWith(replicaReads))
-        return Number(line?.slice(replicaReads.length))
-      },
+      countReplicaReads: () => readMetric(metricsPort, replicaReads),
       process: () => (generation === undefined ? undefined : `${name}, process ${generation}`),
       restart: async (signal) => {
         const next = generation! + 1

@@ -1,7 +1,6 @@
 import { Agent, get } from "node:http"
 import { setTimeout } from "node:timers/promises"
 import { fragment, fragmentBinding, prompt, sample, version } from "../archives.ts"
-import { quantile } from "./freshness.ts"
 import type { Service } from "../service.ts"
 
 // A load of known and unknown reads on several services, whose responses are checked against the history of the
@@ -147,6 +146,10 @@ export const startUnknownLoad = (
     }
   }
 }
+
+/** Returns the value below which a share, from 0 to 1, of all values lie. */
+export const quantile = (values: ReadonlyArray<number>, share: number): number =>
+  values.toSorted((a, b) => a - b)[Math.min(values.length - 1, Math.floor(share * values.length))]!
 
 /** Returns the 99th percentile of the durations, in milliseconds. */
 export const p99 = (replies: ReadonlyArray<Reply>): number =>

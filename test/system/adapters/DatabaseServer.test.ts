@@ -124,12 +124,6 @@ describe("the server that connections lead to", () => {
       expect(await findPort(await connect(server))).toBe(portOf(first))
     })
 
-    it("a URL without a password gives the driver none, as a URL of one host does", async () => {
-      const { config } = makeDatabaseServer(Redacted.make(joinHosts([first, second])))
-      const password = await Effect.runPromise(config.password as Effect.Effect<Redacted.Redacted>)
-      expect(Redacted.value(password)).toBeUndefined()
-    })
-
     it("a server that requires a password rejects a URL without one, and names the reason for each host", async () => {
       const asked = await resources.acquire(freshCluster)
       await asked.start()

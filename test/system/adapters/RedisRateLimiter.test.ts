@@ -11,6 +11,7 @@ import * as TestClock from "effect/testing/TestClock"
 import { layer, sharedCounterUp } from "../../../src/adapters/outbound/rate-limiter/RedisRateLimiter.ts"
 import { type Bucket, RateLimiter } from "../../../src/application/ports/RateLimiter.ts"
 import type { ApiKeyId } from "../../../src/domain/ApiKey.ts"
+import { testAdmissionLimits } from "../../contracts/AdmissionLimits.ts"
 import { countAdmitted, newKey, testRateLimiter } from "../../contracts/RateLimiter.ts"
 import { type RedisServer, redisServer, slowProxy } from "../../support/programs/redis.ts"
 
@@ -60,7 +61,9 @@ describe("Redis RateLimiter", () => {
   afterEach(() => Effect.runPromise(redis.thaw))
   afterAll(() => Effect.runPromise(Scope.close(scope, Exit.void)))
 
-  testRateLimiter("Redis", Layer.unwrap(Effect.sync(() => layer({ url: redis.url }))))
+  const shared = Layer.unwrap(Effect.sync(() => layer({ url: redis.url })))
+  testRateLimiter("Redis", shared)
+  testAdmissionLimits("Redis", shared)
 
   describe("with Redis", () => {
     it.effect("two processes admit a key's limit together, and each of them its own limit per process", () =>
@@ -91,23 +94,6 @@ describe("Redis RateLimiter", () => {
         assert.isFalse(one.isKnownExhausted(key, 100, now))
         yield* one.take(newKey(), 100, now)
         assert.strictEqual(yield* countAdmitted(other, key, 2, now), 1)
-      })
-    )
-
-    it.effect("taking a request of a key calls one script; taking one of the process calls none", () =>
-      Effect.gen(function* () {
-        const limiter = yield* makeLimiter(redis.url)
-        const key = newKey()
-        yield* redis.ask("CONFIG RESETSTAT")
-        yield* countAdmitted(limiter, key, 150, now)
-        yield* countAdmitted(limiter, "process", 150, now)
-        const stats = yield* redis.ask("INFO commandstats")
-        const calls = Object.fromEntries(
-          [...stats.matchAll(/cmdstat_(eval|evalsha|script\|load|get|incr|pexpire|decr):calls=(\d+)/g)].map(
-            ([, command, calls]) => [command, Number(calls)]
-          )
-        )
-        assert.deepStrictEqual(calls, { evalsha: 150, get: 150, incr: 100, pexpire: 1 })
       })
     )
 
@@ -172,20 +158,6 @@ describe("Redis RateLimiter", () => {
           // Until the first restart ends, each process may use up the requests that remain by its own count.
           assert.isTrue(one + other >= limit && one + other < 2 * limit, `${admitted}`)
         })
-    )
-
-    it.live("while Redis is flushed repeatedly, each process admits at most the limit of a key", () =>
-      Effect.gen(function* () {
-        let isDone = false
-        const { admitted, running } = yield* startLoad(newKey(), () => isDone)
-        for (let times = 0; times < 300; times++) {
-          yield* redis.ask("FLUSHALL")
-          yield* Effect.sleep("3 millis")
-        }
-        isDone = true
-        yield* Fiber.join(running)
-        assert.isAtMost(Math.max(...admitted), limit, `${admitted}`)
-      })
     )
 
     it.effect("a process that reconnects raises the counter to the total that it knows", () =>
@@ -257,22 +229,6 @@ describe("Redis RateLimiter", () => {
         })
     )
 
-    it.effect(
-      "when Redis is slow one request waits 50 ms and later ones not at all; when it is fast again, counts are shared again",
-      () =>
-        Effect.gen(function* () {
-          const proxy = yield* slowProxy(redis.port)
-          const limiter = yield* makeLimiter(proxy.url)
-          const key = newKey()
-          assert.strictEqual(yield* countAdmitted(limiter, key, 60, now), 60)
-          yield* proxy.delay(400)
-          assert.isTrue(yield* takeUntilTimeout(limiter, key))
-          assert.strictEqual(yield* countAdmitted(limiter, key, 100, now), 39)
-          yield* proxy.delay(0)
-          yield* waitUntilShared(redis, limiter)
-        })
-    )
-
     it.effect("the timeout of one request ends the wait of all requests on the connection", () =>
       Effect.gen(function* () {
         const limiter = yield* makeLimiter(redis.url)
@@ -306,24 +262,6 @@ describe("Redis RateLimiter", () => {
         yield* waitUntilShared(redis, limiter)
       })
     )
-
-    for (const state of ["frozen", "slow"] as const) {
-      it.live(`with a ${state} Redis and the real clock no request waits for 200 ms`, () =>
-        Effect.gen(function* () {
-          const proxy = yield* slowProxy(redis.port)
-          const limiter = yield* makeLimiter(proxy.url)
-          yield* limiter.take(newKey(), 100, now)
-          yield* state === "frozen" ? redis.freeze : proxy.delay(500)
-          const times = yield* Effect.forEach(Array.from({ length: 30 }), () =>
-            Effect.timed(Effect.delay(limiter.take(newKey(), 100, now), 5)).pipe(
-              Effect.map(([time]) => Duration.toMillis(time) - 5)
-            )
-          )
-          // One request waits just over 50 ms on an idle machine; the rest is tolerance for a busy machine.
-          assert.isBelow(Math.max(...times), 200, `${times}`)
-        })
-      )
-    }
 
     it.live("a Redis that is slow from the start never counts a request", () =>
       Effect.gen(function* () {

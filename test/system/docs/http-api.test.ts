@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process"
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync } from "node:fs"
 import { createServer } from "node:http"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -19,7 +19,6 @@ import { positiveIntRule } from "../../../src/domain/Page.ts"
 import { RateLimited } from "../../../src/domain/time/RateWindow.ts"
 import { startApi } from "../../api/startApi.ts"
 import { key } from "../../support/archives.ts"
-import { bin } from "../../support/programs/packages.ts"
 import { type CodeBlock, readCodeBlocks, readTable, root } from "../../docs/markdown.ts"
 
 const path = "docs/http-api.md"
@@ -141,21 +140,6 @@ describe(path, () => {
     expect(new Set(examples.map(({ language }) => language))).toEqual(new Set(["bash", "ts", "python"]))
   })
 
-  it("the examples in TypeScript compile in strict mode", async () => {
-    const files = examples.flatMap(({ language, code, line }) => {
-      if (language !== "ts") return []
-      writeFileSync(join(directory, `line${line}.mts`), code)
-      return [`line${line}.mts`]
-    })
-    const compilerOptions = { typeRoots: [join(root, "node_modules/@types")] }
-    writeFileSync(
-      join(directory, "tsconfig.json"),
-      JSON.stringify({ extends: join(root, "tsconfig.json"), compilerOptions, include: [], files })
-    )
-    await exec(bin("tsc"), ["-p", directory]).catch(({ stdout }) => expect.fail(stdout))
-    expect(files.length).toBeGreaterThan(0)
-  })
-
   it("the 429 is the response to a request over the limit of a key", () => {
     const response = withCommonHeaders(
       toErrorResponse(RateLimited("key", defaultRateLimits.perKey, 18_000)),
@@ -173,10 +157,6 @@ describe(path, () => {
 
   describe("after a 429", () => {
     const retrying = examples.filter(({ code }) => /retry-after/i.test(code))
-
-    it("there is an example of a retry in TypeScript and in Python", () => {
-      expect(retrying.map(({ language }) => language)).toEqual(["ts", "python"])
-    })
 
     it.each(retrying)(
       "the $language example at line $line waits for Retry-After and tries again",

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import type { makeResources } from "../../support/database.ts"
 import { startNginx } from "../../support/programs/edge.ts"
 import { exchange, rawRequest } from "../../support/clients/rawHttp.ts"
-import { acquireOrigin, cacheSuite, findViolations, type Origin } from "./suite.ts"
+import { acquireOrigin, cacheSuite, type Origin } from "./suite.ts"
 
 cacheSuite({ name: "nginx", start: startNginx })
 
@@ -14,22 +14,6 @@ describe("nginx with a changed or unchanged configuration", () => {
     ;({ resources, origin } = await acquireOrigin())
   })
   afterAll(() => resources?.release())
-
-  it("the suite for caches detects a cache that ignores Vary and gives callers each other's responses", async () => {
-    const port = await resources.acquire(
-      startNginx(origin.service, {
-        '"$request_method $request_uri $http_authorization";':
-          '"$request_method $request_uri"; proxy_ignore_headers Vary;'
-      })
-    )
-    const { violations } = await findViolations(port, origin)
-    expect(violations).toEqual(
-      expect.arrayContaining([
-        expect.stringMatching("wrong response: GET /api/v1/prompts by undefined"),
-        expect.stringMatching("entry of another caller: GET /api/v1/prompts by Bearer")
-      ])
-    )
-  })
 
   it("nginx serves the API and a web application on one domain", async () => {
     const port = await resources.acquire(startNginx(origin.service))

@@ -173,29 +173,6 @@ describe("a service whose PostgreSQL primary fails over", () => {
       }
     )
 
-    it("once a new connection leads to the promoted standby, connections to an old primary that still responds are closed", async () => {
-      const { setting, haproxy } = await startBehindHaproxy()
-      const { pair, service, sql } = setting
-      await promote(sql)
-      await haproxy.switchOver()
-      await sql(setTitle, ["Promoted", prompt])
-      const stray = await resources.acquire(connectTo({ DATABASE_URL: pair.primary.url }))
-      // Leaves the connections of the change feed to the old primary.
-      await stray.sql(`select pg_terminate_backend(pid) from pg_stat_activity
-        where application_name = 'prompt-retrieval' and pid <> pg_backend_pid()
-          and query not ilike 'listen %' and query not like '%pg_notify%'`)
-      await expect
-        .poll(
-          async () => (await send(service, uncachedPath("/api/v1/prompts?per_page=1"), authorization)).status,
-          patience
-        )
-        .toBe(200)
-      await expect.poll(() => readTitle(service), patience).toBe("Promoted")
-      await expectFresh(setting)
-      const line = "PostgreSQL was restarted or replaced; its earlier connections are closed"
-      await expect.poll(() => service.output().includes(line), patience).toBe(true)
-    })
-
     it("instances that restart one after the other during a failover answer every request with 200 or 503 and Retry-After", async () => {
       const pair = await resources.acquire(startPair(archive))
       const { sql } = await resources.acquire(pair.connectToStandby)

@@ -204,19 +204,4 @@ describe("two services whose database is away", () => {
       })
     )
   })
-
-  it("a process that is suspended for longer than the bound during an outage serves nothing from before", async () => {
-    await warm(services, tenant)
-    endFault = () => resources.acquire(proxy.thaw)
-    await resources.acquire(proxy.freeze)
-    await waitForAll(firstPath, active.plaintext, isFromBefore)
-    const [service] = services
-    service!.process.kill("SIGSTOP")
-    const sent = tenant.targets.slice(0, 20).map((target) => read(service!.url + target, active.plaintext))
-    await setTimeout(maxAgeMs)
-    service!.process.kill("SIGCONT")
-    expect(countStatuses(await Promise.all(sent))).toEqual({ 503: sent.length })
-    await resources.acquire(proxy.thaw)
-    await waitForAll(firstPath, active.plaintext, (reply) => reply.status === 200 && !isFromBefore(reply))
-  })
 })

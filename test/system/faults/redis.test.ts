@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { sample } from "../../support/archives.ts"
 import { connectTo, makeResources, postgres } from "../../support/database.ts"
-import { type RedisServer, redisServer, type SlowProxy, slowProxy } from "../../support/programs/redis.ts"
+import { type RedisServer, redisServer } from "../../support/programs/redis.ts"
 import { send } from "../../support/clients/requests.ts"
 import type { Service } from "../../support/service.ts"
 import { startObservedService } from "../../support/services/startObservedService.ts"
@@ -12,15 +12,13 @@ describe("a Redis server that fails", () => {
   const { archive, keys } = sample()
   const authorization = `Bearer ${keys.active.plaintext}`
   let redis: RedisServer
-  let proxy: SlowProxy
   let service: Service
 
   beforeAll(async () => {
     redis = await resources.acquire(redisServer)
-    proxy = await resources.acquire(slowProxy(redis.port))
     const env = {
       ...(await resources.acquire(postgres.acquire)),
-      REDIS_URL: proxy.url,
+      REDIS_URL: redis.url,
       RATE_LIMIT_PER_KEY: "100000",
       RATE_LIMIT_PER_PROCESS: "100000"
     }
@@ -61,22 +59,6 @@ describe("a Redis server that fails", () => {
     await Effect.runPromise(redis.stop)
     await expectResponses()
     await Effect.runPromise(redis.start)
-    await waitUntilShared()
-  })
-
-  it("requests get their usual responses while Redis is frozen, and Redis counts again after its thaw", async () => {
-    await waitUntilShared()
-    await Effect.runPromise(redis.freeze)
-    await expectResponses()
-    await Effect.runPromise(redis.thaw)
-    await waitUntilShared()
-  })
-
-  it("requests get their usual responses while Redis is slow, and Redis counts again once it is fast", async () => {
-    await waitUntilShared()
-    await Effect.runPromise(proxy.delay(2_000))
-    await expectResponses()
-    await Effect.runPromise(proxy.delay(0))
     await waitUntilShared()
   })
 })

@@ -3,8 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { key, prompt } from "../../support/archives.ts"
 import { type Cluster } from "../../support/database/cluster.ts"
 import { connectTo, makeResources } from "../../support/database.ts"
-import { quantile } from "../../support/services/freshness.ts"
-import type { Reply } from "../../support/services/outage.ts"
+import { quantile, type Reply } from "../../support/services/outage.ts"
 import {
   delayedBy,
   gaugeOf,
@@ -168,31 +167,6 @@ describe("a service with a standby that is 5 s behind", { timeout: 180_000 }, ()
       expect((await readUncached(service, path, plaintext)).status).toBe(401)
     }
   })
-
-  it("changes that are made while the change feed is disconnected are visible when it has reconnected", async () => {
-    const { archive, path, active } = idle
-    await setTitle(sql, archive.prompts[0]!.id, 0)
-    await waitUntilOnReplica(service, idle)
-    const load = startReadLoad(service, [{ path, plaintext: active.plaintext }], 2)
-    await sql(
-      "select pg_terminate_backend(pid) from pg_stat_activity where query like 'listen %' or query like '%pg_notify%' and pid <> pg_backend_pid()"
-    )
-    for (let i = 1; i <= 20; i++) {
-      await setTitle(sql, archive.prompts[0]!.id, i)
-      await setTimeout(50)
-    }
-    await expect.poll(() => service.metric("change_feed_up"), poll).toBe(1)
-    await setTimeout(1_000)
-    const startedAt = performance.now()
-    await setTimeout(1_000)
-    const replies = await load.stop()
-    expect(countStatuses(replies)).toEqual({ 200: replies.length })
-    const observations = replies.map((reply) => ({ ...reply, value: toNumber(reply)! }))
-    expect(countStepsBack(observations)).toBe(0)
-    const after = observations.filter((reply) => reply.startedAt > startedAt)
-    expect(after.length).toBeGreaterThan(0)
-    expect(after.every(({ value }) => value === 20)).toBe(true)
-  })
 })
 
 describe("a service whose standbys fail", { timeout: 180_000 }, () => {
@@ -325,78 +299,5 @@ describe("a service whose standbys fail", { timeout: 180_000 }, () => {
     } finally {
       await both.stop()
     }
-  })
-})
-
-describe("a service whose standby shows commits before the primary does", () => {
-  const resources = makeResources()
-  const tenant = makeReplicaTenant()
-  const id = tenant.archive.prompts[0]!.id
-  let service: ReplicatedService
-  let clusters: Awaited<ReturnType<typeof startClusters>>
-
-  beforeAll(async () => {
-    clusters = await startClusters(
-      resources,
-      [[]],
-      ["synchronous_standby_names=nobody", "synchronous_commit=local"]
-    )
-    const { importArchive } = await clusters.connect()
-    await importArchive(tenant.archive)
-    service = await startReplicatedService(clusters.primary, clusters.standbys)
-  })
-  afterAll(async () => {
-    clusters?.standbys[0]?.thaw()
-    await service?.stop()
-    await resources.release()
-  })
-
-  it("once a commit that waits for a synchronous standby was shown, no read returns the state before it", async () => {
-    const [standby] = clusters.standbys
-    const { sql } = await clusters.connect()
-    const readNumber = async () => toNumber(await readUncached(service, tenant.path, tenant.active.plaintext))
-    /** Ends the wait of the commit, so that it is visible on the primary. */
-    const endWait = () =>
-      sql(
-        "select pg_cancel_backend(pid) from pg_stat_activity where query like 'update prompts%' and pid <> pg_backend_pid()"
-      )
-    /**
-     * Makes a commit that the standby replays while it stays invisible on the primary. Returns false if the change feed,
-     * whose heartbeats wait for the commit, went down before the commit was shown.
-     */
-    const showEarly = async (number: number) => {
-      const waiting = await clusters.connect()
-      const committed = waiting.sql(
-        "update prompts set title = $1 where id = $2 and set_config('synchronous_commit', 'remote_apply', true) <> ''",
-        [`Edit ${number}`, id]
-      )
-      for (;;) {
-        if ((await readNumber()) === number) return { isShown: true, committed }
-        if ((await service.metric("change_feed_up")) === 0) return { isShown: false, committed }
-      }
-    }
-    let number = 0
-    let commit: Awaited<ReturnType<typeof showEarly>> | undefined
-    while (commit?.isShown !== true) {
-      await endWait()
-      await commit?.committed
-      await expect.poll(() => service.metric("change_feed_up"), poll).toBe(1)
-      await waitUntilOnReplica(service, tenant)
-      expect(number).toBeLessThan(5)
-      commit = await showEarly(++number)
-    }
-    expect(await sql("select title from prompts where id = $1", [id])).not.toEqual([
-      { title: `Edit ${number}` }
-    ])
-
-    // Reads move to the primary, which does not show the commit yet.
-    standby!.freeze()
-    const during: Array<Reply> = []
-    for (let i = 0; i < 3; i++) during.push(await readUncached(service, tenant.path, tenant.active.plaintext))
-    await endWait()
-    await commit.committed
-    standby!.thaw()
-    for (const reply of during) expect([number, 503]).toContain(toNumber(reply) ?? reply.status)
-    await expect.poll(readNumber, poll).toBe(number)
   })
 })

@@ -7,6 +7,7 @@ import { connectTo, makeResources } from "../../support/database.ts"
 import { freePort } from "../../support/ports.ts"
 import { expectBystandersUnaffected, send } from "../../support/clients/requests.ts"
 import { run, type Service } from "../../support/service.ts"
+import { readMetric, responseHits } from "../../support/services/metrics.ts"
 import { startObservedService } from "../../support/services/startObservedService.ts"
 
 describe("a hot standby of another PostgreSQL server", () => {
@@ -49,15 +50,6 @@ describe("a hot standby of another PostgreSQL server", () => {
     "Change feed down; caching disabled",
     "Could not persist last_used_at: cannot execute UPDATE in a read-only transaction"
   ]
-  const readMetric = async (series: string) => {
-    const text = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text()
-    return Number(
-      text
-        .split("\n")
-        .find((line) => line.startsWith(`${series} `))!
-        .slice(series.length + 1)
-    )
-  }
   const usedKeys = "select id from api_keys where last_used_at is not null"
 
   it("on a standby reads return uncached data, and each failing write is logged once", async () => {
@@ -75,8 +67,8 @@ describe("a hot standby of another PostgreSQL server", () => {
     await setTimeout(2_500)
     await readAll(keys.second)
     expect(listWarnings().toSorted()).toEqual(expectedWarnings)
-    expect(await readMetric('prompt_retrieval_cache_lookups_total{cache="responses",result="hit"}')).toBe(0)
-    expect(await readMetric("prompt_retrieval_change_feed_up")).toBe(0)
+    expect(await readMetric(metricsPort, responseHits)).toBe(0)
+    expect(await readMetric(metricsPort, "prompt_retrieval_change_feed_up")).toBe(0)
     expect(await primary.sql(usedKeys)).toEqual([])
   })
 
@@ -95,10 +87,12 @@ describe("a hot standby of another PostgreSQL server", () => {
     await expect.poll(() => listWarnings().toSorted(), { timeout: 5_000 }).toEqual(expectedWarnings)
     const { sql } = await resources.acquire(connectTo({ DATABASE_URL: standby.url }))
     await sql("select pg_promote()")
-    await expect.poll(() => readMetric("prompt_retrieval_change_feed_up"), { timeout: 5_000 }).toBe(1)
+    await expect
+      .poll(() => readMetric(metricsPort, "prompt_retrieval_change_feed_up"), { timeout: 5_000 })
+      .toBe(1)
     for (let i = 0; i < 2; i++)
       expect(await send(service, item, `Bearer ${third.plaintext}`)).toMatchObject({ status: 200 })
-    expect(await readMetric('prompt_retrieval_cache_lookups_total{cache="responses",result="hit"}')).toBe(1)
+    expect(await readMetric(metricsPort, responseHits)).toBe(1)
     await expect.poll(() => sql(usedKeys), { timeout: 5_000 }).toEqual([{ id: third.stored.id }])
     expect(listWarnings().toSorted()).toEqual(expectedWarnings)
   })

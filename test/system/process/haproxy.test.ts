@@ -1,27 +1,19 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
 import { setTimeout } from "node:timers/promises"
 import { afterAll, beforeAll, describe, expect, it } from "vitest"
 import { sample } from "../../support/archives.ts"
 import { connectTo, makeResources, postgres } from "../../support/database.ts"
 import { startLoad } from "../../support/clients/load.ts"
-import { freePort } from "../../support/ports.ts"
-import { adaptConfig as adapted, runProgram } from "../../support/programs/programs.ts"
+import { balanceInstances } from "../../support/database/failover.ts"
 import { type Service, startService } from "../../support/service.ts"
-
-const example = readFileSync(join(import.meta.dirname, "../../../deploy/haproxy.cfg"), "utf8")
 
 describe("two instances behind HAProxy", () => {
   const resources = makeResources()
   const { archive, keys } = sample()
-  let directory: string
   let env: Record<string, string>
   let services: [Service, Service]
   let url: string
 
   beforeAll(async () => {
-    directory = mkdtempSync(join(tmpdir(), "haproxy-"))
     env = {
       ...(await resources.acquire(postgres.acquire)),
       RATE_LIMIT_PER_KEY: "1000000",
@@ -31,25 +23,11 @@ describe("two instances behind HAProxy", () => {
     const first = await startService(env)
     services = [first, await startService(env)]
     await (await resources.acquire(connectTo(env))).importArchive(archive)
-    const port = await freePort()
-    url = `http://127.0.0.1:${port}`
-    const config = join(directory, "haproxy.cfg")
-    writeFileSync(
-      config,
-      adapted(example, {
-        "127.0.0.1:8080": `127.0.0.1:${port}`,
-        "127.0.0.1:3000": `127.0.0.1:${services[0].port}`,
-        "127.0.0.1:3001": `127.0.0.1:${services[1].port}`,
-        // Retries would hide a lost request.
-        "retry-on conn-failure empty-response": "retry-on none"
-      })
-    )
-    await resources.acquire(runProgram("haproxy", ["-db", "-f", config], port))
+    url = (await resources.acquire(balanceInstances(services))).url
   })
   afterAll(async () => {
     await Promise.all((services ?? []).map((service) => service.stop()))
     await resources.release()
-    rmSync(directory, { recursive: true })
   })
 
   it("stop and start one after the other under load without a failed request", async () => {

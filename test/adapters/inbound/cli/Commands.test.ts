@@ -142,19 +142,6 @@ describe("with --json anywhere before --, an error is one line of JSON on stderr
   })
 })
 
-describe("PROMPT_RETRIEVAL_WORKSPACE", () => {
-  const issue = ["keys", "issue", "--user", "ada@example.com"]
-
-  it("is the default of --workspace", async () => {
-    const { stderr } = await runInProcess(issue, { PROMPT_RETRIEVAL_WORKSPACE: "Acme" })
-    expect(stderr).toBe("prompt-retrieval: no database\n")
-  })
-
-  it("is no default if it is empty", async () => {
-    expect(await runInProcess(issue, { PROMPT_RETRIEVAL_WORKSPACE: "" })).toMatchObject({ code: 2 })
-  })
-})
-
 describe("help and version", () => {
   it.each([
     [["help"], ["--help"]],
@@ -212,12 +199,6 @@ LEARN MORE
   Run 'prompt-retrieval users <subcommand> --help' for the flags and examples of a subcommand.
   docs/command-line.md in the source code describes names, output and errors.
 `)
-  })
-
-  it("--help separates subcommands, examples and environment variables by an empty line", async () => {
-    const { stdout } = await runInProcess(["--help"])
-    for (const section of ["SUBCOMMANDS", "EXAMPLES", "ENVIRONMENT", "LEARN MORE"])
-      expect(stdout).toContain(`\n\n${section}\n`)
   })
 
   it("--help of serve lists its environment variables", async () => {

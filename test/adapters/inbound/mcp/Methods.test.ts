@@ -40,25 +40,6 @@ const values = { name: "Ada", tone: "{{name}}" }
 const text = "Greet Ada in a {{name}} tone. Ada!"
 
 describe("prompts/list", () => {
-  const prompts = [
-    {
-      name: "greeting",
-      title: "Greeting",
-      description: "Greets.",
-      arguments: [
-        { name: "name", required: true },
-        { name: "tone", required: true }
-      ]
-    },
-    { name: "after-undefined", title: "Other", arguments: [] }
-  ]
-
-  it.effect("lists prompts with their slots as required arguments", () =>
-    Effect.gen(function* () {
-      assert.deepStrictEqual(yield* run("prompts/list"), { prompts, nextCursor: "next" })
-    })
-  )
-
   it.effect("since 2026-07-28, says that the page is private and how long it is fresh", () =>
     Effect.gen(function* () {
       for (const cursor of [undefined, "next"]) {
@@ -81,32 +62,9 @@ describe("prompts/list", () => {
   it("has the bound of caches in front of the HTTP API as its time to live", () => {
     assert.include(cachingHeaders["cache-control"], `s-maxage=${listTtlMs / 1_000},`)
   })
-
-  it.effect("rejects a cursor that is not a string", () =>
-    Effect.gen(function* () {
-      assert.include(yield* Effect.flip(run("prompts/list", { cursor: 2 })), {
-        code: -32602,
-        message: "cursor must be a string"
-      })
-    })
-  )
 })
 
 describe("prompts/get", () => {
-  const messages = [{ role: "assistant", content: { type: "text", text } }]
-
-  it.effect("returns one message with the arguments filled in once", () =>
-    Effect.gen(function* () {
-      const params = { name: "greeting", arguments: values }
-      assert.deepStrictEqual(yield* run("prompts/get", params), { messages })
-      assert.deepStrictEqual(yield* run("prompts/get", params, "stateless"), {
-        resultType: "complete",
-        messages,
-        _meta
-      })
-    })
-  )
-
   it.effect.each([
     [{}, "name is missing"],
     [{ name: 1 }, "name must be a string"],

@@ -68,22 +68,6 @@ describe("the catalog of a workspace", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("reads only the page of a list whose names and slots it knows", () =>
-    Effect.gen(function* () {
-      const prompts = Array.from({ length: 51 }, (_, n) => prompt({ title: `Title ${n}`, updated_at: at(n) }))
-      const { catalog, store } = yield* makeCatalog(prompts)
-      const first = yield* catalog.list(undefined)
-      assert.deepStrictEqual([first.prompts.length, first.prompts[0]!.name], [50, "title-50"])
-      assert.deepStrictEqual(
-        (yield* catalog.list(first.nextCursor)).prompts.map(({ name }) => name),
-        ["title-0"]
-      )
-      store.reads.length = 0
-      assert.deepStrictEqual(yield* catalog.list(undefined), first)
-      assert.deepStrictEqual(store.reads, ["list"])
-    }).pipe(Effect.scoped)
-  )
-
   it.effect("fails while the store is away, instead of returning an empty list", () =>
     Effect.gen(function* () {
       const { catalog, store, feed } = yield* makeCatalog([prompt({ title: "Greeting" })])
@@ -116,20 +100,6 @@ describe("the catalog of a workspace", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("looks a name up again that was read before a change", () =>
-    Effect.gen(function* () {
-      const { catalog, store, feed, home } = yield* makeCatalog([prompt({ title: "Greeting" })])
-      store.onRead = (read) => {
-        if (read === "listAfter") feed.changes.invalidate(home.id)
-      }
-      yield* catalog.get("greeting")
-      store.reads.length = 0
-      store.onRead = () => {}
-      yield* catalog.get("greeting")
-      assert.deepStrictEqual(store.reads, ["listAfter"])
-    }).pipe(Effect.scoped)
-  )
-
   it.effect("lists a prompt with more than 1,000 slots without arguments, and fails to get it", () =>
     Effect.gen(function* () {
       const makeSlots = (count: number) => Array.from({ length: count }, (_, n) => `{{s${n}}}`).join("")
@@ -154,18 +124,6 @@ describe("the catalog of a workspace", () => {
           [422, 200, { code: "RESOLVED_TOO_LARGE" }]
         )
       }
-    }).pipe(Effect.scoped)
-  )
-
-  it.effect("lists a large prompt with its arguments, and resolves it once", () =>
-    Effect.gen(function* () {
-      const content = `{{a}}${"x".repeat(300 * 1024)}`
-      const { catalog, store } = yield* makeCatalog([prompt({ title: "Large", current_content: content })])
-      assert.deepStrictEqual((yield* catalog.list(undefined)).prompts[0]!.slots, ["a"])
-      store.reads.length = 0
-      yield* catalog.list(undefined)
-      assert.deepStrictEqual(store.reads, ["list"])
-      assert.deepStrictEqual((yield* catalog.get("large")).slots, ["a"])
     }).pipe(Effect.scoped)
   )
 

@@ -264,20 +264,4 @@ describe.concurrent("queries of a PostgreSQL server", () => {
         assert.deepStrictEqual(settings, { zone: "UTC", timeout: "3s", name: "prompt-retrieval" })
       }).pipe(Effect.provide(emptyDatabase))
   )
-
-  it.live("100 concurrent statements on 4 connections each get their own rows", () =>
-    Effect.gen(function* () {
-      const numbers = Array.from({ length: 2000 }, (_, index) => index)
-      const rows = yield* Effect.forEach(
-        numbers,
-        (number) => read("select $1::int as number, pg_backend_pid() as pid", [number]),
-        { concurrency: 100 }
-      )
-      assert.deepStrictEqual(
-        rows.map(([row]) => row?.number),
-        numbers
-      )
-      assert.isAtMost(new Set(rows.map(([row]) => row?.pid)).size, 4)
-    }).pipe(Effect.provide(emptyDatabase))
-  )
 })

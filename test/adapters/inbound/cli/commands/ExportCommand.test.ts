@@ -1,4 +1,4 @@
-import { execFileSync, spawn, spawnSync } from "node:child_process"
+import { execFileSync, spawn } from "node:child_process"
 import { once } from "node:events"
 import {
   chmodSync,
@@ -16,7 +16,6 @@ import {
   symlinkSync,
   writeFileSync
 } from "node:fs"
-import { createServer } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { text } from "node:stream/consumers"
@@ -83,29 +82,6 @@ describe("export --out", { timeout: 60_000 }, () => {
     stderr: ""
   })
 
-  it("writes into a device and leaves it in place", async () => {
-    const device = inRoot("null")
-    if (spawnSync("mknod", [device, "c", "1", "3"]).status === 0) {
-      const { rdev, ino } = lstatSync(device)
-      expect(await exportTo(device)).toEqual(expectedResult(device))
-      expect(lstatSync(device)).toMatchObject({ rdev, ino })
-      // /dev/stdout may be a link to a device.
-      const link = inRoot("link")
-      symlinkSync(device, link)
-      expect(await exportTo(link)).toEqual(expectedResult(link))
-      expect(readlinkSync(link)).toBe(device)
-      expect(lstatSync(device)).toMatchObject({ rdev, ino })
-    } else {
-      // Only root may create a device.
-      execFileSync("mkfifo", [device])
-      const left = once(spawn("cat", [device], { stdio: ["ignore", "ignore", "inherit"] }), "exit")
-      expect(await exportTo(device)).toEqual(expectedResult(device))
-      await left
-      expect(lstatSync(device).isFIFO()).toBe(true)
-    }
-    expectNoScratch()
-  })
-
   it("writes into a FIFO once it has a reader", async () => {
     const fifo = inRoot("fifo")
     execFileSync("mkfifo", [fifo])
@@ -115,44 +91,6 @@ describe("export --out", { timeout: 60_000 }, () => {
     expect(await text(reader.stdout)).toBe(whole)
     expect(await exported).toEqual(expectedResult(fifo))
     expect(lstatSync(fifo).isFIFO()).toBe(true)
-    expectNoScratch()
-  })
-
-  it("fails if the reader of a FIFO closes it", async () => {
-    const fifo = inRoot("fifo")
-    execFileSync("mkfifo", [fifo])
-    const left = once(spawn("head", ["-c", "10", fifo], { stdio: "ignore" }), "exit")
-    const result = await exportTo(fifo)
-    await left
-    expect(result).toMatchObject({ code: 1, stdout: "" })
-    expect(result.stderr).toMatch(/^prompt-retrieval: cannot write .*fifo: .*EPIPE/)
-    expect(lstatSync(fifo).isFIFO()).toBe(true)
-    expectNoScratch()
-  })
-
-  it("exits with 130 on SIGINT while a FIFO has no reader", async () => {
-    const fifo = inRoot("fifo")
-    execFileSync("mkfifo", [fifo])
-    const child = start(fifo)
-    const exit = once(child, "exit")
-    const scratchNames = () => readdirSync(inRoot("tmp")).filter((name) => name.startsWith(".export-"))
-    await expect.poll(scratchNames, { timeout: 20_000 }).toHaveLength(1)
-    await setTimeout(1_000)
-    child.kill("SIGINT")
-    expect(await exit).toEqual([130, null])
-    expect(lstatSync(fifo).isFIFO()).toBe(true)
-    expectNoScratch()
-  })
-
-  it("fails for a socket, which it does not replace", async () => {
-    const path = inRoot("socket")
-    const server = createServer().listen(path)
-    await once(server, "listening")
-    const result = await exportTo(path)
-    expect(result).toMatchObject({ code: 1, stdout: "" })
-    expect(result.stderr).toMatch(/cannot write .*socket: ENXIO/)
-    expect(lstatSync(path).isSocket()).toBe(true)
-    server.close()
     expectNoScratch()
   })
 

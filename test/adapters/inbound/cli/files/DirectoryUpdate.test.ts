@@ -8,7 +8,7 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { planUpdate } from "../../../../../src/adapters/inbound/cli/files/DirectoryUpdate.ts"
-import { readTexts, updateDirectory } from "../../../../../src/adapters/inbound/cli/files/PromptDirectory.ts"
+import { updateDirectory } from "../../../../../src/adapters/inbound/cli/files/PromptDirectory.ts"
 import { assignPaths } from "../../../../../src/adapters/inbound/cli/files/PromptPaths.ts"
 import { parsePromptFiles } from "../../../../../src/adapters/inbound/cli/files/PromptText.ts"
 import { readItems } from "../../../../../src/application/formats/files/ContentFile.ts"
@@ -440,15 +440,5 @@ describe("updateDirectory", () => {
       }
     )
     assert.strictEqual(readFileSync(join(directory, "prompts/a.md"), "utf8"), "new")
-  })
-
-  it("creates a directory that does not exist", async () => {
-    const directory = join(root, "new", "deep")
-    assert.deepStrictEqual(await Effect.runPromise(readTexts(directory, false)), new Map())
-    await Effect.runPromise(updateDirectory(directory, new Map([["prompts/a.md", "a"]]), []))
-    assert.deepStrictEqual(
-      await Effect.runPromise(readTexts(directory, false)),
-      new Map([["prompts/a.md", "a"]])
-    )
   })
 })

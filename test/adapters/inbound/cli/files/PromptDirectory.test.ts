@@ -87,21 +87,6 @@ describe("a directory of prompts", () => {
     assert.deepStrictEqual(await readBack(existing, original), Result.succeed(sortByPath(files)))
   })
 
-  it("that fails to be written removes only the directories that it has created and left empty", async () => {
-    const [file] = assignPaths(sample().archive)
-    const broken = [{ ...file!, path: `prompts/${"x".repeat(300)}.md` }]
-    const parent = join(root, "backups")
-    const texts = new Map(renderFiles(broken))
-    const iterate = texts.entries.bind(texts)
-    texts[Symbol.iterator] = () => {
-      // Another program writes beside the directory meanwhile.
-      mkdirSync(join(parent, "other"))
-      return iterate()
-    }
-    await Effect.runPromise(Effect.flip(updateDirectory(join(parent, "a"), texts, [])))
-    assert.deepStrictEqual(readdirSync(parent), ["other"])
-  })
-
   it("is rejected if prompts or fragments is a file", async () => {
     for (const part of ["prompts", "fragments"]) {
       const directory = mkdtempSync(join(root, "file-"))

@@ -2,20 +2,8 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Result from "effect/Result"
 import { assignPaths } from "../../../../../src/adapters/inbound/cli/files/PromptPaths.ts"
 import { parsePromptFiles } from "../../../../../src/adapters/inbound/cli/files/PromptText.ts"
-import { readItems } from "../../../../../src/application/formats/files/ContentFile.ts"
-import { applyFiles } from "../../../../../src/application/formats/files/FileMerge.ts"
-import { isEmptyEdit, toWorkspaceContent } from "../../../../../src/domain/workspace/WorkspaceContent.ts"
 import type { WorkspaceId } from "../../../../../src/domain/WorkspaceId.ts"
-import {
-  archive,
-  archives,
-  folder,
-  fragment,
-  instant,
-  newId,
-  prompt,
-  texts
-} from "../../../../support/archives.ts"
+import { archive, archives, folder, fragment, newId, prompt, texts } from "../../../../support/archives.ts"
 import { findPrompts, firstPrompt, matchWith, sortByPath, renderFiles } from "./promptFiles.ts"
 
 const read = (workspace: WorkspaceId, files: Record<string, string>) =>
@@ -57,30 +45,6 @@ describe("the files of a workspace", () => {
       )
     }
   )
-
-  it.prop(
-    "change nothing when they are applied to the workspace that they were written from",
-    { archive: archives },
-    ({ archive }) => {
-      const context = { now: instant("2030-01-01T00:00:00.000Z"), newId: () => assert.fail("nothing is new") }
-      const { edit, changes } = applyFiles(
-        toWorkspaceContent(archive),
-        readItems(archive),
-        assignPaths(archive),
-        context
-      )
-      assert.deepStrictEqual(changes, [])
-      assert.isTrue(isEmptyEdit(edit))
-    }
-  )
-
-  it("have different paths when titles are equal except for case or punctuation", () => {
-    const titles = ["Same", "same", "Same!", "", "..", "/"]
-    const prompts = assignPaths(archive({ prompts: titles.map((title) => prompt({ title })) }))
-    assert.strictEqual(new Set(prompts.map(({ path }) => path.toLowerCase())).size, titles.length)
-    assert.strictEqual(prompts[0]!.path, "prompts/same.md")
-    assert.strictEqual(prompts[3]!.path, "prompts/untitled.md")
-  })
 })
 
 describe("the text of a file", () => {

@@ -1,7 +1,6 @@
 import { type ChildProcess, fork } from "node:child_process"
 import { once } from "node:events"
 import {
-  chmodSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -209,15 +208,6 @@ describe("EmbeddedPostgres", () => {
     assert.strictEqual(await stop(guest.child), 0)
     assert.strictEqual(await stop(owner.child), 0)
     assert.deepStrictEqual(found.filter(existsSync), [])
-  })
-
-  it("works below a directory that only the user of this process can enter", async () => {
-    const parent = temporaryDirectory()
-    chmodSync(parent, 0o700)
-    const dataDir = join(parent, "inside", "data")
-    const owner = await serve("open", dataDir)
-    assert.deepStrictEqual([...(await query(owner.report, "select 1 as one"))], [{ one: 1 }])
-    await stop(owner.child)
   })
 
   it("a path that cannot hold a database fails with an error that names the path", async () => {

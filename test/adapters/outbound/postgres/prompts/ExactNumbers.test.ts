@@ -16,10 +16,6 @@ import * as PostgresPromptRepo from "../../../../../src/adapters/outbound/postgr
 import { Administration } from "../../../../../src/application/administration/Administration.ts"
 import type { Archive } from "../../../../../src/application/formats/Archive.ts"
 import { InvalidContent } from "../../../../../src/domain/workspace/Problem.ts"
-import { PromptRepo } from "../../../../../src/application/ports/PromptRepo.ts"
-import { isExactNumber } from "../../../../../src/domain/Json.ts"
-import { resolve } from "../../../../../src/domain/Resolution.ts"
-import type { VersionNumber } from "../../../../../src/domain/Version.ts"
 import { archive, fragment, prompt, fragmentBinding, version } from "../../../../support/archives.ts"
 import { awkwardNumbers, jsonMaps } from "../../../../support/json.ts"
 import { workspaceStore } from "../../../../support/database/workspaceStore.ts"
@@ -157,47 +153,6 @@ describe("free-form JSON", () => {
           `{"a": 1.10, "1.10": 1, "12345678901234567890": "x", "deep": [${list}]}`
         ])
         assert.strictEqual(held, expected)
-      })
-    )
-
-    it.effect("is read with the exact numbers that were imported", () =>
-      Effect.gen(function* () {
-        const repo = yield* PromptRepo
-        const members = awkwardNumbers.map((number, index) => `"n${index}": ${number}`).join(", ")
-        const text = `{${members}, "list": [${awkwardNumbers}, {"a": [1.10]}]}`
-        const { one, original } = makeArchive(awkwardNumbers.map((_, index) => `{{n${index}}}`).join("|"))
-        yield* importText(toArchiveText(original, text, text))
-        const { metadata } = yield* repo.getVersion(
-          original.workspace.id,
-          one.id,
-          1 as VersionNumber,
-          undefined
-        )
-        const { held, expected } = yield* readStored([
-          "prompt_versions",
-          "metadata",
-          one.versions[0]!.id,
-          JSON.stringify(metadata)
-        ])
-        assert.strictEqual(held, expected)
-
-        const source = yield* repo.getSource(original.workspace.id, one.id)
-        const { resolved_content } = Result.getOrThrow(resolve(source))
-        const sql = yield* PgClient.PgClient
-        const [row] = yield* sql.unsafe<{ readonly texts: ReadonlyArray<string> }>(
-          "select array_agg(value::text order by n) as texts from jsonb_array_elements($1::text::jsonb) with ordinality e (value, n)",
-          [`[${awkwardNumbers}]`]
-        )
-        const numbers = resolved_content.split("\n\n").at(-1)!.split("|")
-        for (const [index, number] of numbers.entries()) {
-          // A number that JavaScript represents exactly is written as JavaScript writes it: 1e+21.
-          const name = `n${index}` as keyof typeof metadata
-          const isExact = isExactNumber(metadata[name])
-          assert.strictEqual(number, isExact ? row!.texts[index] : String(Number(awkwardNumbers[index]) + 0))
-        }
-        for (const text of ["1234567890123456789", "1.10", `1${"0".repeat(400)}`, "0.1", "0", "100000"]) {
-          assert.include(numbers, text)
-        }
       })
     )
 

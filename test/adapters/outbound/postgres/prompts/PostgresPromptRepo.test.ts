@@ -1,6 +1,5 @@
 import * as PgClient from "@effect/sql-pg/PgClient"
 import { assert, describe, layer } from "@effect/vitest"
-import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
@@ -10,8 +9,6 @@ import * as PostgresPromptRepo from "../../../../../src/adapters/outbound/postgr
 import * as Keys from "../../../../../src/application/ports/KeyStore.ts"
 import { type PromptFilter, PromptRepo } from "../../../../../src/application/ports/PromptRepo.ts"
 import * as Workspaces from "../../../../../src/application/ports/WorkspaceStore.ts"
-import type { FolderId } from "../../../../../src/domain/FolderId.ts"
-import type { PromptId, PromptType } from "../../../../../src/domain/Prompt.ts"
 import * as Resolution from "../../../../../src/domain/Resolution.ts"
 import { Version, type VersionNumber } from "../../../../../src/domain/Version.ts"
 import {
@@ -55,16 +52,6 @@ const twoWorkspaces = Effect.gen(function* () {
   yield* importWorkspace(toPartStream(other.archive))
   return { own, other, repo: yield* PromptRepo, sql: yield* PgClient.PgClient }
 })
-
-/** Waits until a statement waits for a lock. */
-const waitForBlocked = (sql: PgClient.PgClient) =>
-  Effect.repeat(
-    Effect.andThen(
-      Effect.sleep("10 millis"),
-      sql`select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`
-    ),
-    { until: (rows) => rows.length > 0, times: 200 }
-  )
 
 describe("prompts of rows that other programs wrote", () => {
   layer(ports, { excludeTestServices: true })((it) => {
@@ -197,67 +184,6 @@ describe("prompts of rows that other programs wrote", () => {
       })
     )
 
-    it.effect("lists by tag are current after every change of prompt, tag or folder", () =>
-      Effect.gen(function* () {
-        const { own, other, repo, sql } = yield* twoWorkspaces
-        const listed = Effect.fnUntraced(function* (filter: Omit<PromptFilter, "tag">, workspace = own.id) {
-          const tagged = yield* repo.list(workspace, { ...filter, tag: "label" }, everything)
-          const untagged = yield* repo.list(workspace, filter, everything)
-          assert.deepStrictEqual(tagged, untagged)
-          return tagged.items.map(({ title, updated_at }) => [title, updated_at])
-        })
-        const id = own.prompt.id
-        const titleAt = (time: string) => [[own.prompt.title, time]]
-        assert.deepStrictEqual(yield* listed({}), titleAt(own.prompt.updated_at))
-        yield* sql`update prompts set updated_at = '2027-01-01Z' where id = ${id}`
-        assert.deepStrictEqual(yield* listed({}), titleAt("2027-01-01T00:00:00.000Z"))
-        assert.deepStrictEqual(yield* listed({ type: "user" }), [])
-        yield* sql`update prompts set prompt_type = 'user' where id = ${id}`
-        assert.deepStrictEqual(yield* listed({ type: "user" }), titleAt("2027-01-01T00:00:00.000Z"))
-        yield* sql`delete from folders where id = ${own.drawer.id}`
-        assert.deepStrictEqual(yield* listed({ folder_id: own.drawer.id as FolderId }), [])
-        yield* sql`update prompts set is_archived = true where id = ${id}`
-        assert.deepStrictEqual(yield* listed({}), [])
-        yield* sql`update prompts set is_archived = false where id = ${id}`
-        assert.deepStrictEqual(yield* listed({}), titleAt("2027-01-01T00:00:00.000Z"))
-        // A moved prompt is not listed by a tag of its former workspace.
-        yield* sql`update prompts set workspace_id = ${other.id} where id = ${id}`
-        assert.deepStrictEqual(yield* listed({}), [])
-        yield* sql`delete from tags where id = ${other.label.id}`
-        yield* sql`update tags set workspace_id = ${other.id} where id = ${own.label.id}`
-        const { items } = yield* repo.list(other.id, { tag: "label" }, everything)
-        assert.deepStrictEqual(
-          items.map(({ id }) => id),
-          [id]
-        )
-      })
-    )
-
-    it.effect(
-      "are listed by tag with the current values when the tag is added while the prompt changes",
-      () =>
-        Effect.gen(function* () {
-          const { own, repo, sql } = yield* twoWorkspaces
-          yield* sql`delete from prompt_tags where prompt_id = ${own.prompt.id}`
-          const updated = yield* Deferred.make<void>()
-          const update = Effect.gen(function* () {
-            yield* sql`update prompts set updated_at = '2027-01-01Z' where id = ${own.prompt.id}`
-            yield* Deferred.succeed(updated, undefined)
-            yield* waitForBlocked(sql)
-          })
-          const tagging = Effect.andThen(
-            Deferred.await(updated),
-            sql`insert into prompt_tags (prompt_id, tag_id) values (${own.prompt.id}, ${own.label.id})`
-          )
-          yield* Effect.all([sql.withTransaction(update), tagging], { concurrency: 2 })
-          const { items } = yield* repo.list(own.id, { tag: "label" }, everything)
-          assert.deepStrictEqual(
-            items.map(({ updated_at }) => updated_at),
-            ["2027-01-01T00:00:00.000Z"]
-          )
-        })
-    )
-
     it.effect("list returns a page and a total of the same snapshot", () =>
       Effect.gen(function* () {
         const { own, repo, sql } = yield* twoWorkspaces
@@ -276,34 +202,6 @@ describe("prompts of rows that other programs wrote", () => {
         yield* Fiber.join(writer)
         assert.deepStrictEqual([...totals].sort(), [1, 100])
       })
-    )
-
-    it.effect(
-      "list returns each prompt of a large list on exactly one page, in order; pages past the end have the total",
-      () =>
-        Effect.gen(function* () {
-          const { other, repo, sql } = yield* twoWorkspaces
-          yield* sql`insert into prompts (workspace_id, prompt_type, updated_at)
-          select ${other.id}, 'few-shot', timestamptz '2026-01-01Z' + (i % 7) * interval '1 ms'
-          from generate_series(1, 250) i`
-          const expected = yield* sql<{ readonly id: PromptId }>`select id from prompts
-          where workspace_id = ${other.id} and prompt_type = 'few-shot' order by updated_at desc, id desc`
-          const filter = { type: "few-shot" as PromptType }
-          const seen: Array<PromptId> = []
-          for (const page of [1, 2, 3, 4, 5, 6, 7]) {
-            const { items, total } = yield* repo.list(other.id, filter, { page, per_page: 40 })
-            assert.strictEqual(total, 250)
-            seen.push(...items.map(({ id }) => id))
-          }
-          assert.deepStrictEqual(
-            seen,
-            expected.map(({ id }) => id)
-          )
-          for (const page of [8, 2 ** 31, Number.MAX_SAFE_INTEGER]) {
-            const past = yield* repo.list(other.id, filter, { page, per_page: 100 })
-            assert.deepStrictEqual(past, { items: [], total: 250 })
-          }
-        })
     )
   })
 })
