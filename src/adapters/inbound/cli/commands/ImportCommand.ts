@@ -57,7 +57,6 @@ const runImport = Effect.fnUntraced(function* (
   return yield* administer((administration) => importArchive(administration, options), { migrate: true })
 })
 
-/** `import`. */
 export const importCommand = Command.make(
   "import",
   {

@@ -21,7 +21,6 @@ export class Program extends Context.Service<
   }
 >()("prompt-retrieval/cli/Program") {}
 
-/** `help`. */
 export const helpCommand = Command.make(
   "help",
   {
@@ -36,12 +35,10 @@ export const helpCommand = Command.make(
   Command.withExamples([{ command: "prompt-retrieval help keys issue" }])
 )
 
-/** `version`. */
 export const versionCommand = Command.make("version", {}, () =>
   Effect.flatMap(Program, ({ run }) => run(["--version"]))
 ).pipe(Command.withDescription("Show the version, as --version does"))
 
-/** `completion`. */
 export const completionCommand = Command.make(
   "completion",
   {

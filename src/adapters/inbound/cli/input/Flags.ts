@@ -23,13 +23,11 @@ export const describeName = (): string => `1 to ${sizes.nameLength} characters`
 export const optional = <A>(flag: Flag.Flag<A>): Flag.Flag<A | undefined> =>
   flag.pipe(Flag.optional, Flag.map(Option.getOrUndefined))
 
-/** `--json`. */
 export const json = Flag.Boolean("json").pipe(
   Flag.withDefault(false),
   Flag.withDescription("Print the result as JSON")
 )
 
-/** `--yes`. */
 export const yes = Flag.Boolean("yes").pipe(Flag.withDefault(false))
 
 /** The workspace that the environment selects, by id or name; undefined if the variable is unset or empty. */
@@ -67,7 +65,6 @@ export const keyWorkspace = explicitWorkspace.pipe(
   )
 )
 
-/** `--tier`. */
 export const tier = Flag.Literals("tier", Tier.literals)
 
 /** The id or the unique name of a workspace as an argument, for `administerWorkspace`. */
