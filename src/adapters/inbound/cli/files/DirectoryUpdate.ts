@@ -28,7 +28,7 @@ export interface DirectoryUpdate {
   readonly conflicts: ReadonlyArray<string>
 }
 
-/** Returns the ids of the fragments that only archived prompts contain: an import leaves them as they are without a file. */
+/** Returns the ids of fragments that only archived prompts contain: an import keeps such a fragment without a file. */
 const findArchivedFragments = ({ prompts }: WorkspaceContent): ReadonlySet<string> => {
   const listFragments = (isArchived: boolean) =>
     prompts
