@@ -101,7 +101,8 @@ export class Administration extends Context.Service<
     ) => Effect.Effect<ImportResult, E | InvalidContent | Unavailable>
     /**
      * Writes a workspace as an archive, which imports as the same workspace. The same workspace always gives the same
-     * text. The audit log records the export before anything is written; so it does for `readContent`.
+     * text. The audit log records the export before anything is written. It also records a call of `readContent`, as
+     * an export of files.
      */
     readonly exportArchive: <E>(
       workspace: WorkspaceId,
@@ -118,8 +119,8 @@ export class Administration extends Context.Service<
       options?: FileImportOptions
     ) => Effect.Effect<FileImport, ConflictingEdits | InvalidFiles | WorkspaceNotFound | Unavailable>
     /**
-     * Records that files hold the state of a workspace, as an import of them would. Edits made before are then no
-     * longer undone by the next import, because the files contain them.
+     * Records files that hold the state of a workspace, as an import of these files would. The next import of files
+     * then looks for conflicting edits only after this record.
      */
     readonly recordFiles: (
       workspace: WorkspaceId,
