@@ -54,7 +54,7 @@ export const variables = {
   },
   RATE_LIMIT_PER_PROCESS: {
     description:
-      "Requests per minute of all keys of a process together; 5 keys at their own limit use up the default: raise it for production",
+      "Requests per minute of all keys of a process together; 5 keys at their own limit use up the default, so raise it for production",
     defaultValue: String(defaultRateLimits.perProcess)
   },
   MCP: {
