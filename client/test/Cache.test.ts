@@ -20,7 +20,7 @@ import { cache, makeCachingClient, ok, revalidatable } from "./cachingClient.ts"
 useFakeTimeWithoutJitter()
 
 describe("the source of a result", () => {
-  it("source is a property of every result that JSON, spread and comparison do not show", async () => {
+  it("every result has a source, which JSON, spread and comparison do not show", async () => {
     for (const options of [{}, { cache }]) {
       const { client } = makeScriptedClient([() => ok("a")], options)
       const { value } = (await settle(client.prompts.get(promptId))) as { value: object }

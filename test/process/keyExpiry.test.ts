@@ -72,7 +72,7 @@ describe("the expiry of a key in two processes", { timeout: 60_000 }, () => {
     )
   }
 
-  it("rejects it like a revoked key within 100 ms of its end, even where its responses are cached", async () => {
+  it("rejects the key like a revoked key within 100 ms, even in a process that has cached its responses", async () => {
     const expiring = key(home.id, owner)
     const lasting = key(home.id, owner)
     await database.importArchive(

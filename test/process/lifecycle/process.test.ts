@@ -93,7 +93,7 @@ describe("a service that receives SIGTERM", () => {
     expect(await stopped).toBe(0)
   })
 
-  it("closes idle, new and half-sent-request connections without waiting", async () => {
+  it("closes connections that are idle, new or in the middle of a request without waiting", async () => {
     const service = await start()
     const agent = new Agent({ keepAlive: true, maxSockets: 1 })
     await sendRequest(service, "/healthz", agent)

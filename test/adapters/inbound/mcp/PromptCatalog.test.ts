@@ -84,7 +84,7 @@ describe("the catalog of a workspace", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("fails while the store is away, instead of returning an empty list", () =>
+  it.effect("fails while the store is unavailable, instead of returning an empty list", () =>
     Effect.gen(function* () {
       const { catalog, store, feed } = yield* makeCatalog([prompt({ title: "Greeting" })])
       yield* catalog.list(undefined)
@@ -116,7 +116,7 @@ describe("the catalog of a workspace", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("looks a name up again that was read before a change", () =>
+  it.effect("reads a name again after a change", () =>
     Effect.gen(function* () {
       const { catalog, store, feed, home } = yield* makeCatalog([prompt({ title: "Greeting" })])
       store.onRead = (read) => {

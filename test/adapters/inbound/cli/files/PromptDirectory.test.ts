@@ -87,7 +87,7 @@ describe("a directory of prompts", () => {
     assert.deepStrictEqual(await readBack(existing, original), Result.succeed(sortByPath(files)))
   })
 
-  it("that fails to be written removes only the directories that it has created and left empty", async () => {
+  it("loses only the directories that a failed write has created and left empty", async () => {
     const [file] = assignPaths(sample().archive)
     const broken = [{ ...file!, path: `prompts/${"x".repeat(300)}.md` }]
     const parent = join(root, "backups")
