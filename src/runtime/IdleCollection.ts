@@ -7,7 +7,7 @@ import * as Effect from "effect/Effect"
 const intervalMs = 10_000
 /** A process that is busy for less than this part of an interval is idle. */
 const idleUtilization = 0.05
-/** Less garbage than this is left to V8, in bytes. */
+/** The least growth of resident memory that is worth a collection, in bytes. */
 const worthwhileBytes = 32 * 1024 * 1024
 
 /**

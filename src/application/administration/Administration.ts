@@ -53,7 +53,7 @@ export interface RotatedKey extends IssuedKey {
 
 /** When the keys of a rotation end. */
 export interface RotationTimes {
-  /** The end of the replaced key, if it does not expire earlier; a time that is not in the future revokes it now. */
+  /** When the replaced key ends, unless it expires earlier. A time that is not in the future revokes the key now. */
   readonly endsAt: Timestamp
   /** The expiry of the new key; without it, the new key does not expire. */
   readonly expiresAt?: Timestamp | undefined
@@ -120,7 +120,7 @@ export class Administration extends Context.Service<
     ) => Effect.Effect<FileImport, ConflictingEdits | InvalidFiles | WorkspaceNotFound | Unavailable>
     /**
      * Records files that hold the state of a workspace, as an import of these files would. The next import of files
-     * then looks for conflicting edits only after this record.
+     * reports only later edits as conflicts.
      */
     readonly recordFiles: (
       workspace: WorkspaceId,
