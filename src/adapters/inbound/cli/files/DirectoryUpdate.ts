@@ -24,7 +24,7 @@ export interface DirectoryUpdate {
   readonly pathsToRemove: ReadonlyArray<string>
   /** The paths of files that stay as they are: they were added, changed or deleted since the latest import. */
   readonly pending: ReadonlyArray<string>
-  /** The paths of files, written or removed, that were changed since the latest import, as their prompts were. */
+  /** The paths of written or removed files that were changed, like their prompts, since the latest import. */
   readonly conflicts: ReadonlyArray<string>
 }
 

@@ -178,7 +178,7 @@ const VersionRow = PromptVersion.mapFields(
   })
 )
 
-/** The versions of prompts; a parent of another prompt, or with a higher number, is left out. */
+/** The versions of prompts; a parent that belongs to another prompt or has a higher number is left out. */
 export const versions: ChildList<typeof VersionRow.Type> = {
   table: "prompt_versions",
   alias: "v",
