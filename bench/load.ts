@@ -14,9 +14,9 @@ export interface Stream {
   readonly etags?: ReadonlyArray<string | undefined>
   /** The body of every request, which is then a POST. */
   readonly body?: string
-  /** The expected status, except of targets with an ETag, which expect 304. Another status fails the run. */
+  /** The expected status of targets without an ETag; the others expect 304. Any other status fails the run. */
   readonly expect: number
-  /** A status that at most two responses of a run may have. */
+  /** A further status, which at most two responses of a run may have. */
   readonly alsoAllowed?: number
   readonly maxRequests?: number
   /** The requests per second of all connections together; by default, as many as the server responds to. */

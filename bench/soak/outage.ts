@@ -1,7 +1,7 @@
 /**
  * Takes the database of two services away under load, in four ways, and checks every response against the history of
  * the database. A third service, whose database stays, gets the same load: known reads may not be much slower than its
- * reads, no response is older than it may be or than one before, and no revoked key reads.
+ * reads. No response may be older than allowed or than an earlier response, and no revoked key may read.
  */
 import { setTimeout } from "node:timers/promises"
 import { sample } from "../../test/support/archives.ts"

@@ -5,8 +5,8 @@ import { PromptClient } from "./PromptClient.ts"
 import type { Fetch, FetchInit } from "./transport/Fetch.ts"
 
 /**
- * A prompt of a `FakeService`: a prompt of a bundle, or its content, its name or id, and any other fields. Its title is
- * its name by default.
+ * A prompt of a `FakeService`: a prompt of a bundle, or a content with a name or an id, and any other fields. The title
+ * is the name by default.
  */
 export type FakePrompt = Partial<BundledPrompt> &
   Pick<BundledPrompt, "content"> &
@@ -15,7 +15,7 @@ export type FakePrompt = Partial<BundledPrompt> &
 /** A prompt with the id that it has in the service. */
 type StoredPrompt = FakePrompt & Pick<BundledPrompt, "id" | "title" | "etag">
 
-/** The prompts of a `FakeService`. A bundle is one. */
+/** The prompts of a `FakeService`, such as a bundle. */
 export interface FakeContent {
   /** The prompts, in the order of the list. */
   readonly prompts: ReadonlyArray<FakePrompt>

@@ -77,7 +77,7 @@ describe("FakeService", () => {
     expect(etags.size).toBe(3)
   })
 
-  it("upper and lower case of an id are the same prompt", async () => {
+  it("ids that differ only in case select the same prompt", async () => {
     const service = new FakeService({ prompts: [{ id: id.toUpperCase(), content: "first" }] })
     const client = service.connect()
     expect((await client.prompts.getResolved(id)).data.resolved_content).toBe("first")
@@ -105,7 +105,7 @@ describe("FakeService", () => {
     expect((await call).data.resolved_content).toBe("text")
   })
 
-  it("the client of a fake has the options that are given, except fetch", async () => {
+  it("connect creates a client with the given options, except fetch", async () => {
     const bundle = makeBundle([{ id, content: "Bundled" }])
     const service = new FakeService()
     service.failWith("no connection")

@@ -101,7 +101,7 @@ describe("getResolved while the service is not available", () => {
     expect(await service.readText({ fallback: async () => "later" })).toEqual(["later", "fallback"])
   })
 
-  it("an aborted call rejects with an AbortError and gets no substitute", async () => {
+  it("an aborted call rejects with an AbortError, and gets neither the bundled text nor the fallback", async () => {
     for (const mode of ["service-first", "bundle-first"] as const) {
       const service = makeService({ bundle, mode })
       service.respondWith(neverResponds)
@@ -118,26 +118,31 @@ describe("getResolved while the service is not available", () => {
 })
 
 describe("a revoked key", () => {
-  it.each([401, 403])("gets no substitute after a %i, even if the service is down later", async (status) => {
-    const service = makeService({ bundle, cache: {} })
-    await service.read()
-    service.respondWith(() => errorResponse(status, "CODE", "No"))
-    await advance(30_000)
-    // The background refresh of this call learns of the revocation.
-    expect(await service.readText()).toEqual(["From the service", "stale"])
-    await flush()
-    service.respondWith(connectionRefused)
-    const fallback = vi.fn(() => "Fallback")
-    expect(await captureError(service.read({ fallback }))).toMatchObject({ name: "ConnectionError" })
-    expect(await captureError(service.read({ fallback }, otherId))).toMatchObject({ name: "ConnectionError" })
-    expect(fallback).not.toHaveBeenCalled()
-    service.respondWith(respondWithText("Allowed again"))
-    expect(await service.readText()).toEqual(["Allowed again", "fresh"])
-    service.respondWith(connectionRefused)
-    expect(await service.readText({}, id.toUpperCase())).toEqual(["Bundled {{shop}}", "bundled"])
-  })
+  it.each([401, 403])(
+    "gets neither a bundled text nor a fallback after a %i, even if the service is down later",
+    async (status) => {
+      const service = makeService({ bundle, cache: {} })
+      await service.read()
+      service.respondWith(() => errorResponse(status, "CODE", "No"))
+      await advance(30_000)
+      // The background refresh of this call learns of the revocation.
+      expect(await service.readText()).toEqual(["From the service", "stale"])
+      await flush()
+      service.respondWith(connectionRefused)
+      const fallback = vi.fn(() => "Fallback")
+      expect(await captureError(service.read({ fallback }))).toMatchObject({ name: "ConnectionError" })
+      expect(await captureError(service.read({ fallback }, otherId))).toMatchObject({
+        name: "ConnectionError"
+      })
+      expect(fallback).not.toHaveBeenCalled()
+      service.respondWith(respondWithText("Allowed again"))
+      expect(await service.readText()).toEqual(["Allowed again", "fresh"])
+      service.respondWith(connectionRefused)
+      expect(await service.readText({}, id.toUpperCase())).toEqual(["Bundled {{shop}}", "bundled"])
+    }
+  )
 
-  it("gets no substitute after a response to a request that was sent before the rejection", async () => {
+  it("stays rejected after a late response to a request that was sent before the rejection", async () => {
     let respond: (response: Response) => void = () => {}
     const service = makeService({ bundle })
     service.respondWith(() => new Promise<Response>((resolve) => (respond = resolve)))

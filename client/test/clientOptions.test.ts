@@ -67,7 +67,7 @@ describe("withOptions", () => {
     expect((await client.withOptions({ apiKey: "other" }).prompts.get(promptId)).source).toBe("fresh")
   })
 
-  it("shares what the service said about the key", async () => {
+  it("shares the service's rejection of the key", async () => {
     const { client } = makeScriptedClient([
       () => errorResponse(401, "UNAUTHORIZED", "API key has been revoked"),
       () => Promise.reject(new TypeError("fetch failed"))

@@ -127,7 +127,7 @@ describe("a prompt that is addressed by name", () => {
     await expect(empty.prompts.get("greeting")).rejects.toThrow(/^No prompt has the name greeting$/)
   })
 
-  it("the list is read again for a name that is not known, and twice because an edit may hide a prompt", async () => {
+  it("an unknown name reads the list again, and once more if the name is missing, because an edit may hide a prompt", async () => {
     const { service, client, listed } = makeService(1)
     await client.prompts.get("prompt-0")
     service.set({ name: "new", content: "New" })
@@ -159,7 +159,7 @@ describe("a prompt that is addressed by name", () => {
     await expect(client.prompts.get("prompt-0")).rejects.toMatchObject({ name: "NotFoundError" })
   })
 
-  it("prefetch reads the list once for all names, and reports the names that it does not have", async () => {
+  it("prefetch reads the list once for all names, and reports the names that are not in the list", async () => {
     const { client, listed } = makeService(250, { cache: {} })
     const names = ids(250).map((_, index) => `prompt-${index}`)
     const { loaded, failures } = await client.prefetch([...names, ids(1)[0]!, "none"])
@@ -191,7 +191,7 @@ describe("the name of a prompt in a bundle", () => {
   ]
   const bundle = makeBundle(bundled)
 
-  it("costs no request for the list", async () => {
+  it("needs no request for the list", async () => {
     const { client, service } = makeService(1, { bundle })
     expect(await client.prompts.getResolved("prompt-0")).toMatchObject({ source: "fresh" })
     expect(service.requests).toEqual([`/api/v1/prompts/${ids(1)[0]}/resolved`])
@@ -205,7 +205,7 @@ describe("the name of a prompt in a bundle", () => {
     expect(await client.prompts.getResolved("prompt-0")).toMatchObject({ source: "bundled" })
   })
 
-  it("leads to the bundled text, by mode or during an outage; without it, to the fallback", async () => {
+  it("leads to the bundled text in the mode bundle-first or during an outage, and to the fallback if no bundled text has the name", async () => {
     const { client, service } = makeService(0, { bundle, mode: "bundle-first" })
     expect(await texts(client.prompts.getResolved("twin-0000000a"))).toBe("First twin")
     expect(await texts(client.prompts.getResolved({ name: "other", id: ids(1)[0]!, slots: [] }))).toBe(

@@ -7,12 +7,12 @@ import * as Effect from "effect/Effect"
 const intervalMs = 10_000
 /** A process that is busy for less than this part of an interval is idle. */
 const idleUtilization = 0.05
-/** Less garbage than this is left to V8, in bytes. */
+/** The least growth of resident memory that is worth a collection, in bytes. */
 const worthwhileBytes = 32 * 1024 * 1024
 
 /**
- * How much the heap may grow after a garbage collection before the next one, as a percentage. By default, V8 lets a small heap grow to
- * four times its size: the garbage of a burst of large requests then takes several hundred MiB.
+ * How much the heap may grow after a garbage collection before the next one, as a percentage. By default, V8 lets a
+ * small heap grow to four times its size: the garbage of a burst of large requests then takes several hundred MiB.
  */
 const heapGrowthPercent = 50
 

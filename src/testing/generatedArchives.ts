@@ -16,7 +16,7 @@ export const texts: Arbitrary.Arbitrary<string> = Arbitrary.map(
 )
 
 /**
- * Also replaces backslashes: after a name with a backslash, `JSON.parse` reads other escapes in names as a backslash,
+ * Like `storable`, and replaces backslashes: after a name with a backslash, `JSON.parse` reads other escapes in names as a backslash,
  * so a test could not parse the JSON that it wrote (nodejs/node#63785).
  */
 const storableName = (name: string): string => storable(name).replaceAll("\\", "/")

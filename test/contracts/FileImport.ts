@@ -297,7 +297,7 @@ export const testFileImport = <E>(name: string, store: Layer.Layer<WorkspaceStor
       })
     )
 
-    it.effect("recordFiles makes the files contain the edits that were made before it", () =>
+    it.effect("after recordFiles, an import accepts the edits that were made before recordFiles", () =>
       Effect.gen(function* () {
         const { original, texts, home } = yield* importSample
         const { recordFiles, readContent } = yield* Administration

@@ -37,7 +37,7 @@ export const testPromptTitles = <E>(
       { arbitrary: { runs: 12, maxShrinks: 100 } }
     )
 
-    it.effect("listAfter cuts titles, and returns nothing of another workspace", () =>
+    it.effect("listAfter truncates titles, and returns nothing of another workspace", () =>
       Effect.gen(function* () {
         const titles = yield* PromptTitles
         const long = "😀".repeat(maxSlugSourceLength + 1)

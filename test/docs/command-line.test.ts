@@ -59,7 +59,7 @@ const splitWords = (line: string): ReadonlyArray<string> =>
 
 describe("the examples in the help", () => {
   it.each(commands.filter(({ words }) => words[0] !== "version"))(
-    "of $words are examples of this command, and right command lines",
+    "of $words are examples of this command, and valid command lines",
     async ({ words }) => {
       const [, examples] = (await readHelp(words)).split("\nEXAMPLES\n")
       const lines = [...examples!.matchAll(/^ {2}(?:[A-Z_]+=\S+ )*(prompt-retrieval .+)$/gm)].map(

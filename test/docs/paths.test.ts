@@ -52,7 +52,7 @@ const findPaths = (name: string): ReadonlyArray<string> => {
 
 // The change log also names files of earlier versions.
 it.each(documents.filter((document) => document !== "CHANGELOG.md" && listPaths(document).length > 0))(
-  "%s names only files and folders that exist, each with enough of its path to find the only one",
+  "%s names only files and folders that exist, each with enough of its path to be unambiguous",
   (document) => {
     const wrong = listPaths(document).filter((name) => findPaths(name).length !== 1)
     expect(wrong).toEqual([])

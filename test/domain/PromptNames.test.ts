@@ -14,7 +14,7 @@ describe("toSlug", () => {
     ["プロンプト", "prompt"],
     ["a".repeat(100), "a".repeat(64)],
     [`${"a".repeat(63)} b`, "a".repeat(63)]
-  ])("makes %j to %j", (title, slug) => {
+  ])("turns %j into %j", (title, slug) => {
     assert.strictEqual(toSlug(title), slug)
   })
 
@@ -52,7 +52,7 @@ const withIds = (prompts: typeof Prompts.Type) =>
 
 describe("PromptNames", () => {
   it.effect.prop(
-    "gives every prompt another name, by which it is found",
+    "gives every prompt a different name, by which the prompt is found",
     { prompts: Prompts },
     ({ prompts }) => {
       const all = withIds(prompts)

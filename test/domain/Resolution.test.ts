@@ -104,7 +104,7 @@ const fragment = Arbitrary.all({ content: text, variable_overrides: overrides })
 const fragments = Arbitrary.array(fragment, { maxLength: 5 })
 
 describe("resolve", () => {
-  it("returns no other field of its input", () => {
+  it("returns no further fields of its input", () => {
     const from = makeSource("content", [])
     assert.deepStrictEqual(resolve({ ...from, description: "Internal" }), resolve(from))
   })

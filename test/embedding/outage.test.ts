@@ -45,7 +45,7 @@ const readUntilKnown = async (api: PromptApi) => {
 }
 
 // `Outage.test.ts` and the tests of the service have the other rules.
-it("while PostgreSQL is away, createPromptApi serves known responses, and none if outageMaxAge is 0", async () => {
+it("while PostgreSQL is unreachable, createPromptApi serves known responses, and none if outageMaxAge is 0", async () => {
   const database = await resources.acquire(freshDatabase)
   const env = { DATABASE_URL: toDatabaseUrl(database) }
   expect((await run(["migrate"], env)).code).toBe(0)

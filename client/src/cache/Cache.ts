@@ -221,7 +221,7 @@ export class Cache {
       throw error
     })
     const entry = toEntry(await request, requestedAt, previous)
-    // A machine that was suspended meanwhile delivers a response that is older than its timers show.
+    // Timers stop while the machine is suspended, so the response may be older than the timeout.
     if (getElapsed(requestedAt) > Math.max(this.#maxAge, settings.timeout)) {
       throw new TimeoutError(`No result within ${settings.timeout} ms`)
     }

@@ -71,7 +71,7 @@ describe("nameConstants", () => {
     for (const [title, expected] of Object.entries(examples)) assert.deepStrictEqual(name(title), [expected])
   })
 
-  it("adds a part of the id to equal names and to titles without letters, as long as necessary", () => {
+  it("adds to equal names and to titles without letters the first 8 digits of the id, or as many as make the names different", () => {
     const prompts = [
       { id: "cef02dd3-514f-5723-8852-d3305a2e66a8", title: "Support agent" },
       { id: "cef02dd3-614f-5723-8852-d3305a2e66a8", title: "support Agent" },

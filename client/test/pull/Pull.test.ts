@@ -153,7 +153,7 @@ describe("pull", () => {
     }
   })
 
-  it("--frozen sends no request, needs no key and rejects damaged files, whose prompt it names", async () => {
+  it("--frozen sends no request, needs no key, and rejects damaged files with the name of the prompt", async () => {
     const out = makeDirectory("pull")
     await pull(["--out", out, "--tag", "production"])
     const offline = { PROMPT_RETRIEVAL_KEY: "", PROMPT_RETRIEVAL_URL: "http://127.0.0.1:1" }
@@ -199,7 +199,7 @@ describe("pull", () => {
     expect(readText(out, bundleFile)).toBe("old")
   })
 
-  it("does not overwrite a prompts.ts that somebody else has written", async () => {
+  it("does not overwrite a prompts.ts that pull did not write", async () => {
     const out = makeDirectory("pull")
     writeFileSync(join(out, typesFile), "export const mine = 1\n")
     expect(await pull(["--out", out])).toMatchObject({ code: 2, stderr: expect.stringContaining("--out") })

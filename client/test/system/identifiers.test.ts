@@ -11,7 +11,7 @@ const name = (title: string): string => {
   return constant!
 }
 
-it("pull names constants with no letter that TypeScript 5.4 does not know", () => {
+it("pull names constants only with letters that TypeScript 5.4 accepts", () => {
   const ts = createRequire(join(toolsDirectory, "package.json"))("typescript-5.4")
   for (let code = 0; code <= 0xffff; code++) {
     const generated = name(`a${String.fromCharCode(code)}`)

@@ -56,15 +56,15 @@ export class Admission extends Context.Service<
   Admission,
   {
     /**
-     * Admits the caller with this token, `undefined` if the request has none or a malformed one. The checks run in
-     * this order, and the first that fails decides:
+     * Admits the caller with this token; `undefined` stands for a missing or malformed one. The checks run in this
+     * order, and the first that fails decides:
      *
      * 1. The request has a token: `MalformedAuthorization`.
      * 2. The token has the form of a key: `InvalidKeyFormat` without the prefix, otherwise `InvalidKey`.
      * 3. The service has started: `Unavailable`.
      * 4. The key exists: `InvalidKey`; `Unavailable` if the keys cannot be read.
      * 5. The key is neither revoked nor expired, its owner need not reset the password, and it has a workspace:
-     *    `KeyRevoked`, `OwnerMustReset`, `NoOrganization`. The clock of this process decides whether it is expired.
+     *    `KeyRevoked`, `OwnerMustReset`, `NoOrganization`. Expiry is judged by the clock of this process.
      * 6. The workspace's tier includes the API: `ApiNotAllowed`. Its bills are paid: `Disputed`, `PastDue`.
      * 7. The rate limits have room, the key's first: `RateLimited`. Only requests that reach this check use up quota.
      */

@@ -53,7 +53,7 @@ export interface RotatedKey extends IssuedKey {
 
 /** When the keys of a rotation end. */
 export interface RotationTimes {
-  /** The end of the replaced key, if it does not expire earlier; a time that is not in the future revokes it now. */
+  /** When the replaced key ends, unless it expires earlier. A time that is not in the future revokes the key now. */
   readonly endsAt: Timestamp
   /** The expiry of the new key; without it, the new key does not expire. */
   readonly expiresAt?: Timestamp | undefined
@@ -101,7 +101,8 @@ export class Administration extends Context.Service<
     ) => Effect.Effect<ImportResult, E | InvalidContent | Unavailable>
     /**
      * Writes a workspace as an archive, which imports as the same workspace. The same workspace always gives the same
-     * text. The audit log records the export before anything is written; so it does for `readContent`.
+     * text. The audit log records the export before anything is written. It also records a call of `readContent`, as
+     * an export of files.
      */
     readonly exportArchive: <E>(
       workspace: WorkspaceId,
@@ -118,8 +119,8 @@ export class Administration extends Context.Service<
       options?: FileImportOptions
     ) => Effect.Effect<FileImport, ConflictingEdits | InvalidFiles | WorkspaceNotFound | Unavailable>
     /**
-     * Records that files hold the state of a workspace, as an import of them would. Edits made before are then no
-     * longer undone by the next import, because the files contain them.
+     * Records files that hold the state of a workspace, as an import of these files would. The next import of files
+     * reports only later edits as conflicts.
      */
     readonly recordFiles: (
       workspace: WorkspaceId,

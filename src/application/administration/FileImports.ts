@@ -24,7 +24,7 @@ export interface FileImportOptions extends ChangeOptions {
 /** The changes of an import of files. */
 export interface FileImport {
   readonly changes: ReadonlyArray<FileChange>
-  /** The path of each fragment's file by the fragment's id; of a fragment without a file, the last path. */
+  /** The path of each fragment's file, by the fragment's id. A fragment without a file has its last recorded path. */
   readonly fragmentPaths: ReadonlyMap<string, string>
 }
 

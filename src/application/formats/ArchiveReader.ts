@@ -11,7 +11,7 @@ import { ReferenceChecker } from "./ReferenceChecker.ts"
 /** The fields that keep every digit of their numbers. */
 const freeFormFields: ReadonlyArray<string> = ["metadata", "variable_overrides"]
 
-/** The depth of the deepest other number of an item: a field of an object in a list of the item. */
+/** The depth of the deepest number outside the free-form fields: a field of an object in a list of an item. */
 const maxNumberDepth = 3
 
 /** Converts the numbers of an item outside its free-form fields to JavaScript numbers: 1.0 is an integer. */

@@ -59,8 +59,8 @@ class References {
 /**
  * Collects the problems of a workspace that no single part reveals: duplicates, references to items that do not
  * exist, and versions out of order. The parts may come in any order. Each cause is one problem: several references
- * to the same missing item, and all that two items with the same id have in common. Keeps only ids and other unique
- * values in memory.
+ * to the same missing item count once, and so do two items with the same id, whatever else they have in common. Keeps
+ * only ids and other unique values in memory.
  */
 export class ReferenceChecker {
   readonly problems = new ProblemList()

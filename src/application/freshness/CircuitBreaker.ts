@@ -40,7 +40,7 @@ export class CircuitBreaker {
   #openedAt = 0
   #succeededAt = Number.NEGATIVE_INFINITY
 
-  /** Runs a call, or fails at once. A call that is interrupted continues, because its result counts. */
+  /** Runs a call, or fails at once. If the caller is interrupted, the call continues, because its result counts. */
   run<A, E>(call: Effect.Effect<A, E>): Effect.Effect<A, E | Unavailable> {
     return Effect.suspend((): Effect.Effect<A, E | Unavailable> => {
       if (!this.#admits()) return Effect.fail(Unavailable)

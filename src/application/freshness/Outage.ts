@@ -21,10 +21,10 @@ const checkIntervalMs = 250
 const contactCheckIntervalMs = 20
 
 /**
- * Decides which values from before an outage of the database are served. While the change feed is down, and at most
- * the maximum age after its last contact, each read asks the database first. If the database does not respond, the
- * read gets the value that was current at the last contact. A feed that comes up again has new revisions, so no value
- * from before matches.
+ * Decides which values from before an outage of the database are served. While the change feed is down, each read asks
+ * the database first. If the database does not respond, the read gets the value that was current at the last contact,
+ * unless the maximum age since the last contact has passed. A feed that comes up again has new revisions, so no value
+ * from before the outage matches.
  */
 export class Outage extends Context.Service<
   Outage,

@@ -46,9 +46,9 @@ export class PromptRepo extends Context.Service<
       id: PromptId
     ) => Effect.Effect<Prompt, PromptNotFound | Unavailable>
     /**
-     * Returns the input of a prompt's resolution, its fragments ordered by `position`, then by the join row's id. May
-     * fail with `ResolvedTooLarge` if the contents together are larger than `sizes.sourceBytes`; otherwise, the
-     * resolution fails with it.
+     * Returns the input of a prompt's resolution, its fragments ordered by `position`, then by the join row's id. If the
+     * contents together are larger than `sizes.sourceBytes`, the read may fail with `ResolvedTooLarge`; the resolution of
+     * such an input fails with the same error.
      */
     readonly getSource: (
       workspace: WorkspaceId,

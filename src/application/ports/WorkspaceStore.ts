@@ -55,7 +55,7 @@ export interface UserInfo {
   readonly must_reset_password: boolean
 }
 
-/** A key as operators see it: only the ends of its plaintext. `owner` is the email of its owner. */
+/** A key as operators see it: only the first and last digits of its plaintext. `owner` is the email of its owner. */
 export interface KeyInfo {
   readonly id: ApiKeyId
   readonly workspace_id: WorkspaceId | null
@@ -69,7 +69,7 @@ export interface KeyInfo {
   readonly revoked_at: Timestamp | null
 }
 
-/** A key to store: its hash and its ends, never its plaintext. */
+/** A key to store: its hash and the first and last digits of its plaintext, never the whole plaintext. */
 export interface NewKey {
   readonly id: ApiKeyId
   readonly name: string
@@ -188,7 +188,7 @@ export class WorkspaceStore extends Context.Service<
   WorkspaceDirectory & {
     /** Adds a workspace without content. Its id must be new. */
     readonly addWorkspace: (workspace: WorkspaceInfo) => Effect.Effect<void, Unavailable>
-    /** Revokes a key of any workspace or of none, and returns it. A key that is already revoked keeps its time. */
+    /** Revokes a key of any workspace or of none, and returns it. A key that is already revoked keeps its revocation time. */
     readonly revokeKey: (id: ApiKeyId, at: Timestamp) => Effect.Effect<KeyInfo, KeyNotFound | Unavailable>
     /**
      * Stores `replacement` with the workspace, owner and name of key `id`, and ends key `id` by the rule of `endKey`,
@@ -249,8 +249,8 @@ export class WorkspaceStore extends Context.Service<
       sink: (parts: ReadonlyArray<ExportPart>) => Effect.Effect<void, E>
     ) => Effect.Effect<void, E | WorkspaceNotFound | Unavailable>
     /**
-     * Passes a workspace's content to `makeEdit`, applies the edit that `makeEdit` returns, and returns the other
-     * value of the pair. Writes only the rows that the edit names, and never users, keys or the workspace's own row.
+     * Passes a workspace's content to `makeEdit`, which returns an edit and a result. Applies the edit and returns the
+     * result. Writes only the rows that the edit names, and never users, keys or the workspace's own row.
      *
      * A concurrent change of the same rows is never overwritten: `makeEdit` runs again on the new content. Concurrent
      * edits of one workspace run one after the other. Fails with `InvalidContent` if the edit uses an id of another

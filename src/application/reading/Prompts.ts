@@ -26,7 +26,7 @@ import { withSpanIfTraced } from "../support/Observability.ts"
 import type { Unavailable } from "../ports/Unavailable.ts"
 import { takeTurn } from "./Turns.ts"
 
-/** The overrides of a fragment that took longer than this are large, in milliseconds. */
+/** After a step that took longer than this, in milliseconds, the next step counts as large, whatever its text. */
 const longStepMs = 1
 
 /** Resolves a prompt and lets other requests proceed. */

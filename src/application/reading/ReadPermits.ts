@@ -43,7 +43,7 @@ class Permits {
 }
 
 // All services of a process share its memory, so this is a value of the module. The workspace that was read last is
-// the last one.
+// the last entry.
 const permitsOf = new Map<WorkspaceId, Permits>()
 
 const findPermits = (workspace: WorkspaceId): Permits => {
@@ -56,9 +56,9 @@ const findPermits = (workspace: WorkspaceId): Permits => {
 }
 
 /**
- * Runs a read of a workspace, from the query to the encoded response, once few enough others of the same workspace
- * run. That bounds the memory that a workspace takes, and the time that it keeps the database and the event loop from
- * others. The size of a read is known only when it has run, so a workspace with small reads gets more permits one by
+ * Runs a read of a workspace, from the query to the encoded response, once few enough other reads of the workspace
+ * run. This bounds the memory that the workspace takes, and the time for which it occupies the database and the event
+ * loop. The size of a read is known only after it has run, so a workspace with small reads gets more permits one by
  * one, and few again after `restrictReads`.
  */
 export const withReadPermit = <A, E>(

@@ -1,11 +1,11 @@
 import * as Effect from "effect/Effect"
 
 /**
- * Runs an effect in one fiber until it ends, or until `arm` ends it with a failure. Every request and every query takes
- * this path: with Node's timers it costs a sixth of `Effect.timeoutOrElse`. It does not wait for an uninterruptible
- * effect.
+ * Runs an effect. If a timer of `arm` calls `end` first, fails with that failure and interrupts the effect, without
+ * waiting for an uninterruptible effect. Every request and every query runs here: the cost is a sixth of
+ * `Effect.timeoutOrElse`.
  *
- * @param arm starts timers that call `end`, and returns the function that stops them
+ * @param arm starts timers that call `end`, and returns the function that stops the timers
  */
 export const runUntil = <A, E, Timeout>(
   effect: Effect.Effect<A, E>,

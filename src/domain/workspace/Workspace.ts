@@ -94,8 +94,8 @@ export const User = Schema.Struct({ id: UserId, email: Name, must_reset_password
 export type User = typeof User.Type
 
 /**
- * An API key as it is stored: its hash and its ends, never its plaintext. `workspace_id` is null for a key without
- * a workspace.
+ * An API key as it is stored: its hash and the first and last digits of its plaintext, never the whole plaintext.
+ * `workspace_id` is null for a key without a workspace.
  */
 export const StoredKey = Schema.Struct({
   id: ApiKeyId,

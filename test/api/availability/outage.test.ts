@@ -20,7 +20,7 @@ const withoutOwnHeaders = (response: HttpResponse) => {
   return { ...rest, headers: headers.filter(([name]) => !ownHeaders.includes(name!)) }
 }
 
-describe("responses while the database is away", () => {
+describe("responses while the database is unreachable", () => {
   const tenant = sample()
   const authorization = `Authorization: Bearer ${tenant.keys.active.plaintext}`
   const { GeneratedRequest, toTarget, toConditionLines } = makeRequestGenerator(tenant.archive)

@@ -132,7 +132,7 @@ describe("a stream of notifications", () => {
     expect(await Promise.race([stream.next(), setTimeout(300, "none")])).toBe("none")
   })
 
-  it("ends when its key is revoked, which ends calls with it too", async () => {
+  it("ends when its key is revoked, after which calls with the key are rejected", async () => {
     const stream = await open(openNotifications(api.service(), own.expelled.plaintext))
     const ping = async () => (await call(api.service(), own.expelled.plaintext, "ping")).status
     expect([await ping(), await ping()]).toEqual([200, 200])
@@ -200,7 +200,7 @@ describe("a stream of notifications", () => {
       expect((await open(openNotifications(api.service(), other.key))).status).toBe(200)
   })
 
-  it("does not count 1 s after a client left whose GET had a body that was not read", async () => {
+  it("does not count 1 s after its client left, even if the GET had an unread body", async () => {
     const body = "x".repeat(512 * 1024)
     const head = rawGet(other.key).replace("\r\n\r\n", `\r\nContent-Length: ${2 * body.length}\r\n\r\n`)
     const sockets = await Promise.all(Array.from({ length: 16 }, () => connectRaw(head + body)))

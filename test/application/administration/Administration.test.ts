@@ -27,7 +27,7 @@ const storedState = Effect.map(MemoryState, ({ workspaces, users, keys }) =>
 )
 
 describe("issueKey", () => {
-  it.effect("issueKey returns the key and stores only its hash and its ends", () =>
+  it.effect("issueKey returns the key, and stores only its hash and its first and last digits", () =>
     Effect.gen(function* () {
       const { importArchive, issueKey } = yield* Administration
       const [home, owner] = [workspace(), user()]

@@ -157,7 +157,7 @@ export const testAudit = (it: ContractTests): void => {
     })
   )
 
-  it.effect("auditEvents lists the latest events first, at most as many as asked for", () =>
+  it.effect("auditEvents lists the latest events first, at most the requested number", () =>
     Effect.gen(function* () {
       const store = yield* WorkspaceStore
       const home = workspace()

@@ -7,7 +7,7 @@ import { freshDatabase, toDatabaseUrl } from "../../support/postgres.ts"
 import type { Service } from "../../support/service.ts"
 import { startObservedService } from "../../support/services/startObservedService.ts"
 
-describe("a service that is suspended while its database is well", () => {
+describe("a service that is suspended while its database works", () => {
   const resources = makeResources()
   const tenant = makeOutageTenant()
   const { active, second } = tenant.keys

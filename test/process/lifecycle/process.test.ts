@@ -90,7 +90,7 @@ describe("a service that receives SIGTERM", () => {
     expect(await stopped).toBe(0)
   })
 
-  it("closes idle, new and half-sent-request connections without waiting", async () => {
+  it("closes connections that are idle, new or in the middle of a request without waiting", async () => {
     const service = await start()
     const agent = new Agent({ keepAlive: true, maxSockets: 1 })
     await sendRequest(service, "/healthz", agent)
@@ -158,7 +158,7 @@ describe("a service that receives SIGTERM", () => {
   })
 
   // Most of the time of these tests is waiting, so they wait at the same time.
-  describe.concurrent("with a client that", () => {
+  describe.concurrent("with an open connection", () => {
     const startReading = async () => {
       const service = await start()
       const reader = requestLargeResponses(service)
@@ -171,7 +171,7 @@ describe("a service that receives SIGTERM", () => {
       return { code, duration: performance.now() - started }
     }
 
-    it("stalled 8 s before the shutdown, stops without waiting for it and exits with 0", async ({
+    it("does not wait for a client that stalled 8 s before the shutdown, and exits with 0", async ({
       expect
     }) => {
       const { service, reader } = await startReading()
@@ -182,7 +182,7 @@ describe("a service that receives SIGTERM", () => {
       reader.destroy()
     })
 
-    it("reads nothing after the shutdown started, disconnects it after 8 s and exits with 0", async ({
+    it("disconnects a client that has read nothing for 8 s since the shutdown started, and exits with 0", async ({
       expect
     }) => {
       const { service, reader } = await startReading()
@@ -194,7 +194,7 @@ describe("a service that receives SIGTERM", () => {
       reader.destroy()
     })
 
-    it("still reads slowly after 10 s, disconnects it and exits with 0", async ({ expect }) => {
+    it("disconnects a client that still reads slowly after 10 s, and exits with 0", async ({ expect }) => {
       const service = await start()
       const request = "GET /docs HTTP/1.1\r\nHost: a\r\n\r\n"
       const reader = connect(service.port, "127.0.0.1", () => reader.write(request.repeat(16)))
@@ -209,7 +209,7 @@ describe("a service that receives SIGTERM", () => {
       expect(service.output()).toContain("Responses cut off: not read within 10 s")
     })
 
-    it("has sent requests that still run after 10 s, exits with 1", async ({ expect }) => {
+    it("exits with 1 if requests still run after 10 s", async ({ expect }) => {
       // Requests for locked tables fail after 3 s, and a connection runs 16 of them at the same time.
       const locked = await resources.acquire(postgres.acquire)
       const service = await startService(locked)

@@ -99,7 +99,7 @@ describe("the server that connections lead to", () => {
   })
 
   describe("with several hosts", () => {
-    it("the first server is used, and the next one if that does not respond", async () => {
+    it("the first server is used, or the next one if the first does not respond", async () => {
       const server = makeDatabaseServer(Redacted.make(joinHosts([first, second])))
       expect(await findPort(await connect(server))).toBe(portOf(first))
       try {

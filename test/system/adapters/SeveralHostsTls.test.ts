@@ -123,7 +123,7 @@ describe("a URL with several hosts and TLS", () => {
   })
 
   it.each(["require", "verify-ca", "verify-full"])(
-    "with sslmode=%s, each host needs a certificate for its name, and the next one is used without one",
+    "with sslmode=%s, each host needs a certificate for its name, and a host without one is skipped",
     async (mode) => {
       setDefaultCACertificates([authority])
       const connectTo = (...servers: ReadonlyArray<readonly [host: string, cluster: Cluster]>) =>

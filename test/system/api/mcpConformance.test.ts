@@ -38,7 +38,7 @@ describe("the conformance suite of the protocol", () => {
 
   // The suite fails for a failure that the list does not have, and for an entry of the list that passes.
   it.each(["2025-11-25", "2026-07-28"])(
-    "finds nothing that protocol version %s requires and the list of expected failures does not have",
+    "reports no failure for protocol version %s beyond the list of expected failures",
     async (version) => {
       const expected = join(import.meta.dirname, `mcp-expected-failures-${version}.yaml`)
       const url = await resources.acquire(authorizingProxy(api.service(), plaintext))

@@ -29,7 +29,7 @@ const countStatuses = (replies: ReadonlyArray<Reply>): Record<string, number> =>
   return counts
 }
 
-describe("two services whose database is away", () => {
+describe("two services whose database is unreachable", () => {
   const resources = makeResources()
   const tenant = makeOutageTenant()
   const { active, second, revoked } = tenant.keys

@@ -84,7 +84,7 @@ describe("a service with a standby that is 5 s behind", { timeout: 180_000 }, ()
     await resources.release()
   })
 
-  it("1,000 edits and 100 revocations are visible as soon as they are reported, and no read goes back", async () => {
+  it("1,000 edits and 100 revocations are visible as soon as they are reported, and no read returns an earlier state", async () => {
     const observed = new Map<string, Array<Observation>>()
     const observe = (name: string, { startedAt, endedAt }: Reply, value: number) => {
       if (!observed.has(name)) observed.set(name, [])
@@ -251,7 +251,7 @@ describe("a service whose standbys fail", { timeout: 180_000 }, () => {
     expect(lines().at(-1)).toBe(`Replica ${host} is in use again`)
   })
 
-  it("while the primary is away, the standby serves what it has replayed, unknown keys included", async () => {
+  it("while the primary is unreachable, the standby serves what it has replayed, unknown keys included", async () => {
     await waitUntilOnReplica(service, tenant)
     await setTitle(sql, tenant.archive.prompts[0]!.id, 200)
     await waitUntilOnReplica(service, tenant)

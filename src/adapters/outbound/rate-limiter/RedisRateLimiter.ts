@@ -62,8 +62,8 @@ const toReason = (cause: Cause.Cause<unknown>): string => {
 
 /**
  * Keeps one probed connection to the Redis server at `url` in the background until the scope closes: reports up and
- * down in the metric and in the log, and reconnects one second after each loss. Returns a function for the
- * connection, `undefined` while there is none.
+ * down in the metric and in the log, and reconnects one second after each loss. Returns the function
+ * that returns the connection, or `undefined` while there is none.
  */
 const maintainConnection = Effect.fnUntraced(function* (
   url: string

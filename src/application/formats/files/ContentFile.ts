@@ -36,7 +36,7 @@ export interface FragmentState extends Omit<Fragment, "id"> {
 
 export type ContentState = PromptState | FragmentState
 
-/** The path of a file, and the id that its front matter has; null if it has none. */
+/** The path of a file, and the id in its front matter; the id is null if the front matter has none. */
 export interface FilePlace {
   /** The path in the directory, with slashes. */
   readonly path: string

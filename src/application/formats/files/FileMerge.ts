@@ -161,7 +161,7 @@ const editPrompt = (
     old?.current_content === after.current_content
       ? undefined
       : makeVersion(after.current_content, current_version, existing?.history ?? emptyHistory, context)
-  // A prompt stays in its folder if several folders have the name.
+  // Several folders may have the same name: without a new folder name, the prompt stays in its folder.
   const keepsFolder = existing !== undefined && old?.folder === folder
   return {
     row: {

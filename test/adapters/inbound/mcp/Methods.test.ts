@@ -165,7 +165,7 @@ describe("tools/call", () => {
     })
   )
 
-  it.effect("fails if the store is away, or for an unknown tool", () =>
+  it.effect("fails if the store is unavailable, or for an unknown tool", () =>
     Effect.gen(function* () {
       const away = run("tools/call", { name: "get_prompt", arguments: { name: "away" } })
       assert.strictEqual(yield* Effect.flip(away), unavailable)

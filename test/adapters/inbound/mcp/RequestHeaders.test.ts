@@ -101,7 +101,7 @@ describe("findModeOfRequest", () => {
     assert.deepInclude(found, { message: "Headers and message differ: Mcp-Method is missing" })
   })
 
-  it("requires no header for the name if the header is missing from a request without a name", () => {
+  it("requires the header Mcp-Name only in a request that has a name", () => {
     const { "mcp-name": _, ...others } = headers()
     assert.deepStrictEqual(outcome(findModeOfRequest(others, get("greeting"))), [-32020, 400])
     assert.strictEqual(outcome(findModeOfRequest(others, get(undefined))), "stateless")

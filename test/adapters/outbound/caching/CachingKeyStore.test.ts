@@ -174,7 +174,7 @@ describe("CachingKeyStore in an outage of the database", () => {
   )
 
   it.effect(
-    "forgets a rejection once something in the workspace has changed, or a lookup has shown that it is undone",
+    "forgets a rejection once the workspace has changed, or once a lookup has found the key accepted",
     () =>
       Effect.gen(function* () {
         const records = [revoked, free]

@@ -325,7 +325,7 @@ describe("importFiles", () => {
     }).pipe(Effect.provide(layer))
   )
 
-  it.effect("leaves a prompt in its folder if several folders have the name", () =>
+  it.effect("leaves a prompt in its folder if several folders have the same name", () =>
     Effect.gen(function* () {
       const [first, second] = [folder({ name: "Same" }), folder({ name: "Same" })]
       const before = archive({ folders: [first, second], prompts: [prompt({ folder_id: second.id })] })

@@ -60,7 +60,6 @@ const list = Command.make(
   ])
 )
 
-/** `audit list`. */
 export const auditCommands = Command.make("audit").pipe(
   Command.withDescription("List who changed workspaces, users and keys"),
   Command.withSubcommands([list])

@@ -23,7 +23,6 @@ const listFolders = Command.make(
   Command.withExamples([{ command: "prompt-retrieval folders list --workspace Acme" }])
 )
 
-/** `folders list`. */
 export const folderCommands = Command.make("folders").pipe(
   Command.withDescription("List the folders of a workspace"),
   Command.withSubcommands([listFolders])
@@ -44,7 +43,6 @@ const listTags = Command.make(
   Command.withExamples([{ command: "prompt-retrieval tags list --workspace Acme" }])
 )
 
-/** `tags list`. */
 export const tagCommands = Command.make("tags").pipe(
   Command.withDescription("List the tags of a workspace"),
   Command.withSubcommands([listTags])

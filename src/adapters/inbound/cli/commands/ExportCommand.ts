@@ -5,7 +5,7 @@ import { UsageError } from "../output/CommandError.ts"
 import { booleanFlag, json, optional, workspace } from "../input/Flags.ts"
 import { handle } from "../CommandHandler.ts"
 
-/** `export`. Loads only the module of the chosen format. */
+/** Loads only the module of the chosen format. */
 export const exportCommand = Command.make(
   "export",
   {

@@ -54,7 +54,6 @@ const runImport = Effect.fnUntraced(function* (
   return yield* administer((administration) => importArchive(administration, options), { migrate: true })
 })
 
-/** `import`. */
 export const importCommand = Command.make(
   "import",
   {

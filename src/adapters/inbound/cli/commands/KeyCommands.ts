@@ -25,7 +25,7 @@ import { administerKey, administerWorkspace } from "../WithDatabase.ts"
 import { formatTable, warn } from "../output/Output.ts"
 import { resolveTimeFlag, timeFlag } from "../input/TimeFlag.ts"
 
-/** Converts a key to its listing, which shows only the ends of the key (specification 5.4). */
+/** Converts a key to its listing, which shows only the first and last digits of the key (specification 5.4). */
 const toListedKey = ({ key_start, key_end, id, ...info }: KeyInfo) => ({
   id,
   key: formatKeySummary({ key_start, key_end }),

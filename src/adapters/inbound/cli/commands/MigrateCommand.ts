@@ -49,7 +49,6 @@ interface MigrateInput extends CommandInput {
   readonly json: boolean
 }
 
-/** `migrate`, which with `--status` changes nothing. */
 export const migrateCommand = Command.make(
   "migrate",
   {

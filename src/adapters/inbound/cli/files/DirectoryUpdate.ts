@@ -24,11 +24,11 @@ export interface DirectoryUpdate {
   readonly pathsToRemove: ReadonlyArray<string>
   /** The paths of files that stay as they are: they were added, changed or deleted since the latest import. */
   readonly pending: ReadonlyArray<string>
-  /** The paths of files, written or removed, that were changed since the latest import, as their prompts were. */
+  /** The paths of written or removed files that were changed, like their prompts, since the latest import. */
   readonly conflicts: ReadonlyArray<string>
 }
 
-/** Returns the ids of the fragments that only archived prompts contain: an import leaves them as they are without a file. */
+/** Returns the ids of fragments that only archived prompts contain: an import keeps such a fragment without a file. */
 const findArchivedFragments = ({ prompts }: WorkspaceContent): ReadonlySet<string> => {
   const listFragments = (isArchived: boolean) =>
     prompts

@@ -29,7 +29,7 @@ interface TextParts {
 /** The values of front matter by key. A key whose value is undefined is missing. */
 export type FrontMatter = Readonly<Record<string, unknown>>
 
-/** Git may have converted the line endings to CRLF, which are then not part of the content. */
+/** Returns true if the first line ends with CRLF: Git may have converted the line endings of the file. */
 const hasWindowsLineEndings = (text: string): boolean => /^[^\n]*\r\n/.test(text)
 
 const toUnixLineEndings = (text: string): string =>

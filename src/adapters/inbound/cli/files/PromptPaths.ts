@@ -111,9 +111,9 @@ const isReadablePath = (kind: ImportedFile["kind"], path: string): boolean =>
   path.split("/").every((segment) => segment !== "" && !segment.startsWith("."))
 
 /**
- * Assigns a place to each prompt that is not archived and to each fragment: the place in its record, the first if
- * there are several, or otherwise a path made of folder and title, with the id in the file. A recorded place is not
- * used if its path is taken, as all paths in `reservedPaths` are.
+ * Assigns a place to each prompt that is not archived and to each fragment: the first of its recorded places whose path
+ * is not taken, or otherwise a path made of folder and title, with the id in the file. All paths in `reservedPaths` are
+ * taken.
  */
 export const assignPaths = (
   content: FileSource,

@@ -43,8 +43,8 @@ const PromptFrontMatter = Schema.Struct({
     )
   ),
   /**
-   * The name of the folder, or null for no folder, if the path does not express it. The length of the name is checked
-   * later, because it may come from the path.
+   * The name of the folder, or null for no folder. Absent if the path of the file names the folder. The length of
+   * every folder name is checked later, wherever the name comes from.
    */
   folder: Schema.optionalKey(Schema.NullOr(ArchivePrompt.fields.description))
 })

@@ -33,7 +33,7 @@ export const variables = {
   },
   DATABASE_MAX_CONNECTIONS: {
     description:
-      "Maximum number of connections to PostgreSQL, and one more with `MCP=on`; at least 6; more with `DATABASE_REPLICA_URL`",
+      "Maximum number of connections to PostgreSQL, at least 6. `MCP=on` opens one in addition; `DATABASE_REPLICA_URL` raises the default and the minimum",
     defaultValue: "12",
     document: "docs/deployment.md#read-replicas"
   },
@@ -54,7 +54,7 @@ export const variables = {
   },
   RATE_LIMIT_PER_PROCESS: {
     description:
-      "Requests per minute of all keys of a process together; 5 keys at their own limit use up the default: raise it for production",
+      "Requests per minute of all keys of a process together; 5 keys at their own limit use up the default, so raise it for production",
     defaultValue: String(defaultRateLimits.perProcess)
   },
   MCP: {

@@ -65,7 +65,6 @@ export const keyWorkspace = explicitWorkspace.pipe(
   )
 )
 
-/** `--tier`. */
 export const tier = Flag.Literals("tier", Tier.literals)
 
 /** The id or the unique name of a workspace as an argument, for `administerWorkspace`. */

@@ -14,7 +14,7 @@ const maxBytes = 32 * 1024 * 1024
 /** The size of an entry without its body. */
 const entryBytes = 1024
 /**
- * The longest time that an entry is served while the database is there, in milliseconds. A hit does not extend that
+ * The longest time that an entry is served while the database is reachable, in milliseconds. A hit does not extend that
  * time. For outages, older entries stay until newer ones need their memory, the least recently requested first.
  */
 const maxAgeMs = sharedMaxAgeSeconds * 1_000

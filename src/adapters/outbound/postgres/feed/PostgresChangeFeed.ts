@@ -184,7 +184,7 @@ const makeChangeFeed = (
         yield* disconnect
       })
 
-    /** Listens until a connection is lost, or both are closed because no heartbeat has arrived. */
+    /** Listens until the listener or the notifier is lost, or until both are closed because no heartbeat has arrived. */
     const listen = Effect.gen(function* () {
       const connections = yield* Effect.acquireRelease(Scope.make(), (scope, exit) =>
         Scope.close(scope, exit)

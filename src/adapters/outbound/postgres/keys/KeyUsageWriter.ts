@@ -25,8 +25,8 @@ export interface KeyUsageWriter {
   readonly record: (id: ApiKeyId, now: number) => void
   /**
    * Writes the recorded times, in several statements if there are many keys. Never fails. The first failed statement
-   * ends the call; one line is logged for all failures until a write succeeds. If PostgreSQL was unavailable or did
-   * not respond in time, later statements retry the keys of the failed one; otherwise its keys are dropped.
+   * ends the call; one line is logged for all failures until a write succeeds. The keys of the failed statement are
+   * retried later if PostgreSQL was unavailable or did not respond in time; otherwise they are dropped.
    */
   readonly flush: Effect.Effect<void>
 }

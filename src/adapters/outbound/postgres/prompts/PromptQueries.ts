@@ -206,7 +206,7 @@ export const selectVersions = (
       order by v.version_number desc`
   })
 
-/** Selects a version. A parent of another prompt is left out. */
+/** Selects a version. `parent_version_id` is null if the parent is a version of another prompt. */
 export const selectVersion = (
   workspace: WorkspaceId,
   id: PromptId,

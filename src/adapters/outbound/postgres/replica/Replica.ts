@@ -56,9 +56,9 @@ const fail = (message: string): Effect.Effect<never, ReplicaProblem> =>
 const otherServerError = makeConnectionError("another server responded, or the replica has gone back")
 
 /**
- * Makes the set-up of sessions that must lead to a server at a position or later. A connection stays with its server.
- * A server whose position goes back, because it recovers from a crash, closes all connections. So a condition that
- * holds at the set-up holds for the life of the connection.
+ * Makes the set-up of sessions on a standby. The set-up fails unless the session runs on the server of the given state
+ * and that server has reached the position of the state. This then holds until the connection ends: a connection never
+ * changes its server, and a server whose position goes back in a crash recovery closes all connections.
  */
 export const makeReplicaSessionSetup =
   (findState: () => StandbyState): SetUpSession =>

@@ -29,8 +29,8 @@ class DryRunResult<A> {
 const isAttemptFailed = (error: unknown): error is AttemptFailed => error === AttemptFailed
 
 /**
- * Converts an SQL error: one that a concurrent change caused to `AttemptFailed` if another attempt is left, a
- * constraint violation to `InvalidContent`.
+ * Converts an SQL error to `AttemptFailed` if a concurrent change caused the error and another attempt is left, or to
+ * `InvalidContent` if the error is a constraint violation.
  */
 const toWriteError = (error: SqlError, isLast: boolean): SqlError | InvalidContent | AttemptFailed => {
   if (!isLast && concurrencyPattern.test(sqlState(error))) return AttemptFailed

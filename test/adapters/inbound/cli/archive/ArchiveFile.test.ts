@@ -136,7 +136,7 @@ describe("readArchiveFile", () => {
       Buffer.from(text).subarray(0, -1),
       `is truncated at byte ${Buffer.byteLength(text) - 1}`
     ]
-  ])("reports where a file ends that has %s", ([, content, message]) =>
+  ])("reports the byte at which a file with %s ends", ([, content, message]) =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* Effect.flip(read(content)), InvalidContent([{ path: "", message }]))
     })

@@ -127,7 +127,7 @@ describe("ResponseCache", () => {
       assert.deepStrictEqual(known(), [])
     })
 
-    it("leaves known responses as they are if it is the same, or from before a later change", () => {
+    it("leaves known responses unchanged if it equals the known one, or is from before a later change", () => {
       const { cache, feed } = setUp(true)
       for (const _ of [1, 2]) Effect.runSync(cache.load("a", Effect.succeed(older)))
       Effect.runSync(

@@ -67,7 +67,7 @@ describe("a batched lookup", () => {
   )
 
   it.effect(
-    "fails or dies for every key of the statement that does, and for no key of another partition",
+    "fails or dies for every key of a statement that fails or dies, and for no key of another partition",
     () =>
       Effect.gen(function* () {
         for (const failure of [Effect.fail(Unavailable), Effect.die(new Error("no such column"))]) {

@@ -90,7 +90,7 @@ const waitForEnd = async (pid: number): Promise<void> => {
 }
 
 describe("EmbeddedPostgres", () => {
-  it("creates a UTF-8 database with the builtin locale that only its owner can reach", async () => {
+  it("creates a UTF-8 database with the builtin locale, which only the owner of the directory can reach", async () => {
     const dataDir = join(temporaryDirectory(), "new")
     const owner = await serve("open", dataDir)
     const [row] = await query(
@@ -181,7 +181,7 @@ describe("EmbeddedPostgres", () => {
     await stop(owner.child)
   })
 
-  it("ignores a lock of a killed server whose process id another process has", async () => {
+  it("ignores a lock of a killed server whose process id now belongs to another process", async () => {
     const dataDir = temporaryDirectory()
     const first = await serve("open", dataDir)
     const server = readServerPid(dataDir)

@@ -85,7 +85,7 @@ const cases = Object.entries(limits).flatMap(([limit, { make, max, columns }]) =
 
 describe("the sizes of values", () => {
   layer(migratedDatabase, { excludeTestServices: true })((it) => {
-    it.effect("rows exist to be changed", () =>
+    it.effect("the tables have rows for the tests of updates", () =>
       Effect.gen(function* () {
         const sql = yield* PgClient.PgClient
         for (const text of setUp) yield* sql.unsafe(text)

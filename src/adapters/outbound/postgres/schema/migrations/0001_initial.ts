@@ -9,7 +9,7 @@ const firingModes: ReadonlyArray<string> = expectedTriggers
   .filter(({ option }) => option !== "")
   .map(enableTrigger)
 
-/** Migration 1: the tables with the limits of the domain, and the triggers that keep tag lists and caches right. */
+/** Migration 1: the tables with the limits of the domain, and the triggers that keep tag lists and caches correct. */
 export const statements: ReadonlyArray<string> = [
   ...tables,
   ...tagLists,
