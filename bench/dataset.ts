@@ -15,7 +15,7 @@ const workspace = (number: number, prompts: number): Workspace => ({
   key: `key_live_${hash("sha256", `benchmark ${number}`, "hex")}`
 })
 
-/** Returns an additional key of a workspace. A workspace of at most 100,000 prompts has as many, numbered from 1. */
+/** Returns an additional key of a workspace. A workspace has one additional key per prompt, numbered from 1. */
 export const makeKey = ({ number }: Workspace, index: number): string =>
   `key_live_${hash("sha256", `benchmark ${number} ${index}`, "hex")}`
 

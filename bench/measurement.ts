@@ -45,7 +45,6 @@ const judge = ({ goal, fault, samples }: Measurement): Verdict => {
   return reaches(goal.aim) ? "aim" : reaches(goal.bound) ? "met" : "MISSED"
 }
 
-/** Converts a measurement to a row of the report. */
 export const toReportRow = (group: string, measurement: Measurement): ReportRow => {
   const { samples, detail = {} } = measurement
   const summarize = (reduce: (values: ReadonlyArray<number>) => number) =>

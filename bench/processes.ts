@@ -20,7 +20,6 @@ const programs = {
 const startTimeoutMs = 30_000
 const stopTimeoutMs = 15_000
 
-/** A running server process. */
 export interface ServerProcess {
   readonly port: number
   /** The time from the start to the first expected response, in milliseconds. */

@@ -5,7 +5,6 @@
 import { createServer } from "node:http"
 import { json } from "node:stream/consumers"
 
-/** A complete response. */
 export interface FixedResponse {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>

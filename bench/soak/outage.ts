@@ -23,7 +23,7 @@ import { acquireService, type Run } from "./run.ts"
 
 /** How long before an outage the load runs with the database, in milliseconds. */
 const normalMs = 5_000
-/** How much slower the 99th percentile of known reads may be than the one of the service whose database stays. */
+/** The p99 of known reads in an outage, divided by the p99 of a service that keeps its database, is at most this. */
 const maxRatio = 1.5
 /** How long a read may ask the database first, in milliseconds: 250 ms and a busy machine. */
 const askMs = 300

@@ -15,7 +15,6 @@ export const toResult = <Result>(envelope: object, details: ResultDetails): Resu
 
 const noResponse = { age: undefined, requestId: undefined, response: undefined }
 
-/** Returns the result for a prompt of the bundle. */
 export const toBundledResult = (prompt: BundledPrompt): Single<ResolvedPrompt, Source> => {
   const { id, title, target_model, content: resolved_content, fragment_count, version, etag } = prompt
   const prompt_type = prompt.prompt_type as PromptType
@@ -23,7 +22,6 @@ export const toBundledResult = (prompt: BundledPrompt): Single<ResolvedPrompt, S
   return toResult({ data }, { source: "bundled", version, etag, ...noResponse })
 }
 
-/** Returns the result for the fallback text of a call. */
 export const toFallbackResult = (id: string, text: string): Single<ResolvedPrompt, Source> => {
   const data: ResolvedPrompt = {
     id,

@@ -8,11 +8,9 @@ const { rawJSON, isRawJSON } = JSON as unknown as {
   readonly isRawJSON: (value: unknown) => boolean
 }
 
-/** Returns true for an `ExactNumber`. */
 export const isExactNumber = (value: unknown): value is ExactNumber =>
   typeof value === "object" && value !== null && isRawJSON(value) === true
 
-/** A JSON object. */
 export type JsonObject = Readonly<Record<string, unknown>>
 
 /** Returns true for an object that is not an array. */

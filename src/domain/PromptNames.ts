@@ -58,7 +58,6 @@ export class PromptNames {
     this.#size++
   }
 
-  /** The number of prompts. */
   get size(): number {
     return this.#size
   }

@@ -82,7 +82,6 @@ const startServingOrRetry = Effect.catchTag(
   () => Effect.forkScoped(startServing(makeLoggedSchemaCheck(), () => true))
 )
 
-/** The services that the API uses. */
 const apiLayer = ({ databaseUrl, databaseFeedUrl, ...settings }: PromptApiSettings) =>
   serviceLayer(settings).pipe(
     Layer.provideMerge(PostgresChangeFeed.makeLayer(new WorkspaceRevisions(), databaseFeedUrl)),

@@ -6,7 +6,6 @@ import { now } from "../transport/Limits.ts"
  */
 export type Instant = readonly [monotonic: number, wall: number]
 
-/** Reads both clocks. */
 export const readClocks = (): Instant => [now(), Date.now()]
 
 /** Returns the instant that was `millis` milliseconds before another. */

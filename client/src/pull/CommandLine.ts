@@ -14,7 +14,6 @@ export interface PullOptions {
   readonly allowEmpty: boolean
   /** The directory of the files. */
   readonly out: string
-  /** The URL of the service. */
   readonly baseUrl: string
 }
 

@@ -1,10 +1,8 @@
-/** The number and the name of a migration of the database's schema. */
 export interface MigrationInfo {
   readonly id: number
   readonly name: string
 }
 
-/** The outcome of a migration run. */
 export interface MigrationReport {
   /** The version of the schema now. */
   readonly version: number

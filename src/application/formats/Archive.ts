@@ -110,7 +110,6 @@ export const Archive = Schema.Struct({
 }).annotate({ title: "Workspace archive", description: "A whole workspace as one JSON file." })
 export type Archive = typeof Archive.Type
 
-/** Builds an archive from all the parts of a workspace. */
 export const archiveFromParts = (parts: Iterable<WorkspacePart>): Archive => {
   const items = Map.groupBy(parts, ({ list }) => list)
   const getItems = (list: WorkspacePart["list"]) => (items.get(list) ?? []).map(({ item }) => item)

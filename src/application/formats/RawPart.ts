@@ -14,7 +14,6 @@ export interface RawPart {
 /** The members of an archive, which may come in any order, in the order of an export. */
 export const archiveMembers: ReadonlyArray<string> = ["format", "workspace", ...workspaceLists]
 
-/** Returns true for the name of a list of the archive. */
 export const isWorkspaceList = (key: string): key is WorkspaceList =>
   (workspaceLists as ReadonlyArray<string>).includes(key)
 

@@ -124,7 +124,6 @@ export class RevisionedCache<Value> {
   }
 }
 
-/** A read that has not finished. */
 interface InFlightRead<A, E> {
   /** The revision when the read started. */
   readonly revision: number

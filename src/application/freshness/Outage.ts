@@ -73,7 +73,6 @@ export interface OutageOptions {
   readonly observations: Observations["Service"]
   /** How long after the last contact values are served, in milliseconds. */
   readonly maxAgeMs: number
-  /** Reads the clocks. */
   readonly now?: () => Instant
 }
 

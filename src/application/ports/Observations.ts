@@ -16,7 +16,6 @@ export class Observations extends Context.Service<
   {
     /** Reports one request that the rate limit of this scope rejected. */
     readonly recordRateLimitRejection: (scope: RateLimitScope) => void
-    /** Reports one lookup of a cache. */
     readonly recordCacheLookup: (cache: ObservedCache, result: CacheLookup) => void
     /** Reports one response from before the current outage, and its age in seconds. */
     readonly recordOutageResponse: (ageSeconds: number) => void

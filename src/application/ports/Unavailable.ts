@@ -9,6 +9,5 @@
 export const Unavailable = { _tag: "Unavailable" } as const
 export type Unavailable = typeof Unavailable
 
-/** Returns true for `Unavailable`. */
 export const isUnavailable = (error: unknown): error is Unavailable =>
   (error as { readonly _tag?: unknown } | null | undefined)?._tag === Unavailable._tag

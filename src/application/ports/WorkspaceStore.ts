@@ -129,7 +129,6 @@ export interface ChangeOptions {
 export interface AuditFilter {
   /** Selects the events of a workspace, even after its deletion; without it, all events. */
   readonly workspace?: WorkspaceId | undefined
-  /** The maximum number of events. */
   readonly limit: number
 }
 

@@ -12,7 +12,6 @@ export class Lifecycle extends Context.Service<
     readonly phase: () => Phase
     /** Starts the phase `serving`, once the database is ready. Has no effect while the service drains. */
     readonly markServing: Effect.Effect<void>
-    /** Starts the phase `draining`. */
     readonly markDraining: Effect.Effect<void>
   }
 >()("prompt-retrieval/Lifecycle") {

@@ -74,7 +74,6 @@ const toKeyEntry = (
   details: Details = {}
 ): AuditEntry => ({ action, workspace_id, subject: id, details: { name, owner, ...details } })
 
-/** Describes the creation of an empty workspace. */
 export const toWorkspaceCreatedEntry = ({ id, name, tier }: AuditedWorkspace): AuditEntry => ({
   action: "workspace.created",
   workspace_id: id,
@@ -101,7 +100,6 @@ export const toWorkspaceChangedEntries = (
   ]
 }
 
-/** Describes the deletion of a workspace with its prompts and keys. */
 export const toWorkspaceDeletedEntry = ({
   id,
   name,
@@ -146,10 +144,8 @@ export const toWorkspaceEditedEntry = (
   }
 })
 
-/** The formats of exports. */
 export type ExportFormat = "archive" | "files"
 
-/** Describes the export of a workspace. */
 export const toWorkspaceExportedEntry = (
   { id, name }: Pick<AuditedWorkspace, "id" | "name">,
   format: ExportFormat
@@ -177,7 +173,6 @@ export const toUserDeletedEntries = (
   ...keys.map((key) => toKeyEntry("key.deleted", key))
 ]
 
-/** Describes the issue of a key. */
 export const toKeyIssuedEntry = (key: AuditedKey): AuditEntry =>
   toKeyEntry("key.issued", key, { expires_at: key.expires_at })
 

@@ -12,7 +12,6 @@ export interface ImportSummary {
   readonly api_keys: number
 }
 
-/** The summary of an import before its first part. */
 export const emptySummary: ImportSummary = {
   workspace_id: "",
   prompts: 0,

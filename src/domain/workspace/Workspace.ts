@@ -146,10 +146,8 @@ export const PromptVersion = Schema.Struct({
 })
 export type PromptVersion = typeof PromptVersion.Type
 
-/** Limits the tags of a prompt. */
 export const limitTags = <A extends Schema.Constraint>(item: A) => makeList(item, sizes.promptTags)
 
-/** Limits the fragments of a prompt. */
 export const limitFragments = <A extends Schema.Constraint>(item: A) => makeList(item, sizes.promptFragments)
 
 /** A prompt with the ids of its tags, its fragments and all of its versions. */

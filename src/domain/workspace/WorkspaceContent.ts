@@ -20,7 +20,6 @@ export interface VersionHistory {
   readonly last: { readonly id: VersionId; readonly version_number: number } | null
 }
 
-/** The history of a prompt that has no versions. */
 export const emptyHistory: VersionHistory = { current_id: null, last: null }
 
 /** A prompt in its current state, with its current and last version only. */
@@ -66,7 +65,6 @@ export interface ContentEdit {
   readonly importedFiles?: ReadonlyArray<ImportedFile> | undefined
 }
 
-/** The edit that changes nothing. */
 export const emptyEdit: ContentEdit = {
   folders: [],
   tags: [],

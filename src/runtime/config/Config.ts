@@ -100,7 +100,6 @@ type Defaulted = {
   [Name in VariableName]: (typeof variables)[Name] extends { readonly defaultValue: string } ? Name : never
 }[VariableName]
 
-/** Reads a variable with a default. */
 const readWithDefault = <A>(name: Defaulted, reader: Reader<A>) =>
   readOptional(name, reader) as Config.Config<A>
 

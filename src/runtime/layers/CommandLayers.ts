@@ -31,7 +31,6 @@ const embeddedDatabaseLayer = (dataDir: string) =>
     })
   )
 
-/** The database of a command. */
 export const commandDatabaseLayer = ({ databaseUrl, databaseMaxConnections, dataDir }: ServiceConfig) =>
   databaseUrl !== undefined
     ? Database.layer({ url: databaseUrl }, databaseMaxConnections)

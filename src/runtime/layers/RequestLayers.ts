@@ -60,10 +60,8 @@ const useCasesLayer = ({ redisUrl, rateLimits }: ServiceSettings) => {
   return Layer.merge(Prompts.layer, Admission.layer(rateLimits)).pipe(Layer.provide(rateLimiter))
 }
 
-/** The prompts of a database. */
 const databasePromptsLayer = CachingPromptRepo.layer.pipe(Layer.provide(PostgresPromptRepo.layer))
 
-/** The keys of a database. */
 const databaseKeysLayer = CachingKeyStore.layer.pipe(Layer.provide(PostgresKeyStore.layer))
 
 /** The use cases of callers, on a database and a change feed. */

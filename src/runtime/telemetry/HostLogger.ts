@@ -40,7 +40,6 @@ const chooseFunction = (level: string): keyof HostLogger => {
   }
 }
 
-/** Logs to the logger of a host. */
 export const layer = (logger: HostLogger): Layer.Layer<never> =>
   Layer.merge(
     Logger.layer([

@@ -9,7 +9,6 @@ export class MetricsListenError extends Data.TaggedError("MetricsListenError")<{
   readonly message: string
 }> {}
 
-/** Limits of the metrics server. */
 const metricsLimits = {
   headersTimeoutMs: 10_000,
   requestTimeoutMs: 15_000,

@@ -21,7 +21,6 @@ export class CommandRuntime extends Context.Service<
     readonly useCases: (options: {
       readonly migrate: boolean
     }) => Layer.Layer<Administration | Prompts, CommandError | Unavailable>
-    /** Writes the output of a command to stdout. */
     readonly writeOutput: (text: string) => Effect.Effect<void, CommandError>
   }
 >()("prompt-retrieval/cli/CommandRuntime") {}

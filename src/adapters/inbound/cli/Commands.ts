@@ -36,7 +36,6 @@ const serveCommand = Command.make("serve", { demo }, handleServe).pipe(
   ])
 )
 
-/** The root of the command tree. */
 export const rootCommand = Command.make("prompt-retrieval").pipe(
   Command.withDescription("Read-only prompt retrieval over HTTP"),
   Command.annotate(Variables, commonVariables),

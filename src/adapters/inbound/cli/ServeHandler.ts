@@ -5,7 +5,6 @@ import { handle } from "./CommandHandler.ts"
 import { CommandRuntime } from "./CommandRuntime.ts"
 import { formatFailure } from "./output/Output.ts"
 
-/** The options of `serve`. */
 export interface ServeInput extends CommandInput {
   readonly demo: boolean
 }

@@ -41,7 +41,6 @@ export type HeaderFields = Readonly<Record<string, string>>
 /** Converts headers to alternating names and values. */
 export const toRawHeaders = (headers: HeaderFields): ReadonlyArray<string> => Object.entries(headers).flat()
 
-/** Returns the headers of a response as pairs of name and value. */
 export const toHeaderPairs = ({ headers }: HttpResponse): Array<[string, string]> =>
   headers.flatMap((name, index): Array<[string, string]> => {
     const value = headers[index + 1]

@@ -11,7 +11,6 @@ export const BodyIncomplete = { _tag: "BodyIncomplete" } as const
 export const BodiesTooLarge = { _tag: "BodiesTooLarge" } as const
 export type BodyError = typeof BodyTooLarge | typeof BodyIncomplete | typeof BodiesTooLarge
 
-/** A request to a mounted endpoint. */
 export interface MountedRequest {
   readonly method: string
   /** Header values by their names in lower case. */

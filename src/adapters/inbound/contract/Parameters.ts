@@ -56,7 +56,6 @@ const toInvalidParameter = ({ issue }: Schema.SchemaError): InvalidParameter => 
   return InvalidParameter(first)
 }
 
-/** Makes a function that decodes parameters with a schema. */
 export const makeParameterDecoder = <A>(schema: Schema.Decoder<A>) => {
   const decode = Schema.decodeUnknownResult(schema)
   return (parameters: object): Result.Result<A, InvalidParameter> =>

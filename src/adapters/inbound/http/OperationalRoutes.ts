@@ -48,8 +48,8 @@ const servePage = (makePage: () => Promise<StaticPage>): Handler => {
 export const makeOperationalRoutes = Effect.gen(function* () {
   const { check } = yield* Readiness
   const outage = yield* Outage
-  // Ready while known responses are served. Otherwise, a load balancer would remove all instances at once and turn an
-  // outage of the database into an outage of the API.
+  // An instance that serves known responses is ready. If it were not, a load balancer would remove all instances at
+  // once and turn an outage of the database into an outage of the API.
   const checkReadiness = outage.orKnown(outage.protect(check), Effect.void)
   const lifecycle = yield* Lifecycle
   const publicUrl = yield* PublicUrl

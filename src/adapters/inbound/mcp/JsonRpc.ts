@@ -86,7 +86,6 @@ const toMessage = (value: unknown): RpcMessage | string => {
     : `id must be an integer or a string of at most ${maxIdLength} characters`
 }
 
-/** Parses the bytes of one message. */
 export const parseMessage = (bytes: Uint8Array): Result.Result<RpcMessage, InvalidMessage> => {
   let value: unknown
   try {
@@ -112,6 +111,5 @@ export const encodeResult = (id: RpcId, result: JsonObject): string =>
 export const encodeError = (id: RpcId | undefined, { code, message, data }: RpcError): string =>
   JSON.stringify({ jsonrpc: "2.0", id, error: { code, message, data } })
 
-/** Encodes a notification. */
 export const encodeNotification = (method: string, params?: JsonObject): string =>
   JSON.stringify({ jsonrpc: "2.0", method, params })

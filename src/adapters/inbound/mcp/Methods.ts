@@ -14,7 +14,6 @@ import {
 } from "./ProtocolVersions.ts"
 import { toToolError, tools } from "./Tools.ts"
 
-/** The context of a method call. */
 export interface MethodContext {
   readonly mode: ProtocolMode
   readonly catalog: PromptCatalog
@@ -199,7 +198,6 @@ const methodsByMode: Readonly<Record<ProtocolMode, ReadonlyMap<string, Method>>>
 export const isListen = ({ method }: RpcRequest, mode: ProtocolMode): boolean =>
   mode === "stateless" && method === "subscriptions/listen"
 
-/** Runs the method of a request. */
 export const runMethod = (
   { method, params }: RpcRequest,
   context: MethodContext

@@ -56,8 +56,9 @@ const maxResolving = 2
 /** How long reading an uncached list or prompt may take. */
 const readTimeout = "5 seconds"
 const maxAgeMs = 30_000
-/** Maximum sizes of all names, and of all slots and all contents, that are cached, in bytes. */
+/** Maximum size of each cache of names, in bytes. */
 const maxNamesBytes = 32 * 1024 * 1024
+/** Maximum size of the cache of slots, and of the cache of contents, in bytes. */
 const maxTextBytes = 8 * 1024 * 1024
 /** The approximate memory of an entry in addition to its texts, and of one name, in bytes. */
 const entryBytes = 256
@@ -125,7 +126,6 @@ export const makePromptCatalogs = Effect.gen(function* () {
   const findContent = (workspace: WorkspaceId, id: PromptId | undefined): PromptContent | undefined =>
     id === undefined ? undefined : contentCache.get(`${workspace} ${id}`)
 
-  /** Returns the names of the prompts of the caller's workspace. */
   const getNames = (caller: Caller): Effect.Effect<PromptNames, Unavailable> => {
     const workspace = caller.workspaceId
     const cached = findNames(workspace)

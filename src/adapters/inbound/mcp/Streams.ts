@@ -31,7 +31,6 @@ const toEvent = (message: string): string => `event: message\ndata: ${message}\n
 
 const promptsChanged = "notifications/prompts/list_changed"
 
-/** The messages of one stream. */
 export interface StreamMessages {
   /** The first message; undefined if there is none. */
   readonly opening: string | undefined

@@ -16,7 +16,6 @@ import {
 } from "../../../domain/workspace/WorkspaceContent.ts"
 import type { MemoryState, MemoryWorkspace } from "./MemoryState.ts"
 
-/** The order of ids. */
 export const compareById = (a: { readonly id: string }, b: { readonly id: string }): number =>
   a.id < b.id ? -1 : 1
 

@@ -30,7 +30,6 @@ const makeKeyStore = (state: MemoryState["Service"]): KeyStore["Service"] => ({
   }
 })
 
-/** The keys of the in-memory store. */
 export const layer: Layer.Layer<KeyStore, never, MemoryState> = Layer.effect(
   KeyStore,
   Effect.map(MemoryState, makeKeyStore)

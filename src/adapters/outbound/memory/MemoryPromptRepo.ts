@@ -70,7 +70,6 @@ export const getSource = (workspace: MemoryWorkspace, prompt: ArchivePrompt): Re
     })
 })
 
-/** Converts a version to an item of the version list. */
 export const toVersionSummary = (version: Version): VersionSummary => pickFields(VersionSummary, version)
 
 /** Returns all versions of a prompt that were created at `oldest` or later, highest number first. */
@@ -122,7 +121,6 @@ const makePromptRepo = ({ workspaces }: MemoryState["Service"]): PromptRepo["Ser
   }
 }
 
-/** The prompts of the in-memory store. */
 export const layer: Layer.Layer<PromptRepo, never, MemoryState> = Layer.effect(
   PromptRepo,
   Effect.map(MemoryState, makePromptRepo)

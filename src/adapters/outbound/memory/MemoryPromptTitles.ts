@@ -5,7 +5,6 @@ import { truncateTitle } from "../../../domain/PromptNames.ts"
 import { compareByUpdate } from "./MemoryPromptRepo.ts"
 import { MemoryState } from "./MemoryState.ts"
 
-/** The titles of the in-memory store. */
 export const layer: Layer.Layer<PromptTitles, never, MemoryState> = Layer.effect(
   PromptTitles,
   Effect.map(MemoryState, ({ workspaces }) =>

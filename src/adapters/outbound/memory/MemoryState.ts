@@ -9,7 +9,6 @@ import type { ImportedFile } from "../../../domain/workspace/ImportedFile.ts"
 import { toTimestamp } from "../../../domain/Timestamp.ts"
 import type { WorkspaceId } from "../../../domain/WorkspaceId.ts"
 
-/** A workspace and its content. */
 export type MemoryWorkspace = Omit<Archive, "format" | "users" | "api_keys">
 
 /** The in-memory store; `lastUsed` is in milliseconds since the epoch, `events` are in the order of their ids. */
@@ -38,7 +37,6 @@ export class MemoryState extends Context.Service<
 /** Appends entries to the audit log. */
 export type RecordEvents = (entries: ReadonlyArray<AuditEntry>) => Effect.Effect<void>
 
-/** Returns a function that appends entries to the audit log. */
 export const makeRecorder = ({ events }: MemoryState["Service"], actor: string): RecordEvents =>
   Effect.fnUntraced(function* (entries) {
     const at = toTimestamp(yield* Clock.currentTimeMillis)

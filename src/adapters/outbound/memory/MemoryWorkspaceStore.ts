@@ -214,7 +214,6 @@ const makeWorkspaceStore = (
     )
 })
 
-/** The workspaces, users and keys of the in-memory store. */
 export const layer: Layer.Layer<WorkspaceStore, never, MemoryState | Actor> = Layer.effect(
   WorkspaceStore,
   Effect.gen(function* () {

@@ -32,7 +32,6 @@ export interface RequestCount {
   readonly total: number
 }
 
-/** The counts of one minute. */
 interface WindowCounts {
   readonly window: RateWindow
   readonly byBucket: Map<Bucket, RequestCount>
@@ -44,7 +43,6 @@ const makeEmptyWindow = (window: RateWindow): WindowCounts => ({ window, byBucke
 
 const distance = (a: WindowCounts, b: WindowCounts): number => Math.abs(a.window - b.window)
 
-/** Makes a counter without any counts. */
 export const makeFixedWindowCounter = (): FixedWindowCounter => {
   let latest = makeEmptyWindow(Number.NEGATIVE_INFINITY)
   let previous = latest

@@ -65,7 +65,6 @@ export const toKey = (kind: ContentState["kind"], id: string): string => `${kind
 /** Returns the key of the prompt or fragment that a file describes. */
 export const toFileKey = ({ id, state }: Pick<ContentFile, "id" | "state">): string => toKey(state.kind, id)
 
-/** Returns the name of a prompt or a fragment. */
 export const getName = (state: ContentState): string => (state.kind === "prompt" ? state.title : state.name)
 
 /** Returns the text that the body of a file holds. */

@@ -136,7 +136,6 @@ interface PromptEditContext extends MergeContext {
   readonly findTag: (name: string) => TagId
 }
 
-/** Returns the edit that archives a prompt. */
 const archivePrompt = (prompt: CurrentPrompt, { now }: MergeContext): PromptEdit => ({
   row: { ...toRow(prompt), is_archived: true, updated_at: now },
   tags: undefined,
@@ -144,7 +143,7 @@ const archivePrompt = (prompt: CurrentPrompt, { now }: MergeContext): PromptEdit
   version: undefined
 })
 
-/** Returns the edit that gives a prompt a state. The prompt is new if it does not exist. */
+/** Returns the edit that gives a prompt the state `after`. Without `existing`, the edit creates the prompt. */
 const editPrompt = (
   {
     id,

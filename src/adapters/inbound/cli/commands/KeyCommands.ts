@@ -61,7 +61,6 @@ const describeEnd = ({ key, revoked_at, expires_at }: ListedKey): string =>
 const describeRotatedKey = ({ replaced, ...issued }: ListedRotation): string =>
   `${describeIssuedKey(issued)}\nThe replaced key ${describeEnd(replaced)}.`
 
-/** Converts a rotation to its listing. */
 const toListedRotation = ({ replaced, ...issued }: RotatedKey) => ({
   ...issued,
   replaced: toListedKey(replaced)

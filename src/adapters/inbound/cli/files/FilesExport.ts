@@ -9,7 +9,6 @@ import { administerWorkspace } from "../WithDatabase.ts"
 import { planUpdate } from "./DirectoryUpdate.ts"
 import { readTexts, requireNoFiles, updateDirectory } from "./PromptDirectory.ts"
 
-/** The options of an export into a directory. */
 export interface DirectoryExportOptions {
   readonly out: string
   /** Brings the edits of the workspace into an existing directory, and records that the directory contains them. */

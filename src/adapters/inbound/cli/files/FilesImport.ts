@@ -12,7 +12,6 @@ import { withProgress } from "../output/Progress.ts"
 import { readTexts } from "./PromptDirectory.ts"
 import { parsePromptFiles } from "./PromptText.ts"
 
-/** The options of an import from a directory. */
 export interface DirectoryImportOptions {
   readonly path: string
   readonly dryRun: boolean

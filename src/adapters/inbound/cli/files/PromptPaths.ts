@@ -139,7 +139,7 @@ export const assignPaths = (
   })
 }
 
-/** Makes a predicate: true if the path of a file alone denotes its folder, even if case is ignored. */
+/** Makes a predicate: true if the path of a file determines the file's folder, also on a file system that ignores case. */
 export const makeHasFolderInPath = (files: ReadonlyArray<FilePlace>) => {
   const directories = new Set(files.flatMap(({ path }) => withAncestors(posix.dirname(path))))
   const spellings = Map.groupBy(directories, foldCase)

@@ -23,7 +23,6 @@ import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import { type FrontMatter, parseText, renderText, updateText } from "./FrontMatter.ts"
 import { deriveId, extension, fragmentName, makeHasFolderInPath, pathToFolder } from "./PromptPaths.ts"
 
-/** The front matter of a prompt. */
 const PromptFrontMatter = Schema.Struct({
   id: Schema.optionalKey(ArchivePrompt.fields.id),
   title: Schema.optionalKey(ArchivePrompt.fields.title),
@@ -49,7 +48,6 @@ const PromptFrontMatter = Schema.Struct({
   folder: Schema.optionalKey(Schema.NullOr(ArchivePrompt.fields.description))
 })
 
-/** The front matter of a fragment. */
 const FragmentFrontMatter = Schema.Struct({
   id: Schema.optionalKey(ArchiveFragment.fields.id),
   name: Schema.optionalKey(ArchiveFragment.fields.name)

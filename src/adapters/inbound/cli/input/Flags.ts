@@ -27,7 +27,6 @@ export const optional = <A>(flag: Flag.Flag<A>): Flag.Flag<A | undefined> =>
 export const booleanFlag = (name: string, description: string): Flag.Flag<boolean> =>
   Flag.Boolean(name).pipe(Flag.withDefault(false), Flag.withDescription(description))
 
-/** `--json`. */
 export const json = booleanFlag("json", "Print the result as JSON")
 
 /** The workspace that the environment selects, by id or name; undefined if the variable is unset or empty. */

@@ -51,9 +51,7 @@ export interface CommandInput {
   readonly out?: string | undefined
 }
 
-/** The exit code of a command that failed. */
 const failureExitCode = 1
-/** The exit code of an invalid command line. */
 export const usageExitCode = 2
 
 /** Lists problems, one per line, each with its path or, without a path, the source. */

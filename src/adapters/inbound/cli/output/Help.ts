@@ -41,5 +41,4 @@ export const formatHelp = (doc: HelpDoc.HelpDoc): string => {
   ].join("\n\n")
 }
 
-/** Formats the version of the program. */
 export const formatVersion = formatter.formatVersion

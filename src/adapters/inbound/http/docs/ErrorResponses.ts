@@ -21,7 +21,6 @@ export const describeConditions = (tags: ReadonlyArray<ErrorTag>): string => {
   return `${capitalize(new Intl.ListFormat("en", { type: "disjunction" }).format(conditions))}.`
 }
 
-/** Returns a sample of an error. */
 const sampleError = (tag: ErrorTag): ErrorDescription => {
   switch (tag) {
     case "InvalidParameter":

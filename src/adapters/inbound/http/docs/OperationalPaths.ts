@@ -29,7 +29,6 @@ const describeErrors = (tags: ReadonlyArray<ErrorTag>): JsonObject =>
     })
   )
 
-/** The texts of an operation. */
 interface OperationTexts {
   readonly id: string
   readonly summary: string

@@ -107,7 +107,6 @@ const headersByStatus: Readonly<Record<number, JsonObject>> = {
   503: { "Retry-After": retryAfter(1) }
 }
 
-/** Describes the headers of errors with a status. */
 export const describeErrorHeaders = (status: number): JsonObject => ({
   ...commonHeaders,
   "Cache-Control": withValues(cacheControl, "no-store"),

@@ -1,6 +1,5 @@
 import { keyPrefix } from "../../../../domain/ApiKey.ts"
 
-/** The form of a valid request id. */
 export const requestIdPattern = /^[A-Za-z0-9._-]{1,128}$/
 
 /**

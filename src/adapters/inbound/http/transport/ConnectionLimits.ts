@@ -45,7 +45,6 @@ export interface ConnectionLimits {
   readonly maxUnsentBytes: number
 }
 
-/** The limits of the service. */
 export const connectionLimits: ConnectionLimits = {
   headersTimeoutMs: 10_000,
   requestTimeoutMs: 15_000,

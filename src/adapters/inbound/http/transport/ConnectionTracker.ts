@@ -19,7 +19,7 @@ function onResponseClose(this: ServerResponse): void {
   response.connectionState?.release(response)
 }
 
-/** Runs a request. `recordResponse` must be called once the response is known, immediately or later. */
+/** Runs a request, and calls `ConnectionTracker.recordResponse` once its response is known, immediately or later. */
 export type StartRequest = (response: TrackedResponse) => void
 
 /**
@@ -270,7 +270,8 @@ export class ConnectionTracker {
     const release = (): void => {
       this.#requests -= length
     }
-    // Node keeps the requests of a destroyed connection until it has closed, after it has read from all others.
+    // Node keeps the requests of a destroyed connection until the socket emits `close`, which happens after Node has
+    // read from all other connections.
     if (connection.socket.closed) release()
     else connection.socket.once("close", release)
     for (const { ownedBytes, workspace } of connection.responses) this.#unread.add(-ownedBytes, workspace)

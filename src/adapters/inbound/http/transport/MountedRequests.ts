@@ -38,7 +38,7 @@ const writeStream = (
       if (!response.writableEnded && !response.destroyed) response.end()
     }
   })
-  // Connections may be half open, but a client that ends its half no longer reads a streamed response.
+  // Clients may half-close a connection, but during a streamed response a half-close counts as a disconnect.
   const { socket } = response.req
   const disconnect = (): void => void socket.destroy()
   // An unread request body would pause the connection, which would hide that the client is gone.

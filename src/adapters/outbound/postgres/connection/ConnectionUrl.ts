@@ -1,6 +1,5 @@
 // The URLs of PostgreSQL servers, as libpq defines them: one URL may name several servers.
 
-/** The address of a PostgreSQL server. */
 export interface ServerAddress {
   /** A host, or the directory of a Unix socket. */
   readonly host: string

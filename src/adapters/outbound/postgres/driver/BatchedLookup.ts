@@ -7,7 +7,6 @@ import type { Query, Row, Statement } from "./Query.ts"
 /** Maximum number of keys of one statement. With more keys, PostgreSQL and this process would wait for each other. */
 const maxBatchSize = 16
 
-/** A lookup of one key that has not finished. */
 interface PendingLookup<Key> {
   readonly key: Key
   readonly resume: (exit: Exit.Exit<Row | undefined, Unavailable>) => void

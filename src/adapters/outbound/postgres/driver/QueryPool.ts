@@ -20,7 +20,6 @@ import {
 } from "./Timeouts.ts"
 import type { UnavailableMapper } from "./UnavailableMapper.ts"
 
-/** A query that has not finished. */
 interface InFlightQuery {
   readonly statement: Statement
   readonly setPhase: SetPhase

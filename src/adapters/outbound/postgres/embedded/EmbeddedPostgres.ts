@@ -88,7 +88,6 @@ export const open = Effect.fn("EmbeddedPostgres.open")(function* (options: { rea
 /** The packet with which a client asks a PostgreSQL server whether it supports TLS. */
 const sslRequest = Buffer.from([0, 0, 0, 8, 4, 210, 22, 47])
 
-/** Tests whether a PostgreSQL server responds on a socket. */
 const isServerListening = (path: string): Effect.Effect<boolean> =>
   Effect.callback((resume) => {
     const socket = connectSocket(path)

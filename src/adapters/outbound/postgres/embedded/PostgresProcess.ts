@@ -93,7 +93,6 @@ const settings: Readonly<Record<string, string>> = {
   log_min_messages: "fatal"
 }
 
-/** A running PostgreSQL server. */
 export interface PostgresServer {
   /** Resolves with the reason once the server has ended. */
   readonly ended: Promise<string>

@@ -2,7 +2,6 @@ import { readFileSync, statSync } from "node:fs"
 import { userInfo } from "node:os"
 import * as Data from "effect/Data"
 
-/** A user of the operating system. */
 export interface SystemUser {
   readonly uid: number
   readonly gid: number

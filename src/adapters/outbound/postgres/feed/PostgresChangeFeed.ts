@@ -23,7 +23,6 @@ const changeFeedUp = Metric.gauge("prompt_retrieval_change_feed_up", {
   description: "1 while the change feed is up, 0 while it is down and nothing is cached"
 })
 
-/** Records whether the change feed is up. */
 const setChangeFeedUp = (isUp: boolean): Effect.Effect<void> => Metric.update(changeFeedUp, isUp ? 1 : 0)
 
 /** How long a received heartbeat keeps the feed up, counted from when it was sent, in milliseconds. */
@@ -247,7 +246,6 @@ export const makeLayer = (
 ): Layer.Layer<ChangeFeed, never, PgClient.PgClient | DatabaseServer> =>
   Layer.effect(ChangeFeed, makeChangeFeed(revisions, listenerUrl, observer))
 
-/** The change feed of a PostgreSQL server. */
 export const layer: Layer.Layer<ChangeFeed, never, PgClient.PgClient | DatabaseServer> = Layer.unwrap(
   Effect.sync(() => makeLayer(new WorkspaceRevisions()))
 )

@@ -152,7 +152,7 @@ export const selectPromptsByKey = (prompts: ReadonlyArray<PromptKey>): Statement
 const aggregateFragments = (value: string, name: string): string =>
   `coalesce(array_agg(${value} order by position, id) filter (where bytes <= ${sizes.sourceBytes}), '{}') as ${name}`
 
-// PostgreSQL knows the size of a text without reading it.
+// `octet_length` does not read the text, so contents that are too large together are not read.
 const selectSourcesText = `select requested.ordinal::int, ${toColumns(repeatedFieldNames)}, p.current_content, p.current_version, source.*
     from ${requestedPrompts}
     cross join lateral (

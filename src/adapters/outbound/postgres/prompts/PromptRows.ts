@@ -21,7 +21,6 @@ const makePageDecoder = <A>(item: Schema.Decoder<A>, idColumn: string) => {
 /** Decodes the rows of `selectPrompts`. */
 export const decodePromptList = makePageDecoder(PromptSummary, "id")
 
-/** Decodes the rows of `selectPromptPage`. */
 export const decodePromptPage: RowDecoder<PromptSummary> = makeRowDecoder(PromptSummary)
 
 /** Decodes the rows of `selectVersions`. */
@@ -30,7 +29,6 @@ export const decodeVersionList = makePageDecoder(VersionSummary, "version_number
 /** Decodes a row of `selectPromptsByKey`. */
 export const decodePrompt: (row: Row) => Prompt = Schema.decodeUnknownSync(Prompt)
 
-/** Decodes the row of `selectVersion`. */
 export const decodeVersion: (row: Row) => Version = Schema.decodeUnknownSync(Version)
 
 const decodeSourceRow = Schema.decodeUnknownSync(

@@ -64,7 +64,10 @@ export class Fence {
     return this.#primary
   }
 
-  /** When the state was queried, by the monotonic clock. Its position is after every change that was visible then. */
+  /**
+   * When `primary` was queried, by the monotonic clock. The position of `primary` is after every change that was
+   * visible at that time.
+   */
   get at(): number {
     return this.#at
   }
@@ -130,7 +133,8 @@ export class Fence {
         this.#isFailing = false
         this.#prove("visible", at)
         const primary = decodePrimary(rows)
-        // Without a new change, keep the position: after each later position, standbys would briefly be out of use.
+        // Keep the position if nothing has changed: after each new position, standbys run no reads until they have
+        // replayed it.
         if (revision === this.#revision && primary.lineage === this.#primary?.lineage) return
         this.#revision = revision
         this.#at = at

@@ -23,7 +23,6 @@ export const makeReadMetrics = () => ({
 })
 export type ReadMetrics = ReturnType<typeof makeReadMetrics>
 
-/** Registers the gauges of one replica. */
 export const makeReplicaGauges = (replica: string) => {
   const up = Metric.gauge("prompt_retrieval_replica_up", {
     description: "1 while a replica can be used, 0 while it does not respond or is no standby of the primary",

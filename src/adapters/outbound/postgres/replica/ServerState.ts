@@ -10,7 +10,6 @@ export interface ServerState {
   readonly lineage: string
 }
 
-/** The state of a standby. */
 export interface StandbyState extends ServerState {
   readonly server: string
   /** Time since the primary made the last transaction that the standby has replayed, in milliseconds. */

@@ -4,7 +4,6 @@ import { makeFirstRowDecoder } from "../driver/RowDecoder.ts"
 /** The table that records the migrations that ran. */
 export const migrationTable = "prompt_retrieval_migrations"
 
-/** Creates the table unless it exists. */
 export const createMigrationTable = `create table if not exists ${migrationTable} (
   id integer primary key,
   name text not null,
@@ -25,7 +24,6 @@ export const selectSchemaVersion = {
 
 const decodeVersionRow = makeFirstRowDecoder(Schema.Struct({ version: Schema.Int }))
 
-/** Decodes the row of `selectSchemaVersion`. */
 export const decodeSchemaVersion = (rows: ReadonlyArray<unknown>): number => decodeVersionRow(rows).version
 
 /** Selects whether the table exists and may be read, the version of the server, and the role of the connection. */
@@ -36,7 +34,6 @@ export const selectServerState = {
   params: []
 }
 
-/** Decodes the row of `selectServerState`. */
 export const decodeServerState = makeFirstRowDecoder(
   Schema.Struct({
     tableExists: Schema.Boolean,
@@ -59,7 +56,6 @@ export const selectMissingPrivilege = {
   params: []
 }
 
-/** Decodes the row of `selectMissingPrivilege`. */
 export const decodeMissingPrivilege = makeFirstRowDecoder(
   Schema.Struct({ role: Schema.String, privilege: Schema.NullOr(Schema.String) })
 )

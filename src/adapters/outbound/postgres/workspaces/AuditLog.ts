@@ -10,7 +10,6 @@ import { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import { execute, type Statement } from "../driver/Query.ts"
 import { makeRowDecoder } from "../driver/RowDecoder.ts"
 
-/** Appends an entry to the audit log. */
 const insertEvent = (actor: string, { action, workspace_id, subject, details }: AuditEntry): Statement => ({
   text: `insert into audit_events (actor, action, workspace_id, subject, details)
     values ($1, $2, $3, $4, $5::text::jsonb)`,
@@ -37,7 +36,6 @@ export const selectEvents = ({ workspace, limit }: AuditFilter): Statement => ({
   params: workspace === undefined ? [limit] : [limit, workspace]
 })
 
-/** Decodes the rows of `selectEvents`. */
 export const decodeEvents = makeRowDecoder(
   Schema.Struct({
     id: Schema.String,

@@ -19,20 +19,14 @@ const keyColumns = Object.keys(KeyInfoRow.fields)
   .map((column) => (column === "owner" ? "u.email as owner" : `k.${column}`))
   .join(", ")
 
-/** Decodes the rows of workspaces. */
 export const decodeWorkspaces = makeRowDecoder(WorkspaceRow)
-
-/** Decodes the rows of users. */
 export const decodeUsers = makeRowDecoder(UserRow)
-
-/** Decodes the rows of keys. */
 export const decodeKeys = makeRowDecoder(KeyInfoRow)
 
 /** The FROM clause that selects the owners `u` of the keys of workspace `$1`. */
 export const fromKeyOwners =
   "users u where exists (select from api_keys k where k.created_by = u.id and k.workspace_id = $1)"
 
-/** Selects all workspaces. */
 export const selectWorkspaces: Statement = {
   text: `select ${workspaceColumns} from workspaces order by id`,
   params: []
@@ -50,13 +44,11 @@ const rowLocks = {
 } as const
 type RowLock = keyof typeof rowLocks
 
-/** Selects a workspace. */
 export const selectWorkspace = (workspace: WorkspaceId, lock: RowLock = "none"): Statement => ({
   text: `select ${workspaceColumns} from workspaces where id = $1 ${rowLocks[lock]}`,
   params: [workspace]
 })
 
-/** Adds a workspace without content. */
 export const insertWorkspace = ({ id, name, tier, billing_status }: WorkspaceInfo): Statement => ({
   text: "insert into workspaces (id, name, tier, billing_status) values ($1, $2, $3, $4)",
   params: [id, name, tier, billing_status]
@@ -100,22 +92,18 @@ export const selectUsers = (workspace: WorkspaceId): Statement => ({
   params: [workspace]
 })
 
-/** Selects the folders of a workspace. */
 export const selectFolders = (workspace: WorkspaceId): Statement => ({
   text: `select id, name from folders where workspace_id = $1 order by name collate "C", id`,
   params: [workspace]
 })
 
-/** Decodes the rows of folders. */
 export const decodeFolders = makeRowDecoder(FolderRow)
 
-/** Selects the tags of a workspace. */
 export const selectTags = (workspace: WorkspaceId): Statement => ({
   text: `select id, name, color from tags where workspace_id = $1 order by name collate "C"`,
   params: [workspace]
 })
 
-/** Decodes the rows of tags. */
 export const decodeTags = makeRowDecoder(TagRow)
 
 /** Adds a user unless the email, compared without case, is taken. */
@@ -124,7 +112,6 @@ export const insertUser = (id: UserId, email: string): Statement => ({
   params: [id, email]
 })
 
-/** Selects a user. */
 export const selectUser = (email: string, lock: RowLock): Statement => ({
   text: `select ${userColumns} from users where lower(email) = lower($1) ${rowLocks[lock]}`,
   params: [email]
@@ -142,14 +129,12 @@ export const updateUser = (email: string, mustResetPassword: boolean): Statement
   params: [email, mustResetPassword]
 })
 
-/** Selects the keys of a workspace. */
 export const selectKeys = (workspace: WorkspaceId): Statement => ({
   text: `select ${keyColumns} from api_keys k join users u on u.id = k.created_by
     where k.workspace_id = $1 order by k.id`,
   params: [workspace]
 })
 
-/** Selects a key. */
 export const selectKey = (id: ApiKeyId, lock: "none" | "againstChanges" = "none"): Statement => ({
   text: `select ${keyColumns} from api_keys k join users u on u.id = k.created_by where k.id = $1
     ${lock === "none" ? "" : `${rowLocks[lock]} of k`}`,
@@ -170,7 +155,6 @@ export const selectAndLockKeysOfUser = (id: UserId): Statement => ({
   params: [id]
 })
 
-/** Deletes the keys of a user. */
 export const deleteKeysOfUser = (id: UserId): Statement => ({
   text: "delete from api_keys where created_by = $1",
   params: [id]
@@ -179,7 +163,6 @@ export const deleteKeysOfUser = (id: UserId): Statement => ({
 const insertIntoKeys = `insert into api_keys
   (id, workspace_id, created_by, name, key_hash, key_start, key_end, created_at, expires_at)`
 
-/** Adds a key of a user. */
 export const insertKey = (workspace: WorkspaceId, owner: UserId, key: NewKey): Statement => ({
   text: `${insertIntoKeys} values ($1, $2, $3, $4, decode($5, 'hex'), $6, $7, $8, $9)`,
   params: [

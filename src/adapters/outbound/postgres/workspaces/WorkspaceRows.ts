@@ -9,13 +9,10 @@ import { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 /** A row of `workspaces`. `tier` may be a tier that this program does not know. */
 export const WorkspaceRow = Workspace.mapFields(Struct.assign({ name: Schema.String, tier: Schema.String }))
 
-/** A row of `folders`. */
 export const FolderRow = Folder.mapFields(Struct.assign({ name: Schema.String }))
 
-/** A row of `tags`. */
 export const TagRow = WorkspaceTag.mapFields(Struct.assign({ name: Schema.String }))
 
-/** A row of `users`. */
 export const UserRow = User.mapFields(Struct.assign({ email: Schema.String }))
 
 /** A row of `api_keys` that belongs to a workspace, with the hash in hexadecimal digits. */

@@ -4,7 +4,7 @@ import { notifications } from "./initial/Notifications.ts"
 import { tables } from "./initial/Tables.ts"
 import { tagLists } from "./initial/TagLists.ts"
 
-/** Makes triggers also run, or only run, where rows arrive by logical replication. */
+/** Statements that let triggers also fire, or only fire, for rows that arrive by logical replication. */
 const firingModes: ReadonlyArray<string> = expectedTriggers
   .filter(({ option }) => option !== "")
   .map(enableTrigger)

@@ -139,8 +139,8 @@ export const tables: ReadonlyArray<string> = [
   )`,
   "create index prompt_fragments_prompt on prompt_fragments (prompt_id, position, id)",
   "create index prompt_fragments_fragment on prompt_fragments (fragment_id)",
-  // `workspace_id`, `listed_at`, `prompt_type` and `folder_id` are copies of the prompt's columns that the list of a
-  // tag needs, so that an index has the order of this list.
+  // `workspace_id`, `prompt_type` and `folder_id` are copies from the prompt, and `listed_at` is the prompt's time in
+  // lists (null if the prompt is archived), so that an index has the order of a tag's list.
   `create table prompt_tags (
     ${promptId},
     tag_id uuid not null references tags on delete cascade,
