@@ -82,7 +82,6 @@ const findSpecifiers = (source: string): ReadonlyArray<string> =>
 const resolveImport = (file: string, specifier: string): string =>
   specifier.startsWith(".") ? join(dirname(file), specifier) : specifier
 
-/** Returns the rule of a file. */
 const findRule = (file: string): Rule | undefined => rules.findLast(({ files }) => matchesGlob(file, files))
 
 /** Returns the imports of a module that its rule forbids. A file without a rule may import nothing. */

@@ -148,7 +148,7 @@ describe("the contents of the cache", () => {
     expect(requests).toHaveLength(5)
   })
 
-  it("a call with headers bypasses the cache, unless they only identify the request", async () => {
+  it("a call with headers bypasses the cache unless the headers only identify the request", async () => {
     const { read, requests, sentEtags } = makeCachingClient([
       revalidatable("a"),
       () => ok("b"),

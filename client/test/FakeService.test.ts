@@ -95,15 +95,18 @@ describe("FakeService", () => {
     [429, "RateLimitedError"],
     [500, "InternalServerError"],
     [503, "ServiceUnavailableError"]
-  ] as const)("failWith(%s) makes calls reject with a %s until it is undone", async (failure, name) => {
-    const service = new FakeService({ prompts: [{ id, content: "text" }] })
-    service.failWith(failure)
-    const client = service.connect()
-    await expect(client.prompts.getResolved(id)).rejects.toMatchObject({ name })
-    service.failWith(undefined)
-    const call = client.prompts.getResolved(id, { timeout: 5_000 })
-    expect((await call).data.resolved_content).toBe("text")
-  })
+  ] as const)(
+    "failWith(%s) makes calls reject with a %s until failWith(undefined) ends the failure",
+    async (failure, name) => {
+      const service = new FakeService({ prompts: [{ id, content: "text" }] })
+      service.failWith(failure)
+      const client = service.connect()
+      await expect(client.prompts.getResolved(id)).rejects.toMatchObject({ name })
+      service.failWith(undefined)
+      const call = client.prompts.getResolved(id, { timeout: 5_000 })
+      expect((await call).data.resolved_content).toBe("text")
+    }
+  )
 
   it("connect creates a client with the given options, except fetch", async () => {
     const bundle = makeBundle([{ id, content: "Bundled" }])

@@ -91,7 +91,7 @@ describe("a request", () => {
     }
   )
 
-  it("undefined query parameters are omitted, the others sorted by name", async () => {
+  it("undefined query parameters are omitted, and all other parameters are sorted by name", async () => {
     const folder_id = "bab2b473-f525-5bbd-9bfd-ea3313c3418e"
     const query = async (params: Parameters<PromptClient["prompts"]["list"]>[0]) =>
       new URL(await captureUrl((client) => client.prompts.list(params))).search

@@ -79,7 +79,7 @@ describe("getResolved while the service is not available", () => {
     }
   )
 
-  it("a cached result comes before the bundle, until it is too old", async () => {
+  it("a cached result comes before the bundle until the cached result is too old", async () => {
     const service = makeService({ bundle, cache: { ttl: 1_000, maxStale: 1_000 } })
     await service.read()
     service.respondWith(serviceUnavailable)
@@ -156,7 +156,7 @@ describe("a revoked key", () => {
     expect(await captureError(service.read())).toMatchObject({ name: "ConnectionError" })
   })
 
-  it("in the mode bundle-first, makes bundled reads ask the service until it accepts the key again", async () => {
+  it("in the mode bundle-first, makes bundled reads ask the service until the service accepts the key again", async () => {
     const service = makeService({ bundle, mode: "bundle-first" })
     service.respondWith(decisions["401"]!)
     expect(await service.readText()).toEqual(["Bundled {{shop}}", "bundled"])
@@ -180,7 +180,7 @@ describe("a revoked key", () => {
 })
 
 describe("the mode bundle-first", () => {
-  it("reads bundled prompts without a request and all others from the service", async () => {
+  it("reads bundled prompts without a request and all other prompts from the service", async () => {
     const service = makeService({ bundle, mode: "bundle-first" })
     expect(await service.readText()).toEqual(["Bundled {{shop}}", "bundled"])
     expect(await service.readText({}, id.toUpperCase())).toEqual(["Bundled {{shop}}", "bundled"])

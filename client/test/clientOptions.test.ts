@@ -24,7 +24,7 @@ const respondOk = () => jsonResponse(200, { data: { title: "a" } })
 describe("withOptions", () => {
   beforeEach(installFakeTime)
 
-  it("changes the given options and keeps the others", async () => {
+  it("changes the given options and keeps all other options", async () => {
     const { client, requests } = makeScriptedClient([neverResponds], { headers: { a: "1" }, timeout: 1_000 })
     const derived = client.withOptions({ timeout: 50, headers: { b: "2" } })
     expect(await settle(derived.prompts.get(promptId))).toMatchObject({

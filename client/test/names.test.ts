@@ -97,7 +97,7 @@ describe("a prompt that is addressed by name", () => {
     expect(service.requests).toHaveLength(6)
   })
 
-  it("1,000 names cost 10 requests for the list, also concurrently and for other clients of the key", async () => {
+  it("1,000 concurrent lookups of names by two clients of one key cost 10 requests for the list", async () => {
     const { client, listed } = makeService(1_000)
     const derived = client.withOptions({ cache: {} })
     await Promise.all(
@@ -137,7 +137,7 @@ describe("a prompt that is addressed by name", () => {
     expect(listed()).toHaveLength(4)
   })
 
-  it("a name is looked up again once its prompt is gone, not if only a version is missing", async () => {
+  it("a name is looked up again if its prompt is gone, but not if only a version of the prompt is missing", async () => {
     const { service, client, listed } = makeService(1, { cache: { ttl: 0, maxStale: 0 } })
     expect(await texts(client.prompts.getResolved("prompt-0"))).toBe("Text 0")
     await expect(client.prompts.versions.get("prompt-0", 7)).rejects.toThrow("Version not found")
@@ -205,7 +205,7 @@ describe("the name of a prompt in a bundle", () => {
     expect(await client.prompts.getResolved("prompt-0")).toMatchObject({ source: "bundled" })
   })
 
-  it("leads to the bundled text in the mode bundle-first or during an outage, and to the fallback if no bundled text has the name", async () => {
+  it("selects the bundled text in the mode bundle-first and during an outage, or the fallback if no prompt of the bundle has the name", async () => {
     const { client, service } = makeService(0, { bundle, mode: "bundle-first" })
     expect(await texts(client.prompts.getResolved("twin-0000000a"))).toBe("First twin")
     expect(await texts(client.prompts.getResolved({ name: "other", id: ids(1)[0]!, slots: [] }))).toBe(

@@ -89,7 +89,7 @@ describe("a list", () => {
     expect(requestedPages()).toEqual([1])
   })
 
-  it("a list can be awaited and iterated repeatedly, and requests its first page only once", async () => {
+  it("a list that is awaited and iterated repeatedly requests its first page only once", async () => {
     const { client, requestedPages } = makeListClient(makeIds(4))
     const list = client.prompts.list({ per_page: 2 })
     expect((await list).meta.total).toBe(4)

@@ -113,7 +113,7 @@ describe("prefetch", () => {
     expect((await client.prompts.getResolved(toId("p1"))).source).toBe("stale")
   })
 
-  it("reports the prompts that failed and loads the others", async () => {
+  it("reports the prompts that failed and loads all other prompts", async () => {
     const { prefetch, faults } = makeService([])
     faults.set(toId("p2"), () => errorResponse(404, "NOT_FOUND", "Prompt not found"))
     faults.set(toId("p4"), () => errorResponse(422, "RESOLVED_TOO_LARGE", "Too large"))
@@ -129,7 +129,7 @@ describe("prefetch", () => {
     expect(progress.at(-1)).toEqual({ done: 5, failed: 2, total: 5 })
   })
 
-  it("ends after as many failures in a row as its concurrency if the service is down, without rejecting", async () => {
+  it("if the service is down, resolves once the failures in a row reach the concurrency", async () => {
     const bundle = makeBundle(makeIds(1_000).map((id) => ({ id, content: "Bundled" })))
     const { client, requests } = makeScriptedClient([connectionRefused], {
       cache: {},

@@ -72,7 +72,7 @@ describe("the provenance of a result", () => {
     })
   })
 
-  it("the version of a service that sends no Prompt-Version is the one in the body, if any", async () => {
+  it("without a Prompt-Version header, `version` is the version in the body, if any", async () => {
     const { client } = makeScriptedClient([
       () => jsonResponse(200, { data: { current_version: 5 } }),
       () => jsonResponse(200, { data: { version_number: 6 } }),

@@ -61,7 +61,7 @@ describe("concurrent reads of the same target", () => {
     expect(requests).toHaveLength(5)
   })
 
-  it("a shared request survives the abort of one caller and is aborted with its last caller", async () => {
+  it("a shared request survives the abort of one caller and is aborted when its last caller aborts", async () => {
     let respond: (response: Response) => void = () => {}
     const { client, requests } = makeCachingClient([
       ({ signal }) =>
@@ -108,7 +108,7 @@ describe("concurrent reads of the same target", () => {
     }
   })
 
-  it("a call that joins a request has its own timeout and sends a new request if the shared one times out", async () => {
+  it("a call that joins a request has its own timeout and sends a new request if the shared request times out", async () => {
     const { client, requests } = makeCachingClient([neverResponds, neverResponds, () => ok("a")], {
       timeout: 1_000
     })
@@ -124,7 +124,7 @@ describe("concurrent reads of the same target", () => {
     expect(vi.getTimerCount()).toBe(0)
   })
 
-  it("after a failed background refresh, the next one is a single request, once most of ttl has passed", async () => {
+  it("after a failed background refresh, the next refresh starts once most of ttl has passed and sends a single request", async () => {
     const { read, requests } = makeCachingClient([
       () => ok("a"),
       ...Array(4).fill(connectionRefused),

@@ -137,7 +137,6 @@ export const makeScriptedClient = (
   return { client, requests, log }
 }
 
-/** Every method of the client. */
 export const allCalls: ReadonlyArray<
   (client: PromptClient, options?: CallOptions, params?: PageParams) => Promise<unknown>
 > = [

@@ -72,7 +72,7 @@ export const testAdmissionLimits = (name: string, limiter: Layer.Layer<RateLimit
     )
 
     it.effect(
-      "a request that the process limit rejects does not count against its key, however many run concurrently",
+      "a request that the process limit rejects does not count against its key, however many requests run concurrently",
       () =>
         Effect.gen(function* () {
           const { keys, request } = yield* setUp(10)

@@ -119,7 +119,7 @@ export const testFileImport = <E>(name: string, store: Layer.Layer<WorkspaceStor
     timeout: "60 seconds"
   })(`imports of files: ${name}`, (it) => {
     it.effect.prop(
-      "the same files, imported into any workspaces in any order, give each the same content and touch no other",
+      "importing the same files into several workspaces, in any order, gives each workspace the same content and changes no other workspace",
       { source: archives, picks: naturals, order: naturals },
       Effect.fnUntraced(function* ({ source, picks, order }) {
         yield* load(source)
@@ -150,7 +150,7 @@ export const testFileImport = <E>(name: string, store: Layer.Layer<WorkspaceStor
     )
 
     it.effect.prop(
-      "an import never takes its own result for an edit, and an import with overwrite undoes any edit",
+      "an import never treats the result of an earlier import as an edit, and an import with overwrite undoes any edit",
       { source: archives, edited: archives },
       Effect.fnUntraced(function* ({ source, edited }) {
         const home = workspace()

@@ -3,7 +3,6 @@ import { dirname, join, relative } from "node:path"
 
 export const root = join(import.meta.dirname, "../..")
 
-/** A fenced code block of a document. */
 export interface CodeBlock {
   /** The first word after the fence, such as `ts`. */
   readonly language: string
@@ -20,7 +19,6 @@ export const documents: ReadonlyArray<string> = globSync("**/*.md", {
 
 export const readDocument = (path: string): string => readFileSync(join(root, path), "utf8")
 
-/** Returns the fenced code blocks of a document. */
 export const readCodeBlocks = (path: string): ReadonlyArray<CodeBlock> => {
   const text = readDocument(path)
   return [...text.matchAll(/^( *)```(\S*)[^\n]*\n(.*?)^\1```$/gms)].map(

@@ -60,7 +60,7 @@ describe("docs/operations.md, Exit codes", () => {
     expect(await exit()).toBe(code)
   })
 
-  it("lists these codes and no others", () => {
+  it("lists these codes and no other codes", () => {
     expect(readTable(document, "Exit codes").map(([code]) => Number(code))).toEqual([
       ...new Set(situations.map(([code]) => code))
     ])

@@ -52,7 +52,7 @@ describe("checkAccess", () => {
 
 describe("toTier", () => {
   it.prop(
-    "returns every known tier as it is, and free for every other tier",
+    "returns a known tier unchanged, and free for every other tier",
     { tier: Schema.Union([Tier, Schema.String]) },
     ({ tier }) => {
       const isKnown = ["free", "solo", "team"].includes(tier)

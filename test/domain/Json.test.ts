@@ -154,7 +154,7 @@ describe("isStorableNumber", () => {
     ["9".repeat(131_072), true],
     ["9".repeat(131_073), false],
     ["1e99999999999999999999", false]
-  ])("for %.20s, returns whether PostgreSQL can store it", (text, expected) =>
+  ])("returns whether PostgreSQL can store %.20s", (text, expected) =>
     assert.strictEqual(isStorableNumber(text), expected)
   )
 })

@@ -35,7 +35,7 @@ describe("parsePositiveInt", () => {
     { arbitrary: { runs: 2000 } }
   )
 
-  it("parsePositiveInt accepts 1 and 2^53-1 and nothing beyond them", () => {
+  it("parsePositiveInt accepts 1 and 2^53-1 and rejects 0 and 2^53", () => {
     assert.strictEqual(parsePositiveInt("1"), 1)
     assert.strictEqual(parsePositiveInt("9007199254740991"), 9007199254740991)
     for (const text of ["0", "01", "9007199254740992", "10000000000000000", "1\n", "１"]) {
@@ -104,7 +104,7 @@ describe("isWithinOffsetLimit", () => {
     }
   )
 
-  it("isWithinOffsetLimit is true at 2^31-1 and false one above", () => {
+  it("isWithinOffsetLimit is true for the offset 2^31-1 and false for 2^31", () => {
     assert.isTrue(isWithinOffsetLimit({ page: 2147483648, per_page: 1 }))
     assert.isFalse(isWithinOffsetLimit({ page: 2147483649, per_page: 1 }))
     assert.isTrue(isWithinOffsetLimit({ page: 21474837, per_page: 100 }))

@@ -77,7 +77,7 @@ describe("normalizeTime", () => {
 })
 
 describe("parseTime", () => {
-  it("accepts the days that a month has, and no other", () => {
+  it("accepts only days that the month has", () => {
     for (const year of ["1900", "2000", "2023", "2024"]) {
       for (let month = 1; month <= 13; month++) {
         for (let day = 0; day <= 32; day++) {

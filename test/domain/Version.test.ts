@@ -27,7 +27,7 @@ describe("parseVersionNumber", () => {
     { arbitrary: { runs: 2000 } }
   )
 
-  it("parseVersionNumber accepts its bounds and nothing beyond them", () => {
+  it("parseVersionNumber accepts 1 and 2^31-1 and rejects 0 and 2^31", () => {
     assert.strictEqual(parseVersionNumber("1"), 1)
     assert.strictEqual(parseVersionNumber("2147483647"), 2147483647)
     for (const text of ["0", "01", "2147483648", "10000000000", "18446744073709551617", "1\n"]) {

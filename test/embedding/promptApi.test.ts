@@ -93,7 +93,7 @@ describe("createPromptApi", () => {
     )
   })
 
-  it("HTTP and prompts keep every digit of a number in metadata, which prompts returns as a JavaScript number", async () => {
+  it("HTTP responses and JSON of in-process results have every digit of the numbers in metadata, which are JavaScript numbers in process", async () => {
     const numbers = `{"id": 1234567890123456789, "list": [1.10, {"huge": 1e400}], "small": 0.1}`
     const snippet = fragment("{{id}} {{small}}")
     const one = prompt({

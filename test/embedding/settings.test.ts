@@ -86,7 +86,7 @@ describe("basePath", () => {
   const readServers = async (api: PromptApi, path: string) =>
     JSON.parse(await (await send(api, path)).text()).servers
 
-  it("is the path of the server in /openapi.json and in /docs, which link below it", async () => {
+  it("is the path of the server in /openapi.json and /docs, and all their links start with it", async () => {
     const api = await makeApi({ basePath })
     expect(await readServers(api, `${basePath}/openapi.json`)).toEqual([{ url: basePath }])
     const page = await (await send(api, `${basePath}/docs`)).text()
@@ -103,7 +103,7 @@ describe("basePath", () => {
     }
   })
 
-  it("is the path of requests even if publicUrl has another path, which responses then name", async () => {
+  it("is the path of requests even if publicUrl has a different path; responses then contain publicUrl", async () => {
     const publicUrl = "https://example.com/public"
     const api = await makeApi({ basePath, publicUrl })
     expect(await readServers(api, `${basePath}/openapi.json`)).toEqual([{ url: publicUrl }])

@@ -58,7 +58,7 @@ it("every link of the README leads to a file of the tarball", async () => {
   expect(missing).toEqual([])
 })
 
-it("the lowest Node of engines runs every dependency", () => {
+it("every dependency supports the lowest Node version in the `engines` of package.json", () => {
   const { packages } = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8"))
   const toNumber = (version: string) => {
     const [major, minor = 0, patch = 0] = version.split(".").map(Number)
@@ -113,7 +113,7 @@ export const wrong = createPromptApi({ database: 1 })
     expect(stdout).toContain("serve")
   })
 
-  it("the command line exits with 1 and names the Node it needs when started with an older one", async () => {
+  it("the command line exits with 1 under an older Node version and names the required version", async () => {
     const main = join(project, "node_modules/prompt-retrieval/dist/main.js")
     const { code, stdout, stderr } = await run(project, await installNode("20.0.0"), [main, "--help"])
     expect({ code, stdout, stderr }).toEqual({

@@ -66,7 +66,7 @@ describe("the expiry of a key in two processes", { timeout: 60_000 }, () => {
     await resources.release()
   })
 
-  it("rejects it like a revoked key within 100 ms of its end, even where its responses are cached", async () => {
+  it("makes both processes reject the key like a revoked key within 100 ms, even where its responses are cached", async () => {
     const expiring = key(home.id, owner)
     const lasting = key(home.id, owner)
     await database.importArchive(

@@ -99,7 +99,7 @@ describe("logs, metrics and traces", () => {
   })
   afterAll(() => resources.release())
 
-  it("each request has one log line with the same fields, and each 500 has a line with its cause", async () => {
+  it("each request has one log line, all lines have the same fields, and each 500 also has a line with its cause", async () => {
     const { service } = await start({ LOG_LEVEL: "All" })
     const before = parseRequestLines(service.output()).length
     let sentCount = 0

@@ -20,11 +20,9 @@ import {
 export * from "../../src/testing/archives.ts"
 export * from "../../src/testing/generatedArchives.ts"
 
-/** Compares items by id, for sorting. */
 export const compareIds = (a: { readonly id: string }, b: { readonly id: string }): number =>
   a.id < b.id ? -1 : 1
 
-/** Splits an archive into the parts of its workspace. */
 export const toWorkspaceParts = function* (archive: Archive): Generator<WorkspacePart> {
   yield { list: "workspace", item: archive.workspace }
   for (const list of workspaceLists) {
@@ -82,7 +80,6 @@ export const parseArchive = (json: unknown): Result.Result<Archive, InvalidConte
   return reader.hasProblems ? Result.fail(reader.toError()) : Result.succeed(archiveFromParts(parts))
 }
 
-/** Exports a workspace from the store as an archive. */
 export const exportArchive = Effect.fnUntraced(function* (workspace: WorkspaceId) {
   const { exportWorkspace } = yield* WorkspaceStore
   const exported: Array<ExportPart> = []

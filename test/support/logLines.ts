@@ -5,7 +5,6 @@ export interface LogLine {
   readonly [field: string]: unknown
 }
 
-/** Returns the log lines of the output of a service. */
 export const parseLogLines = (output: string): ReadonlyArray<LogLine> =>
   output
     .split("\n")

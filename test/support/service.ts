@@ -14,7 +14,6 @@ export const currentProgram = process.env.TEST_PROGRAM ?? sourceProgram
 /** How long a start may take on a busy machine, including the creation of an embedded database, in milliseconds. */
 const startTimeoutMs = 40_000
 
-/** A running process of the service. */
 export interface Service {
   readonly url: string
   readonly port: number
@@ -90,7 +89,6 @@ export const startService = async (
   }
 }
 
-/** The output and the exit code of a command. */
 export interface CommandResult {
   readonly code: number | null
   readonly stdout: string

@@ -55,7 +55,7 @@ describe("a bundle", () => {
   )
 
   it.effect.prop(
-    "a changed byte anywhere in the file is rejected, and by verifyBundle unless the JSON has the same value",
+    "a bundle file with any changed byte is rejected, and verifyBundle rejects any bundle with a changed value",
     { texts, position: Schema.Natural, change: Schema.Natural },
     ({ texts, position, change }) =>
       Effect.promise(async () => {
@@ -125,7 +125,7 @@ describe("a bundle", () => {
     for (const value of values) await fails(verifyBundle(value))
   })
 
-  it("the hashes are those that the documentation describes", () => {
+  it("the hashes are computed as the documentation describes", () => {
     const hash = (text: string) => createHash("sha256").update(text).digest("hex")
     const { prompts, sha256 } = makeTextBundle([
       ["First", "One {{a}}\n😀"],

@@ -28,7 +28,7 @@ const isValidName = (name: string): boolean => {
 
 describe("nameConstants", () => {
   it.prop(
-    "gives every prompt of any titles its own valid name, regardless of their order",
+    "gives every prompt a valid and unique name, whatever the titles and the order of the prompts",
     { titles },
     ({ titles }) => {
       const prompts = toPrompts(titles)
@@ -71,7 +71,7 @@ describe("nameConstants", () => {
     for (const [title, expected] of Object.entries(examples)) assert.deepStrictEqual(name(title), [expected])
   })
 
-  it("adds to equal names and to titles without letters the first 8 digits of the id, or as many as make the names different", () => {
+  it("adds the first 8 digits of the id to equal names and to names of titles without letters, or more digits if names would be equal", () => {
     const prompts = [
       { id: "cef02dd3-514f-5723-8852-d3305a2e66a8", title: "Support agent" },
       { id: "cef02dd3-614f-5723-8852-d3305a2e66a8", title: "support Agent" },

@@ -33,7 +33,7 @@ describe("pull", () => {
     first = await pull(["--out", directory])
   })
 
-  it("writes every prompt of the list, ordered by id, with what the service returns for it", async () => {
+  it("writes every prompt of the list, ordered by id, with the fields that the service returns", async () => {
     expect(first).toEqual({ code: 0, stdout: "232 prompts: 232 added\n", stderr: "" })
     expect(readdirSync(directory).toSorted()).toEqual([bundleFile, typesFile])
     const bundle = await verifyBundle(readBundle(directory))
@@ -101,7 +101,7 @@ describe("pull", () => {
     await verifyBundle(readBundle(out))
   })
 
-  it("--check prints a diff of every changed text and exits with 1; the next pull reports what it changed", async () => {
+  it("--check prints a diff of every changed text and exits with 1; the next pull reports the changes that it writes", async () => {
     const out = makeDirectory("pull")
     await pull(["--out", out, "--tag", "production"])
     const before = readBoth(out)

@@ -17,7 +17,7 @@ startPullService()
 afterAll(removeDirectories)
 
 describe("the readings of pull", () => {
-  it("waits as long as Retry-After says and then continues; no other request is sent meanwhile", async () => {
+  it("waits for the time in Retry-After without sending any request, and then continues", async () => {
     let limitedAt = 0
     const early: Array<string> = []
     const proxy = await startProxy((request, response) => {

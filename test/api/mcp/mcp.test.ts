@@ -211,10 +211,14 @@ describe("a rejected request", () => {
     ["http://evil.example.com", 403],
     ["null", 403],
     ["http://localhost:6274", 400]
-  ])("with the origin %s has the status %i, before its key is checked", async (origin, status) => {
-    const authorization: Record<string, string> = status === 403 ? {} : { authorization: `Bearer ${own.key}` }
-    expect((await send({ ...authorization, origin })).status).toBe(status)
-  })
+  ])(
+    "with the origin %s has the status %i, and its key is not checked before that",
+    async (origin, status) => {
+      const authorization: Record<string, string> =
+        status === 403 ? {} : { authorization: `Bearer ${own.key}` }
+      expect((await send({ ...authorization, origin })).status).toBe(status)
+    }
+  )
 
   it("with another method than GET and POST has the status 405", async () => {
     const response = await exchange(api.service().port, rawRequest("/mcp", [], "DELETE"))
@@ -275,7 +279,7 @@ describe("an unsupported MCP-Protocol-Version", () => {
   })
 })
 
-it("no argument and no prompt is in the log", async () => {
+it("the log contains neither arguments nor the content of prompts", async () => {
   await call(api.service(), own.key, "prompts/get", {
     name: "argument-canary",
     arguments: { x: "argument-canary" }

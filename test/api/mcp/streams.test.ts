@@ -163,7 +163,7 @@ describe("a stream of notifications", () => {
   it.each([
     ["another request", () => rawGet(other.key)],
     ["bytes that are no request", () => "\0garbage\r\n\r\n"]
-  ])("ends when its client sends %s, and does not count after that", async (_, makeBytes) => {
+  ])("ends when its client sends %s, and then no longer counts against the limit", async (_, makeBytes) => {
     for (let n = 0; n < 16; n++) {
       const socket = await connectRaw(rawGet(other.key))
       await readUntil(socket, ":\n\n")
@@ -191,7 +191,7 @@ describe("a stream of notifications", () => {
         socket.destroy()
       }
     ]
-  ])("does not count 1 s after its client %s", async (_, leave) => {
+  ])("does not count against the limit 1 s after its client %s", async (_, leave) => {
     const sockets = await Promise.all(Array.from({ length: 16 }, () => connectRaw(rawGet(other.key))))
     await Promise.all(sockets.map((socket) => readUntil(socket, ":\n\n")))
     for (const socket of sockets) leave(socket)
@@ -200,7 +200,7 @@ describe("a stream of notifications", () => {
       expect((await open(openNotifications(api.service(), other.key))).status).toBe(200)
   })
 
-  it("does not count 1 s after its client left, even if the GET had an unread body", async () => {
+  it("does not count against the limit 1 s after its client left, even if the GET had an unread body", async () => {
     const body = "x".repeat(512 * 1024)
     const head = rawGet(other.key).replace("\r\n\r\n", `\r\nContent-Length: ${2 * body.length}\r\n\r\n`)
     const sockets = await Promise.all(Array.from({ length: 16 }, () => connectRaw(head + body)))

@@ -26,7 +26,7 @@ const operations = allOperations.filter(({ path }) => path.startsWith("/api/v1/"
 const findOperation = (id: string) =>
   operations.find(({ operation }) => operation.operationId === id)!.operation
 
-it("the OpenAPI document describes the five routes of the contract and the operational paths, and no other", () => {
+it("the OpenAPI document describes the five routes of the contract and the operational paths, and no other path", () => {
   const routes: Array<string> = []
   HttpApi.reflect(Api, {
     onGroup: () => {},

@@ -87,7 +87,7 @@ it("a malformed request gets 400 after the responses to the requests that were p
   expectError(responses[1]!, badRequest)
 })
 
-it("a malformed body gets no response if its request already has one", async () => {
+it("a malformed body gets no response if its request already has a response", async () => {
   const head = rawRequest("/healthz", ["Transfer-Encoding: chunked"]).replace("Connection: close\r\n", "")
   const responses = await exchangeAll(port(), `${head}not a chunk\r\n`)
   expect(responses.map(({ status }) => status)).toEqual([200])

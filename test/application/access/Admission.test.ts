@@ -162,7 +162,7 @@ describe("admit", () => {
     }).pipe(Effect.provide(makeLayer({ perKey: 0, perProcess: 500 })))
   )
 
-  it.effect("check fails with the same error, and counts no request", () =>
+  it.effect("check fails with the same error as admit, and counts no request", () =>
     Effect.gen(function* () {
       const { check } = yield* Admission
       const workspaces = makeEveryState()

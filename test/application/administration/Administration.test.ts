@@ -100,7 +100,7 @@ describe("createWorkspace and revokeKey", () => {
 
 describe("exportArchive", () => {
   it.effect.prop(
-    "exportArchive writes any workspace as an archive whose import exports as the same text",
+    "any workspace has the same archive text after an export, an import of the text and another export",
     { original: archives },
     Effect.fnUntraced(function* ({ original }) {
       const written = Effect.gen(function* () {

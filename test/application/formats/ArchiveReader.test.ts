@@ -328,7 +328,7 @@ describe("ArchiveReader", () => {
     assert.strictEqual(count, 10_000 - first)
   })
 
-  it("reports one problem for all references to the same missing item, at the first of them", () => {
+  it("reports one problem for all references to the same missing item, at the path of the first reference", () => {
     const [stranger, other] = [newId<TagId>(), newId<TagId>()]
     const prompts = Array.from({ length: 1_000 }, () => prompt({ tags: [stranger] }))
     assert.deepStrictEqual(

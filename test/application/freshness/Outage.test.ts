@@ -354,33 +354,35 @@ describe("Outage", () => {
     })
   )
 
-  it.live("after a failure, calls fail at once for 250 ms; then one probes, and its result counts", () =>
-    Effect.gen(function* () {
-      const { policy } = setUpLost()
-      let calls = 0
-      const count = <A>(result: Effect.Effect<A, Unavailable>) =>
-        Effect.result(
-          policy.protect(
-            Effect.suspend(() => {
-              calls++
-              return result
-            })
+  it.live(
+    "after a failure, calls fail at once for 250 ms; then one call probes the database, and its result decides",
+    () =>
+      Effect.gen(function* () {
+        const { policy } = setUpLost()
+        let calls = 0
+        const count = <A>(result: Effect.Effect<A, Unavailable>) =>
+          Effect.result(
+            policy.protect(
+              Effect.suspend(() => {
+                calls++
+                return result
+              })
+            )
           )
-        )
-      yield* count(failing)
-      for (const _ of [1, 2, 3]) assert.isTrue(Result.isFailure(yield* count(Effect.succeed(1))))
-      assert.strictEqual(calls, 1)
-      yield* Effect.sleep(270)
-      // The probe does not respond: it opens the breaker again, although its caller has left.
-      const probe = yield* Effect.forkChild(count(silent), { startImmediately: true })
-      yield* count(Effect.succeed(1))
-      yield* Fiber.interrupt(probe)
-      assert.strictEqual(calls, 2)
-      yield* Effect.sleep(600)
-      assert.deepStrictEqual(yield* count(Effect.succeed(1)), Result.succeed(1))
-      assert.deepStrictEqual(yield* count(Effect.succeed(2)), Result.succeed(2))
-      assert.strictEqual(calls, 4)
-    })
+        yield* count(failing)
+        for (const _ of [1, 2, 3]) assert.isTrue(Result.isFailure(yield* count(Effect.succeed(1))))
+        assert.strictEqual(calls, 1)
+        yield* Effect.sleep(270)
+        // The probe does not respond: it opens the breaker again, although its caller has left.
+        const probe = yield* Effect.forkChild(count(silent), { startImmediately: true })
+        yield* count(Effect.succeed(1))
+        yield* Fiber.interrupt(probe)
+        assert.strictEqual(calls, 2)
+        yield* Effect.sleep(600)
+        assert.deepStrictEqual(yield* count(Effect.succeed(1)), Result.succeed(1))
+        assert.deepStrictEqual(yield* count(Effect.succeed(2)), Result.succeed(2))
+        assert.strictEqual(calls, 4)
+      })
   )
 
   it.live("a slow call does not open the breaker if another call has succeeded since it started", () =>

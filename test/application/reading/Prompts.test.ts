@@ -133,7 +133,7 @@ describe("Prompts", () => {
   )
 
   it.effect(
-    "a Free caller sees the versions of the last seven days, to the millisecond, and all of them after an upgrade",
+    "a Free caller sees the versions of the last seven days, to the millisecond, and all versions after an upgrade",
     () =>
       Effect.gen(function* () {
         const prompts = yield* Prompts

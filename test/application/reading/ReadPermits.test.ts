@@ -42,7 +42,7 @@ describe("reads of a workspace", () => {
     })
   )
 
-  it.live("one more runs at once after each small read, and at most 32", () =>
+  it.live("each small read lets one more read run at once, up to 32 reads", () =>
     Effect.gen(function* () {
       assert.strictEqual(yield* countAtOnce([1, 1, 1]), 5)
       assert.strictEqual(yield* countAtOnce(Array.from({ length: 100 }, () => 1)), 32)

@@ -10,7 +10,7 @@ const timeout = { _tag: "Timeout" } as const
 const countTimers = () => process.getActiveResourcesInfo().filter((name) => name === "Timeout").length
 
 describe("withDeadline", () => {
-  it.effect("ends like an effect that ends in time, and leaves no timer", () =>
+  it.effect("has the outcome of an effect that ends before the deadline, and leaves no timer", () =>
     Effect.gen(function* () {
       const before = countTimers()
       const defect = new Error("unexpected")

@@ -23,7 +23,7 @@ describe("makeRepeatingLog", () => {
     })
   )
 
-  it.effect("logs another message at once, and does not repeat either within the minute", () =>
+  it.effect("logs another message at once, and repeats neither message within the minute", () =>
     Effect.gen(function* () {
       const { lines, log } = collect()
       for (const message of ["refused", "no such database", "refused", "no such database"])

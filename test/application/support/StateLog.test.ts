@@ -34,7 +34,7 @@ describe("makeStateLog", () => {
     })
   )
 
-  it.effect("logs no recovery without a message for it", () =>
+  it.effect("logs no recovery if there is no recovery message", () =>
     Effect.gen(function* () {
       const stateLog = makeStateLog({ failed: "Redis failed" })
       const states = ["first", "up", "second"]

@@ -30,75 +30,77 @@ const readLog = (workspace: WorkspaceId) =>
 
 /** Tests which changes `WorkspaceStore` records in the audit log. */
 export const testAudit = (it: ContractTests): void => {
-  it.effect("every change of a workspace and of its keys is recorded once, even after its deletion", () =>
-    Effect.gen(function* () {
-      const store = yield* WorkspaceStore
-      const [home, owner] = [workspace({ name: "Acme", tier: "free" }), user()]
-      const expires_at = instant("2099-01-01T00:00:00.000Z")
-      const [first, second] = [key(home.id, owner, { name: "Production", expires_at }), key(home.id, owner)]
-      yield* store.addWorkspace(home)
-      yield* store.setWorkspace(home.id, { name: "Acme Inc" })
-      yield* store.setWorkspace(home.id, { tier: "team", billing_status: "disputed" })
-      yield* store.setWorkspace(home.id, { tier: "team", name: "Acme Inc" })
-      yield* addKey(home.id, owner.email, owner.id, first)
-      const endsAt = instant("2098-01-01T00:00:00.000Z")
-      yield* store.rotateKey(first.stored.id, toReplacement(second), endsAt)
-      for (const _ of [1, 2]) yield* store.revokeKey(second.stored.id, instant("2026-04-01T00:00:00.000Z"))
-      const imported = archive({
-        workspace: home,
-        users: [owner],
-        fragments: [fragment("text")],
-        prompts: [prompt({ versions: [version(1), version(2)] })]
-      })
-      yield* store.importWorkspace(toPartStream(imported), { source: "acme.json" })
-      const edit: ContentEdit = { ...emptyEdit, tags: [tag("draft")] }
-      yield* store.editContent(home.id, () => Effect.succeed([edit, undefined] as const), {
-        source: "prompts"
-      })
-      yield* store.editContent(home.id, () => Effect.succeed([emptyEdit, undefined] as const))
-      yield* store.recordExport(home.id, "files")
-      yield* store.deleteWorkspace(home.id)
+  it.effect(
+    "every change of a workspace and of its keys is recorded once, and the events remain after the workspace is deleted",
+    () =>
+      Effect.gen(function* () {
+        const store = yield* WorkspaceStore
+        const [home, owner] = [workspace({ name: "Acme", tier: "free" }), user()]
+        const expires_at = instant("2099-01-01T00:00:00.000Z")
+        const [first, second] = [key(home.id, owner, { name: "Production", expires_at }), key(home.id, owner)]
+        yield* store.addWorkspace(home)
+        yield* store.setWorkspace(home.id, { name: "Acme Inc" })
+        yield* store.setWorkspace(home.id, { tier: "team", billing_status: "disputed" })
+        yield* store.setWorkspace(home.id, { tier: "team", name: "Acme Inc" })
+        yield* addKey(home.id, owner.email, owner.id, first)
+        const endsAt = instant("2098-01-01T00:00:00.000Z")
+        yield* store.rotateKey(first.stored.id, toReplacement(second), endsAt)
+        for (const _ of [1, 2]) yield* store.revokeKey(second.stored.id, instant("2026-04-01T00:00:00.000Z"))
+        const imported = archive({
+          workspace: home,
+          users: [owner],
+          fragments: [fragment("text")],
+          prompts: [prompt({ versions: [version(1), version(2)] })]
+        })
+        yield* store.importWorkspace(toPartStream(imported), { source: "acme.json" })
+        const edit: ContentEdit = { ...emptyEdit, tags: [tag("draft")] }
+        yield* store.editContent(home.id, () => Effect.succeed([edit, undefined] as const), {
+          source: "prompts"
+        })
+        yield* store.editContent(home.id, () => Effect.succeed([emptyEdit, undefined] as const))
+        yield* store.recordExport(home.id, "files")
+        yield* store.deleteWorkspace(home.id)
 
-      const common = { actor: "unknown", workspace_id: home.id }
-      const named = { name: "Production", owner: owner.email }
-      assert.deepStrictEqual(yield* readLog(home.id), [
-        { ...common, action: "workspace.created", subject: "Acme", details: { tier: "free" } },
-        { ...common, action: "workspace.renamed", subject: "Acme Inc", details: { from: "Acme" } },
-        {
-          ...common,
-          action: "workspace.changed",
-          subject: "Acme Inc",
-          details: { tier: "team", billing_status: "disputed" }
-        },
-        {
-          ...common,
-          action: "key.issued",
-          subject: first.stored.id,
-          details: { ...named, expires_at }
-        },
-        {
-          ...common,
-          action: "key.rotated",
-          subject: first.stored.id,
-          details: { ...named, ends_at: endsAt, new_key: second.stored.id, new_key_expires_at: null }
-        },
-        { ...common, action: "key.revoked", subject: second.stored.id, details: named },
-        {
-          ...common,
-          action: "workspace.imported",
-          subject: "acme.json",
-          details: { prompts: 1, versions: 2, fragments: 1, folders: 0, tags: 0, users: 1, api_keys: 0 }
-        },
-        {
-          ...common,
-          action: "workspace.edited",
-          subject: "prompts",
-          details: { prompts: 0, versions: 0, fragments: 0, removed_fragments: 0, folders: 0, tags: 1 }
-        },
-        { ...common, action: "workspace.exported", subject: "Acme", details: { format: "files" } },
-        { ...common, action: "workspace.deleted", subject: "Acme", details: { prompts: 1, api_keys: 2 } }
-      ])
-    })
+        const common = { actor: "unknown", workspace_id: home.id }
+        const named = { name: "Production", owner: owner.email }
+        assert.deepStrictEqual(yield* readLog(home.id), [
+          { ...common, action: "workspace.created", subject: "Acme", details: { tier: "free" } },
+          { ...common, action: "workspace.renamed", subject: "Acme Inc", details: { from: "Acme" } },
+          {
+            ...common,
+            action: "workspace.changed",
+            subject: "Acme Inc",
+            details: { tier: "team", billing_status: "disputed" }
+          },
+          {
+            ...common,
+            action: "key.issued",
+            subject: first.stored.id,
+            details: { ...named, expires_at }
+          },
+          {
+            ...common,
+            action: "key.rotated",
+            subject: first.stored.id,
+            details: { ...named, ends_at: endsAt, new_key: second.stored.id, new_key_expires_at: null }
+          },
+          { ...common, action: "key.revoked", subject: second.stored.id, details: named },
+          {
+            ...common,
+            action: "workspace.imported",
+            subject: "acme.json",
+            details: { prompts: 1, versions: 2, fragments: 1, folders: 0, tags: 0, users: 1, api_keys: 0 }
+          },
+          {
+            ...common,
+            action: "workspace.edited",
+            subject: "prompts",
+            details: { prompts: 0, versions: 0, fragments: 0, removed_fragments: 0, folders: 0, tags: 1 }
+          },
+          { ...common, action: "workspace.exported", subject: "Acme", details: { format: "files" } },
+          { ...common, action: "workspace.deleted", subject: "Acme", details: { prompts: 1, api_keys: 2 } }
+        ])
+      })
   )
 
   it.effect("changes and deletions of users are recorded, with each deleted key in its workspace", () =>
@@ -176,7 +178,7 @@ export const testAudit = (it: ContractTests): void => {
     })
   )
 
-  it.effect("no event contains the hash of a key, or more of a key than its id", () =>
+  it.effect("events contain the id of a key, but neither its hash nor any of its digits", () =>
     Effect.gen(function* () {
       const store = yield* WorkspaceStore
       const { archive: own, keys } = sample()

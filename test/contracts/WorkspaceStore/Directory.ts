@@ -44,7 +44,7 @@ export const testDirectory = (it: ContractTests): void => {
   )
 
   it.effect(
-    "folders and tags list those of the workspace alone, ordered by the code points of their names",
+    "folders and tags return only items of the workspace, ordered by the code points of their names",
     () =>
       Effect.gen(function* () {
         const { folders, tags } = yield* WorkspaceStore
@@ -106,7 +106,7 @@ export const testDirectory = (it: ContractTests): void => {
   )
 
   it.effect(
-    "users lists the owners of a workspace's keys once, and keys lists its keys, both ordered by id",
+    "users returns each owner of a workspace's keys once, and keys returns the keys of the workspace, both ordered by id",
     () =>
       Effect.gen(function* () {
         const { users, keys } = yield* WorkspaceStore
@@ -135,7 +135,7 @@ export const testDirectory = (it: ContractTests): void => {
   )
 
   it.effect(
-    "deleteWorkspace deletes a workspace with its content and keys, and neither users nor other workspaces",
+    "deleteWorkspace deletes a workspace with its content and keys, but no users and no other workspaces",
     () =>
       Effect.gen(function* () {
         const { deleteWorkspace, workspaces, keys, setUser } = yield* WorkspaceStore
@@ -201,7 +201,7 @@ export const testDirectory = (it: ContractTests): void => {
     })
   )
 
-  it.effect("deleteUser deletes a user whose keys are all revoked or expired, or that has none", () =>
+  it.effect("deleteUser deletes a user without keys, and a user whose keys are all revoked or expired", () =>
     Effect.gen(function* () {
       const { deleteUser } = yield* WorkspaceStore
       const [home, owner, idle] = [workspace(), user(), user()]
@@ -223,7 +223,7 @@ export const testDirectory = (it: ContractTests): void => {
     })
   )
 
-  it.effect("setUser forces a reset or lifts it, for an email in any case", () =>
+  it.effect("setUser forces or lifts a password reset, and ignores upper and lower case in the email", () =>
     Effect.gen(function* () {
       const { setUser } = yield* WorkspaceStore
       const [home, owner, other] = [workspace(), user(), user()]

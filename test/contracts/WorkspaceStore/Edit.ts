@@ -127,7 +127,6 @@ const makeEdit = (
   }
 }
 
-/** Tests the rules of `WorkspaceStore` for edits of content. */
 export const testEdit = (it: ContractTests): void => {
   it.effect("editContent applies the edit, and changes nothing in a dry run or after a failure", () =>
     Effect.gen(function* () {

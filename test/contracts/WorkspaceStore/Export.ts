@@ -14,7 +14,6 @@ import {
 } from "../../support/archives.ts"
 import { type ContractTests, assertReads, inExportOrder, load } from "./support.ts"
 
-/** Tests the rules of `WorkspaceStore` for exports. */
 export const testExport = (it: ContractTests): void => {
   it.effect.prop(
     "exportWorkspace exports what was imported in a fixed order, and importing the export changes nothing",

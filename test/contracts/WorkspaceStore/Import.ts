@@ -47,10 +47,9 @@ import {
 
 const nothingWritten: RowCounts = { added: 0, changed: 0, removed: 0 }
 
-/** Tests the rules of `WorkspaceStore` for imports. */
 export const testImport = (it: ContractTests): void => {
   it.effect.prop(
-    "importWorkspace turns any workspace into any other, and importing the same again changes nothing",
+    "importWorkspace turns any workspace into any other workspace, and a second import of the same archive changes nothing",
     { from: archives, to: archives },
     Effect.fnUntraced(function* ({ from, to }) {
       const target: Archive = { ...to, workspace: { ...to.workspace, id: from.workspace.id } }
@@ -86,7 +85,7 @@ export const testImport = (it: ContractTests): void => {
   )
 
   it.effect.prop(
-    "importWorkspace returns the number of rows that it writes, and a dry run the number that it would write",
+    "importWorkspace returns the number of rows that it writes, and a dry run returns the number of rows that it would write",
     { from: archives, to: archives },
     Effect.fnUntraced(function* ({ from, to }) {
       const { importWorkspace } = yield* WorkspaceStore
@@ -141,59 +140,61 @@ export const testImport = (it: ContractTests): void => {
     })
   )
 
-  it.effect("importWorkspace updates what the parts contain and deletes the content that they lack", () =>
-    Effect.gen(function* () {
-      const before = sample().archive
-      const [retained, ...deleted] = before.prompts as readonly [WorkspacePrompt, ...Array<WorkspacePrompt>]
-      const changed: WorkspacePrompt = {
-        ...retained,
-        title: "Changed",
-        description: "Changed",
-        current_content: "Changed",
-        prompt_type: "few-shot",
-        target_model: "changed",
-        intent: "changed",
-        current_version: 9,
-        folder_id: null,
-        is_favorite: !retained.is_favorite,
-        sort_order: 7,
-        created_at: instant("2025-01-01T00:00:00.000Z"),
-        updated_at: instant("2025-01-02T00:00:00.000Z"),
-        tags: retained.tags.slice(1),
-        fragments: retained.fragments.slice(1).map((use) => ({
-          ...use,
-          position: 10 - use.position,
-          variable_overrides: { changed: true }
-        })),
-        versions: retained.versions
-          .filter(({ version_number }) => version_number !== 3)
-          .map((version) => ({
-            ...version,
-            content: "Changed",
-            change_summary: "Changed",
-            change_source: "changed",
-            metadata: { changed: true },
-            created_at: instant("2025-01-02T00:00:00.000Z")
-          }))
-      }
-      const after: Archive = {
-        ...before,
-        folders: before.folders.slice(1),
-        tags: before.tags.map((tag) => ({ ...tag, name: `${tag.name}!`, color: "#abcdef" })),
-        fragments: before.fragments.map((fragment) => ({ ...fragment, content: `${fragment.content}!` })),
-        prompts: [changed, prompt({ title: "New" })]
-      }
-      yield* load(before)
-      yield* load(after)
-      yield* assertReads(after)
-      const repo = yield* PromptRepo
-      for (const { id } of deleted) {
-        assert.deepStrictEqual(yield* Effect.flip(repo.get(before.workspace.id, id)), PromptNotFound)
-      }
-      for (const { name: tag } of before.tags) {
-        assert.strictEqual((yield* repo.list(before.workspace.id, { tag }, everything)).total, 0)
-      }
-    })
+  it.effect(
+    "importWorkspace updates the items that the parts contain and deletes content that the parts do not contain",
+    () =>
+      Effect.gen(function* () {
+        const before = sample().archive
+        const [retained, ...deleted] = before.prompts as readonly [WorkspacePrompt, ...Array<WorkspacePrompt>]
+        const changed: WorkspacePrompt = {
+          ...retained,
+          title: "Changed",
+          description: "Changed",
+          current_content: "Changed",
+          prompt_type: "few-shot",
+          target_model: "changed",
+          intent: "changed",
+          current_version: 9,
+          folder_id: null,
+          is_favorite: !retained.is_favorite,
+          sort_order: 7,
+          created_at: instant("2025-01-01T00:00:00.000Z"),
+          updated_at: instant("2025-01-02T00:00:00.000Z"),
+          tags: retained.tags.slice(1),
+          fragments: retained.fragments.slice(1).map((use) => ({
+            ...use,
+            position: 10 - use.position,
+            variable_overrides: { changed: true }
+          })),
+          versions: retained.versions
+            .filter(({ version_number }) => version_number !== 3)
+            .map((version) => ({
+              ...version,
+              content: "Changed",
+              change_summary: "Changed",
+              change_source: "changed",
+              metadata: { changed: true },
+              created_at: instant("2025-01-02T00:00:00.000Z")
+            }))
+        }
+        const after: Archive = {
+          ...before,
+          folders: before.folders.slice(1),
+          tags: before.tags.map((tag) => ({ ...tag, name: `${tag.name}!`, color: "#abcdef" })),
+          fragments: before.fragments.map((fragment) => ({ ...fragment, content: `${fragment.content}!` })),
+          prompts: [changed, prompt({ title: "New" })]
+        }
+        yield* load(before)
+        yield* load(after)
+        yield* assertReads(after)
+        const repo = yield* PromptRepo
+        for (const { id } of deleted) {
+          assert.deepStrictEqual(yield* Effect.flip(repo.get(before.workspace.id, id)), PromptNotFound)
+        }
+        for (const { name: tag } of before.tags) {
+          assert.strictEqual((yield* repo.list(before.workspace.id, { tag }, everything)).total, 0)
+        }
+      })
   )
 
   it.effect("importWorkspace lets rows swap names, numbers and parents within a workspace", () =>
@@ -338,25 +339,27 @@ export const testImport = (it: ContractTests): void => {
     })
   )
 
-  it.effect("importWorkspace adds users and keys to a workspace and keeps those that the parts lack", () =>
-    Effect.gen(function* () {
-      const { archive: before, keys } = sample()
-      const records = Effect.forEach(Object.values(keys), findKey)
-      yield* load(before)
-      const unchanged = yield* records
-      const { id, tier, billing_status } = before.workspace
-      const owner = user({ must_reset_password: true })
-      const own = key(id, owner)
-      yield* load(archive({ workspace: before.workspace, users: [owner], api_keys: [own.stored] }))
-      assert.deepStrictEqual(yield* records, unchanged)
-      assert.deepStrictEqual(yield* findKey(own), {
-        id: own.stored.id,
-        revoked: false,
-        expires_at: null,
-        owner_must_reset: true,
-        workspace: { id, tier, billing_status }
+  it.effect(
+    "importWorkspace adds users and keys to a workspace and keeps users and keys that the parts do not contain",
+    () =>
+      Effect.gen(function* () {
+        const { archive: before, keys } = sample()
+        const records = Effect.forEach(Object.values(keys), findKey)
+        yield* load(before)
+        const unchanged = yield* records
+        const { id, tier, billing_status } = before.workspace
+        const owner = user({ must_reset_password: true })
+        const own = key(id, owner)
+        yield* load(archive({ workspace: before.workspace, users: [owner], api_keys: [own.stored] }))
+        assert.deepStrictEqual(yield* records, unchanged)
+        assert.deepStrictEqual(yield* findKey(own), {
+          id: own.stored.id,
+          revoked: false,
+          expires_at: null,
+          owner_must_reset: true,
+          workspace: { id, tier, billing_status }
+        })
       })
-    })
   )
 
   it.effect("importWorkspace keeps the hash, the owner and the workspace of an existing key", () =>
@@ -391,7 +394,7 @@ export const testImport = (it: ContractTests): void => {
     })
   )
 
-  it.effect("importWorkspace accepts an existing user whose email is written in another case", () =>
+  it.effect("importWorkspace accepts an existing user whose email differs only in case", () =>
     Effect.gen(function* () {
       const owner = user()
       const home = workspace()

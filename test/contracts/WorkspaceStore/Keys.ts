@@ -13,7 +13,6 @@ import type { WorkspaceId } from "../../../src/domain/WorkspaceId.ts"
 import { archive, compareIds, instant, key, newId, sample, user, workspace } from "../../support/archives.ts"
 import { type ContractTests, addKey, findKey, load, toReplacement } from "./support.ts"
 
-/** Tests the rules of `WorkspaceStore` for keys. */
 export const testKeys = (it: ContractTests): void => {
   it.effect(
     "revokeKey revokes a key of any workspace or of none and keeps the time of the first revocation",
@@ -138,49 +137,53 @@ export const testKeys = (it: ContractTests): void => {
     })
   )
 
-  it.effect("addKey adds a key with its expiry, of the user with the email in any case", () =>
-    Effect.gen(function* () {
-      const { keys } = yield* WorkspaceStore
-      const home = workspace({ tier: "free" })
-      const owner = user({ must_reset_password: true })
-      yield* load(archive({ workspace: home, users: [owner] }))
-      const added = key(home.id, owner, { expires_at: late })
-      yield* addKey(home.id, owner.email.toUpperCase(), newId(), added)
-      assert.deepStrictEqual(yield* findKey(added), {
-        id: added.stored.id,
-        revoked: false,
-        expires_at: late,
-        owner_must_reset: true,
-        workspace: { id: home.id, tier: "free", billing_status: "active" }
+  it.effect(
+    "addKey adds a key with its expiry for the user with the email, and ignores case in the email",
+    () =>
+      Effect.gen(function* () {
+        const { keys } = yield* WorkspaceStore
+        const home = workspace({ tier: "free" })
+        const owner = user({ must_reset_password: true })
+        yield* load(archive({ workspace: home, users: [owner] }))
+        const added = key(home.id, owner, { expires_at: late })
+        yield* addKey(home.id, owner.email.toUpperCase(), newId(), added)
+        assert.deepStrictEqual(yield* findKey(added), {
+          id: added.stored.id,
+          revoked: false,
+          expires_at: late,
+          owner_must_reset: true,
+          workspace: { id: home.id, tier: "free", billing_status: "active" }
+        })
+        assert.deepStrictEqual(
+          (yield* keys(home.id)).map(({ expires_at }) => expires_at),
+          [late]
+        )
       })
-      assert.deepStrictEqual(
-        (yield* keys(home.id)).map(({ expires_at }) => expires_at),
-        [late]
-      )
-    })
   )
 
-  it.effect("addKey adds an unknown user once", () =>
-    Effect.gen(function* () {
-      const home = workspace()
-      yield* load(archive({ workspace: home }))
-      const owner = user()
-      const [first, second] = [key(home.id, owner), key(home.id, owner)]
-      yield* addKey(home.id, owner.email, owner.id, first)
-      yield* addKey(home.id, owner.email.toUpperCase(), newId(), second)
-      const records = Effect.forEach([first, second], findKey)
-      const expected = (owner_must_reset: boolean) =>
-        [first, second].map(({ stored }) => ({
-          id: stored.id,
-          revoked: false,
-          expires_at: null,
-          owner_must_reset,
-          workspace: { id: home.id, tier: home.tier, billing_status: home.billing_status }
-        }))
-      assert.deepStrictEqual(yield* records, expected(false))
-      yield* load(archive({ users: [{ ...owner, must_reset_password: true }] }))
-      assert.deepStrictEqual(yield* records, expected(true))
-    })
+  it.effect(
+    "addKey adds an unknown user with the first key only, even if the next key's email differs in case",
+    () =>
+      Effect.gen(function* () {
+        const home = workspace()
+        yield* load(archive({ workspace: home }))
+        const owner = user()
+        const [first, second] = [key(home.id, owner), key(home.id, owner)]
+        yield* addKey(home.id, owner.email, owner.id, first)
+        yield* addKey(home.id, owner.email.toUpperCase(), newId(), second)
+        const records = Effect.forEach([first, second], findKey)
+        const expected = (owner_must_reset: boolean) =>
+          [first, second].map(({ stored }) => ({
+            id: stored.id,
+            revoked: false,
+            expires_at: null,
+            owner_must_reset,
+            workspace: { id: home.id, tier: home.tier, billing_status: home.billing_status }
+          }))
+        assert.deepStrictEqual(yield* records, expected(false))
+        yield* load(archive({ users: [{ ...owner, must_reset_password: true }] }))
+        assert.deepStrictEqual(yield* records, expected(true))
+      })
   )
 
   it.effect("addKey adds neither the key nor the user if the workspace does not exist", () =>

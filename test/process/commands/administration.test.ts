@@ -60,7 +60,7 @@ describe("commands beside a running service", { timeout: 120_000 }, () => {
   const waitForStatus = (path: string, key: string, status: number) =>
     expect.poll(async () => (await get(path, key)).status, { timeout: 5_000 }).toBe(status)
 
-  it("workspaces, keys and users set tier, billing, password reset and revocation, which the service applies, and store no plaintext key", async () => {
+  it("the service applies the tiers, billing statuses, password resets and revocations that commands set, and no plaintext key is stored", async () => {
     const acme = await json("workspaces", "create", "--name", "Acme")
     expect(acme).toEqual({
       id: expect.stringMatching(uuid),
@@ -232,7 +232,7 @@ describe("commands beside a running service", { timeout: 120_000 }, () => {
       expect(JSON.stringify(events)).not.toContain(key.slice(9, 25))
   })
 
-  it("workspaces are renamed and deleted, users are deleted, and audit list says who did it", async () => {
+  it("workspaces are renamed and deleted, users are deleted, and audit list names the actor of each change", async () => {
     const { archive: original, keys } = sample()
     const [{ email }, shop] = [original.users[0]!, original.workspace]
     const own = keys.active
@@ -413,7 +413,7 @@ describe("commands beside a running service", { timeout: 120_000 }, () => {
     expect((await exported(production)).prompts.every(({ is_archived }) => is_archived)).toBe(true)
   })
 
-  it("import of an archive accepts its members in any order and says what it wrote", async () => {
+  it("import accepts the members of an archive in any order and prints what was written", async () => {
     const { archive: original } = sample()
     const sorted = Object.fromEntries(
       Object.entries({

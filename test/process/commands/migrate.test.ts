@@ -21,7 +21,7 @@ describe("migrate", { timeout: 120_000 }, () => {
     return result.stdout
   }
 
-  it("migrate --status exits with 1 and lists the pending migrations, and with 0 if there are none; migrate prints what it ran", async () => {
+  it("migrate --status lists pending migrations and exits with 1, or exits with 0 if none is pending; migrate prints the migrations that it ran", async () => {
     const message = `the schema is not up to date (pending: ${version}); run 'prompt-retrieval migrate'`
     const notCurrent = `prompt-retrieval: ${message}\n`
     const notCurrentJson = `${JSON.stringify({ error: { message, exit_code: 1 } })}\n`

@@ -45,7 +45,7 @@ it("serve with a PostgreSQL server loads neither the embedded database nor the m
   expect(service.output()).not.toContain("/NodeServices.js")
 })
 
-it("--version prints the same as the command version, and loads no package", async () => {
+it("--version and the command version print the same text and load no package", async () => {
   const { modules, stdout } = await listModules("--version")
   expect([...modules].toSorted()).toEqual(["application/support/ProgramVersion.ts", "main.ts"])
   expect(stdout).toBe((await run(["version"], env)).stdout)

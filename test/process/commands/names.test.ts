@@ -32,7 +32,7 @@ describe("a workspace is given by its id, its name or PROMPT_RETRIEVAL_WORKSPACE
 
   const withDefault = (name: string) => ({ ...env, PROMPT_RETRIEVAL_WORKSPACE: name })
 
-  it("a name selects the workspace whose name it is, and an id the workspace whose id it is", async () => {
+  it("--workspace and the argument of workspaces set accept the name or the id of a workspace", async () => {
     const byId = await run(["export", "--workspace", acme.id.toUpperCase()], env)
     expect(byId).toMatchObject({ code: 0, stderr: "" })
     expect(JSON.parse(byId.stdout).workspace.id).toBe(acme.id)
@@ -48,7 +48,7 @@ describe("a workspace is given by its id, its name or PROMPT_RETRIEVAL_WORKSPACE
     expect(await run(["export"], withDefault(""))).toMatchObject({ code: 2 })
   })
 
-  it("import uses the variable for a directory, and ignores it for an archive", async () => {
+  it("import of a directory uses the variable, and import of an archive ignores the variable", async () => {
     const files = await run(["import", directory, "--json"], withDefault("Acme Inc."))
     expect(files).toMatchObject({ code: 0, stderr: "" })
     expect(JSON.parse(files.stdout)).toMatchObject({ workspace_id: acme.id })
@@ -123,7 +123,7 @@ describe("a workspace is given by its id, its name or PROMPT_RETRIEVAL_WORKSPACE
   })
 
   it.each(["acme inc.", "Nobody", "00000000-0000-0000-0000-000000000000"])(
-    "%j, which no workspace has, is an error",
+    "the workspace %j, which does not exist, is an error",
     async (name) => {
       const stderr = `prompt-retrieval: there is no workspace "${name}"; see 'prompt-retrieval workspaces list'\n`
       expect(await run(["users", "list", "--workspace", name], env)).toEqual({ code: 1, stdout: "", stderr })

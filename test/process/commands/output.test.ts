@@ -52,7 +52,7 @@ describe("output that cannot be written is an error", { timeout: 60_000 }, () =>
     expect(await runOnFullDevice(...args)).toEqual({ code: 1, stderr: `prompt-retrieval: ${full}\n` })
   })
 
-  it("a command exits with 1 if only a part of its output fits into the file that stdout is", async () => {
+  it("a command exits with 1 if stdout is a file into which only a part of the output fits", async () => {
     const file = join(scratch, "listing")
     // One block of 1,024 bytes is the limit, and 1,000 bytes are in use. Node ignores the signal at the limit.
     writeFileSync(file, "x".repeat(1_000))

@@ -103,7 +103,7 @@ describe("a database that fails or blocks", () => {
     expect(await waitUntilOk(service, uncachedPath(prompts), authorization)).toBeLessThan(500)
   })
 
-  it("after a column changes its type under a running service, its statements are prepared again", async () => {
+  it("after the type of a column changes, a running service prepares its statements again", async () => {
     expect((await sendReads(service, 50)).map(({ status }) => status)).toEqual(Array(50).fill(200))
     await runSql("alter table prompts alter column title type varchar(1000)")
     await waitUntilOk(service, uncachedPath(prompts), authorization)

@@ -121,7 +121,7 @@ describe("a service that receives SIGTERM", () => {
     expect(await inFlight).toBe("ECONNRESET")
   })
 
-  it("treats two signals within 250 ms as one, because Ctrl+C under npm arrives twice", async () => {
+  it("treats two signals within 250 ms as one signal, because Ctrl+C under npm arrives twice", async () => {
     const service = await start({ SHUTDOWN_GRACE: "1 second" })
     service.process.kill("SIGINT")
     await expect.poll(async () => (await sendRequest(service, "/readyz")).status, { interval: 1 }).toBe(503)
@@ -138,7 +138,7 @@ describe("a service that receives SIGTERM", () => {
     expect(await stopped).toBe(0)
   })
 
-  it("a shutdown sends every pipelined response that is in flight, and closes with the last one", async () => {
+  it("a shutdown sends every in-flight pipelined response and closes the connection with the last response", async () => {
     const service = await start()
     await lock()
     const one = `GET /api/v1/prompts?per_page=1 HTTP/1.1\r\nHost: a\r\nAuthorization: ${authorization}\r\n\r\n`

@@ -8,7 +8,6 @@ import * as Schema from "effect/Schema"
 import * as TestClock from "effect/testing/TestClock"
 import { formatEntry, formatJsonLine } from "../../../src/runtime/telemetry/JsonLogger.ts"
 
-/** Returns the lines that a program logs. */
 const collectLines = Effect.fnUntraced(function* <A, E, R>(program: Effect.Effect<A, E, R>) {
   const lines: Array<string> = []
   const logger = Logger.map(formatJsonLine, (line) => void lines.push(line))
@@ -78,7 +77,7 @@ describe("a JSON log line", () => {
     })
   )
 
-  it.effect("a JSON log line has every value that is neither an error nor a plain object in msg", () =>
+  it.effect("the msg of a JSON log line contains every logged value except errors and plain objects", () =>
     Effect.gen(function* () {
       const message = ["one", 2, true, null, ["three", 4], new Date(0)]
       assert.deepStrictEqual(yield* collectEntries(Effect.logInfo(...message)), [

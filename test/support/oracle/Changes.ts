@@ -252,7 +252,6 @@ const kinds: ReadonlyArray<readonly [weight: number, make: MakeChange]> = [
 
 const deck = kinds.flatMap(([weight, make]) => Array.from({ length: weight }, () => make))
 
-/** Makes a change of a random kind. */
 export const makeChange: MakeChange = (random, world, marker) => random.pick(deck)(random, world, marker)
 
 /** Makes a change that every response shows: it edits every prompt, version list and fragment, and lets every key read. */

@@ -31,7 +31,6 @@ const kinds = [
 
 const deck = kinds.flatMap(([kind, weight]) => Array.from({ length: weight }, () => kind))
 
-/** Makes a random disturbance. */
 export const makeDisturbance = (random: Random): Disturbance => {
   const pauseMs = 200 + random.int(1_000)
   const instance = random.int(instances)

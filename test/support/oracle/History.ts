@@ -45,7 +45,6 @@ const makeStep = (random: Random, world: World, number: number): Step => ({
   isUnheard: false
 })
 
-/** Generates the history of a seed. */
 export const generateHistory = (seed: number): History => {
   const random = makeRandom(seed)
   const world = makeWorld(random)

@@ -25,7 +25,6 @@ export interface Instance {
   readonly feed: Proxy
 }
 
-/** How an instance is started. */
 export interface InstanceOptions {
   readonly name: string
   readonly databaseUrl: string

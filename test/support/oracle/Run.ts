@@ -15,7 +15,6 @@ import { createWorld, write } from "./Writer.ts"
  */
 export const boundMs = 3_100
 
-/** The outcome of a history. */
 export interface RunResult {
   readonly history: History
   readonly timeline: Timeline

@@ -21,7 +21,6 @@ export interface Stage {
   readonly restartPooler: () => Promise<void>
 }
 
-/** How the processes of a stage are started. */
 export interface StageOptions {
   readonly poolMode: PoolMode
   /** How long known responses are served without the database, such as "0 seconds". */

@@ -8,7 +8,6 @@ import type { Parts } from "./Timeline.ts"
 /** The target of the list, with every prompt on one page. */
 export const listTarget = "/api/v1/prompts?per_page=100"
 
-/** Returns the targets of a prompt. */
 export const toTargets = (id: string) => ({
   item: `/api/v1/prompts/${id}`,
   resolved: `/api/v1/prompts/${id}/resolved`,

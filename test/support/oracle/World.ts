@@ -18,7 +18,6 @@ export interface World {
   readonly fragments: ReadonlyArray<string>
 }
 
-/** An SQL statement with its parameters. */
 export interface SqlStatement {
   readonly text: string
   readonly params: ReadonlyArray<unknown>

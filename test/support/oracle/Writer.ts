@@ -42,7 +42,6 @@ const runStep = (
       Effect.orDie
     )
 
-/** Creates the rows of a world. */
 export const createWorld = (sql: PgClient, world: World): Promise<Commit> =>
   Effect.runPromise(
     runStep(sql, [], world, {

@@ -8,7 +8,6 @@ import { programPath } from "./programs.ts"
 
 const root = join(import.meta.dirname, "../../..")
 
-/** The configuration of an image. */
 export interface ImageConfig {
   readonly User: string
   readonly Env: ReadonlyArray<string>
@@ -19,7 +18,6 @@ export interface ImageConfig {
   readonly Healthcheck: { readonly Test: ReadonlyArray<string> }
 }
 
-/** An image and its files. */
 export interface Image {
   readonly config: ImageConfig
   /** The directory with the files of the image. */

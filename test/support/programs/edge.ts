@@ -78,7 +78,6 @@ export const shortenCacheTimes = (
     return Object.assign(proxy, { port })
   })
 
-/** A running HTTP cache. */
 export interface Cache {
   readonly port: number
   /** Empties the cache as an operator would. */

@@ -22,7 +22,6 @@ export const recordObservations = (observed: RecordedObservations): Layer.Layer<
     setOutageSecondsLeft: () => {}
   })
 
-/** Discards every observation. */
 export const ignoreObservations: Layer.Layer<Observations> = Layer.unwrap(
   Effect.sync(() => recordObservations({ rejections: [], lookups: [] }))
 )

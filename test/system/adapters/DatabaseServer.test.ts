@@ -80,7 +80,7 @@ describe("the server that connections lead to", () => {
       expect(await setUp(server, await connect(server))).toBe(true)
     })
 
-    it("when the change feed comes up again, connections stay if all lead to its server, and are closed if one led to another", async () => {
+    it("when the change feed comes up again, connections stay open if all lead to the server of the feed, and are closed if one led to another server", async () => {
       const { haproxy, server } = await startBalanced()
       await follow(server)
       const early = await connect(server)
@@ -99,7 +99,7 @@ describe("the server that connections lead to", () => {
   })
 
   describe("with several hosts", () => {
-    it("the first server is used, or the next one if the first does not respond", async () => {
+    it("the first server is used, or the next server if the first does not respond", async () => {
       const server = makeDatabaseServer(Redacted.make(joinHosts([first, second])))
       expect(await findPort(await connect(server))).toBe(portOf(first))
       try {

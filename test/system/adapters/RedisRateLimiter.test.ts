@@ -66,19 +66,21 @@ describe("Redis RateLimiter", () => {
   testAdmissionLimits("Redis", shared)
 
   describe("with Redis", () => {
-    it.effect("two processes admit a key's limit together, and each of them its own limit per process", () =>
-      Effect.gen(function* () {
-        const [one, other] = [yield* makeLimiter(redis.url), yield* makeLimiter(redis.url)]
-        const key = newKey()
-        const both = (bucket: Bucket) =>
-          Effect.all([countAdmitted(one, bucket, 300, now), countAdmitted(other, bucket, 300, now)], {
-            concurrency: 2
-          })
-        const [admittedByOne, admittedByOther] = yield* both(key)
-        assert.strictEqual(admittedByOne + admittedByOther, 100)
-        assert.strictEqual(yield* readCount(redis, key), 100)
-        assert.deepStrictEqual(yield* both("process"), [100, 100])
-      })
+    it.effect(
+      "two processes together admit the limit of a key, and each process admits its own limit per process",
+      () =>
+        Effect.gen(function* () {
+          const [one, other] = [yield* makeLimiter(redis.url), yield* makeLimiter(redis.url)]
+          const key = newKey()
+          const both = (bucket: Bucket) =>
+            Effect.all([countAdmitted(one, bucket, 300, now), countAdmitted(other, bucket, 300, now)], {
+              concurrency: 2
+            })
+          const [admittedByOne, admittedByOther] = yield* both(key)
+          assert.strictEqual(admittedByOne + admittedByOther, 100)
+          assert.strictEqual(yield* readCount(redis, key), 100)
+          assert.deepStrictEqual(yield* both("process"), [100, 100])
+        })
     )
 
     it.effect("another process can take a request that one process refunded", () =>
@@ -97,7 +99,7 @@ describe("Redis RateLimiter", () => {
       })
     )
 
-    it.effect("a count in Redis expires within two minutes, and not before its minute is over", () =>
+    it.effect("a count in Redis expires after its minute has ended and within two minutes", () =>
       Effect.gen(function* () {
         const limiter = yield* makeLimiter(redis.url)
         const key = newKey()
@@ -160,7 +162,7 @@ describe("Redis RateLimiter", () => {
         })
     )
 
-    it.effect("a process that reconnects raises the counter to the total that it knows", () =>
+    it.effect("a process that reconnects raises the count in Redis to the total that the process knows", () =>
       Effect.gen(function* () {
         const [one, other] = [yield* makeLimiter(redis.url), yield* makeLimiter(redis.url)]
         const key = newKey()
@@ -198,7 +200,7 @@ describe("Redis RateLimiter", () => {
     )
 
     it.effect(
-      "when Redis is killed no request fails or waits; when it restarts, counts are shared again",
+      "when Redis is killed, no request fails or waits; when Redis restarts, counts are shared again",
       () =>
         Effect.gen(function* () {
           const limiter = yield* makeLimiter(redis.url)
@@ -213,7 +215,7 @@ describe("Redis RateLimiter", () => {
     )
 
     it.effect(
-      "when Redis is frozen one request waits 50 ms and later ones not at all; when it resumes, counts are shared again",
+      "when Redis is frozen, one request waits 50 ms and later requests do not wait; when Redis resumes, counts are shared again",
       () =>
         Effect.gen(function* () {
           const limiter = yield* makeLimiter(redis.url)
@@ -276,7 +278,7 @@ describe("Redis RateLimiter", () => {
       })
     )
 
-    it.live("closing does not wait for a frozen Redis, neither connected nor while connecting", () =>
+    it.live("closing does not wait for a frozen Redis, whether connected or still connecting", () =>
       Effect.gen(function* () {
         yield* Effect.scoped(
           Effect.gen(function* () {

@@ -204,7 +204,7 @@ describe("the page in a browser", () => {
     expect(stored).not.toContain(key)
   })
 
-  it("offers the document's code samples and no other, and finds the rate limits", async () => {
+  it("offers only the code samples of the document, and its search finds the rate limits", async () => {
     await page.goto(`${service.url}/docs`)
     for (const [, target] of operations)
       await page.getByText(`curl "$PROMPT_RETRIEVAL_URL/api/v1/prompts${target}"`).waitFor()

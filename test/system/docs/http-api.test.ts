@@ -87,7 +87,6 @@ const examples = blocks.flatMap((block, i) => {
     : []
 })
 
-/** The paths of the endpoints. */
 const endpointPaths = Object.keys(openApi.paths).filter((path) => path.startsWith("/api/v1/"))
 
 const sampleLanguages: Readonly<Record<string, Language>> = {
@@ -130,7 +129,7 @@ describe(path, () => {
     }
   )
 
-  it("every block is an example, the output of the example before it, or the 429", () => {
+  it("every block is an example, the output of the preceding example, or the 429", () => {
     const others = blocks.filter((block, i) => {
       const previous = blocks[i - 1]
       const isOutput = block.language in normalizers && previous !== undefined && isExample(previous)

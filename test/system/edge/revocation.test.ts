@@ -63,7 +63,7 @@ describe("a revoked key behind a cache", () => {
   })
   afterAll(() => resources?.release())
 
-  it("a revoked key reads no longer than docs/edge.md says, whether it reads constantly or only once more", async () => {
+  it("a revoked key stops reading within the time in docs/edge.md, whether it is used constantly or only once more", async () => {
     const { active: reader, second: revoked } = origin.mine.keys
     for (const key of [reader, revoked])
       for (const each of [path, unreadPath])

@@ -100,7 +100,7 @@ describe("a service whose PostgreSQL primary fails over", () => {
   }
 
   it.each(failures)(
-    "an edit on the promoted standby is visible within 5 s of the promotion, and nothing older afterwards, when the primary is %s",
+    "when the primary is %s, an edit on the promoted standby is visible within 5 s of the promotion, and no later read is older",
     async (_, fail) => {
       const setting = await start()
       await fail(setting.pair)
@@ -112,7 +112,7 @@ describe("a service whose PostgreSQL primary fails over", () => {
     }
   )
 
-  it("an old primary that returns writable as the first host is used neither by running nor by new processes", async () => {
+  it("running and new processes do not use an old primary that returns as a writable first host", async () => {
     const setting = await start()
     const { pair, service, sql } = setting
     await pair.primary.kill()
@@ -173,7 +173,7 @@ describe("a service whose PostgreSQL primary fails over", () => {
       }
     )
 
-    it("instances that restart one after the other during a failover answer every request with 200 or 503 and Retry-After", async () => {
+    it("instances that restart one after another during a failover respond to every request with 200, or with 503 and Retry-After", async () => {
       const pair = await resources.acquire(startPair(archive))
       const { sql } = await resources.acquire(pair.connectToStandby)
       const env = {

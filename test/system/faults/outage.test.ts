@@ -170,7 +170,7 @@ describe("two services whose database is unreachable", () => {
     }
   )
 
-  it("an edit and a revocation during an outage count from the first response after it", async () => {
+  it("an edit and a revocation during an outage take effect from the first response after the outage", async () => {
     const direct = await connect()
     await direct.sql("update api_keys set revoked_at = null where id = $1", [second.stored.id])
     await waitForAll(firstPath, second.plaintext, ({ status }) => status === 200)

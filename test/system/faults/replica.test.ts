@@ -143,7 +143,7 @@ describe("a service with a standby that is 5 s behind", { timeout: 180_000 }, ()
     expect(await service.metric("replica_fenced_reads_total")).toBeGreaterThan(20)
   })
 
-  it("a key is accepted and a prompt is found as soon as they are committed, and a revoked key is rejected", async () => {
+  it("a new key is accepted and a new prompt is found as soon as they are committed, and a revoked key is rejected", async () => {
     const { archive, path, active } = idle
     const keyColumns = "id, workspace_id, created_by, name, key_hash, key_start, key_end, created_at"
     for (let i = 0; i < 20; i++) {
@@ -251,7 +251,7 @@ describe("a service whose standbys fail", { timeout: 180_000 }, () => {
     expect(lines().at(-1)).toBe(`Replica ${host} is in use again`)
   })
 
-  it("while the primary is unreachable, the standby serves what it has replayed, unknown keys included", async () => {
+  it("while the primary is unreachable, the standby serves the state that it has replayed, also to keys that are not cached", async () => {
     await waitUntilOnReplica(service, tenant)
     await setTitle(sql, tenant.archive.prompts[0]!.id, 200)
     await waitUntilOnReplica(service, tenant)
@@ -281,7 +281,7 @@ describe("a service whose standbys fail", { timeout: 180_000 }, () => {
     sql = after.sql
   })
 
-  it("of two standbys, one is used until it dies, then the other one, without a failed request", async () => {
+  it("of two standbys, the service uses one until it dies and then the second standby, without a failed request", async () => {
     const both = await startReplicatedService(primary, standbys)
     try {
       await waitUntilOnReplica(both, tenant)

@@ -72,7 +72,7 @@ describe("a hot standby of another PostgreSQL server", () => {
     expect(await primary.sql(usedKeys)).toEqual([])
   })
 
-  it("on a standby changes made on the primary are visible as soon as they are replicated", async () => {
+  it("on a standby, changes made on the primary are visible as soon as they are replicated", async () => {
     await primary.sql("update prompts set title = 'Edited' where id = $1", [archive.prompts[0]!.id])
     await primary.sql("update api_keys set revoked_at = now() where id = $1", [keys.second.stored.id])
     const title = async () => JSON.parse((await send(service, item, authorization)).body).data.title

@@ -180,7 +180,7 @@ describe("deploy/prometheus-alerts.yml, as Prometheus evaluates it", () => {
 describe("deploy/prometheus-alerts.yml", () => {
   const alerts = readAlerts()
 
-  it("has only alerts whose conditions are tested, with the prefix PromptRetrieval", () => {
+  it("has only alerts with tested conditions and with names that start with PromptRetrieval", () => {
     expect(alerts.map(({ alert }) => alert)).toEqual(["PromptRetrievalGone", ...Object.keys(conditions)])
     for (const { alert } of alerts) expect(alert).toMatch(/^PromptRetrieval[A-Z]/)
   })

@@ -30,7 +30,7 @@ describe("two instances behind HAProxy", () => {
     await resources.release()
   })
 
-  it("stop and start one after the other under load without a failed request", async () => {
+  it("stop and start one after another under load without a failed request", async () => {
     const prompt = archive.prompts[0]!.id
     const load = startLoad(
       ["/api/v1/prompts", `/api/v1/prompts/${prompt}/resolved`, `/api/v1/prompts/${prompt}/versions/1`].map(

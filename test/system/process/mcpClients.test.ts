@@ -150,7 +150,7 @@ describe.each(clients)("client %s of revision %s", (_, revision, load, options) 
   })
 })
 
-it("a service that stops completes subscriptions and ends streams, and exits with 0", async () => {
+it("on shutdown, the service completes subscriptions, ends streams and exits with 0", async () => {
   const streams = [
     await openNotifications(service, plaintext),
     await listen(service, plaintext, { promptsListChanged: true }, "last")

@@ -182,7 +182,7 @@ EXAMPLES
 `)
   })
 
-  it("--help of a command with subcommands lists them and says where to learn more", async () => {
+  it("--help of a command with subcommands lists the subcommands and says where to learn more", async () => {
     const { stdout } = await runInProcess(["users", "--help"])
     expect(stdout).toBe(`DESCRIPTION
   List and delete users, and require them to reset their passwords

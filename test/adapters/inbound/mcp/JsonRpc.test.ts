@@ -76,7 +76,7 @@ describe("parseMessage", () => {
   })
 })
 
-it("encodes a result with the id of its request, and an error without an id if the id is unknown", () => {
+it("a JSON-RPC result has the id of its request, and an error has no id if the id of the request is unknown", () => {
   assert.strictEqual(encodeResult("a", { b: 1 }), '{"jsonrpc":"2.0","id":"a","result":{"b":1}}')
   assert.strictEqual(
     encodeError(undefined, { code: 1, message: "m", status: 400 }),

@@ -83,7 +83,7 @@ describe("the catalog of a workspace", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("lists a prompt that is too large without arguments, and fails to get it", () =>
+  it.effect("a prompt that is too large is listed without arguments, and getting the prompt fails", () =>
     Effect.gen(function* () {
       const { catalog } = yield* makeCatalog([
         prompt({ title: "Large", current_content: `{{a}}${"x".repeat(sizes.contentBytes)}` })
@@ -100,31 +100,33 @@ describe("the catalog of a workspace", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("lists a prompt with more than 1,000 slots without arguments, and fails to get it", () =>
-    Effect.gen(function* () {
-      const makeSlots = (count: number) => Array.from({ length: count }, (_, n) => `{{s${n}}}`).join("")
-      const { catalog } = yield* makeCatalog([
-        prompt({ title: "All", current_content: makeSlots(1_000), updated_at: at(3) }),
-        prompt({ title: "More", current_content: makeSlots(1_001), updated_at: at(2) }),
-        prompt({ title: "Most", current_content: makeSlots(200_000), updated_at: at(1) })
-      ])
-      assert.deepStrictEqual(
-        (yield* catalog.list(undefined)).prompts.map(({ name, slots }) => [name, slots.length]),
-        [
-          ["all", 1_000],
-          ["more", 0],
-          ["most", 0]
-        ]
-      )
-      assert.strictEqual((yield* catalog.get("all")).slots.length, 1_000)
-      for (const name of ["more", "most"]) {
-        const error = yield* Effect.flip(catalog.get(name))
+  it.effect(
+    "a prompt with more than 1,000 slots is listed without arguments, and getting the prompt fails",
+    () =>
+      Effect.gen(function* () {
+        const makeSlots = (count: number) => Array.from({ length: count }, (_, n) => `{{s${n}}}`).join("")
+        const { catalog } = yield* makeCatalog([
+          prompt({ title: "All", current_content: makeSlots(1_000), updated_at: at(3) }),
+          prompt({ title: "More", current_content: makeSlots(1_001), updated_at: at(2) }),
+          prompt({ title: "Most", current_content: makeSlots(200_000), updated_at: at(1) })
+        ])
         assert.deepStrictEqual(
-          [error.code, error.status, error.data],
-          [422, 200, { code: "RESOLVED_TOO_LARGE" }]
+          (yield* catalog.list(undefined)).prompts.map(({ name, slots }) => [name, slots.length]),
+          [
+            ["all", 1_000],
+            ["more", 0],
+            ["most", 0]
+          ]
         )
-      }
-    }).pipe(Effect.scoped)
+        assert.strictEqual((yield* catalog.get("all")).slots.length, 1_000)
+        for (const name of ["more", "most"]) {
+          const error = yield* Effect.flip(catalog.get(name))
+          assert.deepStrictEqual(
+            [error.code, error.status, error.data],
+            [422, 200, { code: "RESOLVED_TOO_LARGE" }]
+          )
+        }
+      }).pipe(Effect.scoped)
   )
 
   it.effect(

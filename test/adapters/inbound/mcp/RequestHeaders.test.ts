@@ -84,7 +84,7 @@ describe("findModeOfRequest", () => {
     assert.deepStrictEqual(outcome(findModeOfRequest(headers, message)), [code, 400])
   })
 
-  it("names the supported versions and the requested one for an unknown version", () => {
+  it("for an unknown version, names the supported versions and the requested version", () => {
     const found = findModeOfRequest(
       headers({ "mcp-protocol-version": "v9" }),
       get("greeting", { ...meta, "io.modelcontextprotocol/protocolVersion": "v9" })
@@ -128,6 +128,6 @@ it.each<[string | undefined, boolean]>([
   assert.strictEqual(isAllowedOrigin(origin, "https://prompts.example.com"), isAllowed)
 })
 
-it("without a public URL, no origin but those of this machine is allowed", () => {
+it("without a public URL, only the origins of this machine are allowed", () => {
   assert.isFalse(isAllowedOrigin("https://prompts.example.com", undefined))
 })

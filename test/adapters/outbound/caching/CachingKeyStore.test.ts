@@ -87,7 +87,7 @@ describe("CachingKeyStore", () => {
   )
 
   it.effect(
-    "concurrent lookups of a key share one query, which no lookup joins that starts after a change",
+    "concurrent lookups of a key share one query, but a lookup that starts after a change never joins an earlier query",
     () =>
       Effect.gen(function* () {
         const gate = yield* Deferred.make<KeyRecord>()
@@ -156,7 +156,7 @@ describe("CachingKeyStore in an outage of the database", () => {
     }
   })
 
-  it.effect("rejects the keys that it rejected before, and admits none", () =>
+  it.effect("rejects keys that were rejected before the outage, and admits no key", () =>
     Effect.gen(function* () {
       const records = [active, revoked, free, pastDue, { ...active, owner_must_reset: true }, legacy]
       const { feed, store, find } = yield* makeOutageCache(records)

@@ -286,7 +286,7 @@ describe("importFiles", () => {
     }).pipe(Effect.provide(layer))
   )
 
-  it.effect("archives a prompt without a file and restores it when the file exists again", () =>
+  it.effect("archives a prompt without a file and restores the prompt when the file exists again", () =>
     Effect.gen(function* () {
       const stored = prompt({ title: "Gone", versions: [version(1)] })
       const before = archive({ prompts: [stored] })

@@ -34,6 +34,6 @@ describe("findSlotWarnings", () => {
   })
 })
 
-it("findSlots returns each name once, trimmed, as a resolution looks it up", () => {
+it("findSlots returns each slot name once, trimmed as in a resolution", () => {
   assert.deepStrictEqual([...findSlots("{{a}} {{ a }} {{b\n}} {{}} {{ }} {c} {{{d}}}")], ["a", "b", "d"])
 })

@@ -45,7 +45,7 @@ it.concurrent(
 )
 
 it.concurrent(
-  "serve without --demo creates no workspace, and warns with a command that creates one until there is one",
+  "serve without --demo creates no workspace and, until a workspace exists, warns with the command that creates one",
   ({ expect }) =>
     withNewDirectory(async (env) => {
       const warning =

@@ -154,7 +154,7 @@ describe("export --out", { timeout: 60_000 }, () => {
     expectNoScratch()
   })
 
-  it("leaves the old file unchanged if it fails", async () => {
+  it("leaves the old file unchanged if the export fails", async () => {
     const file = inRoot("archive.json")
     writeFileSync(file, "old")
     const { ino, mtimeMs } = statSync(file)

@@ -51,7 +51,7 @@ describe("a directory of prompts", () => {
     )
   })
 
-  it("is rejected without prompts/; with an empty prompts/ it has no prompts", async () => {
+  it("is rejected if it does not contain prompts/, and has no prompts if prompts/ is empty", async () => {
     const directory = join(root, "empty")
     mkdirSync(directory)
     assert.deepStrictEqual(

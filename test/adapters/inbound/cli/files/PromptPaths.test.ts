@@ -145,7 +145,7 @@ describe("paths of prompts and folders", () => {
     )
   })
 
-  it("no file gets the path of another file or of a folder beside it, even if case is ignored", () => {
+  it("no file gets the path of another file or folder, even on a file system that ignores case", () => {
     const drawer = folder({ name: "Agent.md" })
     const first = prompt({ title: "agent" })
     const inner = prompt({ title: "inner", folder_id: drawer.id })

@@ -17,7 +17,7 @@ const contents: Arbitrary.Arbitrary<string> = Arbitrary.map(
 
 describe("diffTexts", () => {
   it.prop(
-    "returns a patch that turns the one content into the other, and nothing for equal contents",
+    "returns a patch that turns the first content into the second content, and nothing for equal contents",
     { before: contents, after: contents },
     ({ before, after }) => {
       const patch = diffTexts(before, after)

@@ -83,7 +83,7 @@ describe("ResponseCache", () => {
     assert.isUndefined(cache.findLastKnown("b"))
   })
 
-  describe("a response that differs from a known one of the same revision", () => {
+  describe("a response that differs from a known response of the same revision", () => {
     const represent = (text: string, promptVersion?: number) => ({
       caller,
       route: "/",
@@ -127,7 +127,7 @@ describe("ResponseCache", () => {
       assert.deepStrictEqual(known(), [])
     })
 
-    it("leaves known responses unchanged if it equals the known one, or is from before a later change", () => {
+    it("deletes no known response if the responses are equal or the new response is from before a later change", () => {
       const { cache, feed } = setUp(true)
       for (const _ of [1, 2]) Effect.runSync(cache.load("a", Effect.succeed(older)))
       Effect.runSync(

@@ -14,7 +14,7 @@ const max = Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum: minMax
 
 describe("divideConnections", () => {
   it.prop(
-    "uses every connection, gives each purpose at least one, and never less for a greater maximum",
+    "uses every connection, gives each purpose at least one, and gives no purpose fewer connections for a greater maximum",
     { max },
     ({ max }) => {
       const { prompts, keys, transactions, changeFeed } = divideConnections(max)
@@ -38,7 +38,7 @@ describe("divideConnections", () => {
 })
 
 describe("divideWithReplicas", () => {
-  it("uses every connection, gives each purpose at least one, and never less for a greater maximum", () => {
+  it("uses every connection, gives each purpose at least one, and gives no purpose fewer connections for a greater maximum", () => {
     for (const replicas of [1, 2, 5]) {
       for (let max = findMinMaxConnections(replicas); max < 200; max++) {
         const { primary, prompts, keys } = divideWithReplicas(max, replicas)

@@ -43,7 +43,7 @@ const runAll = <A, E>(effects: ReadonlyArray<Effect.Effect<A, E>>) =>
 
 describe("a batched lookup", () => {
   it.effect.prop(
-    "returns the row of each key: the first key of a partition at once, the others with at most 16 per statement",
+    "returns the row of each key: reads the first key of a partition at once, and all further keys with at most 16 per statement",
     { keys: Schema.Array(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 50 }))) },
     ({ keys }) =>
       Effect.gen(function* () {

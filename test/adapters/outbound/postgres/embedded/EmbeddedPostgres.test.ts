@@ -127,7 +127,7 @@ describe("EmbeddedPostgres", () => {
     assert.strictEqual(await stop(owner.child), 0)
   })
 
-  it("after SIGKILL of its owner no process stays, and the next owner has everything that was committed", async () => {
+  it("after SIGKILL of the owner, no process of the server remains, and the next owner has all committed data", async () => {
     const dataDir = temporaryDirectory()
     let owner = await serve("open", dataDir)
     await query(owner.report, "create table numbers (n int)")

@@ -83,7 +83,7 @@ const freeFormTexts = Arbitrary.all({ metadata: jsonMaps, overrides: jsonMaps })
 describe("free-form JSON", () => {
   layer(services, { excludeTestServices: true })((it) => {
     it.effect.prop(
-      "holds the same numbers after import, export and import",
+      "has the same numbers after an import, an export and another import",
       { texts: freeFormTexts },
       Effect.fnUntraced(function* ({ texts }) {
         const { one, original } = makeArchive()
@@ -124,7 +124,7 @@ describe("free-form JSON", () => {
       { arbitrary: { runs: 25 } }
     )
 
-    it.effect("keeps the numbers of overrides as a file writes them", () =>
+    it.effect("keeps every digit of the numbers in the overrides of a file", () =>
       Effect.gen(function* () {
         const { one, original } = makeArchive()
         const { importFiles } = yield* Administration

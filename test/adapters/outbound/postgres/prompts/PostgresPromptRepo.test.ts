@@ -97,7 +97,7 @@ describe("prompts of rows that other programs wrote", () => {
       })
     )
 
-    it.effect("getSource fails, without reading them, if the contents together exceed 2 MiB", () =>
+    it.effect("if the contents together exceed 2 MiB, getSource fails without reading the contents", () =>
       Effect.gen(function* () {
         const { own, repo, sql } = yield* twoWorkspaces
         const outcome = Effect.fnUntraced(function* (content: number) {

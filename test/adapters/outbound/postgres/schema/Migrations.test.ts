@@ -101,7 +101,7 @@ describe("migrations", () => {
   )
 
   it.live(
-    "migrations run once each and in order if six processes start at once, and only new ones run later",
+    "migrations run once each and in order if six processes start at once, and only new migrations run later",
     () =>
       Effect.gen(function* () {
         const database = yield* freshDatabase
@@ -133,7 +133,7 @@ describe("migrations", () => {
   )
 
   it.live(
-    "a migration that waits for a transaction lets reads through before they time out, and runs after it",
+    "a migration that waits for a transaction lets reads through before they time out, and runs after the transaction",
     () =>
       Effect.gen(function* () {
         const sql = yield* PgClient.PgClient

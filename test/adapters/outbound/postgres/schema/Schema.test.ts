@@ -68,7 +68,7 @@ const statements: ReadonlyArray<readonly [text: string, state: string]> = [
 
 describe("the schema", () => {
   layer(migratedDatabase, { excludeTestServices: true })((it) => {
-    it.effect("accepts rows that the domain can read and rejects all others", () =>
+    it.effect("accepts every row that the domain can read and rejects every other row", () =>
       Effect.gen(function* () {
         const sql = yield* PgClient.PgClient
         for (const [text, expected] of statements) {

@@ -93,7 +93,7 @@ describe("the sizes of values", () => {
     )
 
     it.effect.each(cases)(
-      "the schema and an import accept $column of the largest $limit, and no larger one",
+      "the schema and an import accept $column of the largest $limit and reject a larger value",
       ({ make, max, column, schema }) =>
         Effect.gen(function* () {
           const sql = yield* PgClient.PgClient

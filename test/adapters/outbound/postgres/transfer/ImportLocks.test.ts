@@ -282,7 +282,7 @@ describe("imports and concurrent writers", () => {
     )
   )
 
-  it.live("editContent writes only the rows that its edit names, and none for an empty edit", () =>
+  it.live("editContent writes only the rows that the edit names, and no row for an empty edit", () =>
     withSetting(
       Effect.fnUntraced(function* ({ store, other }) {
         const { archive: own } = sample()
@@ -425,7 +425,7 @@ describe("imports and concurrent writers", () => {
   )
 
   it.live(
-    "a revision does not start in a snapshot that lacks a transaction which ended before the lock was free",
+    "editContent does not use a snapshot from before an earlier import or edit of the workspace has ended",
     () =>
       withSetting(
         Effect.fnUntraced(function* ({ store, other }) {
