@@ -19,7 +19,7 @@ export interface Stream {
   /** A further status, which at most two responses of a run may have. */
   readonly alsoAllowed?: number
   readonly maxRequests?: number
-  /** The requests per second of all connections together; by default, as many as the server responds to. */
+  /** The requests per second of all connections together; by default, the highest rate that the server reaches. */
   readonly rate?: number
 }
 

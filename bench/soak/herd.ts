@@ -23,7 +23,7 @@ const clientsPerKey = 20
 const maxGeneratorDelay = 500
 const maxRatio = 2
 
-/** A request, and the status of its response; undefined if the service was away. */
+/** A request, and the status of its response; undefined if the service was not available. */
 interface Exchange {
   readonly application: number
   readonly sentAt: number
@@ -177,7 +177,7 @@ const runScenario = async (run: Run, name: "warm" | "cold"): Promise<void> => {
 
 export const herd = async (run: Run): Promise<void> => {
   try {
-    // The applications stand for other machines, so other work on this one should not delay them.
+    // The applications stand for other machines, so other work on this machine should not delay them.
     setPriority(-10)
   } catch {
     // Only a privileged user may raise the priority. The delay is measured anyway.

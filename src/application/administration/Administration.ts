@@ -46,7 +46,7 @@ export interface IssuedKey {
   readonly expires_at: Timestamp | null
 }
 
-/** A key that was just issued in place of another one, and the replaced key. */
+/** A key that was just issued in place of another key, and the replaced key. */
 export interface RotatedKey extends IssuedKey {
   readonly replaced: KeyInfo
 }
@@ -75,7 +75,7 @@ export class Administration extends Context.Service<
       name: string,
       expiresAt?: Timestamp
     ) => Effect.Effect<IssuedKey, WorkspaceNotFound | Unavailable>
-    /** Issues a key in place of another one, with the same workspace, owner and name, and ends the other key. */
+    /** Issues a key that replaces another key, with the same workspace, owner and name, and ends the replaced key. */
     readonly rotateKey: (
       id: ApiKeyId,
       times: RotationTimes

@@ -14,7 +14,7 @@ export class ProblemList {
     if (this.first.length < maxProblems) this.first.push({ path, message })
   }
 
-  /** Adds problems of which only the first, at least `maxProblems` if there are as many, are in memory. */
+  /** Adds `count` problems. `first` holds the first of them: at least `maxProblems`, or all if there are fewer. */
   addAll(first: ReadonlyArray<Problem>, count: number): void {
     this.count += count
     this.first.push(...first.slice(0, maxProblems - this.first.length))

@@ -58,8 +58,8 @@ class References {
 
 /**
  * Collects the problems of a workspace that no single part reveals: duplicates, references to items that do not
- * exist, and versions out of order. The parts may come in any order. Each cause is one problem: several references
- * to the same missing item count once, and so do two items with the same id, whatever else they have in common. Keeps
+ * exist, and versions out of order. The parts may come in any order. Each cause is one problem: several references to
+ * the same missing item count once. Two items with the same id count once, even if other values are equal, too. Keeps
  * only ids and other unique values in memory.
  */
 export class ReferenceChecker {

@@ -8,8 +8,8 @@ export class KeyStore extends Context.Service<
   KeyStore,
   {
     /**
-     * Returns the key with this hash, with its owner's and its workspace's state, revoked and expired keys and keys
-     * without a workspace included.
+     * Returns the key with this hash, and the state of the key's owner and workspace. Also returns revoked and expired
+     * keys, and keys without a workspace.
      */
     readonly find: (hash: KeyHash) => Effect.Effect<KeyRecord, InvalidKey | Unavailable>
     /**

@@ -252,7 +252,7 @@ export class WorkspaceStore extends Context.Service<
      * result. Writes only the rows that the edit names, and never users, keys or the workspace's own row.
      *
      * A concurrent change of the same rows is never overwritten: `makeEdit` runs again on the new content. Concurrent
-     * edits of one workspace run one after the other. Fails with `InvalidContent` if the edit uses an id of another
+     * edits of one workspace run one after another. Fails with `InvalidContent` if the edit uses an id of another
      * workspace; the paths of its problems are paths of the edit. The list of imported files is not content:
      * replacing it notifies no reader.
      */

@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Semaphore from "effect/Semaphore"
 import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
 
-/** The number of reads of a workspace that run at once after a large one. Each may hold about 8 MiB until it is encoded. */
+/** The number of reads of a workspace that run at once after a large read. Each read may hold about 8 MiB until it is encoded. */
 const maxLargeReads = 2
 /** The number of reads of a workspace that run at once if they are small. */
 const maxSmallReads = 32
@@ -58,8 +58,8 @@ const findPermits = (workspace: WorkspaceId): Permits => {
 /**
  * Runs a read of a workspace, from the query to the encoded response, once few enough other reads of the workspace
  * run. This bounds the memory that the workspace takes, and the time for which it occupies the database and the event
- * loop. The size of a read is known only after it has run, so a workspace with small reads gets more permits one by
- * one, and few again after `restrictReads`.
+ * loop. The size of a read is known only after the read has run, so a workspace with small reads gets further permits
+ * one by one, and only `maxLargeReads` again after `restrictReads`.
  */
 export const withReadPermit = <A, E>(
   workspace: WorkspaceId,

@@ -49,7 +49,7 @@ export interface MountedResponse {
 
 /**
  * An endpoint that another adapter serves on the server of the API. Its requests pass the same checks of the transport,
- * and its responses get the same common headers, log lines and metrics. `undefined` if there is none.
+ * and its responses get the same common headers, log lines and metrics. `undefined` if there is no such endpoint.
  */
 export class MountedEndpoint extends Context.Service<
   MountedEndpoint,

@@ -43,7 +43,7 @@ export const makeOutageResponder = (
 ): ((context: RequestContext, respondFresh: () => Respond) => Respond) => {
   /**
    * Invalidates the known responses of the workspace if a read contradicts them. The response cache itself compares
-   * successful responses with known ones.
+   * successful responses with known responses.
    */
   const reportRead = (context: RequestContext, isChange: boolean): void => {
     const workspace = context.caller?.workspaceId

@@ -68,7 +68,7 @@ export const findVersionProblem = (headers: Headers): RpcError | undefined => {
 /**
  * Returns the mode of a request, or the error of its metadata. Since 2026-07-28, `_meta` names the protocol version,
  * and headers repeat the version, the method and the name. A request of an earlier version names the version only in
- * a header; without the header, the request counts as one of the latest earlier version.
+ * a header; without the header, the request has the latest of the earlier versions.
  */
 export const findModeOfRequest = (headers: Headers, request: RpcRequest): ProtocolMode | RpcError => {
   const header = headers["mcp-protocol-version"]

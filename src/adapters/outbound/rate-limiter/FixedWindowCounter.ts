@@ -53,8 +53,8 @@ export const makeFixedWindowCounter = (): FixedWindowCounter => {
   }
 
   /**
-   * Returns the counts of the minute of `now`. This minute becomes the latest, and the farther one of the other two
-   * minutes is dropped.
+   * Returns the counts of the minute of `now`. This minute becomes `latest`. Of the minutes that the counter held
+   * before, the minute nearest to `now` becomes `previous`.
    */
   const windowFor = (now: number): WindowCounts["byBucket"] => {
     const next = findWindow(now) ?? makeEmptyWindow(toRateWindow(now))

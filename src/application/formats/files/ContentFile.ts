@@ -44,8 +44,8 @@ export interface FilePlace {
 }
 
 /**
- * The file of a prompt or a fragment. Before `matchFiles`, `id` is the id that a new prompt or fragment gets; after it,
- * the id of the prompt or fragment that the file describes.
+ * The file of a prompt or a fragment. Before `matchFiles`, `id` is the id that a new prompt or fragment gets; after
+ * `matchFiles`, the id of the prompt or fragment that the file describes.
  */
 export interface ContentFile extends FilePlace {
   readonly id: string

@@ -2,10 +2,11 @@ import type { Problem } from "../../../domain/workspace/Problem.ts"
 import { type ContentFile, toFileKey, toKey } from "./ContentFile.ts"
 
 /**
- * Finds the prompt or fragment that each file describes: the one whose id is in the front matter, if its key is in
- * `keys`, archived prompts included. Any other file describes the prompt or fragment with the id that the reader of the
- * file derived: from the workspace and the id in the front matter or, without such an id, the path. An id of another
- * workspace is therefore never used, and the same files describe the same prompts in every import.
+ * Finds the prompt or fragment that each file describes. If `keys` contains the id in the front matter, the file
+ * describes the prompt or fragment with this id, even if the prompt is archived. Any other file describes the prompt
+ * or fragment with the id that the reader of the file derived from the workspace and the id in the front matter or,
+ * without such an id, from the workspace and the path. An id of another workspace is therefore never used, and the
+ * same files describe the same prompts in every import.
  *
  * @param keys the keys of the workspace's prompts and fragments
  */

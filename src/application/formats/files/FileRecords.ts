@@ -28,7 +28,7 @@ export const toImportedFiles = (files: ReadonlyArray<ContentFile>): ReadonlyArra
 export const indexRecords = (records: ReadonlyArray<ImportedFile>): ReadonlyMap<string, ImportedFile> =>
   new Map(records.map((record) => [toKey(record.kind, record.target_id), record]))
 
-/** Returns what happened to a prompt or a fragment since the import that recorded it; undefined if nothing did. */
+/** Returns what happened to a prompt or a fragment since the import that recorded it; undefined if nothing happened. */
 const describeEdit = ({ hash }: ImportedFile, item: ContentItem | undefined): string | undefined => {
   if (item === undefined) return "was deleted"
   if (item.isArchived) return "was archived"

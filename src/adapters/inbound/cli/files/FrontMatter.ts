@@ -146,7 +146,7 @@ const setKeys = (yaml: string, changes: ReadonlyMap<string, unknown>): string | 
     const key = String(keyNode.value)
     if (!added.delete(key)) continue
     const value = changes.get(key)
-    // The ranges of some values end after the end of the line, and others before a comment.
+    // Some ranges of values end after the end of the line, and some end before a comment.
     const end = node.range[1] - (yaml[node.range[1] - 1] === "\n" ? 1 : 0)
     const lineEnd = edited.indexOf("\n", end)
     const comment = edited.slice(end, lineEnd)

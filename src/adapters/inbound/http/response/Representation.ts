@@ -23,7 +23,7 @@ export const cachingHeaders = {
 /** The largest body of a response that is cached, in bytes. */
 export const maxCachedBytes = 1024 * 1024
 
-/** What a resource is served with. */
+/** The two responses with which a resource is served: a 200 and a 304. */
 export interface Representation {
   readonly etag: string
   /** The 200. */

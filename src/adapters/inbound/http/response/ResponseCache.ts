@@ -14,8 +14,9 @@ const maxBytes = 32 * 1024 * 1024
 /** The size of an entry without its body. */
 const entryBytes = 1024
 /**
- * The longest time that an entry is served while the database is reachable, in milliseconds. A hit does not extend that
- * time. For outages, older entries stay until newer ones need their memory, the least recently requested first.
+ * The longest time that an entry is served while the database is reachable, in milliseconds. A hit does not extend
+ * that time. For outages, older entries stay until newer entries need the memory; the least recently requested
+ * entries are evicted first.
  */
 const maxAgeMs = sharedMaxAgeSeconds * 1_000
 
@@ -92,8 +93,9 @@ export class ResponseCache {
   }
 
   /**
-   * Runs `respond` and caches its response under a key, unless the workspace changed meanwhile. A response that differs from
-   * the last known one shows a change that the feed has not reported: either may be the newer one, so neither is kept.
+   * Runs `respond` and caches its response under a key, unless the workspace changed meanwhile. A response that
+   * differs from the last known response shows a change that the feed has not reported. Because either response may be
+   * the newer, the cache keeps neither.
    */
   load<E>(
     key: string | undefined,

@@ -17,7 +17,7 @@ export interface ConnectionLimits {
   readonly socketFillMs: number
   /** The interval at which all of the above are checked. */
   readonly sweepIntervalMs: number
-  /** In-flight requests may take this long once the server accepts no new ones. */
+  /** In-flight requests may take this long once the server accepts no new requests. */
   readonly drainTimeoutMs: number
   /** While the server drains, an idle connection may still send a request for this long. */
   readonly idleCloseGraceMs: number

@@ -13,7 +13,8 @@ export class UnreadMemory {
 
   /**
    * Returns true if a workspace may add a response body of this size. Small bodies always have room. A workspace may
-   * hold as much as remains free for the others, so that none can take the share of another one.
+   * hold at most as many bytes as remain free for all other workspaces, so that no workspace takes the share of
+   * another.
    */
   hasRoom(bytes: number, workspace: WorkspaceId | undefined): boolean {
     const held = (this.#bytesOf.get(workspace) ?? 0) + bytes

@@ -1,8 +1,8 @@
 import type { PgConnection } from "@effect/sql-pg/PgConnection"
 
 /**
- * Tells which connections of a pool can be trusted. When one connection is lost, the others are often lost too,
- * undetected. Each loss therefore starts a new generation: only connections that were first acquired since then
+ * Tells which connections of a pool can be trusted. When one connection is lost, all other connections are often lost
+ * too, undetected. Each loss therefore starts a new generation: only connections that were first acquired since then
  * belong to the latest generation.
  */
 export class ConnectionGenerations {

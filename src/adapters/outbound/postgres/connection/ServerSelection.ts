@@ -130,7 +130,7 @@ export const makeServerSelection = (url: ConnectionUrl): Effect.Effect<ServerAdd
     const end = Effect.sync(() => {
       running = undefined
     })
-    // Detached: the caller may be interrupted while others wait.
+    // Detached: the caller may be interrupted while other callers wait.
     return Effect.flatMap(Effect.forkDetach(Effect.ensuring(select, end)), (fiber) => {
       running = fiber
       return Fiber.join(fiber)

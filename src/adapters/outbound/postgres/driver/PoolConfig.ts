@@ -10,9 +10,9 @@ export interface DatabaseOptions {
 }
 
 /**
- * How many statements share a connection. A pool fills one connection before it opens another, so with more,
- * statements would wait behind a slow one. With 1, a query after a freeze of the server can wait for nothing: the pool
- * counts a connection that failed as one that is opening.
+ * How many statements share a connection. A pool fills one connection before it opens another, so with a larger
+ * number, statements would wait behind a slow statement. With 1, a query after a freeze of the server can wait in
+ * vain: the pool counts a failed connection as a connection that is opening.
  */
 export const multiplexConcurrency = 2
 

@@ -25,7 +25,7 @@ const toSource = (
 
 const makePromptRepo = Effect.gen(function* () {
   const { queryPrompts } = yield* Database
-  // A slow statement of one workspace must not delay the others.
+  // A slow statement of one workspace must not delay other workspaces.
   const partitionKey = ({ workspace }: queries.PromptKey) => workspace
   const getPromptRow = yield* makeBatchedLookup(queryPrompts, queries.selectPromptsByKey, partitionKey)
   const getSourceRow = yield* makeBatchedLookup(queryPrompts, queries.selectSources, partitionKey)

@@ -29,9 +29,10 @@ interface Waiter {
  * needed where reads move to another server. `ReadRouter` has the rules.
  *
  * Both come from *markers*. A marker is a statement that sends a notification and returns the position of the
- * primary. PostgreSQL commits transactions that notify one after the other, and delivers their notifications in this
+ * primary. PostgreSQL commits transactions that notify one after another, and delivers their notifications in this
  * order, each after its transaction is visible. So once a marker is committed, every change that any server showed
- * before is visible on the primary; and once its notification has arrived, the change feed has reported all of them.
+ * before is visible on the primary. Once the notification of the marker has arrived, the change feed has reported all
+ * these changes.
  * At most one marker is in flight; the next marker serves all requests that arrived meanwhile.
  */
 export class Fence {

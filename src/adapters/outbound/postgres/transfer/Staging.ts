@@ -65,7 +65,7 @@ const insertRows = (table: ImportTable): string => {
     select ${columns} from json_populate_recordset(null::${stagedTable(table)}, $1::json)`
 }
 
-/** Analyzes the columns on which statements join; the planner needs no others. */
+/** Analyzes the columns on which statements join; the planner needs no other columns. */
 const analyzeTables = (tables: ReadonlyArray<ImportTable>): string =>
   `analyze ${tables.map(
     (table) => `${stagedTable(table)} (${table === "prompt_tags" ? "prompt_id, tag_id" : "id"})`
