@@ -93,7 +93,7 @@ describe("createPromptApi", () => {
     )
   })
 
-  it("HTTP responses and JSON of in-process results have every digit of the numbers in metadata, which are JavaScript numbers in process", async () => {
+  it("numbers in metadata keep every digit in HTTP responses and in the JSON of in-process results", async () => {
     const numbers = `{"id": 1234567890123456789, "list": [1.10, {"huge": 1e400}], "small": 0.1}`
     const snippet = fragment("{{id}} {{small}}")
     const one = prompt({

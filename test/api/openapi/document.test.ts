@@ -170,7 +170,7 @@ describe("the description of the API", () => {
 
 type Tag = ApiError["_tag"]
 
-/** The errors that only some operations have. Every operation has the others. */
+/** The errors that only some operations have. Every operation has all other errors. */
 const specificErrors: Readonly<Record<string, ReadonlyArray<Tag>>> = {
   "prompts.list": ["InvalidParameter"],
   "prompts.get": ["PromptNotFound", "RouteNotFound"],

@@ -18,7 +18,7 @@ const keys = ["a".repeat(64), "b".repeat(64)] as const as readonly [KeyHash, Key
 const maxAgeMs = 10_000
 const heartbeatTtlMs = 3_000
 
-/** A change feed like the one of PostgreSQL, on clocks that the test sets, and the policy over it. */
+/** A change feed like PostgreSQL's, on clocks that the test sets, and the `Outage` service that uses the feed. */
 const setUp = () => {
   let clock: Instant = { monotonic: 1_000, wall: 5_000_000 }
   const revisions = new WorkspaceRevisions()
@@ -96,7 +96,7 @@ const Step = Schema.Union([
   Schema.Struct({ step: Schema.Literal("request"), workspace: Workspace }),
   /** A request that only the database can serve. */
   Schema.Struct({ step: Schema.Literal("read afresh"), workspace: Workspace }),
-  /** A request of the same key for something that was never read. */
+  /** A request of the same key for a resource that was never read. */
   Schema.Struct({ step: Schema.Literal("read unknown"), workspace: Workspace }),
   Schema.Struct({ step: Schema.Literals(["change", "revoke or restore"]), workspace: Workspace }),
   Schema.Struct({ step: Schema.Literal("run"), ms: Milliseconds }),
@@ -126,7 +126,7 @@ const checkSteps = (steps: ReadonlyArray<typeof Step.Type>, disturbance: "suspen
   /** The versions at the last heartbeat that arrived, and those that the callers have received. */
   let atContact: ReadonlyArray<number> = stored
   const received = workspaces.map(() => 0)
-  /** The workspaces whose entries are too old for everything but an outage. */
+  /** The workspaces whose entries are too old to be served except in an outage. */
   const expired = new Set<number>()
   const revoked = new Set<number>()
   /** The callers whose last response of the database was a rejection. */
@@ -251,7 +251,7 @@ const checkSteps = (steps: ReadonlyArray<typeof Step.Type>, disturbance: "suspen
 describe("Outage", () => {
   for (const disturbance of ["suspend", "set back"] as const) {
     it.prop(
-      `no interleaving of requests, changes, losses and a clock that is ${disturbance === "suspend" ? "suspended" : "set back"} serves a value that is too old, outdated or older than before`,
+      `with a clock that is ${disturbance === "suspend" ? "suspended" : "set back"}, no interleaving of requests, changes and losses serves a value that is too old, outdated or older than before`,
       { steps: Schema.Array(Step).check(Schema.isMinLength(40), Schema.isMaxLength(80)) },
       ({ steps }) => {
         checkSteps([{ step: "beat" }, ...steps], disturbance)

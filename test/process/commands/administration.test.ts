@@ -74,7 +74,7 @@ describe("commands beside a running service", { timeout: 120_000 }, () => {
     await importText(archive({ workspace: { ...acme, tier: "team" }, prompts: [one] }))
 
     const issue = ["keys", "issue", "--workspace", acme.id, "--user", "Ada@example.com"]
-    // The Free tier has no API access, which a warning on stderr says.
+    // The Free tier has no API access, so there is a warning on stderr.
     const production = await run([...issue, "--name", "Production", "--json"], env)
     const { id, key } = JSON.parse(production.stdout)
     const issued = await run(issue, env)
@@ -317,7 +317,7 @@ describe("commands beside a running service", { timeout: 120_000 }, () => {
     const ids = [...first.prompts, ...second.prompts].map(({ id }) => id)
     expect(new Set(ids).size).toBe(4)
 
-    // An edit in the editor of staging, and another one in the files.
+    // An edit in the editor of staging, and another edit in the files.
     const edited = first.prompts.map((prompt) =>
       prompt.current_content === "Answer." ? { ...prompt, current_content: "Answer briefly." } : prompt
     )

@@ -55,7 +55,7 @@ describe("a service that is suspended while its database works", () => {
       await setTimeout(100)
       await database.sql("update prompts set title = $1", [title])
       await database.sql("update api_keys set revoked_at = now() where id = $1", [second.stored.id])
-      // These requests arrive while the service is suspended, the others once it has woken up.
+      // These requests arrive while the service is suspended, all other requests after it has resumed.
       const replies: Array<Promise<ReadonlyArray<Reply>>> = [
         readAll(active.plaintext),
         readAll(second.plaintext)

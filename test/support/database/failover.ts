@@ -37,7 +37,7 @@ export const startPair = Effect.fnUntraced(function* (archive: Archive) {
   return {
     primary,
     standby,
-    /** The URL of whichever of the two accepts writes. */
+    /** A URL of both servers that leads to the server that accepts writes. */
     url: `postgres://postgres@${hosts}/postgres?target_session_attrs=read-write`,
     /** Connects to the standby, which stays reachable. */
     connectToStandby: connectTo({ DATABASE_URL: standby.url })

@@ -44,9 +44,9 @@ interface ModelRead {
   readonly workspace: string
   /** The version that the caller must see at least. */
   readonly floor: number
-  /** The version on the primary, if that has been up since. */
+  /** The version on the primary when the read started; undefined if the primary has been down since. */
   latest: number | undefined
-  /** Whether the caller must see that version, because changes go unreported. */
+  /** True if the caller must see `latest`, because changes go unreported. */
   readonly mustBeLatest: boolean
 }
 

@@ -75,7 +75,7 @@ export const describeDisturbance = (disturbance: Disturbance): string => {
   }
 }
 
-/** Does what a disturbance says, and resolves once the processes are back. */
+/** Carries out a disturbance, and resolves once the processes run again. */
 export const disturb = async (stage: Stage, disturbance: Disturbance): Promise<void> => {
   await setTimeout(disturbance.pauseMs)
   switch (disturbance.kind) {

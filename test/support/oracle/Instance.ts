@@ -9,19 +9,19 @@ import { readMetric } from "../services/metrics.ts"
 /** The series that counts the reads of the standby. */
 const replicaReads = 'prompt_retrieval_replica_reads_total{target="replica"}'
 
-/** A process of the service that can be replaced by another one on the same port. */
+/** A process of the service that can be replaced by another process on the same port. */
 export interface Instance {
   readonly name: string
   readonly url: string
   /** Returns the name of the running process; undefined while none is running. */
   readonly process: () => string | undefined
-  /** Ends the process and starts another one. */
+  /** Ends the process and starts another process. */
   readonly restart: (signal: "SIGTERM" | "SIGKILL") => Promise<void>
   /** Returns how many reads the standby ran for the process. */
   readonly countReplicaReads: () => Promise<number>
-  /** Lies between the process and the database that it reads. */
+  /** The proxy between the process and the database that the process reads. */
   readonly reads: Proxy
-  /** Lies between the process and the database whose notifications it receives. */
+  /** The proxy between the process and the database whose notifications the process receives. */
   readonly feed: Proxy
 }
 

@@ -2,7 +2,7 @@ import type { Violation } from "./Checker.ts"
 import type { RunResult } from "./Run.ts"
 import type { Outcome } from "./Timeline.ts"
 
-/** How many violations a report shows, and how many commits around the allowed ones. */
+/** How many violations a report shows, and how many commits before and after the allowed commits. */
 const maxViolations = 3
 const nearbyCommits = 3
 

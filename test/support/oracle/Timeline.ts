@@ -32,7 +32,7 @@ export interface Commit {
 export type Outcome =
   | { readonly _tag: "Content"; readonly parts: Parts }
   | { readonly _tag: "Rejection"; readonly reason: string }
-  /** No response, or a response that says nothing about the data: a restart explains it. */
+  /** No response, or a response that shows nothing of the data, as during a restart. */
   | { readonly _tag: "Unavailable"; readonly reason: string }
   /** A response that no history explains. */
   | { readonly _tag: "Unexpected"; readonly reason: string }

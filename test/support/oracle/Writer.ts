@@ -12,7 +12,7 @@ class RolledBack {
   readonly _tag = "RolledBack"
 }
 
-/** Cuts the change feeds off: their connections are closed, and new ones receive nothing. */
+/** Cuts the change feeds off: their connections are closed, and new connections receive nothing. */
 const silenceFeeds = (instances: ReadonlyArray<Instance>) =>
   Effect.forEach(instances, ({ feed }) => Effect.andThen(feed.freeze, feed.cut))
 const restoreFeeds = (instances: ReadonlyArray<Instance>) =>

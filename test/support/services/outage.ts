@@ -4,7 +4,7 @@ import { fragment, fragmentBinding, prompt, sample, version } from "../archives.
 import type { Service } from "../service.ts"
 
 // A load of known and unknown reads on several services, whose responses are checked against the history of the
-// database while it is away and after it has returned.
+// database while the database is unavailable and after it has returned.
 
 /** A response, or what happened to the connection instead. */
 export interface Reply {
@@ -123,7 +123,7 @@ export const startKnownLoad = (
 
 let unknown = 0
 
-/** Starts a client per service that only sends reads that nobody has sent before. */
+/** Starts a client per service that sends only reads that no client has sent before. */
 export const startUnknownLoad = (
   services: ReadonlyArray<Service>,
   { targets, keys }: OutageTenant

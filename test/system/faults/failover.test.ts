@@ -159,7 +159,7 @@ describe("a service whose PostgreSQL primary fails over", () => {
     }
 
     it.each(failures)(
-      "an edit on the promoted standby is visible within 5 s of the switch, and nothing older afterwards, when the primary is %s",
+      "when the primary is %s, an edit on the promoted standby is visible within 5 s of the switch, and no later read is older",
       async (_, fail) => {
         const { setting, haproxy } = await startBehindHaproxy()
         await fail(setting.pair)

@@ -15,7 +15,7 @@ import { sizes } from "../../../../src/domain/Sizes.ts"
 import { archive, instant, prompt, toPartStream, workspace } from "../../../support/archives.ts"
 import { switchedFeed } from "../../../support/database/switchedFeed.ts"
 
-/** Makes the catalog of a workspace with these prompts, and a store that can be taken away and counts its reads. */
+/** Makes the catalog of a workspace with these prompts, and a store that can be made unavailable and records its reads. */
 const makeCatalog = Effect.fnUntraced(function* (prompts: ReadonlyArray<ReturnType<typeof prompt>>) {
   const feed = switchedFeed()
   const store = { isAway: false, reads: [] as Array<PropertyKey>, onRead: (_: PropertyKey): void => {} }
