@@ -63,7 +63,7 @@ export class Admission extends Context.Service<
      * 2. The token has the form of a key: `InvalidKeyFormat` without the prefix, otherwise `InvalidKey`.
      * 3. The service has started: `Unavailable`.
      * 4. The key exists: `InvalidKey`; `Unavailable` if the keys cannot be read.
-     * 5. The key is neither revoked nor expired, its owner need not reset the password, and it has a workspace:
+     * 5. The key is not revoked and not expired, its owner need not reset the password, and the key has a workspace:
      *    `KeyRevoked`, `OwnerMustReset`, `NoOrganization`. Expiry is judged by the clock of this process.
      * 6. The workspace's tier includes the API: `ApiNotAllowed`. Its bills are paid: `Disputed`, `PastDue`.
      * 7. The rate limits have room, the key's first: `RateLimited`. Only requests that reach this check use up quota.
