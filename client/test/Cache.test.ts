@@ -138,7 +138,7 @@ describe("cache eviction by errors", () => {
 })
 
 describe("the contents of the cache", () => {
-  it("a cache with maxEntries entries evicts the least recently used one", async () => {
+  it("a cache with maxEntries entries evicts the least recently used entry", async () => {
     const { read, requests } = makeCachingClient([({ url }) => ok(url.slice(-1))])
     for (const id of ["a", "b", "c"]) expect(await read(id)).toEqual([id, "fresh", 0])
     expect(await read("a")).toEqual(["a", "cached", 0])
@@ -166,7 +166,7 @@ describe("the contents of the cache", () => {
     expect(sentEtags()).toEqual([undefined, undefined, undefined])
   })
 
-  it("of two overlapping requests, the result of the one that started later stays cached", async () => {
+  it("of two overlapping requests, the result of the request that started later stays cached", async () => {
     const respond: Array<(response: Response) => void> = []
     const { client, read } = makeCachingClient([
       () => new Promise<Response>((resolve) => respond.push(resolve))

@@ -217,7 +217,7 @@ describe("a manipulated bundle", () => {
   })
 
   it.each([null, {}, { prompts: "no" }, Promise.resolve(bundle)])(
-    "%s is no bundle, so the constructor throws",
+    "the constructor throws for %s, which is not a bundle",
     (value) => {
       expect(() => new PromptClient({ apiKey: key, bundle: value as never })).toThrow(
         new TypeError("bundle must be a bundle of prompts")

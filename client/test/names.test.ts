@@ -127,7 +127,7 @@ describe("a prompt that is addressed by name", () => {
     await expect(empty.prompts.get("greeting")).rejects.toThrow(/^No prompt has the name greeting$/)
   })
 
-  it("an unknown name reads the list again, and once more if the name is missing, because an edit may hide a prompt", async () => {
+  it("a call with an unknown name reads the list again, and once more if the name is missing, because an edit may hide a prompt", async () => {
     const { service, client, listed } = makeService(1)
     await client.prompts.get("prompt-0")
     service.set({ name: "new", content: "New" })

@@ -16,7 +16,7 @@ useFakeTimeWithoutJitter()
 describe("the provenance of a result", () => {
   const headers = { etag: '"a"', "prompt-version": "3", "x-request-id": "req-1" }
 
-  it("every result has version, etag, source, age and requestId, which JSON and spreads do not show", async () => {
+  it("every result has version, etag, source, age and requestId, but its JSON and spreads do not contain these properties", async () => {
     const service = makeService({ bundle, cache: { ttl: 1_000, maxStale: 1_000 } })
     service.respondWith(respondWithText("a", headers))
     const expected = { version: 3, etag: '"a"', requestId: "req-1" }
@@ -85,7 +85,7 @@ describe("the provenance of a result", () => {
     expect((await client.prompts.list()).version).toBeUndefined()
   })
 
-  it("asResponse and withResponse give the headers of the response, also of a cached one", async () => {
+  it("asResponse and withResponse give the headers of the response, also for a cached result", async () => {
     const { client } = makeScriptedClient([respondWithText("a", { ...headers, "x-cache": "MISS" })], {
       cache: {}
     })

@@ -56,7 +56,7 @@ const listedPrompts = prompts
   .toSorted((a, b) => (a.updated_at + a.id < b.updated_at + b.id ? 1 : -1))
 
 describe("the client of a real service", () => {
-  it("every result says which version, ETag and request it comes from", async () => {
+  it("every result names the version, the ETag and the request that it comes from", async () => {
     const { client } = connect({ cache: {} })
     const stored = { version: agent.current_version, source: "fresh", requestId: "mine" }
     const headers = { "x-request-id": "mine" }

@@ -52,7 +52,7 @@ const withIds = (prompts: typeof Prompts.Type) =>
 
 describe("PromptNames", () => {
   it.effect.prop(
-    "gives every prompt a different name, by which the prompt is found",
+    "gives every prompt a unique name, and finds the prompt by this name",
     { prompts: Prompts },
     ({ prompts }) => {
       const all = withIds(prompts)

@@ -144,7 +144,7 @@ describe("a bundle", () => {
     assert.strictEqual(sha256, hash(hashes.join("")))
   })
 
-  it("runtimes without Node's hash function verify with WebCrypto, and a verified bundle only once", async () => {
+  it("runtimes without Node's hash function verify bundles with WebCrypto, each bundle only once", async () => {
     const bundle = makeTextBundle([["First", "One {{a}}\n😀"]])
     const digest = vi.spyOn(crypto.subtle, "digest")
     try {

@@ -132,7 +132,7 @@ describe("a stream of notifications", () => {
     expect(await Promise.race([stream.next(), setTimeout(300, "none")])).toBe("none")
   })
 
-  it("ends when its key is revoked, after which calls with the key are rejected", async () => {
+  it("ends when its key is revoked, and later calls with the key are rejected", async () => {
     const stream = await open(openNotifications(api.service(), own.expelled.plaintext))
     const ping = async () => (await call(api.service(), own.expelled.plaintext, "ping")).status
     expect([await ping(), await ping()]).toEqual([200, 200])

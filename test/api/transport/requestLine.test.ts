@@ -99,7 +99,7 @@ it("the body of a request with a disallowed method is not read as the next reque
   expect(responses.map(({ status }) => status)).toEqual([405, 200])
 })
 
-it("a request to upgrade the protocol gets an ordinary response, after which the connection closes", async () => {
+it("a request to upgrade the protocol gets an ordinary response, and then the connection closes", async () => {
   const upgrade = "GET /healthz HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
   const responses = await exchangeAll(port(), upgrade + rawRequest("/healthz"))
   expect(responses.map((response) => [response.status, getHeader(response, "connection")])).toEqual([

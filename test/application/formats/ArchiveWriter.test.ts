@@ -38,12 +38,16 @@ const toLines = ({ workspace, format: _, ...lists }: Archive): string => {
 }
 
 describe("ArchiveWriter", () => {
-  it.prop("writes one item per line, which parses as the archive", { original: archives }, ({ original }) => {
-    const ordered = inExportOrder(original)
-    const text = toArchiveText(ordered)
-    assert.strictEqual(text, toLines(ordered))
-    assert.deepStrictEqual(JSON.parse(text), JSON.parse(JSON.stringify(original)))
-  })
+  it.prop(
+    "writes one item per line, and the text parses as the archive",
+    { original: archives },
+    ({ original }) => {
+      const ordered = inExportOrder(original)
+      const text = toArchiveText(ordered)
+      assert.strictEqual(text, toLines(ordered))
+      assert.deepStrictEqual(JSON.parse(text), JSON.parse(JSON.stringify(original)))
+    }
+  )
 
   it("writes prompts with and without fragments and versions in any order", () => {
     const { archive: own } = sample()

@@ -322,7 +322,7 @@ describe("Outage", () => {
       })
   )
 
-  it.live("no known value is served while the change feed is up, or for an error that is no outage", () =>
+  it.live("no known value is served while the change feed is up, or for an error that is not an outage", () =>
     Effect.gen(function* () {
       const world = setUp()
       world.beat()

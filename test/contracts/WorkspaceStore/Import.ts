@@ -601,7 +601,7 @@ export const testImport = (it: ContractTests): void => {
       })
   )
 
-  it.effect("a dry run of importWorkspace fails where the import would and changes nothing", () =>
+  it.effect("a dry run of importWorkspace fails where the import would fail, and changes nothing", () =>
     Effect.gen(function* () {
       const { importWorkspace, workspaces } = yield* WorkspaceStore
       const { archive: own, keys } = sample()

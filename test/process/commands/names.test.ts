@@ -62,7 +62,7 @@ describe("a workspace is given by its id, its name or PROMPT_RETRIEVAL_WORKSPACE
     })
   })
 
-  it("a name that several workspaces have is an error that lists their ids", async () => {
+  it("a name of several workspaces is an error that lists the ids of these workspaces", async () => {
     const { code, stderr } = await run(["keys", "list", "--workspace", "Twin"], env)
     const ids = twins.map(({ id }) => id).sort()
     expect({ code, stderr }).toEqual({

@@ -11,7 +11,7 @@ afterAll(() => rmSync(scratch, { recursive: true }))
 const env = { DATA_DIR: join(scratch, "never") }
 
 // Commands.test.ts has every kind of wrong usage.
-it("wrong usage exits with 2 and one line on stderr, and opens no database", async () => {
+it("a wrong command line exits with 2 and one line on stderr, and opens no database", async () => {
   expect(await run(["nonsense"], env)).toEqual({
     code: 2,
     stdout: "",
@@ -20,7 +20,7 @@ it("wrong usage exits with 2 and one line on stderr, and opens no database", asy
   expect(existsSync(env.DATA_DIR)).toBe(false)
 })
 
-it("an invalid variable exits with 1, with --json in JSON", async () => {
+it("a command with an invalid variable exits with 1, and prints the error as JSON with --json", async () => {
   const message = "PORT must be a port, 0 to 65535"
   const args = ["workspaces", "list"]
   expect(await run(args, { ...env, PORT: "x" })).toEqual({

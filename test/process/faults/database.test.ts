@@ -83,7 +83,7 @@ describe("a database that fails or blocks", () => {
     expect(await waitUntilOk(service, uncachedPath(prompts), authorization)).toBeLessThan(500)
   })
 
-  it("while the key table is locked, unknown keys and keys that are not cached get 503, and cached keys read", async () => {
+  it("while the key table is locked, unknown keys and keys that are not cached get 503, and cached keys still read prompts", async () => {
     expect((await send(service, uncachedPath(versions), authorization)).status).toBe(200)
     await lock("api_keys")
     const blocked = [resolved, prompts].flatMap((path) => [

@@ -124,7 +124,7 @@ describe("the server that connections lead to", () => {
       expect(await findPort(await connect(server))).toBe(portOf(first))
     })
 
-    it("a server that requires a password rejects a URL without one, and names the reason for each host", async () => {
+    it("a server that requires a password rejects a URL without a password, and the error names the reason for each host", async () => {
       const asked = await resources.acquire(freshCluster)
       await asked.start()
       const administrator = await connect(makeDatabaseServer(Redacted.make(asked.url)))

@@ -108,7 +108,7 @@ describe("deploy/kubernetes", () => {
     )
   })
 
-  it("the most pods open fewer connections than PostgreSQL accepts by default, also during an update", () => {
+  it("the maximum number of pods opens fewer connections than PostgreSQL accepts by default, even during an update", () => {
     const { minReadySeconds, strategy } = deployment.spec
     // A pod that stops still has connections. The next one stops when its replacement has been ready for this long.
     const stopping = Math.ceil(pod.terminationGracePeriodSeconds / minReadySeconds)

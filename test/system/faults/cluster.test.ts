@@ -95,7 +95,7 @@ describe("a PostgreSQL server that fails and recovers", () => {
     expect((await sendReads(60)).map(({ status }) => status)).toEqual(Array(60).fill(200))
   })
 
-  it("while PostgreSQL is frozen, SIGTERM ends the process, which responds 503 to requests in flight", async () => {
+  it("while PostgreSQL is frozen, SIGTERM ends the process, and in-flight requests get 503", async () => {
     const other = await startObservedService(env)
     expect((await send(other, path, authorization)).status).toBe(200)
     cluster.freeze()

@@ -81,11 +81,11 @@ describe.each(["session", "transaction"] as const)(
     }
 
     it(
-      `behind PgBouncer in ${mode} mode the service migrates the database and responds to every read`,
+      `behind PgBouncer in ${mode} mode, the service migrates the database and responds to every read`,
       readAll
     )
 
-    it(`behind PgBouncer in ${mode} mode the service changes no session that another client may get`, async () => {
+    it(`behind PgBouncer in ${mode} mode, the service changes no session that another client may get`, async () => {
       await readAll()
       const sessions = await listSessions(pooled.DATABASE_URL, 8)
       expect(new Set(sessions.map(({ pid }) => pid)).size).toBe(8)
@@ -93,7 +93,7 @@ describe.each(["session", "transaction"] as const)(
         expect({ timeout, plans, prepared }).toEqual({ timeout: "3s", plans: "auto", prepared: 0 })
     })
 
-    it(`behind PgBouncer in ${mode} mode a read that waits for a lock ends at the role's statement timeout`, async () => {
+    it(`behind PgBouncer in ${mode} mode, a read that waits for a lock ends at the role's statement timeout`, async () => {
       const release = await lockTables(direct.DATABASE_URL, promptTables)
       try {
         const { status, duration } = await send(service, uncachedPath("/api/v1/prompts"), authorization)
@@ -107,7 +107,7 @@ describe.each(["session", "transaction"] as const)(
       expect(service.output()).not.toContain("Reads go through a pooler")
     })
 
-    it(`behind PgBouncer in ${mode} mode responses are cached, and a change is visible within 2 s`, async () => {
+    it(`behind PgBouncer in ${mode} mode, responses are cached, and a change is visible within 2 s`, async () => {
       const { sql } = await resources.acquire(connectTo(direct))
       const { id } = archive.prompts[0]!
       const path = `/api/v1/prompts/${id}`
@@ -126,7 +126,7 @@ describe.each(["session", "transaction"] as const)(
       expect(service.output()).not.toContain(feedDown)
     })
 
-    it(`behind PgBouncer in ${mode} mode commands that write run one after another`, async () => {
+    it(`behind PgBouncer in ${mode} mode, commands that write run one after another`, async () => {
       for (const name of ["First", "Second", "Third"]) {
         const created = await run(["workspaces", "create", "--name", name, "--tier", "team"], pooled)
         expect(created).toMatchObject({ code: 0 })

@@ -172,7 +172,7 @@ describe.concurrent("queries of a PostgreSQL server", () => {
   )
 
   it.live(
-    "queries that exceed the statement timeout log one line, which does not say that PostgreSQL is unavailable",
+    "queries that exceed the statement timeout log one line, and the line does not say that PostgreSQL is unavailable",
     () => {
       const lines: Array<unknown> = []
       const logger = Logger.make(({ message }) => void lines.push(message))

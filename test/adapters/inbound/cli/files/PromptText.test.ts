@@ -53,45 +53,48 @@ describe("the text of a file", () => {
   it.each([
     ["empty front matter", "---\n---\n"],
     ["no front matter", ""]
-  ])("may have %s: the path gives id, title, name and folder, the rest has defaults", (_, front) => {
-    const files = {
-      "prompts/Support/hello.md": `${front}Hello {{name}}\n`,
-      "fragments/tone.md": `${front}Kind`
-    }
-    const first = Result.getOrThrow(read(workspace, files))
-    assert.deepStrictEqual(first, [
-      {
-        path: "fragments/tone.md",
-        file_id: null,
-        id: first[0]!.id,
-        state: { kind: "fragment", name: "tone", content: "Kind" }
-      },
-      {
-        path: "prompts/Support/hello.md",
-        file_id: null,
-        id: first[1]!.id,
-        state: {
-          kind: "prompt",
-          folder: "Support",
-          title: "hello",
-          description: "",
-          current_content: "Hello {{name}}",
-          prompt_type: "user",
-          target_model: "",
-          intent: "",
-          is_favorite: false,
-          sort_order: 0,
-          tags: [],
-          fragments: []
-        }
+  ])(
+    "may have %s: the path gives id, title, name and folder, and all other values have defaults",
+    (_, front) => {
+      const files = {
+        "prompts/Support/hello.md": `${front}Hello {{name}}\n`,
+        "fragments/tone.md": `${front}Kind`
       }
-    ])
-    assert.deepStrictEqual(read(workspace, files), Result.succeed(first))
-    assert.notStrictEqual(
-      Result.getOrThrow(read(newId(), files))[1]!.id,
-      Result.getOrThrow(read(workspace, files))[1]!.id
-    )
-  })
+      const first = Result.getOrThrow(read(workspace, files))
+      assert.deepStrictEqual(first, [
+        {
+          path: "fragments/tone.md",
+          file_id: null,
+          id: first[0]!.id,
+          state: { kind: "fragment", name: "tone", content: "Kind" }
+        },
+        {
+          path: "prompts/Support/hello.md",
+          file_id: null,
+          id: first[1]!.id,
+          state: {
+            kind: "prompt",
+            folder: "Support",
+            title: "hello",
+            description: "",
+            current_content: "Hello {{name}}",
+            prompt_type: "user",
+            target_model: "",
+            intent: "",
+            is_favorite: false,
+            sort_order: 0,
+            tags: [],
+            fragments: []
+          }
+        }
+      ])
+      assert.deepStrictEqual(read(workspace, files), Result.succeed(first))
+      assert.notStrictEqual(
+        Result.getOrThrow(read(newId(), files))[1]!.id,
+        Result.getOrThrow(read(workspace, files))[1]!.id
+      )
+    }
+  )
 
   it("without an id gets the version 5 UUID of its path in the namespace of its workspace", () => {
     const dns = "6ba7b810-9dad-11d1-80b4-00c04fd430c8" as WorkspaceId

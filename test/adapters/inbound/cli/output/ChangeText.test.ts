@@ -58,7 +58,7 @@ describe("renderDiff", () => {
     )
   })
 
-  it("shows all lines of what is added and of a fragment that is removed, and none of an archived prompt", () => {
+  it("shows all lines of added items and of a removed fragment, and no line of an archived prompt", () => {
     assert.strictEqual(
       renderDiff(change(null, state()), paths),
       "@@ -0,0 +1,7 @@\n+---\n+title: Agent\n+type: user\n+---\n+One\n+Two\n+Three"
