@@ -39,7 +39,6 @@ const outOfIds = (): never => {
   throw new Error("the merge needed more ids than countNewIds")
 }
 
-/** An edit and the files that it was made from. */
 interface MatchedEdit {
   readonly edit: ContentEdit
   readonly files: ReadonlyArray<ContentFile>

@@ -125,7 +125,6 @@ export interface ChangeOptions {
   readonly source?: string
 }
 
-/** Selects events of the audit log. */
 export interface AuditFilter {
   /** Selects the events of a workspace, even after its deletion; without it, all events. */
   readonly workspace?: WorkspaceId | undefined

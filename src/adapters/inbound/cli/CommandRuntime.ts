@@ -13,7 +13,6 @@ export class CommandRuntime extends Context.Service<
   {
     /** Serves until the process receives a stop signal. `demo` creates a demo workspace in an empty embedded database. */
     readonly serve: (options: { readonly demo: boolean }) => Effect.Effect<void, CommandError | Unavailable>
-    /** Brings the database schema up to date. */
     readonly migrate: Effect.Effect<MigrationReport, CommandError | Unavailable>
     /** Reads the state of the database schema; changes nothing. */
     readonly schemaStatus: Effect.Effect<SchemaStatus, CommandError | Unavailable>

@@ -11,7 +11,6 @@ export type SetPhase = (phase: StatementPhase | undefined) => void
 
 /** Counts the statements of one connection pool. */
 export interface PoolGauges {
-  /** Returns the number of running statements. */
   readonly running: () => number
   /** Adds a statement, which is in no phase yet. */
   readonly addStatement: () => SetPhase

@@ -19,7 +19,6 @@ import { EmbeddedUnavailable, runAs, type SystemUser } from "./ServerUser.ts"
 /** The major version of the programs. The file `PG_VERSION` of a database names the version that wrote it. */
 export const embeddedMajor = "18"
 
-/** The paths of PostgreSQL's programs. */
 export interface PostgresPrograms {
   readonly initdb: string
   readonly postgres: string

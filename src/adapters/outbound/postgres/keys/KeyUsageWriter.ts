@@ -16,7 +16,6 @@ const maxPendingKeys = 100_000
 /** Maximum number of keys of one statement. With more keys, PostgreSQL reads the whole table instead of an index. */
 const maxKeysPerStatement = 256
 
-/** The time that one statement may take. */
 const writeTimeout = "2 seconds"
 
 /** Buffers the last-used times of keys and writes them in the background. */

@@ -84,7 +84,6 @@ const runPending = Effect.fnUntraced(function* (all: ReadonlyArray<Migration>) {
   return { version: all.length, ran: pending.map(toInfo) }
 })
 
-/** The server denied a migration. */
 const MigrationDenied = (error: SqlError) => ({ _tag: "MigrationDenied", error }) as const
 
 /** Fails with the privilege that the role of the connection lacks, or with the server's reason. */

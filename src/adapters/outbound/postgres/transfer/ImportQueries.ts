@@ -39,7 +39,6 @@ export const tryLockWorkspace = `select case when pg_try_advisory_xact_lock(${lo
     else false
   end as locked`
 
-/** Decodes the row of `tryLockWorkspace`. */
 export const decodeTryLock = makeFirstRowDecoder(Schema.Struct({ locked: Schema.Boolean }))
 
 /** Locks the prompts `$1` against changes until the transaction ends. */
@@ -219,7 +218,6 @@ const removedRows = [fromOtherTagsOfStagedPrompts, ...contentTables.map(fromOthe
 export const countWrites = `select ${sumCounts(addedRows)} as added, ${sumCounts(changedRows)} as changed,
   ${sumCounts(removedRows)} as removed`
 
-/** Decodes the row of `countWrites`. */
 export const decodeCounts = makeFirstRowDecoder(
   Schema.Struct({ added: Schema.Int, changed: Schema.Int, removed: Schema.Int })
 )
