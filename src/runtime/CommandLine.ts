@@ -65,13 +65,16 @@ const nextTurn = Effect.callback<void>((resume) => {
 
 /** The operations that run on the database of a command. */
 const makeDatabaseOperations = Effect.fnUntraced(function* (config: ServiceConfig) {
-  const [{ commandDatabaseLayer, commandUseCasesLayer }, { migrate, readSchemaStatus }] =
+  const [{ commandDatabaseLayer, commandUseCasesLayer }, { migrate, readSchemaStatus }, { limitHeapGrowth }] =
     yield* Effect.promise(() =>
       Promise.all([
         import("./layers/CommandLayers.ts"),
-        import("../adapters/outbound/postgres/schema/Migrations.ts")
+        import("../adapters/outbound/postgres/schema/Migrations.ts"),
+        import("./IdleCollection.ts")
       ])
     )
+  // An import or export of many prompts creates much garbage.
+  yield* limitHeapGrowth
   const database = commandDatabaseLayer(config)
   return {
     migrate: Effect.provide(migrate, database),
