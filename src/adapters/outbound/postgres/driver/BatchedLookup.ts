@@ -45,29 +45,17 @@ export const makeBatchedLookup = <Key>(
       else inFlight.set(partition, count)
     }
 
-    /** Reads the rows of some keys of a partition. */
-    const read = (
-      partition: string,
-      keys: ReadonlyArray<Key>
-    ): Effect.Effect<ReadonlyArray<Row>, Unavailable> =>
-      // Uninterruptible between counting the statement and attaching its cleanup.
-      Effect.uninterruptibleMask((restore) => {
-        countInFlight(partition, 1)
-        return Effect.onExit(restore(query(makeStatement(keys))), () =>
-          Effect.sync(() => countInFlight(partition, -1))
-        )
-      })
-
-    const sendBatch = (partition: string, batch: ReadonlyArray<PendingLookup<Key>>): void => {
+    const send = (partition: string, batch: ReadonlyArray<PendingLookup<Key>>): void => {
       const lookups = batch.filter(({ isCanceled }) => !isCanceled)
       if (lookups.length === 0) return
-      const keys = lookups.map(({ key }) => key)
-      const rowsByOrdinal = Effect.map(read(partition, keys), (rows) => {
+      const rowsByOrdinal = Effect.map(query(makeStatement(lookups.map(({ key }) => key))), (rows) => {
         const found: Array<Row | undefined> = []
         for (const row of rows) found[decodeOrdinal(row).ordinal] = row
         return found
       })
+      countInFlight(partition, 1)
       fork(rowsByOrdinal).addObserver((exit) => {
+        countInFlight(partition, -1)
         for (const [index, { resume }] of lookups.entries()) {
           resume(Exit.map(exit, (found) => found[index + 1]))
         }
@@ -77,7 +65,7 @@ export const makeBatchedLookup = <Key>(
     const sendAll = (): void => {
       const all = batches
       batches = new Map()
-      for (const [partition, batch] of all) sendBatch(partition, batch)
+      for (const [partition, batch] of all) send(partition, batch)
     }
 
     const getBatch = (partition: string): Array<PendingLookup<Key>> => {
@@ -89,24 +77,20 @@ export const makeBatchedLookup = <Key>(
       return batch
     }
 
-    const joinBatch = (partition: string, key: Key): Effect.Effect<Row | undefined, Unavailable> =>
+    return (key) =>
       Effect.callback((resume) => {
         const lookup: PendingLookup<Key> = { key, resume, isCanceled: false }
-        const batch = getBatch(partition)
-        if (batch.push(lookup) === maxBatchSize) {
-          batches.delete(partition)
-          sendBatch(partition, batch)
+        const partition = partitionKey(key)
+        if (!inFlight.has(partition)) send(partition, [lookup])
+        else {
+          const batch = getBatch(partition)
+          if (batch.push(lookup) === maxBatchSize) {
+            batches.delete(partition)
+            send(partition, batch)
+          }
         }
         return Effect.sync(() => {
           lookup.isCanceled = true
         })
-      })
-
-    return (key) =>
-      Effect.suspend(() => {
-        const partition = partitionKey(key)
-        return inFlight.has(partition)
-          ? joinBatch(partition, key)
-          : Effect.map(read(partition, [key]), ([row]) => row)
       })
   })
