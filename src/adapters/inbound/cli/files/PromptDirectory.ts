@@ -1,7 +1,7 @@
 import { isUtf8 } from "node:buffer"
 import type { Dirent } from "node:fs"
 import { mkdir, mkdtemp, readdir, readFile, rename, rm, rmdir, unlink, writeFile } from "node:fs/promises"
-import { dirname, join, relative, resolve, sep } from "node:path"
+import { dirname, join, posix, resolve } from "node:path"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import { InvalidFiles } from "../../../../application/formats/files/ContentFile.ts"
@@ -30,26 +30,27 @@ const listParts = async (directory: string): Promise<ReadonlyArray<Dirent>> => {
   return parts
 }
 
-/**
- * Lists the files in the parts of a directory: their paths, with slashes, and the problems of other entries. Hidden
- * files and other extensions are ignored.
- */
-const listFiles = async (directory: string, parts: ReadonlyArray<Dirent>) => {
-  const paths: Array<string> = []
-  const problems: Array<Problem> = []
-  for (const part of parts) {
-    const entries = part.isSymbolicLink()
-      ? [part]
-      : await readdir(join(directory, part.name), { recursive: true, withFileTypes: true })
-    for (const entry of entries) {
-      const path = relative(directory, join(entry.parentPath, entry.name)).replaceAll(sep, "/")
-      if (path.split("/").some((segment) => segment.startsWith("."))) continue
-      if (entry.isSymbolicLink())
-        problems.push({ path, message: "is a symbolic link, which is not followed" })
-      if (entry.isFile() && path.endsWith(extension)) paths.push(path)
-    }
+/** The files of a directory: their paths, with slashes, and the problems of other entries. */
+interface Listing {
+  readonly paths: Array<string>
+  readonly problems: Array<Problem>
+}
+
+/** Adds the files in directories to a listing. Hidden files and other extensions are ignored. */
+const addFiles = async (
+  { paths, problems }: Listing,
+  root: string,
+  parent: string,
+  entries: ReadonlyArray<Dirent>
+): Promise<void> => {
+  for (const entry of entries) {
+    const path = posix.join(parent, entry.name)
+    if (entry.name.startsWith(".")) continue
+    if (entry.isSymbolicLink()) problems.push({ path, message: "is a symbolic link, which is not followed" })
+    if (entry.isDirectory())
+      await addFiles({ paths, problems }, root, path, await listEntries(join(root, path)))
+    if (entry.isFile() && path.endsWith(extension)) paths.push(path)
   }
-  return { paths, problems }
 }
 
 /**
@@ -61,12 +62,14 @@ const listFiles = async (directory: string, parts: ReadonlyArray<Dirent>) => {
 export const readTexts = Effect.fnUntraced(function* (directory: string, mustHavePrompts: boolean) {
   const attempt = <A>(step: () => Promise<A>) =>
     Effect.tryPromise({ try: step, catch: (error) => makeReadError(directory, error) })
-  const { paths, problems } = yield* attempt(async () => {
+  const listing: Listing = { paths: [], problems: [] }
+  yield* attempt(async () => {
     const parts = await listParts(directory)
     if (mustHavePrompts && !parts.some(({ name }) => name === "prompts"))
       throw new Error("it has no prompts/ directory")
-    return listFiles(directory, parts)
+    await addFiles(listing, directory, "", parts)
   })
+  const { paths, problems } = listing
   const texts = new Map<string, string>()
   const readText = async (path: string) => {
     const bytes = await readFile(join(directory, path))
@@ -79,6 +82,19 @@ export const readTexts = Effect.fnUntraced(function* (directory: string, mustHav
   return problems.length > 0 ? yield* Effect.fail(InvalidFiles(problems)) : (texts as Texts)
 })
 
+/** Removes a file, and the directories that it leaves empty, except `prompts/` and `fragments/`. */
+const removeFile = async (directory: string, path: string): Promise<void> => {
+  await unlink(join(directory, path))
+  for (let parent = dirname(path); parent.includes("/"); parent = dirname(parent)) {
+    try {
+      await rmdir(join(directory, parent))
+    } catch {
+      // Other files are in it.
+      return
+    }
+  }
+}
+
 /** Removes a directory and its ancestors up to `outermost`, as long as they are empty: other programs may use them. */
 const removeEmpty = async (directory: string, outermost: string): Promise<void> => {
   try {
@@ -87,15 +103,6 @@ const removeEmpty = async (directory: string, outermost: string): Promise<void> 
     return
   }
   if (directory !== outermost) await removeEmpty(dirname(directory), outermost)
-}
-
-/** Removes a file, and the directories that it leaves empty, except `prompts/` and `fragments/`. */
-const removeFile = async (directory: string, path: string): Promise<void> => {
-  await unlink(join(directory, path))
-  const [part = "", ...directories] = dirname(path).split("/")
-  const [outermost] = directories
-  if (outermost !== undefined)
-    await removeEmpty(join(directory, dirname(path)), join(directory, part, outermost))
 }
 
 /** Moves all files of a directory into another one. Directories that exist in both are merged. */
