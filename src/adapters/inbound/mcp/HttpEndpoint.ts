@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import { Admission, type AdmittedCaller } from "../../../application/access/Admission.ts"
 import { Unavailable } from "../../../application/ports/Unavailable.ts"
+import { withDeadline } from "../../../application/support/Deadline.ts"
 import { withReadPermit } from "../../../application/reading/ReadPermits.ts"
 import { encodeInTurns } from "../../../application/reading/Turns.ts"
 import { isJsonObject, type JsonObject } from "../../../domain/Json.ts"
@@ -83,6 +84,11 @@ const respondToFailures = (
     )
   })
 
+/** How long a call may take, in milliseconds. */
+const deadlineMs = 5_000
+
+const withCallDeadline = withDeadline(deadlineMs, toRpcError(Unavailable))
+
 /**
  * Makes the endpoint for Streamable HTTP. A request passes these checks in this order: its method, its origin, the
  * admission of the HTTP API, its body, its metadata, its parameters.
@@ -127,7 +133,7 @@ export const makeHttpEndpoint = (publicOrigin: string | undefined) =>
           ? Effect.succeed(content)
           : Effect.fail(toRpcError(Unavailable))
       })
-      return withReadPermit(workspace, respond)
+      return withCallDeadline(withReadPermit(workspace, respond))
     }
 
     const respondToPost = (

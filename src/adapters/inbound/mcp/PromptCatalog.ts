@@ -53,8 +53,6 @@ export interface PromptCatalog {
 const pageSize = 50
 /** Maximum number of prompts of a page that are resolved at the same time. */
 const maxResolving = 2
-/** How long reading an uncached list or prompt may take. */
-const readTimeout = "5 seconds"
 const maxAgeMs = 30_000
 /** Maximum size of each cache of names, in bytes. */
 const maxNamesBytes = 32 * 1024 * 1024
@@ -210,17 +208,15 @@ export const makePromptCatalogs = Effect.gen(function* () {
       )
     })
 
-  const withTimeout = <A>(read: Effect.Effect<A, RpcError | Unavailable>): Effect.Effect<A, RpcError> =>
-    Effect.timeoutOrElse(read, { duration: readTimeout, orElse: () => Effect.fail(Unavailable) }).pipe(
-      Effect.mapError((error) => ("_tag" in error ? toRpcError(error) : error))
-    )
+  const mapUnavailable = <A>(read: Effect.Effect<A, RpcError | Unavailable>): Effect.Effect<A, RpcError> =>
+    Effect.mapError(read, (error) => ("_tag" in error ? toRpcError(error) : error))
 
   return (caller: Caller): PromptCatalog => ({
     list: (cursor) => {
       const page = cursor === undefined ? 1 : parseCursor(cursor)
       return page === undefined
         ? Effect.fail(makeInvalidParams("cursor must be the nextCursor of an earlier page"))
-        : withTimeout(readPage(caller, page))
+        : mapUnavailable(readPage(caller, page))
     },
     get: (name) => {
       const workspace = caller.workspaceId
@@ -228,7 +224,7 @@ export const makePromptCatalogs = Effect.gen(function* () {
       const content =
         cached !== undefined && cached.slots.length <= maxSlots
           ? Effect.succeed(cached)
-          : withTimeout(readContent(caller, name))
+          : mapUnavailable(readContent(caller, name))
       return takeTurnFor(workspace, content)
     }
   })
