@@ -3,7 +3,7 @@ import * as Semaphore from "effect/Semaphore"
 import type { WorkspaceId } from "../../domain/WorkspaceId.ts"
 
 /** The number of reads of a workspace that run at once after a large read. Each read may hold about 8 MiB until it is encoded. */
-const maxLargeReads = 2
+const maxLargeReads = 4
 /** The number of reads of a workspace that run at once if they are small. */
 const maxSmallReads = 32
 /** The number of workspaces whose permits are kept. */
