@@ -8,7 +8,7 @@ import { readWorkspace } from "./ContentReader.ts"
 import * as queries from "./ExportQueries.ts"
 
 /** The number of rows that are read at once: a row has at most 1 MiB of text and 64 KiB of JSON. */
-const fetchedRows = 50
+const fetchedRows = 16
 
 /** Reads the next rows of a list; none at its end. */
 type Cursor<A> = Effect.Effect<ReadonlyArray<A>, SqlError>
