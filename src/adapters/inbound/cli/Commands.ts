@@ -66,7 +66,8 @@ const helpFlags: ReadonlyArray<string> = ["--help", "-h"]
 
 /** Replaces the commands `help` and `version` by the flags that do the same. */
 const replaceByFlags = (args: ReadonlyArray<string>): ReadonlyArray<string> => {
-  const [command, ...words] = args
+  const [command, ...operands] = args
+  const words = operands.filter((word) => word !== "--")
   if (command === "version" && words.length === 0) return ["--version"]
   return command === "help" && !words.some((word) => helpFlags.includes(word)) ? [...words, "--help"] : args
 }

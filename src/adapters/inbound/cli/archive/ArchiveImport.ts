@@ -37,7 +37,7 @@ export const importArchive = Effect.fnUntraced(function* (
     readBytes += count
   }
   const describeProgress = () =>
-    `${Math.floor((100 * readBytes) / file.size)}% of ${(file.size / 2 ** 20).toFixed(1)} MiB`
+    `${Math.min(100, Math.floor((100 * readBytes) / file.size))}% of ${(file.size / 2 ** 20).toFixed(1)} MiB`
   const imported = yield* administration
     .importArchive(readArchiveFile(file.path, addBytes), {
       dryRun,
