@@ -30,6 +30,7 @@
  * @module
  */
 import * as Layer from "effect/Layer"
+import { BasePath, PublicUrl } from "./adapters/inbound/http/request/PublicUrl.ts"
 import * as Memory from "./adapters/outbound/memory/Memory.ts"
 import * as InProcessRateLimiter from "./adapters/outbound/rate-limiter/InProcessRateLimiter.ts"
 import { Lifecycle } from "./application/support/Lifecycle.ts"
@@ -43,16 +44,26 @@ import type { WorkspaceStore } from "./application/ports/WorkspaceStore.ts"
 /**
  * Everything that `Prompts` and `Admission` need, in memory: the prompts, keys and workspaces of one store that
  * starts empty, rate limits of this process, a service that is always up, no outages, and observations that are
- * ignored.
+ * ignored. Also the address of a web handler: the root of its host.
  */
 export const memoryLayer: Layer.Layer<
-  PromptRepo | KeyStore | WorkspaceStore | RateLimiter | Observations | Lifecycle | Outage.Outage
+  | PromptRepo
+  | KeyStore
+  | WorkspaceStore
+  | RateLimiter
+  | Observations
+  | Lifecycle
+  | Outage.Outage
+  | PublicUrl
+  | BasePath
 > = Layer.mergeAll(
   Memory.layer,
   InProcessRateLimiter.layer,
   Memory.ignoredObservationsLayer,
   Lifecycle.serving,
-  Outage.offLayer
+  Outage.offLayer,
+  Layer.succeed(PublicUrl, undefined),
+  Layer.succeed(BasePath, "")
 )
 
 export type { Archive } from "./application/formats/Archive.ts"
