@@ -2,7 +2,7 @@ import { spawn } from "node:child_process"
 import { once } from "node:events"
 import { type AddressInfo, createServer } from "node:net"
 import { setTimeout } from "node:timers/promises"
-import { afterAll, beforeAll, describe, expect, it } from "vitest"
+import { afterAll, beforeAll, describe, expect, it, vi } from "vitest"
 import { makeResources, postgres } from "../support/database.ts"
 import { freePort } from "../support/ports.ts"
 import { currentProgram, run, type Service, startService } from "../support/service.ts"
@@ -35,6 +35,8 @@ describe("docs/operations.md, Exit codes", () => {
   const stopTwice = async () => {
     const service = await startService({ ...(await unreachable()), SHUTDOWN_GRACE: "1 minute" }, "/healthz")
     service.process.kill("SIGTERM")
+    await vi.waitFor(() => expect(service.output()).toContain("Shutting down"), 30_000)
+    // Two signals within 250 ms count as one.
     await setTimeout(300)
     return service.stop()
   }
