@@ -4,8 +4,8 @@ import type { WorkspaceId } from "../../../../domain/WorkspaceId.ts"
 import type { Query } from "../driver/Query.ts"
 
 /**
- * The number of statements of a workspace that are in flight at once: fewer than the smallest pool runs at once, so
- * that slow statements of one workspace leave connections to the others.
+ * The number of statements of a workspace that are in flight at once: fewer than the smallest pool of the primary runs at
+ * once, so that slow statements of one workspace leave connections to the others.
  */
 const maxStatements = 3
 
