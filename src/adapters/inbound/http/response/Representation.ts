@@ -54,17 +54,21 @@ export const encodeBody = (json: string): BodyWithEtag => {
   return { body, etag: computeEtag(body) }
 }
 
-/** Returns the representation of a body. `caching` are headers of the 200 and the 304. */
+/**
+ * Returns the representation of a body. `caching` are headers of the 200 and the 304; `memory` says what happens to the
+ * memory of the body.
+ */
 export const toRepresentation = (
   body: Uint8Array,
   entityHeaders: HeaderFields,
   caching: ReadonlyArray<string>,
+  memory: Pick<HttpResponse, "isPermanent" | "isFreedWhenSent" | "workspace">,
   etag: string = computeEtag(body)
 ): Representation => {
   const notModifiedHeaders = [...caching, "etag", etag]
   return {
     etag,
-    full: { status: 200, headers: [...toRawHeaders(entityHeaders), ...notModifiedHeaders], body },
+    full: { status: 200, headers: [...toRawHeaders(entityHeaders), ...notModifiedHeaders], body, ...memory },
     notModifiedHeaders
   }
 }
@@ -80,13 +84,8 @@ export const representResource = (
     promptVersion === undefined
       ? rawCachingHeaders
       : [...rawCachingHeaders, "prompt-version", String(promptVersion)]
-  const { full, ...others } = toRepresentation(
-    body,
-    makeEntityHeaders(body, "application/json"),
-    caching,
-    etag
-  )
-  return { ...others, full: { ...full, isFreedWhenSent: body.length > maxCachedBytes, workspace } }
+  const memory = { isFreedWhenSent: body.length > maxCachedBytes, workspace }
+  return toRepresentation(body, makeEntityHeaders(body, "application/json"), caching, memory, etag)
 }
 
 const entityTag = /(?:W\/)?("[^"]*")/g

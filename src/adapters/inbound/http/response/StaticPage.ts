@@ -27,8 +27,7 @@ export const makeStaticPage = async (
   const caching = toRawHeaders({ "cache-control": "no-cache", vary: "Accept-Encoding", ...headers })
   const represent = (body: Uint8Array, contentEncoding: HeaderFields): Representation => {
     const entityHeaders = { ...makeEntityHeaders(body, contentType), ...contentEncoding }
-    const { full, ...others } = toRepresentation(body, entityHeaders, caching)
-    return { ...others, full: { ...full, isPermanent: true } }
+    return toRepresentation(body, entityHeaders, caching, { isPermanent: true })
   }
   const identity = Buffer.from(text)
   const coded = await Promise.all(
