@@ -104,7 +104,7 @@ export const makeMountedResponder = (
         requestId,
         hasRoom,
         readBody: Effect.callback((resume) => {
-          releaseBody = bodies.read(request, (body) => resume(body))
+          releaseBody = bodies.read(request, resume)
         }),
         canStream: () => tracker.canStream(response)
       })
