@@ -30,7 +30,7 @@
  * @module
  */
 import * as Layer from "effect/Layer"
-import { BasePath, PublicUrl } from "./adapters/inbound/http/request/PublicUrl.ts"
+import { addressLayer, type BasePath, type PublicUrl } from "./adapters/inbound/http/request/PublicUrl.ts"
 import * as Memory from "./adapters/outbound/memory/Memory.ts"
 import * as InProcessRateLimiter from "./adapters/outbound/rate-limiter/InProcessRateLimiter.ts"
 import { Lifecycle } from "./application/support/Lifecycle.ts"
@@ -62,8 +62,7 @@ export const memoryLayer: Layer.Layer<
   Memory.ignoredObservationsLayer,
   Lifecycle.serving,
   Outage.offLayer,
-  Layer.succeed(PublicUrl, undefined),
-  Layer.succeed(BasePath, "")
+  addressLayer({})
 )
 
 export type { Archive } from "./application/formats/Archive.ts"

@@ -4,7 +4,7 @@ import "effect/schema/SchemaJITCompiler/enable"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Redacted from "effect/Redacted"
-import { BasePath, PublicUrl } from "../../adapters/inbound/http/request/PublicUrl.ts"
+import { type AddressSettings, addressLayer } from "../../adapters/inbound/http/request/PublicUrl.ts"
 import * as CachingKeyStore from "../../adapters/outbound/caching/CachingKeyStore.ts"
 import * as CachingPromptRepo from "../../adapters/outbound/caching/CachingPromptRepo.ts"
 import * as MetricObservations from "../../adapters/outbound/metrics/MetricObservations.ts"
@@ -31,14 +31,6 @@ export const databaseLayer = Database.layer
 /** The change notifications of a PostgreSQL server. */
 export const changeFeedLayer = PostgresChangeFeed.layer
 
-/** Where callers find the API. */
-interface AddressSettings {
-  /** The URL at which callers reach the API. By default, responses name only paths. */
-  readonly publicUrl?: string | undefined
-  /** The path below which a host mounts the API. By default, the root. */
-  readonly basePath?: string
-}
-
 /** Limits on callers and the counter that enforces them. */
 export interface ServiceSettings extends AddressSettings {
   /** Without Redis, each process counts rate limits itself. */
@@ -47,9 +39,6 @@ export interface ServiceSettings extends AddressSettings {
   /** How long known responses are served without the database, in milliseconds. By default, none are served. */
   readonly outageMaxAgeMs?: number
 }
-
-const addressLayer = ({ publicUrl, basePath = "" }: AddressSettings) =>
-  Layer.merge(Layer.succeed(PublicUrl, publicUrl), Layer.succeed(BasePath, basePath))
 
 /** The use cases of callers, on stores of prompts and keys. */
 const useCasesLayer = ({ redisUrl, rateLimits }: ServiceSettings) => {

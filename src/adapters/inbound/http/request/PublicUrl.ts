@@ -1,4 +1,5 @@
 import * as Context from "effect/Context"
+import * as Layer from "effect/Layer"
 
 /**
  * The URL at which callers reach the service, as `parsePublicUrl` returns it. If it is `undefined`, responses name only
@@ -13,6 +14,20 @@ export class PublicUrl extends Context.Service<PublicUrl, string | undefined>()(
  * mounted at the root.
  */
 export class BasePath extends Context.Service<BasePath, string>()("prompt-retrieval/BasePath") {}
+
+/** Where callers find the API. */
+export interface AddressSettings {
+  /** The URL at which callers reach the API. By default, responses name only paths. */
+  readonly publicUrl?: string | undefined
+  /** The path below which a host mounts the API. By default, the root. */
+  readonly basePath?: string
+}
+
+export const addressLayer = ({
+  publicUrl,
+  basePath = ""
+}: AddressSettings): Layer.Layer<PublicUrl | BasePath> =>
+  Layer.merge(Layer.succeed(PublicUrl, publicUrl), Layer.succeed(BasePath, basePath))
 
 /** The rule of a public URL, for error messages. */
 export const publicUrlRule =
